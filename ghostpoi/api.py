@@ -1,0 +1,75 @@
+"""ghostpoi on data frames: a polars or pandas DataFrame in, the same kind with the same rows out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import polars as pl
+
+from ghostpoi import settings as _settings
+from ghostpoi.devices import device as _device
+from ghostpoi.errors import InputError
+from ghostpoi.formats.fields import find_columns, to_checkins
+from ghostpoi.protection import donors, prepare, protect_table
+from ghostpoi.protocols import publication
+from ghostpoi.randomness import Seed
+from ghostpoi.venue_columns import classify
+
+if TYPE_CHECKING:
+    import pandas
+
+Frame = TypeVar("Frame", pl.DataFrame, "pandas.DataFrame")
+
+
+@dataclass(frozen=True)
+class FrameColumns:
+    """The columns of a data frame, as `classify` looks at them."""
+
+    frame: pl.DataFrame
+
+    @property
+    def columns(self) -> list[str]:
+        return self.frame.columns
+
+    def column(self, name: str) -> pl.Series:
+        return self.frame[name]
+
+
+def protect(
+    table: Frame,
+    method: str = "ghost",
+    *,
+    seed: int | None = None,
+    protocol: str = "strong",
+    columns: dict[str, str] | None = None,
+    set: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    device: str = "auto",
+) -> Frame:
+    """The same rows, order and columns with venues substituted. `columns` maps fields, e.g. {"poi": "venue_id"}.
+
+    Leave `seed` out for a release: then it is 128 bits from the operating system, and nobody can repeat the draws.
+    """
+    frame: Any = table
+    if not isinstance(frame, pl.DataFrame):
+        if not hasattr(frame, "iloc"):
+            raise InputError(f"protect takes a polars or pandas DataFrame, not {type(frame).__name__}")
+        frame = pl.from_pandas(frame.reset_index(drop=True))
+    if frame.height == 0:
+        raise InputError("the table holds no check-ins; give at least one row")
+    where = "the table"
+    chosen = _settings.override(publication(method, protocol), list(set), "set")
+    mapping = find_columns(frame.columns, columns or {}, where)
+    fields = frame.select(pl.col(c).alias(f) for f, c in mapping.items())
+    checkins = to_checkins(fields, mapping["category"], lambda row: f"row {row + 1}")
+    change = classify(checkins, FrameColumns(frame), mapping, where, list(keep)).change
+    prepared = prepare(checkins, chosen)
+    key = Seed.fresh() if seed is None else Seed(seed)
+    outcome = protect_table(prepared, chosen, key, _device(device))
+    donor = donors(prepared, outcome, key)
+    if isinstance(table, pl.DataFrame):
+        return table.with_columns(table[name].gather(pl.Series(donor)) for name in change)
+    result: Any = table.copy()
+    for name in change:
+        result[name] = result[name].take(donor).set_axis(result.index)
+    return result

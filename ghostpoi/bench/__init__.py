@@ -1,0 +1,1 @@
+"""Speed, shown as ratios that are measured in one run on one machine."""

@@ -1,0 +1,259 @@
+"""The command line: parses, calls, prints. Whatever is slow to import is imported by the command that needs it."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ghostpoi.errors import InputError
+from ghostpoi.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ghostpoi.settings import Settings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Release check-ins that stay plausible yet cannot be learned from, and measure what can still be learned.",
+)
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="Check-ins: TSMC2014, CSV, TSV or Parquet; .gz, .xz and .zst are read directly.", readable=False
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting; may be repeated.")
+]
+Config = Annotated[Path | None, typer.Option("--config", help="A TOML file of settings, [section] by section.")]
+Map = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="FIELD=COLUMN", help="Which column is user, poi, category, lat, lon or time."),
+]
+
+
+def version(show: bool) -> None:
+    if show:
+        print(f"ghostpoi {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def inspect(file: File, json: Json = False, map: Map = None, set: Set = None, config: Config = None) -> None:
+    """Say what is in a file, what every filter drops, and how many check-ins have candidates."""
+    from ghostpoi import formats, render, summary
+
+    settings = _settings(set, config)
+    table, _ = formats.read(file, _mapping(map))
+    figures = summary.summarise(table, settings)
+    if json:
+        _print_json(figures)
+    else:
+        render.inspection(_console(), str(file), figures)
+
+
+@app.command()
+def protect(
+    file: File,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the release.")],
+    method: Annotated[str, typer.Option(help="ghost, ghost-sym, ghost-ef, pgd, em, ts-ue or random.")] = "ghost",
+    seed: Annotated[
+        int | None, typer.Option(help="For experiments. Left out, it is 128 bits from the operating system.", min=0)
+    ] = None,
+    protocol: Annotated[str, typer.Option(help="strong or paper.")] = "strong",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    private: Annotated[
+        Path | None, typer.Option(help="The folder of seed, pairs and models. Default: RELEASE.private.")
+    ] = None,
+    map: Map = None,
+    set: Set = None,
+    config: Config = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COLUMN", help="Keep a column that looks like a trace of the venue."),
+    ] = None,
+    no_candidate: Annotated[
+        str, typer.Option(help="Rows whose venue has no candidate: keep them as they are, or withhold them.")
+    ] = "keep",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing release and its private folder.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Estimate time, memory and substitutions; write nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Make a release: the same rows, with venues replaced by plausible ones that teach a model the wrong thing."""
+    from ghostpoi import formats, protocols, release, render
+    from ghostpoi import settings as settings_module
+    from ghostpoi.devices import device as find_device
+
+    if no_candidate not in ("keep", "withhold"):
+        raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
+    base = protocols.publication(method, protocol)
+    settings = settings_module.override(settings_module.load(config, base) if config else base, set or [])
+    where = find_device(device)
+    if dry_run:
+        from ghostpoi.estimate import estimate
+        from ghostpoi.protection import prepare
+
+        table, _ = formats.read(file, _mapping(map))
+        figures = estimate(prepare(table, settings), settings, where)
+        _print_json(figures) if json else render.estimate(_console(), figures)
+        return
+    private = private or output.with_name(output.name + ".private")
+    request = release.Request(
+        file, output, private, settings, method, protocol, _mapping(map), keep or [], no_candidate == "withhold",
+        release.given_seed(seed, _say), resume, force, where,
+    )  # fmt: skip
+    from ghostpoi.progress import bar
+
+    with bar(release.work(settings)) as report:
+        manifest = release.make(request, _say, report)
+    if json:
+        _print_json(manifest)
+    else:
+        render.released(_console(), output, private, manifest)
+
+
+@app.command()
+def verify(
+    release: Annotated[Path, typer.Argument(help="The folder that protect wrote.")],
+    against: Annotated[Path | None, typer.Option(help="The file that the release was made from.")] = None,
+    map: Map = None,
+    json: Json = False,
+) -> None:
+    """Check a release line by line; exit code 1 if a line fails."""
+    from ghostpoi import render
+    from ghostpoi.verify import verify as check
+
+    lines = check(release, against, _mapping(map))
+    passed = all(line.passed for line in lines)
+    if json:
+        checks = [{"check": li.check, "passed": li.passed, "detail": li.detail} for li in lines]
+        _print_json({"passed": passed, "checks": checks})
+    else:
+        render.verification(_console(), lines)
+    if not passed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def synth(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The file: .txt (TSMC2014), .csv, .tsv, .parquet; + .gz ...")
+    ],
+    users: Annotated[int, typer.Option(help="People.")] = 500,
+    pois: Annotated[int, typer.Option(help="Venues.")] = 1500,
+    days: Annotated[int, typer.Option(help="Days.")] = 120,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same city.")] = 0,
+) -> None:
+    """Make a synthetic city: people with homes, jobs and habits checking in at clustered venues."""
+    from ghostpoi.synth_file import write_city
+
+    rows = write_city(output, users, pois, days, seed)
+    _say(f"{output}: {rows:,} check-ins of {users:,} people at {pois:,} venues over {days:,} days")
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
+) -> None:
+    """Show what ghostpoi does, on a synthetic city: no data and no network needed."""
+    from ghostpoi.demo import run
+
+    run(output, _console())
+
+
+bench_app = typer.Typer(no_args_is_help=True, help="Measure speed, as ratios in one run.")
+app.add_typer(bench_app, name="bench")
+
+
+@bench_app.command("prepare")
+def bench_prepare(
+    json: Json = False,
+    rows: Annotated[int, typer.Option(help="Check-ins of the synthetic table.")] = 5_000_000,
+    pois: Annotated[int, typer.Option(help="Venues to find candidates for.")] = 1_000_000,
+) -> None:
+    """Reading, filtering, segmenting and candidate search, against polars alone."""
+    from ghostpoi.bench import prepare
+
+    _print_figures(prepare.run(rows, pois, _say), json)
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 the check says no, 2 bad input or usage, 130 interrupted."""
+    try:
+        code = app(standalone_mode=False)
+    except InputError as e:
+        _fail(str(e))
+    except KeyboardInterrupt:
+        _say("ghostpoi: interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as e:
+        if hasattr(e, "format_message"):  # typer's own complaints about usage
+            _fail(f"{e.format_message().rstrip('.') or 'name a command'}; see ghostpoi --help")
+        raise
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(sentence: str) -> None:
+    _say("ghostpoi: " + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in sentence))  # a file's name, say
+    sys.exit(2)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _print_json(figures: dict[str, Any]) -> None:
+    print(json.dumps(figures, indent=2, ensure_ascii=False))
+
+
+def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        _print_json(figures)
+        return
+    for name, value in figures.items():
+        print(f"{name:28} {value:,.3f}" if isinstance(value, float) else f"{name:28} {value}")
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def _settings(assignments: list[str] | None, config: Path | None) -> "Settings":
+    from ghostpoi import settings
+
+    base = settings.Settings()
+    return settings.override(settings.load(config, base) if config else base, assignments or [])
+
+
+def _mapping(texts: list[str] | None) -> dict[str, str]:
+    mapping = {}
+    for text in texts or []:
+        field, equals, column = text.partition("=")
+        if not (equals and column):
+            raise InputError(f"--map {text!r} is not of the form field=column, e.g. --map poi=venue_id")
+        mapping[field] = column
+    return mapping

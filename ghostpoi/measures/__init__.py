@@ -1,0 +1,1 @@
+"""Measures: what a release denies a learner, and what it costs everybody else."""

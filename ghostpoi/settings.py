@@ -1,0 +1,166 @@
+"""Every number that a user may set, as frozen dataclasses with their help text.
+
+They are changed by `--set section.key=value` or a TOML file. A setting's identity is its `repr`. Ranges stand beside
+the fields and are checked when an object is made.
+"""
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+from ghostpoi.errors import InputError
+
+
+def setting(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
+    """A field with its help text and, for numbers, the range it must lie in."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+class Section:
+    """A group of settings. Making one checks types and ranges."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]
+            _check(type(self).__name__.lower(), f, getattr(self, f.name))
+
+
+@dataclass(frozen=True)
+class Filters(Section):
+    """From check-ins to sessions."""
+
+    min_poi_checkins: int = setting(10, "drop venues with fewer check-ins (raw rows, duplicates count)", 1)
+    min_user_checkins: int = setting(10, "then drop users with fewer check-ins", 1)
+    session_gap_s: int = setting(86_400, "a gap longer than this many seconds starts a new session", 1)
+    min_session_length: int = setting(3, "drop sessions with fewer check-ins", 1)
+    train_share: float = setting(0.8, "share of each user's sessions, the first in time, to train on", 0, 1)
+    val_share: float = setting(0.1, "share of each user's sessions, the next in time, to validate on", 0, 1)
+
+
+@dataclass(frozen=True)
+class Candidates(Section):
+    """Which venues may stand in for a venue: same category, near."""
+
+    radius_km: float = setting(1.0, "nominal radius of a candidate set", 1e-6, 20_000)
+    min_candidates: int = setting(6, "widen the radius while a set is smaller than this", 0)
+    widen_factor: float = setting(1.5, "each widening multiplies the radius by this", 1, 100)
+    max_widenings: int = setting(4, "widen at most this often", 0, 100)
+    max_candidates: int = setting(32, "keep this many of the nearest (K)", 1)
+
+
+@dataclass(frozen=True)
+class Speed(Section):
+    """The speed mask."""
+
+    limit_kmh: float = setting(60.0, "exclude candidates that imply a faster step than this", 1e-6)
+    min_gap_s: float = setting(60.0, "a time gap counts as at least this many seconds", 1e-6)
+    empty: Literal["strict", "ignore"] = setting(
+        "strict",
+        "when no candidate is slow enough: strict keeps the original if that is feasible, else takes the slowest "
+        "candidate; ignore drops the mask there",
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings, by section."""
+
+    filters: Filters = field(default_factory=Filters)
+    candidates: Candidates = field(default_factory=Candidates)
+    speed: Speed = field(default_factory=Speed)
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def override(settings: S, assignments: list[str], flag: str = "--set") -> S:
+    """Apply `section.key=value` texts, in order."""
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        section, dot, key = name.strip().partition(".")
+        if not (equals and dot):
+            raise InputError(
+                f"{flag} {text!r} is not of the form section.key=value, e.g. {flag} candidates.radius_km=2"
+            )
+        settings = _with(settings, section, key, value.strip(), f"{flag} {text}")
+    return settings
+
+
+def load(path: Path, settings: S) -> S:
+    """Read a TOML file of [section] tables over `settings`."""
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+    except OSError as e:
+        raise InputError(
+            f"cannot read the settings file {path}: {(e.strerror or str(e)).lower()}; check the path"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise InputError(f"the settings file {path} is not valid TOML ({e}); correct it") from None
+    for section, table in tables.items():
+        if not isinstance(table, dict):
+            raise InputError(
+                f"{path}: {section!r} stands outside a [section]; put it under one of {_sections(settings)}"
+            )
+        for key, value in table.items():
+            settings = _with(settings, section, key, value, f"{path}: {section}.{key}")
+    return settings
+
+
+def _sections(settings: Settings) -> str:
+    return ", ".join(f.name for f in fields(settings))
+
+
+def _with(settings: S, section: str, key: str, value: Any, where: str) -> S:
+    group = getattr(settings, section, None) if section in {f.name for f in fields(settings)} else None
+    if group is None:
+        raise InputError(f"{where}: there is no section {section!r}; sections are {_sections(settings)}")
+    by_name = {f.name: f for f in fields(group)}
+    if key not in by_name:
+        near = difflib.get_close_matches(key, by_name, 1)
+        hint = f"did you mean {section}.{near[0]}?" if near else f"it has {', '.join(by_name)}"
+        raise InputError(f"{where}: section {section!r} has no setting {key!r}; {hint}")
+    if isinstance(value, str):
+        value = _parse(by_name[key].type, value)
+    elif by_name[key].type is float and type(value) is int:
+        value = float(value)  # TOML's 2 and the command line's 2 are the same setting
+    try:
+        return replace(settings, **{section: replace(group, **{key: value})})
+    except InputError as e:
+        raise InputError(f"{where}: {e}") from None
+
+
+def _parse(kind: Any, text: str) -> Any:
+    """A command line's text as the field's type; text that does not fit comes back as it is, for `_check`."""
+    kinds = get_args(kind) if get_origin(kind) is UnionType or isinstance(kind, UnionType) else (kind,)
+    if type(None) in kinds and text.lower() in ("none", ""):
+        return None
+    if bool in kinds and text.lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
+        return text.lower() in ("true", "yes", "on", "1")
+    for number in (int, float):
+        if number in kinds:
+            try:
+                return number(text)
+            except ValueError:
+                continue
+    return text
+
+
+def _check(section: str, f: Any, value: Any) -> None:
+    name, kind = f"{section}.{f.name}", f.type
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise InputError(f"{name} must be one of {', '.join(get_args(kind))}, not {value!r}")
+        return
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    fits = isinstance(value, kinds) or (float in kinds and isinstance(value, int))
+    if not fits or (isinstance(value, bool) and bool not in kinds):
+        wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kinds[0]]
+        raise InputError(f"{name} must be {wanted}, not {value!r}")
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        low, high = f.metadata.get("low"), f.metadata.get("high")
+        if value != value or (low is not None and value < low) or (high is not None and value > high):
+            bounds = [f"at least {low:g}" if low is not None else "", f"at most {high:g}" if high is not None else ""]
+            limits = " and ".join(filter(None, bounds)) or "a number"
+            raise InputError(f"{name} must be {limits}, not {value}")

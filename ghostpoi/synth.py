@@ -1,0 +1,258 @@
+"""A synthetic city of check-ins: people with homes, jobs and habits among clustered venues.
+
+Everything is local: a person's places lie near home or work, and the city's area grows with its venues. So a large city
+is a small one with more districts, and figures measured on a small one carry over.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghostpoi.errors import InputError
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+CENTRE_LAT, CENTRE_LON = 40.7306, -73.9866
+TZ_OFFSET_MIN = -240
+DAY_S = 86_400
+DAY_STARTS_H = 4  # local; the city sleeps then, so that a night out stays within its day
+START = 1_333_440_000  # 2012-04-03 08:00 UTC, a Tuesday, 4 a.m. on the city's clock
+KM_PER_DEGREE = 111.195
+
+VENUES_PER_KM2 = 40.0
+VENUES_PER_DISTRICT = 50
+MAX_DISTRICTS = 1500  # bounds the table of distances between districts; a larger city has larger districts
+USERS_PER_DISTRICT = 20  # at least; users spread thinner than this would leave most venues without regulars
+SHARED_ADDRESS = 0.15  # of venues, in malls and towers
+
+# How common each kind of venue is, relative to the others, by what people go there for.
+CATEGORIES: dict[str, dict[str, float]] = {
+    "home": {"Home (private)": 7, "Residential Building": 4},
+    "work": {"Office": 8, "Building": 2.5, "Medical Center": 1.5, "University": 1.5, "High School": 1, "Bank": 1},
+    "transit": {"Subway": 2, "Train Station": 1, "Bus Station": 2},
+    "coffee": {"Coffee Shop": 3.5, "Café": 2, "Bakery": 1.5, "Donut Shop": 1},
+    "food": {
+        "American Restaurant": 3, "Deli / Bodega": 2.5, "Pizza Place": 2.5, "Chinese Restaurant": 2,
+        "Italian Restaurant": 2, "Mexican Restaurant": 1.5, "Fast Food Restaurant": 1.5, "Sandwich Place": 1.5,
+        "Diner": 1.5, "Burger Joint": 1, "Japanese Restaurant": 1, "Indian Restaurant": 0.7, "Thai Restaurant": 0.7,
+    },
+    "night": {"Bar": 5, "Pub": 1.5, "Music Venue": 1, "Nightclub": 1},
+    "sport": {"Gym / Fitness Center": 2.5, "Yoga Studio": 0.8},
+    "shop": {
+        "Grocery Store": 2.5, "Clothing Store": 2.5, "Drugstore / Pharmacy": 1.5, "Salon / Barbershop": 1.5,
+        "Electronics Store": 0.8, "Bookstore": 0.7,
+    },
+    "leisure": {"Park": 2, "Hotel": 1.5, "Art Gallery": 1, "Church": 1, "Movie Theater": 0.8, "Museum": 0.8},
+}  # fmt: skip
+PURPOSES = list(CATEGORIES)
+
+
+class Slot(NamedTuple):
+    """One item of a person's day: what for, near which anchor, when, and how likely on a weekday and at the weekend."""
+
+    purpose: str
+    near: str  # "home" or "work"
+    weekday_h: float
+    weekend_h: float
+    weekday: float
+    weekend: float
+    loyalty: float  # how often it is a habitual place; else a venue is explored
+    reach_km: float  # exploration's typical distance from the anchor
+
+
+SLOTS = (
+    Slot("home", "home", 7.3, 9.5, 0.15, 0.15, 1.0, 0),
+    Slot("transit", "home", 8.1, 10.8, 0.50, 0.20, 0.95, 1.0),
+    Slot("coffee", "work", 8.8, 11.5, 0.40, 0.0, 0.85, 0.7),
+    Slot("coffee", "home", 8.8, 11.5, 0.0, 0.35, 0.75, 1.0),
+    Slot("work", "work", 9.5, 12.5, 0.75, 0.05, 1.0, 0),
+    Slot("food", "work", 12.7, 13.5, 0.50, 0.05, 0.60, 0.7),
+    Slot("leisure", "home", 13.5, 15.0, 0.05, 0.55, 0.40, 2.5),
+    Slot("shop", "home", 15.5, 17.0, 0.05, 0.45, 0.60, 1.5),
+    Slot("transit", "work", 17.8, 18.0, 0.40, 0.05, 0.95, 1.0),
+    Slot("sport", "home", 18.8, 12.0, 0.20, 0.15, 0.90, 1.0),
+    Slot("shop", "home", 19.3, 18.5, 0.20, 0.15, 0.75, 1.0),
+    Slot("food", "home", 20.2, 20.0, 0.25, 0.40, 0.50, 1.5),
+    Slot("night", "home", 22.3, 22.8, 0.12, 0.35, 0.50, 2.0),
+    Slot("home", "home", 23.6, 24.5, 0.20, 0.20, 1.0, 0),
+)
+SPELL_DAYS = 5
+COMMUTE_KM = 3.0
+HABIT_KM = 0.6
+FAVOURITE = 0.75  # of a habit's visits; the rest go to the second choice
+NEXT_DOOR = 0.25  # how often a stop at the place next door follows
+
+
+@dataclass(frozen=True)
+class City:
+    """The check-ins, sorted by time, one row each, and the venues."""
+
+    user: Ints  # (N,) codes from 0
+    poi: Ints  # (N,) codes from 0
+    time: Longs  # (N,) UTC seconds
+    poi_lat: Floats  # (pois,)
+    poi_lon: Floats  # (pois,)
+    poi_category: Ints  # (pois,)
+    category_name: list[str]
+    tz_offset_min: int
+
+
+def make_city(users: int, pois: int, days: int, seed: int) -> City:
+    """Draw a city; the same arguments give the same arrays."""
+    for flag, value, low in (("users", users, 1), ("pois", pois, 1), ("days", days, 1), ("seed", seed, 0)):
+        if value < low:
+            raise InputError(f"--{flag} must be at least {low}, not {value}")
+    rng = np.random.default_rng(seed)
+    venues = _Venues(pois, rng)
+    user, poi, time = _live(venues, users, days, rng)
+    order = np.argsort(time, kind="stable")
+    lat = np.round(CENTRE_LAT + venues.y / KM_PER_DEGREE, 6)
+    lon = np.round(CENTRE_LON + venues.x / (KM_PER_DEGREE * np.cos(np.radians(CENTRE_LAT))), 6)
+    names = [name for group in CATEGORIES.values() for name in group]
+    return City(user[order], poi[order], time[order], lat, lon, venues.category, names, TZ_OFFSET_MIN)
+
+
+def user_id(codes: Iterable[int]) -> list[str]:
+    """Users as plain numbers from 1."""
+    return [str(code + 1) for code in codes]
+
+
+def poi_id(codes: Iterable[int], seed: int) -> list[str]:
+    """Venue ids that look like Foursquare's and tell nothing of the venue."""
+    return [_hex24(f"venue {seed} {code}") for code in codes]
+
+
+def category_id(codes: Iterable[int]) -> list[str]:
+    """Category ids that look like Foursquare's; like those, the same in every city."""
+    return [_hex24(f"category {code}") for code in codes]
+
+
+def _hex24(text: str) -> str:
+    return blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _pick(weight: Floats, row: Longs, rng: np.random.Generator) -> Longs:
+    """For every entry of `row` a column, drawn by that row of `weight` (R, C), in one search over all rows."""
+    cumulative = np.cumsum(weight, axis=1)
+    cumulative /= cumulative[:, -1:]
+    cumulative += np.arange(len(weight))[:, None]
+    found = np.searchsorted(cumulative.ravel(), row + rng.random(len(row)), side="right")
+    column: Longs = np.minimum(found - row * weight.shape[1], weight.shape[1] - 1)  # a sum may round into the next row
+    return column
+
+
+class _Venues:
+    """Where the venues lie, and draws of venues by purpose, popularity and distance."""
+
+    def __init__(self, pois: int, rng: np.random.Generator) -> None:
+        districts = min(max(pois // VENUES_PER_DISTRICT, 1), MAX_DISTRICTS)
+        angle = rng.uniform(0, 2 * np.pi, districts)
+        radius = np.sqrt(pois / VENUES_PER_KM2 / np.pi) * rng.random(districts) ** 0.6  # denser downtown than 0.5
+        self.centre = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)  # (D, 2) km
+        size = rng.lognormal(0, 0.6, districts)
+        self.district = _pick(size[None, :], np.zeros(pois, np.int64), rng)  # (pois,)
+
+        # A district's venues lie as dense as any other's; some share an address.
+        spread = np.sqrt(np.bincount(self.district, minlength=districts) / (2 * np.pi * 2 * VENUES_PER_KM2))
+        place = self.centre[self.district] + rng.normal(size=(pois, 2)) * spread[self.district, None]
+        order = np.argsort(self.district, kind="stable")
+        neighbour = np.arange(pois)
+        neighbour[order[1:]] = order[:-1]
+        shares = (rng.random(pois) < SHARED_ADDRESS) & (self.district[neighbour] == self.district)
+        place[shares] = place[neighbour[shares]]
+        self.x, self.y = place.T
+
+        # Offices cluster in some districts, bars in others.
+        purpose_of = np.repeat(np.arange(len(PURPOSES)), [len(group) for group in CATEGORIES.values()])
+        share = np.array([value for group in CATEGORIES.values() for value in group.values()])
+        mix = rng.lognormal(0, 0.5, (districts, len(PURPOSES)))
+        self.category = _pick(share * mix[:, purpose_of], self.district, rng).astype(np.int32)
+        popularity = 1 / (rng.random(pois) + 0.015)  # Zipf's law, the same in a part of the city as in the whole
+
+        purpose = purpose_of[self.category]
+        self._sorted = np.lexsort((self.district, purpose)).astype(np.int32)
+        self._sum = np.concatenate([[0.0], np.cumsum(popularity[self._sorted])])
+        cell = (purpose * districts + self.district)[self._sorted]
+        self._end = np.searchsorted(cell, np.arange(len(PURPOSES) * districts), side="right")
+        self._end = self._end.reshape(len(PURPOSES), districts)
+        self._begin = np.searchsorted(cell, np.arange(len(PURPOSES) * districts)).reshape(self._end.shape)
+        self._present = np.unique(purpose)
+
+    def draw(self, purpose: str, near: Longs, reach_km: float, rng: np.random.Generator) -> Ints:
+        """For every district in `near` a venue for the purpose, by popularity, less likely the farther away."""
+        kind = PURPOSES.index(purpose)
+        if kind not in self._present:  # a hamlet has not everything
+            kind = int(self._present[0])
+        low, high = self._begin[kind], self._end[kind]
+        gap = np.hypot(*(self.centre[:, None, k] - self.centre[None, :, k] for k in range(2)))  # (D, D)
+        gap = np.minimum(gap, 600 * reach_km)  # or the weights of a row might all underflow to zero
+        there = _pick((self._sum[high] - self._sum[low]) * np.exp(-gap / reach_km), near, rng)
+        target = self._sum[low[there]] + rng.random(len(near)) * (self._sum[high[there]] - self._sum[low[there]])
+        found = np.searchsorted(self._sum, target, side="right") - 1
+        venue: Ints = self._sorted[np.clip(found, low[there], high[there] - 1)]
+        return venue
+
+
+def _live(venues: _Venues, users: int, days: int, rng: np.random.Generator) -> tuple[Ints, Ints, Longs]:
+    """Every user's check-ins: slot by slot of their days, at habitual or explored places, as they record them."""
+    home, work = _settle(venues, users, rng)
+    anchor = {"home": venues.district[home], "work": venues.district[work]}
+    next_door = _next_door(venues, rng)
+
+    # Some check in far more than others, everyone in spells of some days: so do gaps of more than 24 hours arise.
+    eager = np.minimum(0.4 * rng.lognormal(0, 0.8, users), 1.0)
+    spell = rng.random((users, -(-days // SPELL_DAYS)), np.float32) < 0.5
+    active = rng.random((users, days), np.float32) < eager[:, None]
+    active &= np.repeat(spell, SPELL_DAYS, axis=1)[:, :days]
+    who, day = np.nonzero(active)
+    recorded = rng.beta(5, 4, users)[who]
+    late_h = rng.normal(0, 0.7, users)[who]  # larks and owls; jitter is smaller, so that nobody races
+    weekend = np.isin((day + 1) % 7, (5, 6))  # day 0 is a Tuesday
+
+    habit: dict[tuple[str, str], list[Ints]] = {("home", "home"): [home, home], ("work", "work"): [work, work]}
+    rows: list[tuple[Longs, Ints, Floats]] = []
+    for slot in SLOTS:
+        if (slot.purpose, slot.near) not in habit:
+            choices = [venues.draw(slot.purpose, anchor[slot.near], HABIT_KM, rng) for _ in range(2)]
+            habit[slot.purpose, slot.near] = choices
+        first, second = habit[slot.purpose, slot.near]
+        visit = np.flatnonzero(rng.random(len(who)) < np.where(weekend, slot.weekend, slot.weekday) * recorded)
+        user = who[visit]
+        poi = np.where(rng.random(len(visit)) < FAVOURITE, first[user], second[user])
+        explores = rng.random(len(visit)) > slot.loyalty
+        if slot.loyalty < 1:
+            poi[explores] = venues.draw(slot.purpose, anchor[slot.near][user[explores]], slot.reach_km, rng)
+        hour = np.where(weekend[visit], slot.weekend_h, slot.weekday_h) + late_h[visit]
+        rows.append((visit, poi, hour + rng.normal(0, 0.3, len(visit))))
+    visit, poi, hour = (np.concatenate(column) for column in zip(*rows, strict=True))
+
+    goes_on = np.flatnonzero((rng.random(len(visit)) < NEXT_DOOR) & (next_door[poi] != poi))
+    later = hour[goes_on] + rng.uniform(0.1, 0.6, len(goes_on))
+    visit, poi = np.append(visit, visit[goes_on]), np.append(poi, next_door[poi[goes_on]])
+    second_of_day = (np.append(hour, later) - DAY_STARTS_H) * 3600
+    time = START + day[visit] * DAY_S + np.clip(second_of_day, 0, DAY_S - 1).astype(np.int64)
+    return who[visit].astype(np.int32), poi, time
+
+
+def _settle(venues: _Venues, users: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """A home and a workplace for everyone. Where users are few, they live downtown and so share their venues."""
+    inhabited = np.argsort(np.hypot(*venues.centre.T))[: -(-users // USERS_PER_DISTRICT)]
+    size: Floats = np.bincount(venues.district, minlength=len(venues.centre))[inhabited] + np.float64(1)
+    district = inhabited[_pick(size[None, :], np.zeros(users, np.int64), rng)]
+    home = venues.draw("home", district, HABIT_KM, rng)
+    return home, venues.draw("work", venues.district[home], COMMUTE_KM, rng)
+
+
+def _next_door(venues: _Venues, rng: np.random.Generator) -> Ints:
+    """The place that people drop in at after each venue, the same for all: a station's coffee stand, a gym's deli."""
+    found = np.zeros(len(venues.district), np.int32)
+    kind = rng.integers(3, size=len(found))
+    for k, purpose in enumerate(("coffee", "food", "shop")):
+        found[kind == k] = venues.draw(purpose, venues.district[kind == k], HABIT_KM / 2, rng)
+    return found

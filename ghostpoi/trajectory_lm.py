@@ -1,0 +1,131 @@
+"""The trajectory LM T_psi: pre-trained on the clean training split, frozen, kept on disk; and naturalness.
+
+T_psi is no secret of one release: its seed comes from the data and the settings, so all seeds share one file.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import safetensors.torch
+import torch
+from numpy.typing import NDArray
+
+from ghostpoi.fit import Precision, Progress, Training, from_start, hidden_states, precise, train
+from ghostpoi.model import CausalTransformer, ModelSettings
+from ghostpoi.randomness import Seed
+from ghostpoi.sessions import Sessions
+
+
+@dataclass(frozen=True)
+class TrajectoryLM:
+    """How T_psi is made. The number of epochs is calibrated: clean NYC comes out at -3.82 (paper -3.83)."""
+
+    model: ModelSettings = field(default_factory=lambda: ModelSettings(tied=True))
+    training: Training = field(default_factory=lambda: Training(epochs=9))
+
+
+def pretrain(
+    sessions: Sessions,
+    rows: int,
+    settings: TrajectoryLM,
+    seed: Seed,
+    device: torch.device | str = "cpu",
+    progress: Progress | None = None,
+) -> CausalTransformer:
+    """Train T_psi on clean sessions, every position predicted, the first from the start token; frozen."""
+    model = CausalTransformer(rows, settings.model, seed.torch_seed("trajectory_lm", "weights")).to(device)
+    pairs = from_start(sessions, settings.model.max_positions)
+    train(model, pairs, None, settings.training, seed, ("trajectory_lm",), progress)
+    return model.requires_grad_(False)
+
+
+def log_likelihood(
+    model: CausalTransformer, sessions: Sessions, precision: Precision = "float32"
+) -> NDArray[np.float32]:
+    """log T_psi(p_i | p_0 .. p_{i-1}) of every position, (N,)."""
+    with precise(precision, model.device), torch.no_grad():
+        readout = model.readout()
+        pairs = from_start(sessions, model.settings.max_positions)
+        parts = [readout.log_prob_of(hidden, target) for hidden, target in hidden_states(model, pairs)]
+    return torch.cat(parts).cpu().numpy() if parts else np.zeros(0, np.float32)
+
+
+def naturalness(model: CausalTransformer, sessions: Sessions) -> float:
+    """Mean log-likelihood over all positions, the first included."""
+    return float(log_likelihood(model, sessions).mean(dtype=np.float64))
+
+
+def cache_key(sessions: Sessions, rows: int, settings: TrajectoryLM) -> str:
+    """SHA-256 of all that T_psi depends on."""
+    digest = hashlib.sha256(f"{rows}\x1f{settings!r}\x1f{len(sessions)}\x1f{sessions.positions}\x1f".encode())
+    digest.update(np.ascontiguousarray(sessions.start, "<i8").tobytes())
+    digest.update(np.ascontiguousarray(sessions.poi, "<i8").tobytes())
+    return digest.hexdigest()
+
+
+def load_or_train(
+    folder: Path,
+    sessions: Sessions,
+    rows: int,
+    settings: TrajectoryLM,
+    device: torch.device | str = "cpu",
+    say: Callable[[str], None] = lambda text: None,
+    progress: Progress | None = None,
+) -> CausalTransformer:
+    """T_psi of these sessions from its file in `folder`, else trained and kept there; a bad file is remade."""
+    key = cache_key(sessions, rows, settings)
+    path = folder / f"{key}.safetensors"
+    if path.exists():
+        model = CausalTransformer(rows, settings.model, 0)
+        try:
+            _load(path, key, model)
+            return model.eval().requires_grad_(False).to(device)
+        except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as e:
+            reason = " ".join(str(e).split())
+            say(f"the cached trajectory LM {path} cannot be used ({reason}); training it again")
+    model = pretrain(sessions, rows, settings, Seed(int(key[:32], 16)), device, progress)
+    try:
+        _save(path, key, model)
+    except OSError as e:
+        say(f"cannot keep the trajectory LM under {folder} ({e.strerror or e}); the next run trains it again")
+    return model
+
+
+def _load(path: Path, key: str, model: CausalTransformer) -> None:
+    with safetensors.safe_open(path, "pt") as file:
+        about = file.metadata() or {}
+        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    if about.get("key") != key:
+        raise ValueError("it belongs to other data or settings")
+    if about.get("sha256") != _digest(weights):
+        raise ValueError("its contents do not match their checksum")
+    model.load_state_dict(weights)
+
+
+def _save(path: Path, key: str, model: CausalTransformer) -> None:
+    """Whole or not at all, readable by the owner alone: the weights remember clean trajectories."""
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".trajectory_lm.")  # mode 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(safetensors.torch.save(weights, {"key": key, "sha256": _digest(weights)}))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _digest(weights: dict[str, torch.Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        digest.update(f"{name} {tuple(weights[name].shape)} {weights[name].dtype}\x1f".encode())
+        digest.update(weights[name].numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,218 @@
+"""Is this release what its manifest says? Line by line, from the release alone or against the publisher's file."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ghostpoi import formats
+from ghostpoi.checkins import Checkins, Longs
+from ghostpoi.errors import InputError
+from ghostpoi.protection import Prepared, fast_steps, prepare
+from ghostpoi.protocols import Publication, publication
+from ghostpoi.release import MANIFEST
+from ghostpoi.settings import override
+
+PUBLIC_FILES = {MANIFEST, "report.html", "card.md", "croissant.json"}
+PUBLIC_KEYS = {
+    "tool", "method", "protocol", "settings", "columns", "rows", "plausibility", "speed", "data", "audit",
+}  # fmt: skip
+PRIVATE_WORDS = ("seed", "pairs", "checkpoint", "private")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One check."""
+
+    check: str
+    passed: bool
+    detail: str
+
+
+def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list[Line]:
+    """All checks that can be made."""
+    manifest = _manifest(release)
+    lines = [_hash(release, manifest), _nothing_private(release, manifest)]
+    if not lines[0].passed:
+        return lines
+    data = release / manifest["data"]["file"]
+    written, source = formats.read(data, manifest["columns"]["fields"], manifest["data"]["format"])
+    lines.append(_speed(written, manifest))
+    if against is not None:
+        lines += _against(against, mapping, manifest, written, source)
+    return lines
+
+
+def _manifest(release: Path) -> dict[str, Any]:
+    path = release / MANIFEST
+    if not release.is_dir():
+        raise InputError(f"{release} is not a folder; give the folder that protect wrote")
+    if not path.is_file():
+        raise InputError(f"{release} has no {MANIFEST}, so it is not a complete release; make it again with protect")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        needed = (
+            manifest["data"]["file"],
+            manifest["data"]["sha256"],
+            manifest["columns"]["fields"],
+            manifest["settings"],
+        )
+        if not isinstance(needed[0], str) or Path(needed[0]).name != needed[0]:
+            raise ValueError("the data file's name is not plain")
+    except (ValueError, KeyError, TypeError) as e:
+        raise InputError(f"{path} is not a manifest of ghostpoi ({e}); make the release again with protect") from None
+    return manifest
+
+
+def _hash(release: Path, manifest: dict[str, Any]) -> Line:
+    data = release / manifest["data"]["file"]
+    if not data.is_file():
+        return Line("data file", False, f"{data.name} is missing")
+    found = hashlib.sha256(data.read_bytes()).hexdigest()
+    same = found == manifest["data"]["sha256"]
+    return Line(
+        "data file", same, f"SHA-256 {found[:16]}… {'as in the manifest' if same else 'differs from the manifest'}"
+    )
+
+
+def _nothing_private(release: Path, manifest: dict[str, Any]) -> Line:
+    allowed = PUBLIC_FILES | {manifest["data"]["file"]}
+    strange = sorted(
+        str(p.relative_to(release)) for p in release.rglob("*") if str(p.relative_to(release)) not in allowed
+    )
+    keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))
+    if strange or keys:
+        return Line("nothing private", False, f"found {', '.join(strange + keys)}; remove it before you release")
+    return Line("nothing private", True, "only the data, the manifest and public pages")
+
+
+def _private_keys(value: Any) -> set[str]:
+    if not isinstance(value, dict):
+        return set()
+    here = {k for k in value if k in PRIVATE_WORDS}
+    return here.union(*(_private_keys(v) for v in value.values())) if value else here
+
+
+def _speed(written: Checkins, manifest: dict[str, Any]) -> Line:
+    counted = manifest["speed"]
+    found = fast_steps(written, counted["limit_kmh"], counted["min_gap_s"])
+    detail = f"{found['steps_over_limit']:,} of {found['steps']:,} steps over {found['limit_kmh']:g} km/h"
+    same = found == counted
+    return Line("speed", same, f"{detail}, {'all counted' if same else 'not what the manifest counts'}")
+
+
+def _against(
+    file: Path, mapping: dict[str, str], manifest: dict[str, Any], written: Checkins, source: formats.Source
+) -> list[Line]:
+    table, clean_source = formats.read(file, mapping or manifest["columns"]["fields"], manifest["data"]["format"])
+    prepared = prepare(table, _settings(manifest))
+    withheld = manifest["rows"]["withheld"]
+    shown = np.flatnonzero(prepared.has_candidates) if withheld else np.arange(len(table))
+    expected = len(table) - withheld
+    if len(shown) != expected or len(written) != expected:
+        detail = f"the release has {len(written):,} rows, the file {len(table):,} of which {withheld:,} are withheld"
+        return [Line("rows", False, detail)]
+    clean_rows, rows = formats.read_rows(clean_source).take(shown), formats.read_rows(source)
+    lines = [_alignment(clean_rows, rows, manifest)]
+    if not lines[0].passed:
+        return lines
+    released = _codes(table, written)
+    if (released < 0).any():
+        unknown = written.pois[written.poi[np.flatnonzero(released < 0)[0]]]
+        return [*lines, Line("venues", False, f"the venue {unknown} does not occur in {file}")]
+    clean = table.poi[shown].astype(np.int64)
+    changed = released != clean
+    return [
+        *lines,
+        _category(prepared, clean, released, changed),
+        _candidates(prepared, shown, released, changed),
+        _genuine(clean_rows, rows, manifest, clean, released, changed),
+        _counts(manifest, changed),
+    ]
+
+
+def _settings(manifest: dict[str, Any]) -> Publication:
+    """The sections that decide sessions and candidates, as the manifest gives them."""
+    settings = publication("random")
+    for section in ("filters", "candidates", "speed"):
+        values = manifest["settings"].get(section, {})
+        settings = override(settings, [f"{section}.{key}={value}" for key, value in values.items()], "manifest")
+    return settings
+
+
+def _alignment(clean: formats.Rows, rows: formats.Rows, manifest: dict[str, Any]) -> Line:
+    if clean.columns != rows.columns:
+        return Line("rows", False, f"the columns are {', '.join(rows.columns)}, not {', '.join(clean.columns)}")
+    same = [c for c in rows.columns if c not in manifest["columns"]["changed_with_the_venue"]]
+    for name in same:
+        if not clean.column(name).equals(rows.column(name)):
+            at = int((clean.column(name).ne_missing(rows.column(name))).arg_max() or 0)
+            return Line("rows", False, f"row {at + 1} has another {name} than the file")
+    return Line("rows", True, f"{len(rows.column(rows.columns[0])):,} rows, in order, other columns untouched")
+
+
+def _codes(table: Checkins, written: Checkins) -> Longs:
+    """The released venues as codes of the clean table; -1 for one that does not occur there."""
+    known = {name: code for code, name in enumerate(table.pois)}
+    return np.array([known.get(name, -1) for name in written.pois], np.int64)[written.poi]
+
+
+def _category(prepared: Prepared, clean: Longs, released: Longs, changed: NDArray[np.bool_]) -> Line:
+    category = prepared.places.category
+    wrong = int((category[clean] != category[released]).sum())
+    return Line("category", wrong == 0, f"{int(changed.sum()) - wrong:,} of {int(changed.sum()):,} substitutes match")
+
+
+def _candidates(prepared: Prepared, shown: Longs, released: Longs, changed: NDArray[np.bool_]) -> Line:
+    """Every substitute must lie in the candidate set of its row's rule."""
+    table, words = prepared.table, prepared.data.vocabulary
+    number = np.zeros(len(table.pois), np.int64)
+    number[words.source[1:]] = np.arange(1, len(words))
+    row = shown[changed]
+    covered = prepared.is_covered[row]
+    inside = np.empty(len(row), bool)
+    for mask, sets, code in (
+        (covered, prepared.covered, number),
+        (~covered, prepared.every, np.arange(len(table.pois)) + 1),
+    ):
+        anchor, chosen = code[table.poi[row[mask]]], code[released[changed][mask]]
+        inside[mask] = (sets.poi[anchor] == chosen[:, None]).any(axis=1) & (chosen > 0)
+    return Line(
+        "radius", bool(inside.all()), f"{int(inside.sum()):,} of {len(row):,} substitutes lie in their candidate set"
+    )
+
+
+def _genuine(
+    clean: formats.Rows,
+    rows: formats.Rows,
+    manifest: dict[str, Any],
+    poi: Longs,
+    released: Longs,
+    changed: NDArray[np.bool_],
+) -> Line:
+    """All venue fields of a substituted row must be those of one genuine row of the new venue."""
+    names = manifest["columns"]["changed_with_the_venue"]
+
+    def keys(source: formats.Rows, code: Longs, which: NDArray[np.bool_]) -> pl.DataFrame:
+        columns = {f"c{i}": source.column(n) for i, n in enumerate(names)}
+        return pl.DataFrame({"poi": pl.Series(code), **columns}).filter(pl.Series(which))
+
+    genuine = keys(clean, poi, np.ones(len(poi), bool)).unique()
+    stale = keys(rows, released, changed).join(genuine, on=genuine.columns, how="anti", nulls_equal=True).height
+    detail = (
+        f"{', '.join(names)} change together"
+        if not stale
+        else f"{stale:,} substituted rows mix the fields of two venues"
+    )
+    return Line("venue fields", stale == 0, detail)
+
+
+def _counts(manifest: dict[str, Any], changed: NDArray[np.bool_]) -> Line:
+    counted = sum(manifest["rows"][group]["substituted"] for group in ("covered", "outside"))
+    found = int(changed.sum())
+    return Line("counts", counted == found, f"{found:,} rows substituted, {counted:,} in the manifest")

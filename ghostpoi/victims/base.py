@@ -1,0 +1,72 @@
+"""What a victim is trained on, what comes of it, and what every victim can do."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ghostpoi.checkins import Longs
+from ghostpoi.fit import Pairs
+from ghostpoi.randomness import Seed
+from ghostpoi.sessions import Sessions
+
+WRONG = int(np.iinfo(np.int64).max)  # a rank that no cutoff reaches, with a reciprocal of nothing
+
+Progress = Callable[[str, float], None]  # what is being trained, victims just done: in all, one for each job
+
+
+@dataclass(frozen=True)
+class Job:
+    """One victim to be trained on released, restored or clean sessions.
+
+    All victims of one seed start from the same weights and see batches and dropout alike, so that what differs between
+    them is what they were given to learn from.
+    """
+
+    name: str
+    train: Sessions
+    seed: Seed
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one victim came to."""
+
+    name: str
+    ranks: Longs  # (N,) of every next POI of the test sessions, in order, 1 the best; WRONG: unknown, or no answer
+    validation: float  # acc@1 on the validation sessions, of the epoch that was kept
+    epochs: int  # that ran, those after the kept one included
+    seconds: float  # wall-clock time; of victims trained together, an equal share each
+
+
+class Victim(Protocol):
+    """A next-POI model that somebody trains on what they got. How strong it is, a protocol says."""
+
+    def train(
+        self,
+        jobs: Sequence[Job],
+        validation: Sessions,
+        test: Sessions,
+        rows: int,
+        protocol: str,
+        device: torch.device,
+        progress: Progress | None = None,
+    ) -> list[Result]:
+        """One result per job, in their order. Every job is validated and tested on the same sessions."""
+
+
+def askable(pairs: Pairs, rows: int, stand_in: int = 1) -> tuple[Pairs, NDArray[np.bool_]]:
+    """Pairs that a model of `rows` rows can read, and which of their targets it knows, (N,).
+
+    POIs that it does not know (0, or outside its vocabulary) are read as 0; as a target, another stands in for them.
+    """
+    known = [(a >= 1) & (a < rows) for a in (pairs.token, pairs.target)]
+    return Pairs(np.where(known[0], pairs.token, 0), np.where(known[1], pairs.target, stand_in), pairs.length), known[1]
+
+
+def counted(ranks: Longs, known: NDArray[np.bool_]) -> Longs:
+    """Ranks as they count: an unknown target is wrong, and so is rank 0, how a model that diverged to NaN answers."""
+    return np.where(known & (ranks >= 1), ranks, WRONG)

@@ -1,0 +1,77 @@
+"""What several test files need: the real data where present, tiny tables, the real command line."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ghostpoi.checkins import Checkins
+
+HEADER = "user,poi,category,lat,lon,time"
+ROOT = Path(__file__).parent.parent
+
+
+def real_data(name: str) -> Path:
+    """A file of real check-ins, or a skip that says where it was looked for."""
+    path = Path(os.environ.get("GHOSTPOI_DATA", ROOT.parent / "shared" / "data")) / name
+    if not path.is_file():
+        pytest.skip(f"{path} is absent (set GHOSTPOI_DATA to the folder that holds it)")
+    return path
+
+
+@pytest.fixture(scope="session")
+def nyc() -> Path:
+    return real_data("dataset_TSMC2014_NYC.txt.xz")
+
+
+@pytest.fixture(scope="session")
+def tokyo() -> Path:
+    return real_data("dataset_TSMC2014_TKY_sample.txt.xz")
+
+
+def checkins(rows: Iterable[tuple[Any, ...]]) -> Checkins:
+    """A table of (user, poi, time) or (user, poi, time, category, lat, lon); ids may be anything."""
+    full = [(*row, "c", 0.0, 0.0)[:6] if len(row) == 3 else row for row in rows]
+    user, poi, time, category, lat, lon = zip(*full, strict=True)
+    codes = [_coded(ids) for ids in (user, poi, category)]
+    return Checkins(
+        *(code for code, _ in codes), np.array(lat, float), np.array(lon, float), np.array(time, np.int64),
+        *(names for _, names in codes),
+    )  # fmt: skip
+
+
+def _coded(ids: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+    seen: dict[Any, int] = {}
+    code = np.array([seen.setdefault(i, len(seen)) for i in ids], np.int32)
+    return code, np.array([str(i) for i in seen], object)
+
+
+def same_checkins(one: Checkins, two: Checkins) -> None:
+    for name in ("user", "poi", "category", "lat", "lon", "time", "users", "pois", "categories"):
+        a, b = getattr(one, name), getattr(two, name)
+        assert a.dtype == b.dtype, name
+        assert np.array_equal(a, b), name
+    assert one.category_field == two.category_field
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[[str, bytes | str], Path]:
+    """Write a file into the test's own folder."""
+
+    def write(name: str, content: bytes | str) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def ghostpoi(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The real command line, in a process of its own."""
+    command = [sys.executable, "-c", "from ghostpoi.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, **options)

@@ -1,0 +1,195 @@
+"""Candidate sets against a brute-force reading of the paper, and the speed mask."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ghostpoi import candidates
+from ghostpoi.geo import EARTH_RADIUS_KM, chord, haversine_km, speed_kmh, unit_sphere
+from ghostpoi.settings import Candidates, Speed
+
+City = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def city(*venues: tuple[float, float, int]) -> City:
+    """Latitude, longitude and category with a row of padding before them."""
+    lat, lon, category = np.array(venues, float).reshape(-1, 3).T
+    return np.append(np.nan, lat), np.append(np.nan, lon), np.append(-1, category).astype(np.int32)
+
+
+def reference(
+    lat: np.ndarray, lon: np.ndarray, category: np.ndarray, p: int, rule: Candidates
+) -> tuple[list[int], float]:
+    """C0(p) as the paper's text has it: the same category within the radius, widened while too few, the K nearest."""
+    km = {
+        q: float(haversine_km(lat[p], lon[p], lat[q], lon[q]))
+        for q in range(1, len(lat))
+        if q != p and category[q] == category[p]
+    }
+    radius, widened = rule.radius_km, 0
+    near = [q for q in km if km[q] <= radius]
+    while len(near) < rule.min_candidates and widened < rule.max_widenings:
+        radius, widened = radius * rule.widen_factor, widened + 1
+        near = [q for q in km if km[q] <= radius]
+    return sorted(near, key=km.__getitem__)[: rule.max_candidates], radius
+
+
+CENTRES = [(40.7, -74.0), (0.0, 180.0), (51.5, -179.99), (89.98, 10.0), (-89.99, 0.0), (90.0, 0.0)]
+
+
+@st.composite
+def cities(draw: st.DrawFn) -> City:
+    """Venues on a fine grid, so that many share a spot, around one place or two."""
+    centres = draw(st.lists(st.sampled_from(CENTRES), min_size=1, max_size=2))
+    step = st.integers(-6, 6).map(lambda n: n * 0.006)
+    venue = st.tuples(st.sampled_from(centres), step, step, st.floats(0, 360), st.integers(0, 2))
+    venues = []
+    for (lat, lon), north, east, turn, category in draw(st.lists(venue, min_size=1, max_size=40)):
+        lat, polar = max(-90.0, min(90.0, lat + north)), abs(lat) > 89
+        venues.append((lat, (lon + (turn if polar else east) + 180) % 360 - 180, category))
+    return city(*venues)
+
+
+rules = st.builds(
+    Candidates,
+    radius_km=st.sampled_from([0.3, 1.0, 2.5]),
+    min_candidates=st.integers(0, 10),
+    widen_factor=st.sampled_from([1.0, 1.5, 3.0]),
+    max_widenings=st.integers(0, 4),
+    max_candidates=st.integers(1, 8),
+)
+
+
+@given(cities(), rules)
+@example(city(*[(1.0, 1.0, 0)] * 12), Candidates(max_candidates=3))
+@example(city(*[(1.0, 1.0, 0)] * 4), Candidates(max_candidates=3))
+def test_candidates_are_those_of_the_brute_force_reading(venues: City, rule: Candidates) -> None:
+    lat, lon, category = venues
+    found = candidates.find(lat, lon, category, rule, workers=1)
+    assert found.poi.dtype == np.int32
+    assert not found.poi[0].any()
+    for p in range(1, len(lat)):
+        expected, radius = reference(lat, lon, category, p, rule)
+        got = found.poi[p][found.poi[p] > 0]
+        assert found.radius_km[p] == pytest.approx(radius, rel=1e-12)
+        assert len(got) == len(set(got.tolist())) == len(expected) == found.size[p]
+        assert p not in got
+        assert (category[got] == category[p]).all()
+        # Distances, not names: of equally far venues any may take the last of K places.
+        km = haversine_km(lat[p], lon[p], lat[got], lon[got])
+        assert km.tolist() == sorted(km.tolist())
+        assert km == pytest.approx(haversine_km(lat[p], lon[p], lat[expected], lon[expected]), abs=1e-6)
+
+
+def test_names_are_exact_where_no_two_are_equally_far() -> None:
+    rng = np.random.default_rng(3)
+    venues = [(40 + rng.uniform(0, 0.1), -74 + rng.uniform(0, 0.1), rng.integers(3)) for _ in range(200)]
+    lat, lon, category = city(*venues)
+    found = candidates.find(lat, lon, category, Candidates(max_candidates=9), workers=1)
+    for p in range(1, len(lat)):
+        expected, _ = reference(lat, lon, category, p, Candidates(max_candidates=9))
+        assert found.poi[p][found.poi[p] > 0].tolist() == expected
+
+
+def north(km: float) -> float:
+    return math.degrees(km / EARTH_RADIUS_KM)
+
+
+def test_widening_by_hand() -> None:
+    """Anchor 1 at the equator; others 0.5, 1.2, 2 and 9 km to the north of it."""
+    lat, lon, category = city(*((north(km), 0.0, 0) for km in (0, 0.5, 1.2, 2.0, 9.0)))
+
+    def sets(**rule: Any) -> tuple[list[int], float]:
+        found = candidates.find(lat, lon, category, Candidates(**rule), workers=1)
+        return found.poi[1][found.poi[1] > 0].tolist(), float(found.radius_km[1])
+
+    assert sets(min_candidates=0) == ([2], 1.0)
+    assert sets(min_candidates=1) == ([2], 1.0)
+    assert sets(min_candidates=2) == ([2, 3], 1.5)
+    assert sets(min_candidates=3) == ([2, 3, 4], 2.25)
+    assert sets(min_candidates=4) == ([2, 3, 4], 5.0625)
+    assert sets(min_candidates=4, max_widenings=2) == ([2, 3, 4], 2.25)
+    assert sets(min_candidates=4, widen_factor=2.0) == ([2, 3, 4, 5], 16.0)
+    assert sets(min_candidates=3, max_candidates=1) == ([2], 2.25)  # widening counts all, K cuts afterwards
+    assert sets(min_candidates=0, radius_km=0.1) == ([], 0.1)
+
+
+def test_across_the_antimeridian_and_over_the_pole() -> None:
+    lat, lon, category = city((0, 179.999, 0), (0, -179.999, 0), (89.999, 0, 1), (89.999, 180, 1), (-89.999, 0, 1))
+    found = candidates.find(lat, lon, category, Candidates(), workers=1)
+    assert found.poi[1:, 0].tolist() == [2, 1, 4, 3, 0]
+
+
+def test_a_category_of_one_and_no_venue_at_all() -> None:
+    alone = candidates.find(*city((1, 1, 0), (1, 1, 1)), Candidates(), workers=1)
+    assert alone.size.tolist() == [0, 0, 0]
+    assert alone.radius_km[1:].tolist() == [5.0625, 5.0625]
+    assert candidates.find(*city(), Candidates(), workers=1).size.tolist() == [0]
+
+
+def test_many_anchors_are_searched_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    venues = city(*((40 + rng.uniform(0, 0.1), -74 + rng.uniform(0, 0.1), rng.integers(2)) for _ in range(50)))
+    whole = candidates.find(*venues, Candidates(), workers=1)
+    monkeypatch.setattr(candidates, "CHUNK", 7)
+    parts = candidates.find(*venues, Candidates(), workers=1)
+    assert np.array_equal(whole.poi, parts.poi)
+    assert np.array_equal(whole.radius_km, parts.radius_km)
+
+
+def test_the_speed_mask_by_hand() -> None:
+    """Venues 2 and 3 lie 1 and 2 km from venue 1; 60 km/h is 1 km a minute."""
+    lat, lon, _ = city((0, 0, 0), (north(0.9999), 0, 0), (north(2.0001), 0, 0))
+    options = np.array([[1, 2, 3, 0]] * 6, np.int32)
+    previous = np.array([1, 1, 1, 1, 1, 0], np.int32)
+    gap = np.array([0, 59, 60, 120, 121, 0])
+    mask = candidates.speed_mask(lat, lon, previous, options, gap, Speed())
+    assert mask.tolist() == [
+        [True, True, False, False],  # equal timestamps count as 60 s
+        [True, True, False, False],
+        [True, True, False, False],
+        [True, True, False, False],
+        [True, True, True, False],
+        [True, True, True, False],  # nothing before: everything but padding
+    ]
+    strict = candidates.speed_mask(lat, lon, previous, options, gap, Speed(min_gap_s=1))
+    assert strict.tolist()[:3] == [[True, False, False, False], [True, False, False, False], [True, True, False, False]]
+    slow = candidates.speed_mask(lat, lon, previous, options, gap, Speed(limit_kmh=30))
+    assert slow[3].tolist() == [True, True, False, False]
+    assert slow[2].tolist() == [True, False, False, False]
+
+
+def test_speed() -> None:
+    assert speed_kmh(np.array([1.0, 1.0, 30.0]), np.array([0, 60, 1800]), 60).tolist() == [60, 60, 60]
+
+
+def test_distances() -> None:
+    quarter = math.pi / 2 * EARTH_RADIUS_KM
+    for there, km in (
+        ((0, 90), quarter),
+        ((90, 77), quarter),
+        ((0, 180), 2 * quarter),
+        ((0, -180), 2 * quarter),
+        ((0, 0), 0),
+    ):
+        assert float(haversine_km(*map(np.array, (0.0, 0.0, *there)))) == pytest.approx(km, abs=1e-3)
+    paris_london = haversine_km(*map(np.array, (48.8566, 2.3522, 51.5074, -0.1278)))
+    assert float(paris_london) == pytest.approx(343.6, abs=0.1)
+
+
+angles = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
+
+
+@given(angles, angles)
+def test_distance_agrees_with_the_angle_between_unit_vectors(
+    one: tuple[float, float], two: tuple[float, float]
+) -> None:
+    a, b = (unit_sphere(np.array([lat]), np.array([lon]))[0] for lat, lon in (one, two))
+    angle = math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b))
+    km = float(haversine_km(*map(np.array, (*one, *two))))
+    assert km == pytest.approx(angle * EARTH_RADIUS_KM, abs=1e-3)
+    assert chord(km) == pytest.approx(float(np.linalg.norm(a - b)), abs=1e-7)

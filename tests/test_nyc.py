@@ -1,0 +1,48 @@
+"""The paper's counts on its own data."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ghostpoi import formats
+from ghostpoi.checkins import Checkins
+from ghostpoi.settings import Candidates, Settings
+from ghostpoi.summary import summarise
+
+
+@pytest.fixture(scope="module")
+def table(nyc: Path) -> Checkins:
+    return formats.read(nyc)[0]
+
+
+@pytest.fixture(scope="module")
+def figures(table: Checkins) -> dict[str, Any]:
+    return summarise(table, Settings())
+
+
+def test_counts(figures: dict[str, Any]) -> None:
+    assert [figures[name] for name in ("checkins", "users", "pois", "categories")] == [227_428, 1_083, 38_333, 400]
+    assert figures["after_filters"] == {"checkins": 147_938, "users": 1_083, "pois": 5_135}
+    assert figures["sessions"] == {"train": 10_958, "val": 937, "test": 2_359}
+    assert figures["positions"]["train"] == 84_881
+    assert figures["time"] == {"first": "2012-04-03T18:00:09Z", "last": "2013-02-16T02:35:36Z"}
+
+
+def test_candidates(figures: dict[str, Any]) -> None:
+    sets = figures["candidates"]
+    assert sets["coverage"] == pytest.approx(0.860, abs=0.002)
+    assert sets["mean_size"] == pytest.approx(7.3, abs=0.05)
+    assert (sets["min_candidates"], sets["category_field"]) == (6, "category_id")
+
+
+def test_fewer_candidates_where_widening_stops_earlier(table: Checkins) -> None:
+    sets = summarise(table, Settings(candidates=Candidates(min_candidates=4)))["candidates"]
+    assert sets["mean_size"] == pytest.approx(6.15, abs=0.05)
+    assert sets["coverage"] == pytest.approx(0.860, abs=0.002)
+
+
+def test_by_name_of_the_category_more_is_covered(nyc: Path) -> None:
+    table, _ = formats.read(nyc, {"category": "category"})
+    assert len(table.categories) == 251
+    assert summarise(table, Settings())["candidates"]["coverage"] == pytest.approx(0.90, abs=0.01)

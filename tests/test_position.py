@@ -1,0 +1,183 @@
+"""Scoring from the prefix cache equals the definition, whatever the batches; the speed mask and its empty sets."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from ghostpoi.candidates import Candidates, speed_mask
+from ghostpoi.geo import haversine_km
+from ghostpoi.model import CausalTransformer, ModelSettings
+from ghostpoi.position import Position, Walk, walk
+from ghostpoi.reference import adv_mani_by_definition, brute_force_scores
+from ghostpoi.sessions import Sessions, Vocabulary
+from ghostpoi.settings import Speed
+
+SCORED = dict[int, tuple[Tensor, Tensor, Tensor]]  # position -> feasible, adv, mani, each (K,)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tiny products gain nothing from threads, and on a busy machine they wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+class World:
+    """A small random city with sessions and two models."""
+
+    def __init__(self, seed: int, lengths: list[int], pois: int = 30, k: int = 20, hurry: float = 1.0) -> None:
+        rng = np.random.default_rng(seed)
+        n = sum(lengths)
+        lat, lon = 40 + rng.random(pois + 1) * 0.5, -74 + rng.random(pois + 1) * 0.5
+        lat[0] = lon[0] = np.nan
+        self.vocabulary = Vocabulary(lat, lon, np.zeros(pois + 1, np.int32), np.arange(-1, pois, dtype=np.int32))
+        sets = np.zeros((pois + 1, k), np.int32)
+        for p in range(1, pois + 1):
+            size = rng.choice([0, 1, 3, 9, k])
+            sets[p, :size] = rng.permutation(np.setdiff1d(np.arange(1, pois + 1), [p]))[:size]
+        self.candidates = Candidates(sets, np.ones(pois + 1))
+        time = np.cumsum(rng.choice([0, 60, 600, 1800, 40_000], n)) if hurry else np.arange(n) * 10**6
+        start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        poi = rng.integers(1, pois + 1, n).astype(np.int32)
+        self.sessions = Sessions(np.zeros(len(lengths), np.int32), start, poi, time.astype(np.int64), np.arange(n))
+        self.surrogate, self.trajectory_lm = (self.model(pois + 1, seed + s, tied=s == 1) for s in range(2))
+
+    @staticmethod
+    def model(rows: int, seed: int, tied: bool) -> CausalTransformer:
+        model = CausalTransformer(rows, ModelSettings(8, 2, 2, 12, max_positions=4, dropout=0.1, tied=tied), seed)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight += 0.4 * torch.randn(weight.shape, generator=generator)
+        return model
+
+    def walk(
+        self, empty: Literal["strict", "ignore"] = "strict", budget: int | None = None, precision: str = "float32"
+    ) -> tuple[Walk, SCORED]:
+        """Greedy in the score, remembering what was seen."""
+        scored: SCORED = {}
+
+        def choose(position: Position) -> Tensor:
+            adv, mani = position.adv(), position.mani()
+            for b, index in enumerate(position.index.tolist()):
+                scored[index] = position.feasible[b], adv[b], mani[b]
+            best = (2 * adv + 0.5 * mani).argmax(1, keepdim=True)
+            return position.candidates.gather(1, best).squeeze(1)
+
+        found = walk(
+            self.sessions, self.candidates, self.vocabulary, Speed(empty=empty), self.surrogate, self.trajectory_lm,
+            choose, budget=budget, precision=precision,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return found, scored
+
+
+WORLDS = st.builds(
+    World, st.integers(0, 10**6), st.lists(st.integers(1, 11), min_size=1, max_size=6), k=st.sampled_from([9, 20])
+)
+
+
+@settings(deadline=None, max_examples=20)
+@given(WORLDS, st.sampled_from(["strict", "ignore"]), st.sampled_from([None, 8]))
+def test_scores_and_choices_follow_the_definition(
+    world: World, empty: Literal["strict", "ignore"], budget: int | None
+) -> None:
+    (released, forced), scored = world.walk(empty, budget)
+    s, v, limit = world.sessions, world.vocabulary, Speed(empty=empty)
+    for a, b in zip(s.start.tolist(), s.start[1:].tolist(), strict=False):
+        for i in range(a, b):
+            anchor, before = int(s.poi[i]), released[a:i].tolist()
+            options = world.candidates.poi[anchor]
+            real = options[options > 0].tolist()
+            target = int(s.poi[i + 1]) if i + 1 < b else int(s.poi[i - 1]) if i > a else 0
+            previous, gap = np.array([released[i - 1] if i > a else 0]), np.array([s.time[i] - s.time[i - 1]])
+            mask = speed_mask(v.lat, v.lon, previous, np.append(options, anchor)[None], gap, limit)[0]
+            emptied = bool(real) and not mask[:-1].any()
+            assert forced[i] == emptied
+            if not real or (emptied and empty == "strict" and mask[-1]):
+                assert released[i] == anchor
+                assert not scored[i][0].any()
+                continue
+            feasible = mask[:-1] if not emptied else options > 0
+            if emptied and empty == "strict":
+                speeds = [speed_at(world, int(previous[0]), p) for p in real]
+                feasible = np.arange(len(options)) == int(np.argmin(speeds))
+            assert scored[i][0].tolist() == feasible.tolist()
+            adv, mani = adv_mani_by_definition(world.surrogate.eval(), world.trajectory_lm.eval(), before, real, target)
+            for found, expected in zip(scored[i][1:], (adv, mani), strict=True):
+                assert found[: len(real)][feasible[: len(real)]].numpy() == pytest.approx(
+                    np.array(expected)[feasible[: len(real)]], abs=1e-4
+                )
+                assert (found[torch.from_numpy(~feasible)] == -torch.inf).all()
+            assert released[i] == options[int((2 * scored[i][1] + 0.5 * scored[i][2]).argmax())]
+
+
+def speed_at(world: World, previous: int, poi: int) -> float:
+    v = world.vocabulary
+    return float(haversine_km(v.lat[previous], v.lon[previous], v.lat[poi], v.lon[poi]))
+
+
+def test_batches_threads_and_precision_change_no_choice() -> None:
+    world = World(5, [1, 3, 7, 2, 9, 3, 3, 12, 5] * 4)
+    (base, _), scored = world.walk()
+    torch.set_num_threads(2)
+    assert (world.walk()[0].poi == base).mean() > 0.98  # a tie may fall the other way and change what follows
+    assert (world.walk(budget=40)[0].poi == base).mean() > 0.98
+    assert (world.walk(budget=1)[0].poi == base).mean() > 0.98
+    rough = world.walk(precision="bfloat16")[1]
+    first = int(world.sessions.start[1])
+    keep = scored[first][0]
+    assert torch.allclose(rough[first][1][keep], scored[first][1][keep], rtol=0.05, atol=0.2)
+
+
+def test_brute_force_agrees() -> None:
+    world = World(3, [3, 7, 1, 10, 4])
+    (released, _), scored = world.walk("ignore")
+    brute = brute_force_scores(
+        world.sessions, released, world.candidates, world.surrogate, world.trajectory_lm, chunk=7
+    )
+    for i, (feasible, *fast) in scored.items():
+        for slow, quick in zip(brute, fast, strict=True):
+            assert slow[i][feasible.numpy()] == pytest.approx(quick[feasible].numpy(), abs=1e-4)
+
+
+def test_the_loss_of_an_embedding_and_its_gradient() -> None:
+    world = World(7, [6, 3, 9, 1, 5], hurry=0)
+    checked = []
+
+    def choose(position: Position) -> Tensor:
+        embedding = position.embedding(position.candidates[:, 0]).requires_grad_()
+        loss = position.loss(embedding)
+        (gradient,) = torch.autograd.grad(loss.sum(), embedding)
+        first = position.feasible[:, 0]
+        assert torch.allclose(loss.detach()[first], position.adv()[:, 0][first], atol=1e-4)
+        step = 1e-2 * torch.randn(embedding.shape, generator=torch.Generator().manual_seed(1))
+        with torch.no_grad():
+            change = (position.loss(embedding + step) - position.loss(embedding - step)) / 2
+        assert torch.allclose(change, (gradient * step).sum(1), atol=2e-3)
+        checked.append(len(loss))
+        return position.candidates[:, 0]
+
+    walk(world.sessions, world.candidates, world.vocabulary, Speed(), world.surrogate, None, choose)
+    assert sum(checked) == world.sessions.positions
+
+
+def test_a_method_that_never_asks_costs_no_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(9, [5, 9])
+    monkeypatch.setattr("ghostpoi.model.Prefix._forward", lambda *_, **__: pytest.fail("computed for nobody"))
+    done: list[int] = []
+    found = walk(
+        world.sessions, world.candidates, world.vocabulary, Speed(), world.surrogate, world.trajectory_lm,
+        lambda position: position.candidates[:, 0], progress=done.append,
+    )  # fmt: skip
+    assert (found.poi > 0).all()
+    assert sum(done) == world.sessions.positions
+    with pytest.raises(ValueError, match="no surrogate"):
+        walk(world.sessions, world.candidates, world.vocabulary, Speed(), None, None, lambda p: p.adv()[:, 0].long())

@@ -1,0 +1,189 @@
+"""Filters, segmentation, vocabulary and split, on tables small enough to check by hand."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from conftest import checkins
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ghostpoi.checkins import Checkins
+from ghostpoi.errors import InputError
+from ghostpoi.sessions import Sessions, build, by_user_and_time
+from ghostpoi.settings import Filters
+
+DAY = 86_400
+ANY = {"min_poi_checkins": 1, "min_user_checkins": 1, "min_session_length": 1}
+
+
+def rows(sessions: Sessions) -> list[list[int]]:
+    """The rows of the table in each session."""
+    return [part.tolist() for part in np.split(sessions.row, sessions.start[1:-1])] if len(sessions) else []
+
+
+def test_a_gap_of_exactly_a_day_does_not_split() -> None:
+    table = checkins([("u", "p", 0), ("u", "q", DAY), ("u", "p", 2 * DAY + 1), ("u", "p", 2 * DAY + 2)])
+    data = build(table, Filters(**ANY))
+    assert rows(data.all) == [[0, 1], [2, 3]]
+    assert data.all.start.tolist() == [0, 2, 4]
+    assert data.all.length.tolist() == [2, 2]
+    assert data.all.session_of().tolist() == [0, 0, 1, 1]
+    assert data.all.time.tolist() == [0, DAY, 2 * DAY + 1, 2 * DAY + 2]
+    assert rows(build(table, Filters(**ANY, session_gap_s=1)).all) == [[0], [1], [2, 3]]
+
+
+def test_sessions_are_by_user_and_time_and_equal_times_keep_the_order_of_the_file() -> None:
+    table = checkins([("b", "x", 9), ("a", "x", 5), ("b", "y", 5), ("a", "y", 5), ("a", "z", 4), ("b", "z", 5)])
+    data = build(table, Filters(**ANY))
+    assert rows(data.all) == [[2, 5, 0], [4, 1, 3]]  # b appears first in the file
+    assert [table.users[u] for u in data.all.user] == ["b", "a"]
+
+
+def test_the_vocabulary_numbers_kept_pois_from_1() -> None:
+    table = checkins(
+        [
+            ("u", "rare", 0, "c1", 1.0, 1.0),
+            ("u", "p", 5, "c2", 2.0, 3.0),
+            ("u", "q", 2, "c1", 4.0, 5.0),
+            ("u", "q", 1, "c3", 6.0, 7.0),  # the first in time: its attributes count
+            ("u", "p", 6, "c2", 2.5, 3.5),
+        ]
+    )
+    data = build(table, Filters(2, 1, DAY, 1))
+    words = data.vocabulary
+    assert len(words) == 3
+    assert words.source.tolist() == [-1, 1, 2]
+    assert words.category.tolist() == [-1, 1, 2]  # c2, and c3, which is new here
+    assert np.array_equal(words.lat, [np.nan, 2.0, 6.0], equal_nan=True)
+    assert np.array_equal(words.lon, [np.nan, 3.0, 7.0], equal_nan=True)
+    assert [a.dtype for a in (words.lat, words.category, words.source)] == [np.float64, np.int32, np.int32]
+    assert data.all.poi.tolist() == [2, 2, 1, 1]
+    assert rows(data.all) == [[3, 2, 1, 4]]
+    assert data.kept.tolist() == [False, True, True, True, True]
+
+
+def test_venues_are_filtered_before_users_and_nothing_is_filtered_again() -> None:
+    table = checkins(
+        [
+            ("a", "p", 0),
+            ("a", "p", 1),
+            ("a", "q", 2),
+            ("b", "p", 3),
+            ("b", "rare", 4),
+            ("a", "q", 5),
+            ("a", "q", 6 + DAY * 2),
+        ]
+    )
+    data = build(table, Filters(3, 2, DAY, 2))
+    # rare goes; then b, with one check-in left, goes; p keeps its place with two; then the lone last session goes.
+    assert [(s.step, s.rows_before, s.rows_after, s.why) for s in data.steps] == [
+        ("min_poi_checkins", 7, 6, "venues with fewer than 3 check-ins"),
+        ("min_user_checkins", 6, 5, "users with fewer than 2 check-ins left"),
+        ("min_session_length", 5, 4, "sessions with fewer than 2 check-ins"),
+    ]
+    assert data.kept.tolist() == [True, True, True, False, False, True, True]
+    assert rows(data.all) == [[0, 1, 2, 5]]
+    assert len(data.vocabulary) == 3
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 9, 10, 14, 15, 19, 20, 35])
+def test_the_split_takes_whole_shares_in_time_order(n: int) -> None:
+    table = checkins([("u", "p", 2 * DAY * s + i) for s in reversed(range(n)) for i in range(3)])
+    data = build(table, Filters(1, 1, DAY, 3))
+    train, val = int(0.8 * n), int(0.1 * n)
+    assert [len(part) for part in (data.train, data.val, data.test)] == [train, val, n - train - val]
+    starts = np.concatenate([part.time[part.start[:-1]] for part in (data.train, data.val, data.test)])
+    assert starts.tolist() == [2 * DAY * s for s in range(n)]
+    assert data.train.positions == 3 * train
+
+
+def test_each_user_is_split_alone() -> None:
+    table = checkins([(u, "p", 2 * DAY * s) for u, n in (("a", 10), ("b", 1), ("c", 5)) for s in range(n)])
+    data = build(table, Filters(**ANY))
+    assert [Counter(part.user.tolist()) for part in (data.train, data.val, data.test)] == [
+        {0: 8, 2: 4}, {0: 1}, {0: 1, 1: 1, 2: 1},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"min_poi_checkins": 4},
+            "'min_poi_checkins' leaves nothing of 3 check-ins (venues with fewer than 4 check-ins)"
+            "; lower it with --set filters.min_poi_checkins=2",
+        ),
+        (
+            {"min_user_checkins": 9},
+            "'min_user_checkins' leaves nothing of 3 check-ins (users with fewer than 9 check-ins left)"
+            "; lower it with --set filters.min_user_checkins=3",
+        ),
+        (
+            {"min_session_length": 3},
+            "'min_session_length' leaves nothing of 3 check-ins (sessions with fewer than 3 check-ins)"
+            "; lower it with --set filters.min_session_length=2 or lengthen filters.session_gap_s",
+        ),
+    ],
+)
+def test_a_filter_that_leaves_nothing_says_which_and_what_to_change(settings: dict[str, int], message: str) -> None:
+    table = checkins([("u", "p", 0), ("u", "q", 1), ("u", "p", 3 * DAY)])
+    with pytest.raises(InputError) as error:
+        build(table, Filters(**ANY | settings))
+    assert str(error.value) == f"the table: the filter {message}"
+    name, value = message.split("--set filters.")[1].split()[0].split("=")
+    assert build(table, Filters(**ANY | {name: int(value)})).all.positions  # the remedy works
+
+
+def test_shares_beyond_the_whole_are_refused() -> None:
+    with pytest.raises(InputError, match=r"filters\.train_share and filters\.val_share are more than 1 together"):
+        build(checkins([("u", "p", 0)]), Filters(**ANY, val_share=0.3))
+
+
+def test_far_times_and_many_users_sort_alike() -> None:
+    rng = np.random.default_rng(0)
+    user = rng.integers(0, 2**31 - 1, 500).astype(np.int32)
+    user[1:400:2] = user[0]
+    time = rng.choice(np.array([0, 1, -(2**60), 2**60]), 500)
+    expected = sorted(range(500), key=lambda i: (user[i], time[i], i))
+    assert by_user_and_time(user, time).tolist() == expected
+    near = rng.integers(0, 9, 500)
+    assert by_user_and_time(user, near).tolist() == sorted(range(500), key=lambda i: (user[i], near[i], i))
+
+
+def test_taking_no_session_leaves_empty_arrays() -> None:
+    data = build(checkins([("u", "p", 0)]), Filters(**ANY))
+    none = data.all.take(np.array([False]))
+    assert (len(none), none.positions, none.start.tolist()) == (0, 0, [0])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Checkins:
+    time = st.integers(0, 40).map(lambda step: step * DAY // 3)
+    return checkins(draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), time), min_size=1, max_size=60)))
+
+
+@given(tables(), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+def test_sessions_keep_their_promises(table: Checkins, pois: int, users: int, length: int) -> None:
+    visits = Counter(table.poi.tolist())
+    kept = [i for i in range(len(table)) if visits[table.poi[i]] >= pois]
+    left = Counter(table.user[kept].tolist())
+    kept = [i for i in kept if left[table.user[i]] >= users]
+    expected: list[list[int]] = []
+    for i in sorted(kept, key=lambda i: (table.user[i], table.time[i], i)):
+        last = expected[-1][-1] if expected else None
+        if last is None or table.user[last] != table.user[i] or table.time[i] - table.time[last] > DAY:
+            expected.append([])
+        expected[-1].append(i)
+    expected = [session for session in expected if len(session) >= length]
+    if not expected:
+        with pytest.raises(InputError, match="leaves nothing"):
+            build(table, Filters(pois, users, DAY, length))
+        return
+    data = build(table, Filters(pois, users, DAY, length))
+    assert rows(data.all) == expected
+    assert sorted(rows(data.train) + rows(data.val) + rows(data.test)) == sorted(expected)
+    for part in (data.train, data.val, data.test):
+        assert np.array_equal(data.vocabulary.source[part.poi], table.poi[part.row])
+        assert np.array_equal(part.user[part.session_of()], table.user[part.row])
+        assert np.array_equal(part.time, table.time[part.row])

@@ -1,0 +1,125 @@
+"""The figures of `inspect`, on a table small enough to check by hand."""
+
+import io
+import json
+
+import pytest
+from conftest import checkins
+from rich.console import Console
+
+from ghostpoi.render import inspection
+from ghostpoi.settings import Candidates, Filters, Settings
+from ghostpoi.summary import summarise
+
+DAY = 86_400
+KM = 1 / 111.195  # degrees of latitude in a kilometre
+# Two cafes 1.2 km apart, a park far away. Five days of a with three check-ins each, one day of b.
+CAFE, BAR, PARK = ("cafe", "c", 0.0, 0.0), ("bar", "c", 1.2 * KM, 0.0), ("park", "g", 9.0, 9.0)
+
+
+def visit(user: str, venue: tuple[str, str, float, float], time: int) -> tuple[object, ...]:
+    poi, category, lat, lon = venue
+    return user, poi, time, category, lat, lon
+
+
+ROWS = [visit("a", venue, 2 * DAY * day + 60 * i) for day in range(5) for i, venue in enumerate((CAFE, CAFE, BAR))]
+ROWS += [visit("b", venue, 60 * i) for i, venue in enumerate((PARK, PARK, PARK))]
+ROWS += [visit("b", PARK, 120), visit("c", ("once", "c", 0.0, 0.0), 5)]
+ROWS[3] = visit("a", ("cafe", "c", 0.001, 0.0), 2 * DAY)  # the cafe again, a little off
+SETTINGS = Settings(filters=Filters(2, 2, DAY, 3), candidates=Candidates(min_candidates=1))
+
+
+def test_every_figure() -> None:
+    figures = summarise(checkins(ROWS), SETTINGS)
+    speed = figures.pop("speed")
+    assert json.loads(json.dumps(figures)) == {
+        "checkins": 20,
+        "users": 3,
+        "pois": 4,
+        "categories": 2,
+        "duplicates": 1,
+        "time": {"first": "1970-01-01T00:00:00Z", "last": "1970-01-09T00:02:00Z"},
+        "pois_with_several_positions": 1,
+        "filters": [
+            {
+                "step": "min_poi_checkins",
+                "rows_before": 20,
+                "rows_after": 19,
+                "why": "venues with fewer than 2 check-ins",
+            },
+            {
+                "step": "min_user_checkins",
+                "rows_before": 19,
+                "rows_after": 19,
+                "why": "users with fewer than 2 check-ins left",
+            },
+            {
+                "step": "min_session_length",
+                "rows_before": 19,
+                "rows_after": 19,
+                "why": "sessions with fewer than 3 check-ins",
+            },
+        ],
+        "after_filters": {"checkins": 19, "users": 2, "pois": 3},
+        "sessions": {"train": 4, "val": 0, "test": 2},
+        "positions": {"train": 12, "val": 0, "test": 7},
+        "session_length": {"mean": 19 / 6, "median": 3.0, "p95": 3.75, "max": 4},
+        "candidates": {
+            "mean_size": pytest.approx(2 / 3),
+            "coverage": 1.0,
+            "widened": 1.0,
+            "empty": pytest.approx(1 / 3),
+            "min_candidates": 1,
+            "category_field": "category",
+        },
+    }
+    assert speed == {
+        "limit_kmh": 60.0,
+        "share_over": pytest.approx(5 / 13),
+    }  # 1.2 km in a minute, five times of 13 steps
+
+
+def test_rows_that_differ_in_anything_are_no_duplicates() -> None:
+    settings = Settings(filters=Filters(1, 1, DAY, 1))
+    rows = [("a", "p", 0), ("a", "p", 1), ("a", "q", 0), ("b", "p", 0)]
+    assert summarise(checkins(rows), settings)["duplicates"] == 0
+    assert summarise(checkins(rows * 3), settings)["duplicates"] == 8
+
+
+def test_one_user_and_one_check_in_are_enough() -> None:
+    figures = summarise(checkins([("a", "p", 0)]), Settings(filters=Filters(1, 1, DAY, 1)))
+    assert figures["sessions"] == {"train": 0, "val": 0, "test": 1}
+    assert figures["candidates"]["coverage"] == 0
+    assert figures["speed"]["share_over"] == 0
+
+
+def shown(name: str, figures: dict[str, object]) -> str:
+    console = Console(file=io.StringIO(), width=200, force_terminal=False)
+    inspection(console, name, figures)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_what_a_person_reads() -> None:
+    text = shown("x.txt", summarise(checkins(ROWS), SETTINGS))
+    for part in (
+        "x.txt\n20 check-ins of 3 users at 4 POIs in 2 categories, 1970-01-01 to 1970-01-09\n",
+        "note: 1 rows repeat the user, POI and time of another; they are kept and counted\n",
+        "note: 1 POIs have several positions",
+        "min_poi_checkins             20          19  5.0%  venues with fewer than 2 check-ins",
+        "after the first two: 19 check-ins, 2 users, 3 POIs\n",
+        "train         4         12",
+        "session length: mean 3.2, median 3, 95% up to 3.75, longest 4\n",
+        "candidates: 100.0% of training positions have one; 0.67 per POI on average; "
+        "100.0% of POIs need a wider radius, 33.3% have none (category: category, min_candidates: 1)\n",
+        "speed: 38.5% of the clean steps inside sessions are over 60 km/h\n",
+    ):
+        assert part in text
+
+
+def test_names_are_shown_as_they_are() -> None:
+    figures = summarise(checkins(ROWS[3:]), SETTINGS)
+    figures["candidates"]["category_field"] = "[red]kind[/]"
+    text = shown("a[/]b[bold]:smile:\udcff.txt", figures)
+    assert text.startswith("a[/]b[bold]:smile:?.txt\n")
+    assert "(category: [red]kind[/], " in text

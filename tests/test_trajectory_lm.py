@@ -1,0 +1,123 @@
+"""T_psi: naturalness by definition, and a cache that is never trusted blindly."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ghostpoi import trajectory_lm
+from ghostpoi.fit import Training
+from ghostpoi.model import CausalTransformer, ModelSettings
+from ghostpoi.sessions import Sessions
+from ghostpoi.trajectory_lm import TrajectoryLM, cache_key, load_or_train, log_likelihood, naturalness
+
+ROWS = 13
+LM = TrajectoryLM(ModelSettings(8, 2, 1, 8, 5, tied=True), Training(epochs=1, batch_sessions=4))
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tiny products gain nothing from threads, and on a busy machine they wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def sessions_of(seed: int) -> Sessions:
+    lengths = [3, 7, 4, 12, 1]
+    n = sum(lengths)
+    poi = np.random.default_rng(seed).integers(1, ROWS, n).astype(np.int32)
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Sessions(np.zeros(len(lengths), np.int32), start, poi, np.arange(n), np.arange(n))
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts how often a model is trained."""
+    calls: list[int] = []
+    original = trajectory_lm.pretrain
+
+    def counted(*args: object, **kwargs: object) -> CausalTransformer:
+        calls.append(1)
+        return original(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(trajectory_lm, "pretrain", counted)
+    return calls
+
+
+def same(a: CausalTransformer, b: CausalTransformer) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+
+
+def test_naturalness_is_the_mean_over_all_positions() -> None:
+    sessions = sessions_of(0)
+    model = CausalTransformer(ROWS, LM.model, 0).eval().requires_grad_(False)
+    expected = []
+    for a, b in zip(sessions.start, sessions.start[1:], strict=False):
+        seen: list[int] = []
+        for i, p in enumerate(sessions.poi[a:b].tolist()):
+            seen = [0] if i % 5 == 0 else seen
+            expected.append(float(model.log_probs(model.hidden(torch.tensor(seen), np.array([len(seen)])))[-1, p]))
+            seen = [*seen, p]
+    assert log_likelihood(model, sessions) == pytest.approx(expected, abs=1e-5)
+    assert naturalness(model, sessions) == pytest.approx(np.mean(expected), abs=1e-5)
+
+
+def test_the_file_is_used_again_and_is_private(tmp_path: Path, trained: list[int]) -> None:
+    folder, said = tmp_path / "cache", []
+    first = load_or_train(folder, sessions_of(0), ROWS, LM, say=said.append)
+    again = load_or_train(folder, sessions_of(0), ROWS, LM, say=said.append)
+    assert len(trained) == 1
+    assert not said
+    assert same(first, again)
+    assert not any(p.requires_grad for m in (first, again) for p in m.parameters())
+    [file] = folder.iterdir()
+    assert file.name == f"{cache_key(sessions_of(0), ROWS, LM)}.safetensors"
+    assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+@pytest.mark.parametrize("damage", ["truncate", "empty", "flip", "other data"])
+def test_a_bad_file_is_noticed_and_remade(tmp_path: Path, trained: list[int], damage: str) -> None:
+    said: list[str] = []
+    first = load_or_train(tmp_path, sessions_of(0), ROWS, LM, say=said.append)
+    file = tmp_path / f"{cache_key(sessions_of(0), ROWS, LM)}.safetensors"
+    content = bytearray(file.read_bytes())
+    if damage == "other data":
+        load_or_train(tmp_path, sessions_of(1), ROWS, LM)
+        os.replace(tmp_path / f"{cache_key(sessions_of(1), ROWS, LM)}.safetensors", file)
+    elif damage == "flip":
+        content[-7] ^= 4
+        file.write_bytes(content)
+    else:
+        file.write_bytes(content[: len(content) // 2 if damage == "truncate" else 0])
+    trained.clear()
+    again = load_or_train(tmp_path, sessions_of(0), ROWS, LM, say=said.append)
+    assert len(trained) == 1
+    assert len(said) == 1
+    assert str(file) in said[0]
+    assert same(first, again)
+    load_or_train(tmp_path, sessions_of(0), ROWS, LM, say=said.append)
+    assert len(trained) == len(said) == 1
+
+
+def test_other_data_or_settings_are_other_files() -> None:
+    base = cache_key(sessions_of(0), ROWS, LM)
+    others = [
+        cache_key(sessions_of(1), ROWS, LM),
+        cache_key(sessions_of(0), ROWS + 1, LM),
+        cache_key(sessions_of(0), ROWS, replace(LM, training=Training(epochs=2, batch_sessions=4))),
+        cache_key(sessions_of(0).take(np.arange(5) < 4), ROWS, LM),
+    ]
+    assert len({base, *others}) == 5
+
+
+def test_a_folder_that_cannot_be_written_costs_only_the_cache(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said: list[str] = []
+    load_or_train(tmp_path / "file" / "cache", sessions_of(0), ROWS, LM, say=said.append)
+    assert len(said) == 1

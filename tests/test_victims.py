@@ -1,0 +1,295 @@
+"""Victims: trained together as alone, stopped one by one, grouped right, and as good as a toy city allows."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from ghostpoi import fit
+from ghostpoi.errors import InputError
+from ghostpoi.fit import Accuracy, Training
+from ghostpoi.model import ModelSettings
+from ghostpoi.randomness import Seed
+from ghostpoi.sessions import Sessions
+from ghostpoi.victims import VICTIMS, WRONG, Job, Result, batched, stack, train_victims, victim_settings
+from ghostpoi.victims.base import askable
+from ghostpoi.victims.lines import lay_out
+from ghostpoi.victims.stack import Stack
+from ghostpoi.victims.transformer import STAGE, groups, initial
+
+ROWS = 19
+SEED = Seed(5)
+CPU = torch.device("cpu")
+MODEL = ModelSettings(16, 2, 2, 24, 10, 0.0)
+TRAINING = Training(batch_sessions=8, learning_rate=0.01, epochs=12, patience=2)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tiny products gain nothing from threads, and on a busy machine they wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def sessions_of(poi: np.ndarray, lengths: list[int]) -> Sessions:
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    n = int(start[-1])
+    return Sessions(np.zeros(len(lengths), np.int32), start, poi[:n].astype(np.int32), np.arange(n), np.arange(n))
+
+
+def walk(lengths: list[int], seed: int, noise: float = 0.3) -> Sessions:
+    """Mostly one POI further each step, over ROWS - 1 POIs."""
+    rng = np.random.default_rng(seed)
+    n = sum(lengths)
+    return sessions_of(np.cumsum(np.where(rng.random(n) < noise, rng.integers(1, 9, n), 1)) % (ROWS - 1) + 1, lengths)
+
+
+LENGTHS = [3, 12, 5, 2, 7, 4, 25, 1, 3, 9] * 4
+TRAIN = [walk(LENGTHS, m, noise) for m, noise in enumerate((0.1, 0.8, 0.4))]
+VALIDATION, TEST = walk([5, 14, 3] * 8, 7), walk([6, 2, 22] * 4, 8)
+JOBS = [Job(f"victim {m}", train, SEED) for m, train in enumerate(TRAIN)]
+
+
+def alone(job: Job, model: ModelSettings, training: Training) -> tuple[dict[str, torch.Tensor], Accuracy, int]:
+    """What `fit.train` makes of a job: weights, validation, epochs run."""
+    one, ran = initial(ROWS, model, job.seed), []
+    pairs, validation = (fit.next_poi(s, model.max_positions) for s in (job.train, VALIDATION))
+    best = fit.train(one, pairs, validation, training, job.seed, STAGE, lambda n, loss, now: ran.append(n))
+    assert best is not None
+    return one.state_dict(), best, len(ran)
+
+
+def together(jobs: list[Job], model: ModelSettings, training: Training) -> batched.Trained:
+    goal, known = askable(fit.next_poi(VALIDATION, model.max_positions), ROWS)
+    pairs = [fit.next_poi(job.train, model.max_positions) for job in jobs]
+    start = Stack.of(initial(ROWS, model, jobs[0].seed), len(jobs), training.precision)
+    return batched.train(start, pairs, goal, known, training, jobs[0].seed, STAGE)
+
+
+def same(one: list[Result], other: list[Result]) -> None:
+    for a, b in zip(one, other, strict=True):
+        assert (a.name, a.validation, a.epochs) == (b.name, pytest.approx(b.validation), b.epochs)
+        assert np.array_equal(a.ranks, b.ranks)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2])  # victims share the dropout that each would draw alone
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("compact", [0.0, 1.1])
+def test_together_equals_alone(dropout: float, tied: bool, compact: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batched, "COMPACT_BELOW", compact)
+    monkeypatch.setattr(stack, "LOGITS", 3 * 32 * 7)  # several tiles, the last one smaller
+    monkeypatch.setattr(batched, "EVALUATION_TOKENS", (120, 120))
+    model = replace(MODEL, dropout=dropout, tied=tied)
+    found = together(JOBS, model, TRAINING)
+    assert len(set(found.epochs)) > 1  # so that some stop while others go on
+    for m, job in enumerate(JOBS):
+        weights, best, ran = alone(job, model, TRAINING)
+        assert (found.epochs[m], found.validation[m]) == (ran, pytest.approx(best.acc1))
+        assert weights.keys() == found.stack.weights.keys()
+        for name, w in weights.items():
+            assert torch.allclose(found.stack.weights[name][m], w, atol=2e-3), name
+
+
+def test_one_victim_alone_is_a_stack_too() -> None:
+    weights, best, ran = alone(JOBS[0], MODEL, TRAINING)
+    found = together(JOBS[:1], MODEL, TRAINING)
+    assert (found.epochs, found.validation) == ([ran], [pytest.approx(best.acc1)])
+    assert all(torch.allclose(found.stack.weights[name][0], w, atol=2e-3) for name, w in weights.items())
+
+
+def test_bfloat16_learns_about_as_well() -> None:
+    chosen = replace(TRAINING, epochs=6, patience=0)
+    found = [together(JOBS, MODEL, replace(chosen, precision=p)).validation for p in ("float32", "bfloat16")]
+    assert found[0] == pytest.approx(found[1], abs=0.06)
+
+
+def test_every_victim_is_clipped_by_its_own_norm() -> None:
+    generator = torch.Generator().manual_seed(0)
+    gradients = [torch.randn(3, *shape, generator=generator) for shape in ((4, 5), (7,))]
+    size = torch.tensor([0.01, 1.0, 100.0])
+    for g in gradients:
+        g *= size.view(-1, *[1] * (g.dim() - 1))
+    expected = [[g[m].clone() for g in gradients] for m in range(3)]
+    for one in expected:
+        for g in one:
+            g.requires_grad_().grad = g.detach().clone()
+        torch.nn.utils.clip_grad_norm_(one, 1.0)
+    batched.clip(gradients, 1.0)
+    for m, one in enumerate(expected):
+        assert all(torch.allclose(g[m], e.grad) for g, e in zip(gradients, one, strict=True) if e.grad is not None)
+    assert torch.equal(gradients[0][0], expected[0][0])  # small ones stay as they are
+
+
+def test_a_victim_that_diverges_leaves_the_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = replace(TRAINING, epochs=3)
+    expected = together(JOBS, MODEL, chosen)
+    once = Stack.of
+
+    def poisoned(*arguments: object) -> Stack:
+        made = once(*arguments)  # type: ignore[arg-type]
+        with torch.no_grad():
+            made.weights["position"][1] = torch.nan
+        return made
+
+    monkeypatch.setattr(Stack, "of", staticmethod(poisoned))
+    found = together(JOBS, MODEL, chosen)
+    assert found.validation == [expected.validation[0], 0.0, expected.validation[2]]
+    for name, w in expected.stack.weights.items():
+        assert torch.equal(w[[0, 2]], found.stack.weights[name][[0, 2]])
+
+
+def test_losses_and_gradients_are_those_of_cross_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack, "LOGITS", 2 * 32 * 4)
+    generator = torch.Generator().manual_seed(1)
+    some = Stack.of(initial(ROWS, MODEL, SEED), 2)
+    with torch.no_grad():
+        some.output.normal_(generator=generator)
+    hidden = torch.randn(2, 11, 16, generator=generator, requires_grad=True)
+    target = torch.randint(1, ROWS, (2, 11), generator=generator)
+    weight = torch.tensor([1.0, 3.0])
+    logits = torch.einsum("mnd,mpd->mpn", hidden, some.output[:, 1:])
+    plain = torch.nn.functional.cross_entropy(logits, target - 1, reduction="none").mean(1)
+    found = some.losses(hidden, target)
+    assert torch.allclose(plain, found, rtol=1e-5)
+    gradients = [torch.autograd.grad((x * weight).sum(), [hidden, some.output]) for x in (plain, found)]
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(*gradients, strict=True))
+    assert not gradients[1][1][:, 0].any()
+
+
+def test_lines_hold_every_token_once() -> None:
+    pairs = fit.next_poi(walk([2, 60, 9, 41, 64, 3, 70, 30], 3), 100)
+    windows = np.arange(8)[::-1].copy()
+    (lines,) = lay_out(pairs, [windows], CPU)
+    assert lines.owner.shape[1] % 8 == 0
+    assert torch.equal(lines.there[lines.back], torch.arange(len(pairs.token)))
+    assert np.array_equal(pairs.take(windows).token, pairs.token[lines.index.numpy()])
+    assert (lines.owner >= 0).sum() == len(pairs.token)
+    for window, length in enumerate(pairs.length[windows]):  # no window is broken over two lines
+        assert (lines.owner == window).sum(1).max() == length
+
+
+def test_jobs_come_back_in_order_however_they_are_trained() -> None:
+    """Other seeds and other lengths (a leak alone: few sessions) are groups of their own."""
+    few = [job.train.take(np.arange(len(LENGTHS)) % 5 == 0) for job in JOBS]
+    jobs = [
+        JOBS[0], Job("leak", few[0], SEED), JOBS[1], Job("other seed", TRAIN[1], Seed(6)), Job("leak 2", few[1], SEED)
+    ]  # fmt: skip
+    assert groups(jobs) == [[0, 2], [1, 4], [3]]
+    units: dict[bool, float] = {}
+    found = {}
+    for mode in (False, True):
+        heard: list[float] = []
+        arguments = (jobs, VALIDATION, TEST, ROWS, MODEL, replace(TRAINING, epochs=5), CPU)
+        found[mode] = train_victims(*arguments, lambda label, n, heard=heard: heard.append(n), together=mode)  # type: ignore[misc]
+        units[mode] = sum(heard)
+    same(found[False], found[True])
+    assert [r.name for r in found[True]] == [job.name for job in jobs]
+    assert units == {False: pytest.approx(5), True: pytest.approx(5)}
+    assert len(found[True][0].ranks) == (TEST.length - 1).sum()
+
+
+def test_same_seed_same_result_whatever_the_company() -> None:
+    model, chosen = replace(MODEL, dropout=0.2), replace(TRAINING, epochs=4)
+    arguments = (VALIDATION, TEST, ROWS, model, chosen, CPU)
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    first = train_victims(JOBS, *arguments, together=True)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.manual_seed(1)
+    same(first, train_victims(JOBS, *arguments, together=True))
+    same(first[1:2], train_victims(JOBS[1:2], *arguments, together=True))
+    other = train_victims([replace(JOBS[0], seed=Seed(6))], *arguments, together=True)
+    assert not np.array_equal(first[0].ranks, other[0].ranks)
+
+
+@pytest.mark.parametrize("mode", [False, True])
+def test_pois_that_a_victim_does_not_know_count_as_wrong(mode: bool) -> None:
+    known = train_victims(JOBS[:1], VALIDATION, TEST, ROWS, MODEL, replace(TRAINING, epochs=2), CPU, together=mode)
+    poi = TEST.poi.copy()
+    poi[[1, 7]] = [0, ROWS + 3]  # the second POI of the first session, and the last of the second
+    strange = replace(TEST, poi=poi)
+    unknown = replace(VALIDATION, poi=np.zeros_like(VALIDATION.poi))
+    (found,) = train_victims(JOBS[:1], unknown, strange, ROWS, MODEL, replace(TRAINING, epochs=2), CPU, together=mode)
+    assert found.validation == 0.0
+    assert np.flatnonzero(found.ranks == WRONG).tolist() == [0, 5]
+    assert (known[0].ranks < ROWS).all()
+    with pytest.raises(ValueError, match="victim 0: a POI"):
+        train_victims(JOBS[:1], VALIDATION, TEST, ROWS - 2, MODEL, TRAINING, CPU, together=mode)
+
+
+@pytest.mark.parametrize("mode", [False, True])
+def test_nothing_to_learn_from_is_no_failure(mode: bool) -> None:
+    jobs = [Job("none", walk([], 0), SEED), Job("singles", walk([1, 1], 0), SEED)]
+    empty = train_victims(jobs, VALIDATION, walk([], 0), ROWS, MODEL, replace(TRAINING, epochs=1), CPU, together=mode)
+    assert [len(r.ranks) for r in empty] == [0, 0]
+    untrained = train_victims(JOBS, walk([], 0), TEST, ROWS, MODEL, replace(TRAINING, epochs=0), CPU, together=mode)
+    assert {(r.epochs, r.validation) for r in untrained} == {(0, 0.0)}
+    assert train_victims([], VALIDATION, TEST, ROWS, MODEL, TRAINING, CPU, together=mode) == []
+
+
+def test_a_cycle_is_learned_without_fault() -> None:
+    """A city where everybody goes on to the next POI, whichever they start from."""
+    lengths = [8] * 60
+    starts = np.random.default_rng(0).integers(0, ROWS - 1, 60)
+    cycle = sessions_of(((starts[:, None] + np.arange(8)) % (ROWS - 1) + 1).ravel(), lengths)
+    (found,) = train_victims(
+        [Job("cycle", cycle, SEED)], cycle, TEST_CYCLE, ROWS, MODEL, replace(TRAINING, epochs=20, patience=5), CPU,
+        together=True,
+    )  # fmt: skip
+    assert found.validation == 1.0
+    assert (found.ranks == 1).all()
+
+
+TEST_CYCLE = sessions_of(np.arange(ROWS * 3) % (ROWS - 1) + 1, [9] * 6)
+
+
+def test_a_markov_chain_is_learned_to_its_known_optimum() -> None:
+    """The next POI is a fixed one of three with probability .6, .3, .1: nobody can be right more often than .6."""
+    rng = np.random.default_rng(0)
+    pois = 12
+    follower = np.stack([rng.permutation(pois)[:3] for _ in range(pois)])  # (P, 3)
+
+    def chain(sessions: int, length: int = 8) -> Sessions:
+        path = [rng.integers(0, pois, sessions)]
+        for _ in range(length - 1):
+            path.append(follower[path[-1], rng.choice(3, sessions, p=[0.6, 0.3, 0.1])])
+        return sessions_of(np.stack(path, 1).ravel() + 1, [length] * sessions)
+
+    train, validation, test = chain(400), chain(100), chain(300)
+    chosen = Training(batch_sessions=32, learning_rate=0.005, epochs=20, patience=4)
+    (found,) = train_victims([Job("chain", train, SEED)], validation, test, pois + 1, MODEL, chosen, CPU)
+    pairs = fit.next_poi(test, 10)
+    optimum = (follower[pairs.token - 1, 0] == pairs.target - 1).mean()  # of those who know the chain, on this sample
+    assert optimum == pytest.approx(0.6, abs=0.03)
+    assert Accuracy.of(found.ranks).acc1 == pytest.approx(optimum, abs=0.015)
+
+
+def test_protocols() -> None:
+    strong, paper = victim_settings("strong"), victim_settings("paper")
+    assert (strong[0].tied, paper[0].tied) == (False, True)
+    assert strong[1].patience > paper[1].patience > 0
+    with pytest.raises(InputError, match="no protocol 'weak'"):
+        victim_settings("weak")
+    assert list(VICTIMS) == ["transformer"]
+    ran = VICTIMS["transformer"].train([], VALIDATION, TEST, ROWS, "strong", CPU)
+    assert ran == []
+
+
+def test_memory_estimate_counts_all_weights() -> None:
+    model = initial(ROWS, MODEL, SEED)
+    weights = sum(w.numel() for w in model.parameters())
+    nothing = batched.bytes_per_victim(ROWS, MODEL, TRAINING, np.zeros(0, np.int64))
+    assert nothing == pytest.approx(4 * 6 * weights, rel=0.01)
+
+
+def test_tf32_is_set_back() -> None:
+    before = torch.get_float32_matmul_precision()
+    with batched.tf32(True):
+        assert torch.get_float32_matmul_precision() == "high"
+    with batched.tf32(False):
+        assert torch.get_float32_matmul_precision() == before
+    assert torch.get_float32_matmul_precision() == before
