@@ -196,6 +196,84 @@ def bench_prepare(
     _print_figures(prepare.run(rows, pois, _say), json)
 
 
+Data = Annotated[Path | None, typer.Option("--data", help="Prepared data; default: NYC where present, else synthetic.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+
+@bench_app.command("scoring")
+def bench_scoring(
+    json: Json = False,
+    data: Data = None,
+    share: Annotated[float, typer.Option(help="Share of the sessions scored both ways.", min=0, max=1)] = 0.1,
+) -> None:
+    """One scoring pass against its brute-force definition and the matrix-product peak."""
+    from ghostpoi.bench import data as bench_data
+    from ghostpoi.bench import scoring
+
+    _print_figures(scoring.run(bench_data.load(data), share, _say), json)
+
+
+@bench_app.command("training")
+def bench_training(
+    json: Json = False,
+    data: Data = None,
+    share: Annotated[float, typer.Option(help="Share of the sessions trained on.", min=0, max=1)] = 0.25,
+    epochs: Annotated[int, typer.Option(help="Epochs each way.", min=1)] = 3,
+) -> None:
+    """A packed epoch against the plain padded loop."""
+    from ghostpoi.bench import data as bench_data
+    from ghostpoi.bench import training
+
+    _print_figures(training.run(bench_data.load(data), share, epochs, _say), json)
+
+
+@bench_app.command("protect")
+def bench_protect(
+    json: Json = False,
+    data: Data = None,
+    method: Annotated[str, typer.Option(help="The method.")] = "ghost",
+    device: Device = "cpu",
+) -> None:
+    """Protecting the training split under the paper's settings, the trajectory LM included."""
+    from ghostpoi.bench import data as bench_data
+    from ghostpoi.bench import protect
+    from ghostpoi.devices import device as find_device
+
+    _print_figures(protect.run(bench_data.load(data), method, find_device(device), _say), json)
+
+
+@bench_app.command("growth")
+def bench_growth(
+    json: Json = False,
+    sessions: Annotated[int, typer.Option(help="Sessions measured of each city.", min=1)] = 2000,
+    device: Device = "cpu",
+) -> None:
+    """An epoch and a scoring pass on synthetic cities of growing size."""
+    from ghostpoi.bench import growth
+    from ghostpoi.devices import device as find_device
+
+    _print_figures(growth.run(sessions, find_device(device), _say), json)
+
+
+@app.command()
+def prepare(
+    file: File,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The .npz file to write.")],
+    map: Map = None,
+    set: Set = None,
+    config: Config = None,
+) -> None:
+    """Put what a study and a GPU machine need into one file. It is clean data: keep it to yourself."""
+    from ghostpoi import dataset_file
+    from ghostpoi.prepare import prepare_file
+
+    if not output.parent.is_dir():
+        raise InputError(f"-o {output}: the folder {output.parent} does not exist; make it first")
+    data = prepare_file(file, _mapping(map), _settings(set, config))
+    dataset_file.save(output, data)
+    _say(f"{output}: {len(data.train):,} / {len(data.val):,} / {len(data.test):,} sessions, {len(data.vocabulary) - 1:,} POIs")
+
+
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the check says no, 2 bad input or usage, 130 interrupted."""
     try:

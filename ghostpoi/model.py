@@ -253,7 +253,7 @@ class Prefix:
         """Attention of the tokens of a layout, (M, d): in grids (B, K), since tokens of a session share its keys."""
         heads, dh = self.model.settings.heads, self.keys[layer].shape[3]
         grid = q.new_zeros(layout.rows * heads, dh).index_copy_(0, slots, q.reshape(-1, dh))
-        itself = q.new_zeros(layout.rows * heads).index_copy_(0, slots, (q * k).view(-1, dh).sum(1))
+        itself = q.new_zeros(layout.rows * heads).index_copy_(0, slots, (q * k).view(-1, dh).sum(1).to(q.dtype))
         found, own, at = [], [], 0
         for sessions, width in layout.groups:
             rows = len(sessions) * heads * width
@@ -272,7 +272,8 @@ class Prefix:
         keys, values = (c[:, :, :t].reshape(-1, t, dh) for c in (keys, values))
         logits = torch.bmm(q, keys.transpose(1, 2))  # (B*H, K, t)
         weight = (torch.cat([logits, itself.to(logits.dtype)], 2) * dh**-0.5).softmax(2)
-        return torch.bmm(weight[:, :, :t], values), weight[:, :, t:]
+        found = torch.bmm(weight[:, :, :t], values)
+        return found, weight[:, :, t:].to(found.dtype)
 
 
 class Layout(NamedTuple):

@@ -75,7 +75,7 @@ def save(folder: Path, text: str) -> Path:
 
 def test_a_toml_file(tmp_path: Path) -> None:
     path = save(tmp_path, '[candidates]\nradius_km = 2\nmin_candidates = 4\n[speed]\nempty = "ignore"\n')
-    s = load(path)
+    s = load(path, Settings())
     assert s == Settings(candidates=Candidates(radius_km=2.0, min_candidates=4), speed=Speed(empty="ignore"))
     assert repr(s) == repr(
         override(Settings(), ["candidates.radius_km=2", "candidates.min_candidates=4", "speed.empty=ignore"])
@@ -100,13 +100,13 @@ def test_a_toml_file(tmp_path: Path) -> None:
 def test_a_wrong_toml_file_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = save(tmp_path, text)
     with pytest.raises(InputError) as error:
-        load(path)
+        load(path, Settings())
     assert message in str(error.value)
     assert str(path) in str(error.value)
 
 
 def test_an_absent_toml_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read the settings file .*none\.toml: no such file or directory"):
-        load(tmp_path / "none.toml")
+        load(tmp_path / "none.toml", Settings())
     with pytest.raises(InputError, match="is a directory"):
-        load(tmp_path)
+        load(tmp_path, Settings())

@@ -70,6 +70,16 @@ def together(jobs: list[Job], model: ModelSettings, training: Training) -> batch
     return batched.train(start, pairs, goal, known, training, jobs[0].seed, STAGE)
 
 
+def near(found: Stack, m: int, weights: dict[str, torch.Tensor]) -> None:
+    """Victim m has these weights. The bias of attention's keys changes no output; Adam makes steps of its rounding."""
+    d = MODEL.dim
+    for name, w in weights.items():
+        a, b = (x.detach().clone() for x in (found.weights[name][m], w))
+        if name.endswith("qkv.bias"):
+            a[d : 2 * d] = b[d : 2 * d] = 0
+        assert torch.allclose(a, b, atol=1e-3), name
+
+
 def same(one: list[Result], other: list[Result]) -> None:
     for a, b in zip(one, other, strict=True):
         assert (a.name, a.validation, a.epochs) == (b.name, pytest.approx(b.validation), b.epochs)
@@ -90,15 +100,14 @@ def test_together_equals_alone(dropout: float, tied: bool, compact: float, monke
         weights, best, ran = alone(job, model, TRAINING)
         assert (found.epochs[m], found.validation[m]) == (ran, pytest.approx(best.acc1))
         assert weights.keys() == found.stack.weights.keys()
-        for name, w in weights.items():
-            assert torch.allclose(found.stack.weights[name][m], w, atol=2e-3), name
+        near(found.stack, m, weights)
 
 
 def test_one_victim_alone_is_a_stack_too() -> None:
     weights, best, ran = alone(JOBS[0], MODEL, TRAINING)
     found = together(JOBS[:1], MODEL, TRAINING)
     assert (found.epochs, found.validation) == ([ran], [pytest.approx(best.acc1)])
-    assert all(torch.allclose(found.stack.weights[name][0], w, atol=2e-3) for name, w in weights.items())
+    near(found.stack, 0, weights)
 
 
 def test_bfloat16_learns_about_as_well() -> None:

@@ -17,6 +17,7 @@ from ghostpoi.fit import Pairs
 
 WIDTH = 64  # lines are at least this wide; attention kernels work in tiles of that size anyway
 ALIGN = 8  # their width is a multiple of this, which fast kernels ask of a mask
+NEVER = -1e9  # finite: a kernel that goes by tiles of keys may meet one where a query has nothing to look at
 
 
 class Lines:
@@ -39,10 +40,10 @@ class Lines:
         return _Unpad.apply(found, self.there, self.back)  # type: ignore[no-any-return,no-untyped-call]
 
     def mask(self, victims: int, dtype: torch.dtype) -> Tensor:
-        """0 where a place may look, -inf elsewhere, (M*B, 1, t, t)."""
-        # Empty places look at each other: a row without any place to look at would be NaN.
+        """0 where a place may look, NEVER elsewhere, (M*B, 1, t, t)."""
+        # Empty places look at each other, so that no row is left without any place to look at.
         same = self.owner[:, :, None] == self.owner[:, None, :]
-        mask = torch.zeros(same.shape, dtype=dtype, device=same.device).masked_fill_(~same.tril_(), -torch.inf)
+        mask = torch.zeros(same.shape, dtype=dtype, device=same.device).masked_fill_(~same.tril_(), NEVER)
         return mask.repeat(victims, 1, 1)[:, None]
 
 

@@ -148,6 +148,7 @@ def _chunks(
     most = len(group)
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch's own, in no use
         length = fit.next_poi(jobs[group[0]].train, model.max_positions).length
         room = MEMORY_SHARE * free - 3 * 4 * LOGITS_CUDA
         most = max(1, int(room // batched.bytes_per_victim(rows, model, training, length)))

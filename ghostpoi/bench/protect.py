@@ -1,0 +1,64 @@
+"""Protecting the training split with GHOST under the paper's settings, the trajectory LM included."""
+
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ghostpoi import trajectory_lm
+from ghostpoi.bench.scoring import matmul_peak
+from ghostpoi.dataset_file import Prepared
+from ghostpoi.protocols import Publication, publication
+from ghostpoi.publisher import Task, publish
+from ghostpoi.randomness import Seed
+from ghostpoi.sessions import Sessions
+
+
+def run(data: Prepared, method: str, device: torch.device, say: Callable[[str], None]) -> dict[str, Any]:
+    """One whole run, after a warm-up on a few sessions that pays for libraries and kernels."""
+    settings = publication(method, "paper")
+    say("warming up")
+    few = data.train.take(data.train.length >= data.train.length.max() // 2)
+    brief = replace(
+        settings, rounds=replace(settings.rounds, outer=2, inner=1), lm_training=replace(settings.lm_training, epochs=1)
+    )
+    _protect(data, few, brief, device)
+    say(f"protecting {data.train.positions:,} positions with {method}")
+    seconds, lm_seconds = _protect(data, data.train, settings, device)
+    return {
+        "seconds": seconds,
+        "trajectory_lm_seconds": lm_seconds,
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        # Beside the time, what it would be if all were matrix products at this machine's best: a ratio to compare by.
+        "ratio": seconds / (_operations(data, settings) / matmul_peak()) if device.type == "cpu" else None,
+        "positions": data.train.positions,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+    }
+
+
+def _protect(data: Prepared, sessions: Sessions, settings: Publication, device: torch.device) -> tuple[float, float]:
+    begin = time.perf_counter()
+    lm = None
+    if settings.method.needs_trajectory_lm:
+        lm = trajectory_lm.pretrain(sessions, len(data.vocabulary), settings.trajectory_lm, Seed(0), device)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    lm_seconds = time.perf_counter() - begin
+    task = Task(
+        sessions, data.vocabulary, data.candidates, settings.method, settings.rounds, settings.speed,
+        settings.surrogate, settings.training, lm,
+    )  # fmt: skip
+    publish(task, Seed(1), device)
+    return time.perf_counter() - begin, lm_seconds
+
+
+def _operations(data: Prepared, settings: Publication) -> float:
+    """Multiply-adds, as two each, of all epochs (forward and twice that backward) and rounds."""
+    s = settings.surrogate
+    token = 2 * (s.layers * (4 * s.dim**2 + 2 * s.dim * s.feed_forward) + s.dim * (len(data.vocabulary) - 1))
+    epochs = settings.rounds.outer * settings.rounds.inner + settings.lm_training.epochs
+    scored = float(data.candidates.size[data.train.poi].sum()) + data.train.positions
+    return token * (3 * epochs * data.train.positions + settings.rounds.outer * scored)

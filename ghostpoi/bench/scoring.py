@@ -1,0 +1,105 @@
+"""One scoring pass against its definition, and against what the machine's matrix products can do at best."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ghostpoi import reference, settings
+from ghostpoi.dataset_file import Prepared
+from ghostpoi.model import CausalTransformer, ModelSettings
+from ghostpoi.position import Position, walk
+from ghostpoi.sessions import Sessions
+
+EVERY_SPEED = settings.Speed(limit_kmh=1e9)  # the definition knows no mask
+
+
+def run(data: Prepared, share: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """Score a share of the sessions both ways, then all of them the fast way."""
+    shape = ModelSettings()
+    surrogate = CausalTransformer(len(data.vocabulary), shape, 1).eval()
+    lm = CausalTransformer(len(data.vocabulary), ModelSettings(tied=True), 2).eval()
+    pick = np.zeros(len(data.train), bool)
+    pick[np.random.default_rng(0).permutation(len(pick))[: max(1, int(share * len(pick)))]] = True
+    sample = data.train.take(pick)
+    say(f"the definition, batched per position, on {len(sample):,} of {len(data.train):,} sessions")
+    fast_s, keeper, released = _walk(data, sample, surrogate, lm, keep=True)
+    begin = time.perf_counter()
+    adv, mani = reference.brute_force_scores(sample, released, data.candidates, surrogate, lm)
+    slow_s = time.perf_counter() - begin
+    real = adv > -np.inf
+    difference = max(
+        float(np.abs(adv[real] - keeper.adv[real]).max()), float(np.abs(mani[real] - keeper.mani[real]).max())
+    )
+    say("one pass over all sessions, then the matrix-product peak")
+    pass_s, keeper, _ = _walk(data, data.train, surrogate, lm, keep=False)
+    peak = matmul_peak()
+    operations = keeper.operations
+    return {
+        "ratio": slow_s / fast_s,
+        "max_abs_diff": difference,
+        "share_of_peak": operations / pass_s / peak,
+        "sample_sessions": len(sample),
+        "definition_seconds": slow_s,
+        "fast_seconds": fast_s,
+        "pass_seconds": pass_s,
+        "pass_operations": operations,
+        "peak_operations_per_second": peak,
+        "positions": data.train.positions,
+        "vocabulary": len(data.vocabulary) - 1,
+    }
+
+
+@dataclass
+class _Keeper:
+    """A greedy method that counts operations and, if asked, keeps the scores."""
+
+    shape: ModelSettings
+    rows: int
+    adv: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    mani: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    operations: float = 0.0
+    length: int = 0
+
+    def choose(self, position: Position) -> Tensor:
+        adv, mani = position.adv(), position.mani()
+        if len(self.adv):
+            at = position.index.numpy()
+            self.adv[at], self.mani[at] = adv.numpy(), mani.numpy()
+        options = position._options
+        scored = len(options.poi) if options.unique is None else len(options.unique)
+        sessions = len(position.anchor)
+        # Multiply-adds count as two. Per scored token: both models' layers, attention aside; one row of logits.
+        layers = 2 * self.shape.layers * (4 * self.shape.dim**2 + 2 * self.shape.dim * self.shape.feed_forward)
+        logits = 2 * self.shape.dim * (self.rows - 1)
+        first = options.unique is not None
+        self.operations += scored * (layers + logits) + sessions * 2 * layers + (1 if first else sessions) * logits
+        column = (adv + mani).argmax(1, keepdim=True)
+        return position.candidates.gather(1, column).squeeze(1)
+
+
+def _walk(
+    data: Prepared, sessions: Sessions, surrogate: CausalTransformer, lm: CausalTransformer, keep: bool
+) -> tuple[float, _Keeper, np.ndarray]:
+    keeper = _Keeper(surrogate.settings, surrogate.rows)
+    if keep:
+        shape = (sessions.positions, data.candidates.poi.shape[1])
+        keeper.adv, keeper.mani = np.full(shape, -np.inf, np.float32), np.full(shape, -np.inf, np.float32)
+    begin = time.perf_counter()
+    result = walk(sessions, data.candidates, data.vocabulary, EVERY_SPEED, surrogate, lm, keeper.choose)
+    return time.perf_counter() - begin, keeper, result.poi
+
+
+def matmul_peak(size: int = 2048, tries: int = 5) -> float:
+    """Operations per second of the best of several large float32 matrix products."""
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    best = np.inf
+    for _ in range(tries):
+        begin = time.perf_counter()
+        torch.mm(a, b)
+        best = min(best, time.perf_counter() - begin)
+    return 2 * size**3 / best
