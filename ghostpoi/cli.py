@@ -255,6 +255,43 @@ def bench_growth(
     _print_figures(growth.run(sessions, find_device(device), _say), json)
 
 
+study_app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own.")
+app.add_typer(study_app, name="study")
+Study = Annotated[str, typer.Argument(help="A study's name (see study list), or a TOML file.")]
+Results = Annotated[Path, typer.Option(help="The folder of results.")]
+
+
+@study_app.command("list")
+def study_list() -> None:
+    """The studies that come with ghostpoi."""
+    from ghostpoi.study import plan
+
+    for name in plan.names():
+        study = plan.load(name)
+        print(f"{name:10} {study.title}; {len(study.methods)} methods, {len(study.adversaries)} adversaries")
+
+
+@study_app.command("run")
+def study_run(
+    names: Annotated[list[str], typer.Argument(help="Names of studies (see study list), or TOML files.")],
+    data: Annotated[Path, typer.Option("--data", help="What ghostpoi prepare wrote.")],
+    protocol: Annotated[str, typer.Option(help="strong or paper.")] = "strong",
+    device: Device = "auto",
+    results: Results = Path("results"),
+) -> None:
+    """Make the cells of a study that are missing: one JSON each, all seeds in it."""
+    from ghostpoi import dataset_file
+    from ghostpoi.devices import device as find_device
+    from ghostpoi.study import plan
+    from ghostpoi.study.run import Runner
+
+    studies = [plan.load(name) for name in names]
+    prepared, where = dataset_file.load(data), find_device(device)
+    for study in studies:
+        folder = Runner(study, protocol, prepared, where, results, _say).run()
+        _say(f"{study.name}: cells in {folder}")
+
+
 @app.command()
 def prepare(
     file: File,

@@ -1,0 +1,253 @@
+"""Run a study: releases, restorations and victims of every seed, each kept as soon as it is there, then the cells.
+
+What is expensive is kept under `work`, by a key of all that decides it, so that an interrupted run goes on where it was
+and studies share what they have in common. Only torch, numpy and scipy are needed.
+"""
+
+import hashlib
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ghostpoi import arena, trajectory_lm
+from ghostpoi.adversaries import ADVERSARIES, leak
+from ghostpoi.arena import CLEAN, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.atomic import replacing
+from ghostpoi.checkins import Ints
+from ghostpoi.dataset_file import Prepared
+from ghostpoi.measures import floors
+from ghostpoi.measures.accuracy import figures
+from ghostpoi.measures.plausibility import plausibility
+from ghostpoi.measures.utility import utility
+from ghostpoi.model import CausalTransformer
+from ghostpoi.publisher import Task, publish
+from ghostpoi.randomness import Seed
+from ghostpoi.study.plan import Study, Variant
+from ghostpoi.study.store import alone, cell_name, key, read_json, write_json
+from ghostpoi.version import __version__
+from ghostpoi.victims import VICTIMS, Job, victim_settings
+
+VICTIM = "transformer"
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One thing that a victim is trained on: a cell of the study."""
+
+    method: str
+    adversary: str
+    leak: float | None
+
+    @property
+    def file(self) -> str:
+        return cell_name(self.method, self.adversary, self.leak, VICTIM)
+
+
+@dataclass
+class Runner:
+    """One study under one protocol on one data set."""
+
+    study: Study
+    protocol: str
+    data: Prepared
+    device: torch.device
+    results: Path
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.folder = self.results / self.study.name / self.protocol
+        self.work = self.results / ".work"
+        self.identity = key(_digest(self.data), self.protocol, victim_settings(self.protocol), __version__)
+
+    def run(self) -> Path:
+        """Make all cells that are missing."""
+        with alone(self.folder):
+            contests = self._contests()
+            missing = [c for c in contests if not (self.folder / c.file).exists()]
+            releases = [v for v in self.study.methods if not (self.folder / _release_file(v)).exists()]
+            if missing or releases:
+                self._releases()
+                per_seed = [self._victims(seed, missing) for seed in range(self.study.seeds)]
+                for contest in missing:
+                    self._write(contest, [found[contest] for found in per_seed])
+            self._floors()
+        return self.folder
+
+    def _contests(self) -> list[Contest]:
+        """All cells, the controls among them."""
+        out = [Contest(CLEAN, CLEAN, None)]
+        out += [Contest(CLEAN, LEAK_ONLY, ratio) for ratio in self.study.leak]
+        for variant in self.study.methods:
+            for adversary in self.study.adversaries:
+                uses = ADVERSARIES[adversary].uses_leak
+                out += [Contest(variant.text, adversary, r) for r in (self.study.leak if uses else (None,))]
+            out += [Contest(variant.text, LEAK_MIXED, ratio) for ratio in self.study.leak]
+        return out
+
+    def _releases(self) -> None:
+        """Release-level figures of every method: plausibility, naturalness, utility."""
+        for variant in self.study.methods:
+            found = []
+            for seed in range(self.study.seeds):
+                released, seconds = self._released(variant, seed)
+                found.append(self._release_figures(released) | {"release_seconds": seconds})
+            cell = self._about(variant.text) | {"kind": "release", "figures": arena.over_seeds(found)}
+            write_json(self.folder / _release_file(variant), cell)
+
+    def _release_figures(self, released: Ints) -> dict[str, Any]:
+        train, words = self.data.train, self.data.vocabulary
+        speed = self.study.methods[0].settings(self.protocol).speed
+        lm = self._trajectory_lm(self.study.methods[0])
+        return {
+            "plausibility": plausibility(train, released, words, speed),
+            "naturalness": trajectory_lm.naturalness(lm, arena.with_poi(train, released)),
+            "clean_naturalness": trajectory_lm.naturalness(lm, train),
+            "utility": utility(train, released, words),
+        }
+
+    def _trajectory_lm(self, variant: Variant) -> CausalTransformer:
+        settings = variant.settings(self.protocol).trajectory_lm
+        return trajectory_lm.load_or_train(
+            self.work / "trajectory_lm", self.data.train, len(self.data.vocabulary), settings, self.device, self.say
+        )
+
+    def _released(self, variant: Variant, seed: int) -> tuple[Ints, float]:
+        """The release of one method under one seed, from disk if it is there."""
+        settings = variant.settings(self.protocol)
+        path = self.work / "releases" / f"{key(self.identity, settings, seed)}.npz"
+        if path.exists():
+            with np.load(path) as z:
+                return z["poi"], float(z["seconds"])
+        lm = self._trajectory_lm(variant) if settings.method.needs_trajectory_lm else None
+        task = Task(
+            self.data.train, self.data.vocabulary, self.data.candidates, settings.method, settings.rounds,
+            settings.speed, settings.surrogate, settings.training, lm,
+        )  # fmt: skip
+        begin = time.perf_counter()
+        result = publish(task, Seed(seed), self.device)
+        seconds = time.perf_counter() - begin
+        self.say(f"{self.protocol}: released {variant.text}, seed {seed}, in {seconds:.1f} s")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, mode=0o600) as out:
+            np.savez_compressed(out, poi=result.poi, seconds=seconds)
+        return result.poi, seconds
+
+    def _victims(self, seed: int, contests: list[Contest]) -> dict[Contest, dict[str, Any]]:
+        """Train the victims of one seed, those that are not on disk yet, all together."""
+        path = {c: self.work / "victims" / f"{key(self.identity, self._key(c), seed)}.json" for c in contests}
+        found = {c: value for c in contests if (value := read_json(path[c])) is not None}
+        todo = [c for c in contests if c not in found]
+        if not todo:
+            return found
+        begin = time.perf_counter()
+        prepared = [self._job(contest, seed) for contest in todo]
+        middle = time.perf_counter()
+        train = VICTIMS[VICTIM].train
+        results = train(
+            [job for job, _ in prepared], self.data.val, self.data.test, len(self.data.vocabulary), self.protocol, self.device
+        )
+        for contest, result, (_, extra) in zip(todo, results, prepared, strict=True):
+            found[contest] = arena.accuracies(result, self.data.test) | extra
+            write_json(path[contest], found[contest])
+        self.say(
+            f"{self.protocol}: seed {seed}, {len(todo)} restorations in {middle - begin:.1f} s, "
+            f"victims in {time.perf_counter() - middle:.1f} s"
+        )
+        return found
+
+    def _key(self, contest: Contest) -> str:
+        if contest.method == CLEAN:
+            return repr(contest)
+        return f"{Variant(contest.method).settings(self.protocol)!r} {contest.adversary} {contest.leak}"
+
+    def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
+        train, seed = self.data.train, Seed(number)
+        leaked: NDArray[np.bool_] = leak(train, contest.leak or 0.0, seed)
+        if contest.adversary == LEAK_ONLY:
+            return arena.leak_only(train, leaked, seed), {}
+        if contest.method == CLEAN:
+            return Job(CLEAN, train, seed), {}
+        released, _ = self._released(Variant(contest.method), number)
+        restored = arena.restore(
+            train, released, leaked, len(self.data.vocabulary), contest.adversary, seed, self.device
+        )
+        return Job(contest.file, arena.with_poi(train, restored.poi), seed), restored.figures
+
+    def _write(self, contest: Contest, per_seed: list[dict[str, Any]]) -> None:
+        cell = self._about(contest.method) | {
+            "kind": "contest",
+            "adversary": contest.adversary,
+            "leak": contest.leak,
+            "victim": VICTIM,
+            "figures": arena.over_seeds(per_seed),
+        }
+        write_json(self.folder / contest.file, cell)
+
+    def _floors(self) -> None:
+        """Popularity and a first-order Markov model, on clean sessions and on every release."""
+        path = self.folder / "floors.json"
+        if path.exists():
+            return
+        rows, test = len(self.data.vocabulary), self.data.test
+        value: dict[str, Any] = {
+            "popularity": figures(floors.popularity(self.data.train, test, rows).all),
+            "markov": figures(floors.markov(self.data.train, test, rows).all),
+            "markov_on_release": {
+                v.text: [
+                    figures(floors.markov(arena.with_poi(self.data.train, self._released(v, s)[0]), test, rows).all)["acc@1"]
+                    for s in range(self.study.seeds)
+                ]
+                for v in self.study.methods
+            },
+        }
+        write_json(path, self._about(CLEAN) | {"kind": "floors", "figures": value})
+
+    def _about(self, method: str) -> dict[str, Any]:
+        known = method != CLEAN
+        return {
+            "study": self.study.name,
+            "protocol": self.protocol,
+            "data": self.data.name,
+            "method": method,
+            "settings": Variant(method).settings(self.protocol).public() if known else {},
+            "seeds": list(range(self.study.seeds)),
+            "hardware": hardware(self.device),
+            "version": __version__,
+            "commit": commit(),
+        }
+
+
+def _release_file(variant: Variant) -> str:
+    return cell_name(variant.text, "release", None, "figures")
+
+
+def _digest(data: Prepared) -> str:
+    digest = hashlib.sha256()
+    for sessions in (data.train, data.val, data.test):
+        digest.update(sessions.start.tobytes() + sessions.poi.tobytes())
+    digest.update(data.candidates.poi.tobytes())
+    return digest.hexdigest()
+
+
+def hardware(device: torch.device) -> str:
+    """What a figure was measured on."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU {platform.machine()}"
+
+
+def commit() -> str:
+    """The commit of the code, where that can be told."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return found.stdout.strip()
