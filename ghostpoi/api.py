@@ -50,11 +50,7 @@ def protect(
 
     Leave `seed` out for a release: then it is 128 bits from the operating system, and nobody can repeat the draws.
     """
-    frame: Any = table
-    if not isinstance(frame, pl.DataFrame):
-        if not hasattr(frame, "iloc"):
-            raise InputError(f"protect takes a polars or pandas DataFrame, not {type(frame).__name__}")
-        frame = pl.from_pandas(frame.reset_index(drop=True))
+    frame = table if isinstance(table, pl.DataFrame) else _from_pandas(table)
     if frame.height == 0:
         raise InputError("the table holds no check-ins; give at least one row")
     where = "the table"
@@ -63,6 +59,8 @@ def protect(
     fields = frame.select(pl.col(c).alias(f) for f, c in mapping.items())
     checkins = to_checkins(fields, mapping["category"], lambda row: f"row {row + 1}")
     change = classify(checkins, FrameColumns(frame), mapping, where, list(keep)).change
+    if inside := [name for name in change if name not in table.columns]:
+        raise InputError(f"the index {inside[0]!r} changes with the venue; make it a column with reset_index() first")
     prepared = prepare(checkins, chosen)
     key = Seed.fresh() if seed is None else Seed(seed)
     outcome = protect_table(prepared, chosen, key, _device(device))
@@ -73,3 +71,17 @@ def protect(
     for name in change:
         result[name] = result[name].take(donor).set_axis(result.index)
     return result
+
+
+def _from_pandas(table: Any) -> pl.DataFrame:
+    """A pandas frame with the levels of its index as columns, since they may tell the venue like any other."""
+    if not (hasattr(table, "iloc") and hasattr(table, "columns")):
+        raise InputError(f"protect takes a polars or pandas DataFrame, not {type(table).__name__}")
+    if not (table.columns.is_unique and all(isinstance(name, str) for name in table.columns)):
+        raise InputError("the columns of the table need names that are texts and differ; rename them")
+    plain = type(table.index).__name__ == "RangeIndex"
+    try:
+        return pl.from_pandas(table.reset_index(drop=plain))
+    except (ValueError, TypeError, pl.exceptions.PolarsError) as e:  # pyarrow's errors are ValueErrors
+        reason = str(e).splitlines()[0]
+        raise InputError(f"the table cannot be read ({reason}); store text, numbers and times in its columns") from None

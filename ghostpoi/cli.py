@@ -116,7 +116,7 @@ def protect(
         figures = estimate(prepare(table, settings), settings, where)
         _print_json(figures) if json else render.estimate(_console(), figures)
         return
-    private = private or output.with_name(output.name + ".private")
+    private = private or Path(f"{output}.private")
     request = release.Request(
         file, output, private, settings, method, protocol, _mapping(map), keep or [], no_candidate == "withhold",
         release.given_seed(seed, _say), resume, force, where,

@@ -93,9 +93,13 @@ def _cut(token: Ints, target: Ints, length: Longs, max_positions: int) -> Pairs:
 
 def adamw(model: CausalTransformer, settings: Training) -> torch.optim.AdamW:
     """The optimizer. It outlives an epoch: the surrogate's goes on from round to round."""
-    return torch.optim.AdamW(
-        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+    cuda = model.device.type == "cuda"
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True, capturable=cuda
     )
+    # Torch warns of capturable optimizers that take a step outside a graph; ours do so on purpose before a capture.
+    optimizer._warned_capturable_if_run_uncaptured = True
+    return optimizer
 
 
 def batches(pairs: Pairs, windows: Longs, size: int) -> Iterator[Pairs]:
@@ -115,9 +119,29 @@ def epoch(
 ) -> float:
     """One pass over all windows in an order of its own; the mean loss of a position."""
     order = seed.generator(*stage, "order", number).permutation(len(pairs.length))
+    dropout = seed.torch_seed(*stage, "dropout", number)
     model.train()
+    if model.device.type == "cuda":
+        from ghostpoi import graphs  # which builds on this module
+
+        total = graphs.epoch(model, optimizer, pairs, order, settings, dropout)
+    else:
+        total = packed_epoch(model, optimizer, pairs, order, settings, dropout)
+    model.eval()
+    return total / max(1, len(pairs.token))
+
+
+def packed_epoch(
+    model: CausalTransformer,
+    optimizer: torch.optim.Optimizer,
+    pairs: Pairs,
+    order: Longs,
+    settings: Training,
+    seed: int,
+) -> float:
+    """The sum of all losses of an epoch over windows in this order, step by step."""
     total = torch.zeros((), device=model.device)
-    with seeded(model.device, seed.torch_seed(*stage, "dropout", number)):
+    with seeded(model.device, seed):
         for batch in batches(pairs, order, settings.batch_sessions):
             optimizer.zero_grad(set_to_none=True)
             with precise(settings.precision, model.device):
@@ -128,8 +152,7 @@ def epoch(
                 torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             optimizer.step()
             total += loss.detach() * len(batch.token)
-    model.eval()
-    return float(total) / max(1, len(pairs.token))
+    return float(total)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Inside `torch.autocast` all matrix products run in its type; weights and sums st
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -91,12 +91,15 @@ class CausalTransformer(nn.Module):
 
     def hidden(self, tokens: Tensor, lengths: Longs) -> Tensor:
         """Hidden states of packed sessions end to end: tokens (N,), lengths (S,) on the host, at most max_positions."""
-        packing = Packing(lengths, self.settings.heads, self.device)
+        return self.states(tokens, Packing(lengths, self.settings.heads, self.device))
+
+    def states(self, tokens: Tensor, packing: "Placed") -> Tensor:
+        """Hidden states (..., d) of tokens (...) that stand where `packing` says."""
         p = self.settings.dropout if self.training else 0.0
         x = _dropout(F.embedding(tokens, self.embedding) + F.embedding(packing.position, self.position), p)
         for block in self.blocks:
             x = block.finish(x, packing.attend(block.project(x)), p)  # type: ignore[operator]
-        return self.norm(x)  # type: ignore[no-any-return]  # (N, d)
+        return self.norm(x)  # type: ignore[no-any-return]  # (..., d)
 
     def readout(self) -> "Readout":
         """What turns hidden states into probabilities; it keeps a copy of the output matrix as it is now."""
@@ -124,6 +127,15 @@ class CausalTransformer(nn.Module):
             stretched = torch.linalg.vector_norm(self.output * self.norm.weight, dim=1)
             shift = (self.output @ self.norm.bias).abs()
             return float((stretched * math.sqrt(self.settings.dim) + shift).max())
+
+
+class Placed(Protocol):
+    """Where tokens stand, and attention among them."""
+
+    position: Tensor  # (...) in the window
+
+    def attend(self, qkv: Tensor) -> Tensor:
+        """(..., 3d) -> (..., d)."""
 
 
 class Packing:
@@ -219,10 +231,10 @@ class Prefix:
     def peek(self, new: Tensor, layout: "Layout | None" = None) -> Tensor:
         """Hidden states that new tokens (M,) or embeddings (M, d) would have on the prefix, which stays as it is.
 
-        The layout says which session each belongs to; without it, there is one per session.
+        The layout says which session each belongs to; without it, there is one per session, or a row of tokens (B, K).
         """
         x = new if new.is_floating_point() else F.embedding(new, self.model.embedding)
-        return self._forward(x, layout, len(new), keep=False)
+        return self._forward(x.view(-1, x.shape[-1]), layout, len(new), keep=False)
 
     def _forward(self, x: Tensor, layout: "Layout | None", sessions: int, keep: bool) -> Tensor:
         heads = self.model.settings.heads
@@ -230,24 +242,33 @@ class Prefix:
         slots = layout.slots(heads) if layout is not None and self.length else None
         for layer, block in enumerate(self.model.blocks):
             q, k, v = block.project(x).chunk(3, dim=1)  # type: ignore[operator]
-            if self.length == 0:
-                attended = v
-            elif layout is None or slots is None:
-                attended = self._attend_one(layer, q, k, v, sessions)
-            else:
-                attended = self._attend_many(layer, q, k, v, layout, slots)
-            x = block.finish(x, attended, 0.0)  # type: ignore[operator]
             if keep:
                 self.keys[layer][:sessions, :, self.length] = k.view(sessions, heads, -1)
                 self.values[layer][:sessions, :, self.length] = v.view(sessions, heads, -1)
+            if self.length == 0:
+                attended = v
+            elif layout is not None and slots is not None:
+                attended = self._attend_many(layer, q, k, v, layout, slots)
+            elif keep and x.is_cuda:
+                attended = self._attend_kept(layer, q, sessions)
+            else:
+                attended = self._attend_grid(layer, q, k, v, sessions)
+            x = block.finish(x, attended, 0.0)  # type: ignore[operator]
         return self.model.norm(x)  # type: ignore[no-any-return]  # (M, d)
 
-    def _attend_one(self, layer: int, q: Tensor, k: Tensor, v: Tensor, sessions: int) -> Tensor:
-        """Attention of one new token per session, (B, d)."""
+    def _attend_grid(self, layer: int, q: Tensor, k: Tensor, v: Tensor, sessions: int) -> Tensor:
+        """Attention of as many new tokens of each session, (B*K, d)."""
         keys, values = self.keys[layer][:sessions], self.values[layer][:sessions]
-        shape = (-1, 1, keys.shape[3])
-        found, own = self._attend(keys, values, q.reshape(shape), (q * k).view(shape).sum(2, keepdim=True))
-        return (found + own * v.reshape(shape)).view(sessions, -1)
+        heads, dh = keys.shape[1], keys.shape[3]
+        q, k, v = (a.view(sessions, -1, heads, dh).transpose(1, 2).reshape(sessions * heads, -1, dh) for a in (q, k, v))
+        found, own = self._attend(keys, values, q, (q * k).sum(2, keepdim=True))
+        return (found + own * v).view(sessions, heads, -1, dh).transpose(1, 2).reshape(-1, heads * dh)
+
+    def _attend_kept(self, layer: int, q: Tensor, sessions: int) -> Tensor:
+        """Attention of one new token per session whose key and value are kept already, (B, d), in one call."""
+        keys, values = (c[layer][:sessions, :, : self.length + 1] for c in (self.keys, self.values))
+        found = F.scaled_dot_product_attention(q.view(sessions, keys.shape[1], 1, -1).to(keys.dtype), keys, values)
+        return found.reshape(sessions, -1)
 
     def _attend_many(self, layer: int, q: Tensor, k: Tensor, v: Tensor, layout: "Layout", slots: Tensor) -> Tensor:
         """Attention of the tokens of a layout, (M, d): in grids (B, K), since tokens of a session share its keys."""
@@ -295,9 +316,15 @@ class Readout:
     """Probabilities over the P real POIs from hidden states, with the output matrix as it was when this was made."""
 
     def __init__(self, model: CausalTransformer) -> None:
-        self.matrix = model.output.detach()  # (P+1, d)
-        self.columns = self.matrix[1:].t().to(_product_dtype(model.device)).contiguous()  # (d, P)
-        self.reach = model._reach()
+        self.model, self.matrix = model, model.output.detach()  # (P+1, d)
+        shape = (self.matrix.shape[1], len(self.matrix) - 1)
+        self.columns = torch.empty(shape, dtype=_product_dtype(model.device), device=model.device)  # (d, P)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take the output matrix as it is now, in place."""
+        self.columns.copy_(self.matrix[1:].t())
+        self.reach = self.model._reach()
 
     def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
         """log P(target), (M, d), (M,) -> (M,)."""
@@ -319,7 +346,9 @@ class Readout:
         if self.reach is None:
             rows = max(1, CUDA_LOGITS // self.columns.shape[1])
             for a in range(0, len(hidden), rows):
-                torch.logsumexp(torch.mm(hidden[a : a + rows], self.columns).float(), 1, out=out[a : a + rows])
+                logits = torch.mm(hidden[a : a + rows], self.columns).float()
+                # From the first column alone: one kernel where logsumexp takes eight.
+                torch.sub(logits[:, 0], F.log_softmax(logits, 1)[:, 0], out=out[a : a + rows])
             return out
         rows = _even(len(hidden), TILE_ROWS)
         tile = torch.empty(rows * _even(self.columns.shape[1], TILE_LOGITS // rows, 16), dtype=hidden.dtype)

@@ -6,15 +6,16 @@ all sessions position by position, lets the caller choose, and continues each se
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ghostpoi import settings
+from ghostpoi import graphs, settings
 from ghostpoi.candidates import Candidates
 from ghostpoi.checkins import Ints, Longs
 from ghostpoi.fit import Precision, precise
@@ -24,6 +25,7 @@ from ghostpoi.sessions import Sessions, Vocabulary
 
 BUDGET = {"cpu": 36_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 150 MB of keys and values, 4 GB
 WIDTHS = (0, 8, 16, 1 << 30)  # sessions whose sets are of similar size attend together: less padding
+WARM_UP_WAVES = 3  # run before a capture: libraries set themselves up
 SHORTEST = 32  # sessions count as at least this long: bounds a wave's candidates to what the caches of a CPU hold
 
 
@@ -56,7 +58,8 @@ class _Options(NamedTuple):
 
     session: Tensor  # (M,)
     poi: Tensor  # (M,)
-    layout: Layout  # where each stands in the batch
+    place: Tensor  # (M,) in the grid (B, K), row by row
+    layout: Layout | None  # without it the whole grid is scored, padding and all: on CUDA few calls matter more
     unique: Tensor | None  # (U,) at a window's start, where hidden states depend on the candidate alone
     inverse: Tensor | None  # (M,) poi = unique[inverse]
 
@@ -115,7 +118,7 @@ class Position:
             hidden = prefix.peek(o.unique)
             value = s.readout.log_partition(hidden)[o.inverse] - s.readout.logit_of(hidden[o.inverse], target)
         else:
-            hidden = prefix.peek(o.poi, o.layout)
+            hidden = prefix.peek(o.poi, o.layout) if o.layout else prefix.peek(self.candidates)[o.place]
             value = -s.readout.log_prob_of(hidden, target)
         return self._spread(o, value * (target > 0))
 
@@ -130,18 +133,18 @@ class Position:
     def _feasible_options(self) -> _Options:
         """Without the infeasible on a CPU; on CUDA their number would be worth waiting for only if there were many."""
         o = self._options
-        if self.anchor.device.type != "cpu":
+        if o.layout is None:
             return o
-        keep = self.feasible[o.session, o.layout.k]
+        keep = self.feasible.flatten()[o.place]
         if keep.all():
             return o
-        first, k, width = (a[keep] for a in o.layout[2:])
+        session, poi, place, first, k, width = (a[keep] for a in (*o[:3], *o.layout[2:]))
         layout = Layout(o.layout.groups, o.layout.rows, first, k, width)
-        return _Options(o.session[keep], o.poi[keep], layout, o.unique, None if o.inverse is None else o.inverse[keep])
+        return _Options(session, poi, place, layout, o.unique, None if o.inverse is None else o.inverse[keep])
 
     def _spread(self, o: _Options, value: Tensor) -> Tensor:
         out = torch.full(self.candidates.shape, -torch.inf, device=value.device)
-        out[o.session, o.layout.k] = value.float()
+        out.view(-1).index_copy_(0, o.place, value.float())
         return out.masked_fill_(~self.feasible, -torch.inf)
 
 
@@ -170,95 +173,166 @@ def walk(
     Sessions are independent, so the batches that a budget makes change no choice but for rounding.
     `progress` gets the number of positions of every batch done.
     """
-    device = torch.device(device)
-    models = [m.eval() for m in (surrogate, trajectory_lm) if m is not None]
-    limit = min([m.settings.max_positions for m in models], default=1 << 30)
-    with precise(precision, device), torch.no_grad():
-        readouts = {id(m): m.readout() for m in models}
-    city = _City(candidates, vocabulary, speed, device)
-    released = torch.zeros(sessions.positions, dtype=torch.int64, device=device)
-    forced = torch.zeros(sessions.positions, dtype=torch.bool, device=device)
-    order = np.argsort(-sessions.length, kind="stable")
-    order = order[sessions.length[order] > 0]
-    at, budget = 0, budget or BUDGET.get(device.type, BUDGET["cpu"])
-    while at < len(order):
-        longest = min(int(sessions.length[order[at]]), limit)
-        batch = order[at : at + max(1, budget // max(longest, SHORTEST))]
-        at += len(batch)
-        with precise(precision, device):
+    models = (surrogate, trajectory_lm)
+    return Walker(sessions, candidates, vocabulary, speed, models, choose, device, budget, precision).run(progress)
+
+
+class Walker:
+    """A walk that can be taken again when weights have changed. `again` says that it will be: on CUDA, a graph pays."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        candidates: Candidates,
+        vocabulary: Vocabulary,
+        speed: settings.Speed,
+        models: tuple[CausalTransformer | None, CausalTransformer | None],  # surrogate, trajectory LM
+        choose: Callable[[Position], Tensor],
+        device: torch.device | str = "cpu",
+        budget: int | None = None,
+        precision: Precision = "float32",
+        again: bool = False,
+    ) -> None:
+        self.sessions, self.candidates, self.choose, self.precision = sessions, candidates, choose, precision
+        self.device = torch.device(device)
+        self.models = models
+        self.limit = min([m.settings.max_positions for m in models if m], default=1 << 30)
+        with precise(precision, self.device), torch.no_grad():
+            self.readouts = [m.readout() if m else None for m in models]
+        self.city = _City(candidates, vocabulary, speed, self.device)
+        self.released = torch.zeros(sessions.positions, dtype=torch.int64, device=self.device)
+        self.forced = torch.zeros(sessions.positions, dtype=torch.bool, device=self.device)
+        self.batches = _batches(sessions.length, self.limit, budget or BUDGET.get(self.device.type, BUDGET["cpu"]))
+        self.again = again and self.device.type == "cuda"
+        self.waves: list[list[_Wave]] = []  # of all batches; kept for the graphs, which read them
+        self.graphs: list[torch.cuda.CUDAGraph] = []
+
+    def run(self, progress: Callable[[int], None] | None = None) -> Walk:
+        """Walk once, with weights as they are now."""
+        for model, readout in zip(self.models, self.readouts, strict=True):
+            if model and readout:
+                model.eval()
+                readout.refresh()
+        if self.again and not self.waves:
+            self._capture()
+        for number, batch in enumerate(self.batches):
+            if self.graphs:
+                self.graphs[number].replay()
+            else:
+                self._walk(batch, self.waves[number] if self.waves else self._waves(batch))
+            if progress:
+                progress(int(self.sessions.length[batch].sum()))
+        return Walk(self.released.cpu().numpy().astype(np.int32), self.forced.cpu().numpy())
+
+    def _capture(self) -> None:
+        """One graph per batch; none, if what the method does cannot be captured."""
+        self.waves = [self._waves(batch) for batch in self.batches]
+        work = list(zip(self.batches, self.waves, strict=True))
+        try:
+            with graphs.no_waiting():
+                for batch, waves in work[:1]:
+                    self._walk(batch, waves[:WARM_UP_WAVES])
+            pool = torch.cuda.graph_pool_handle()
+            self.graphs = [graphs.capture(partial(self._walk, *one), pool) for one in work]
+        except RuntimeError:
+            self.graphs = []
+
+    def _waves(self, batch: Longs) -> list["_Wave"]:
+        return _waves(self.sessions, batch, self.candidates, self.city, self.limit)
+
+    def _walk(self, batch: Longs, waves: list["_Wave"]) -> None:
+        longest = min(int(self.sessions.length[batch[0]]), self.limit)
+        with precise(self.precision, self.device):
             cached = [
-                _Cached(m, readouts[id(m)], len(batch), longest) if m is not None else None
-                for m in (surrogate, trajectory_lm)
+                _Cached(m, r, len(batch), longest) if m and r else None
+                for m, r in zip(self.models, self.readouts, strict=True)
             ]
-        for i, wave in enumerate(_waves(sessions, batch, candidates, limit, device)):
-            if i % limit == 0:
+        for i, wave in enumerate(waves):
+            if i % self.limit == 0:
                 for c in filter(None, cached):
                     c.restart()
                 if cached[1]:
                     cached[1].push(torch.zeros_like(wave.index))
-            previous = released[wave.index - 1] if i else None
-            position, fallback, emptied = city.position(wave, previous, cached[0], cached[1], precision)
-            chosen = torch.where(fallback > 0, fallback, choose(position))
-            released[wave.index] = chosen
-            forced[wave.index] = emptied
-            if (i + 1) % limit:
+            previous = self.released[wave.before] if i else None
+            position, fallback, emptied = self.city.position(wave, previous, cached[0], cached[1], self.precision)
+            chosen = torch.where(fallback > 0, fallback, self.choose(position))
+            self.released.index_copy_(0, wave.index, chosen)
+            self.forced.index_copy_(0, wave.index, emptied)
+            if (i + 1) % self.limit:
                 for c in filter(None, cached):
                     c.push(chosen)
-        if progress:
-            progress(int(sessions.length[batch].sum()))
-    return Walk(released.cpu().numpy().astype(np.int32), forced.cpu().numpy())
+
+
+def _batches(length: Longs, limit: int, budget: int) -> list[Longs]:
+    """Sessions in batches, longest first, each as large as the budget allows."""
+    order = np.argsort(-length, kind="stable")
+    order = order[length[order] > 0]
+    at, batches = 0, []
+    while at < len(order):
+        longest = min(int(length[order[at]]), limit)
+        batches.append(order[at : at + max(1, budget // max(longest, SHORTEST))])
+        at += len(batches[-1])
+    return batches
 
 
 @dataclass(frozen=True, eq=False)
 class _Wave:
-    """Position i of all sessions of a batch that are longer than i."""
+    """Position i of all sessions of a batch that are longer than i, and what is known of it before the walk."""
 
+    options: _Options
     index: Tensor  # (B,)
+    before: Tensor  # (B,) index - 1
     anchor: Tensor  # (B,)
     target: Tensor  # (B,)
-    gap_s: Tensor  # (B,) since the previous position
-    options: _Options
+    hours: Tensor  # (B,) since the previous position
+    choices: Tensor  # (B, K+1) the candidates and the anchor
+    real: Tensor  # (B, K) bool, no padding
+    has_set: Tensor  # (B,) bool
+    alone: Tensor  # (B,) the anchor where it has no candidates, else 0
 
 
-def _waves(sessions: Sessions, batch: Longs, candidates: Candidates, limit: int, device: torch.device) -> list[_Wave]:
-    """All waves of a batch, longest session first. Built on the host and sent at once: waves are many and small."""
+def _waves(sessions: Sessions, batch: Longs, candidates: Candidates, city: "_City", limit: int) -> list[_Wave]:
+    """All waves of a batch, longest session first. Built together and sent at once: waves are many and small."""
     length, start, poi, time = sessions.length[batch], sessions.start[batch], sessions.poi, sessions.time
-    arrays: list[NDArray[np.integer[Any]]] = []
-    widths: list[list[int]] = []
-    for i in range(int(length[0])):
-        at = start[: int((length > i).sum())] + i
-        last = (start + length)[: len(at)] - 1
-        other = np.where(at < last, at + 1, at - 1)
-        target = np.where(other >= start[: len(at)], poi[np.minimum(other, len(poi) - 1)], 0)
-        gap_s = time[at] - time[at - 1] if i else np.zeros_like(at)
-        sets = candidates.poi[poi[at]]
-        session, k = np.nonzero(sets)
-        option = sets[session, k]
-        unique, inverse = np.unique(option, return_inverse=True) if i % limit == 0 else (option[:0], option[:0])
-        arrays += [at, poi[at], target, gap_s, session, option, k, unique, inverse]
-        size = np.bincount(session, minlength=len(at))
-        first, width = np.zeros_like(size), np.zeros_like(size)
-        rows, here = 0, []
-        for low, high in pairwise(WIDTHS):
-            members = np.flatnonzero((size > low) & (size <= high))
-            arrays.append(members)
-            widest = int(size[members].max(initial=0))
+    size = np.searchsorted(-length, -np.arange(length[0]))  # (waves,) sessions that are longer
+    i = np.repeat(np.arange(length[0]), size)
+    session = np.arange(len(i)) - np.repeat(np.cumsum(size) - size, size)
+    first, last = start[session], (start + length)[session] - 1
+    index = first + i
+    other = np.where(index < last, index + 1, index - 1)
+    target = np.where(other >= first, poi[np.minimum(other, len(poi) - 1)], 0)
+    gap_s = np.where(i > 0, time[index] - time[index - 1], 0)
+    sets = candidates.poi[poi[index]]
+    row, column = np.nonzero(sets)
+    option = sets[row, column]
+    scored = np.bincount(i[row], minlength=len(size))  # (waves,) candidates
+    packed = np.stack([session[row], option, session[row] * sets.shape[1] + column, column]).astype(np.int64)
+    options = torch.split(torch.from_numpy(packed).to(city.sets.device), scored.tolist(), 1)
+    known = [torch.split(a, size.tolist()) for a in city.known(index, poi[index], target, gap_s)]
+    waves = []
+    for number, fields in enumerate(zip(*known, strict=True)):
+        of, what, place, k = options[number].unbind()
+        layout = unique = inverse = None
+        if city.sets.device.type == "cpu":
+            layout = _layout(of.numpy(), k, int(size[number]))
+            if number % limit == 0:
+                unique, inverse = torch.unique(what, return_inverse=True)
+        waves.append(_Wave(_Options(of, what, place, layout, unique, inverse), *fields))
+    return waves
+
+
+def _layout(session: Longs, k: Tensor, sessions: int) -> Layout:
+    size = np.bincount(session, minlength=sessions)
+    first, width = np.zeros_like(size), np.zeros_like(size)
+    rows, groups = 0, []
+    for low, high in pairwise(WIDTHS):
+        members = np.flatnonzero((size > low) & (size <= high))
+        if len(members):
+            widest = int(size[members].max())
             first[members], width[members] = rows + np.arange(len(members)) * widest, widest
             rows += len(members) * widest
-            here.append(widest)
-        arrays += [first[session], width[session]]
-        widths.append(here)
-    together = torch.from_numpy(np.concatenate(arrays, dtype=np.int64)).to(device)
-    sent = iter(torch.split(together, [len(a) for a in arrays]))
-    waves = []
-    for i, here in enumerate(widths):
-        index, anchor, goal, gap, session_of, option_of, column, *opening = islice(sent, 9)
-        groups = [(members, w) for members, w in zip(islice(sent, len(here)), here, strict=True) if w]
-        layout = Layout(groups, sum(len(m) * w for m, w in groups), next(sent), column, next(sent))
-        unique_of, inverse_of = opening if i % limit == 0 else (None, None)
-        options = _Options(session_of, option_of, layout, unique_of, inverse_of)
-        waves.append(_Wave(index, anchor, goal, gap, options))
-    return waves
+            groups.append((torch.from_numpy(members), widest))
+    return Layout(groups, rows, torch.from_numpy(first[session]), k, torch.from_numpy(width[session]))
 
 
 class _City:
@@ -273,23 +347,30 @@ class _City:
         self.place = torch.from_numpy(place).to(device)  # (P+1, 3)
         self.speed = speed
 
+    def known(self, index: Longs, anchor: Ints, target: Ints, gap_s: Longs) -> list[Tensor]:
+        """The fields of a wave that no choice changes."""
+        numbers = np.stack([index, index - 1, anchor, target, gap_s]).astype(np.int64)
+        at, before, poi, goal, gap = torch.from_numpy(numbers).to(self.sets.device).unbind()
+        choices = torch.cat([self.sets[poi], poi[:, None]], 1)
+        real = choices[:, :-1] > 0
+        has_set = real.any(1)
+        hours = gap.double().clamp(min=self.speed.min_gap_s) / 3600
+        return [at, before, poi, goal, hours, choices, real, has_set, poi.masked_fill(has_set, 0)]
+
     def position(
         self, wave: _Wave, previous: Tensor | None, surrogate: _Cached | None, trajectory_lm: _Cached | None,
         precision: Precision,
     ) -> tuple[Position, Tensor, Tensor]:  # fmt: skip
         """The position; the POI where there is no choice, else 0, (B,); and where the mask left nothing, (B,)."""
-        sets = self.sets[wave.anchor]
-        real = sets > 0
-        has_set = real.any(1)
+        sets, real, fallback = wave.choices[:, :-1], wave.real, wave.alone
         if previous is None:
-            feasible, anchor_feasible, emptied = real, torch.ones_like(has_set), torch.zeros_like(has_set)
-            fallback = torch.where(has_set, 0, wave.anchor)
+            feasible, anchor_feasible = real, torch.ones_like(wave.has_set)
+            emptied = torch.zeros_like(wave.has_set)
         else:
-            kmh = self._kmh(previous, torch.cat([sets, wave.anchor[:, None]], 1), wave.gap_s)  # (B, K+1)
+            kmh = self._kmh(previous, wave.choices, wave.hours)  # (B, K+1)
             slow = kmh <= self.speed.limit_kmh
             feasible, anchor_feasible = real & slow[:, :-1], slow[:, -1]
-            emptied = has_set & ~feasible.any(1)
-            fallback = torch.where(has_set, 0, wave.anchor)
+            emptied = wave.has_set & ~feasible.any(1)
             if self.speed.empty == "ignore":
                 feasible = feasible | (real & emptied[:, None])
             else:
@@ -304,12 +385,12 @@ class _City:
         )  # fmt: skip
         return position, fallback, emptied
 
-    def _kmh(self, previous: Tensor, options: Tensor, gap_s: Tensor) -> Tensor:
-        lat1, lon1, cos1 = self.place[previous][:, None].unbind(2)  # (B, 1) each
-        lat2, lon2, cos2 = self.place[options].unbind(2)  # (B, K+1) each
-        h = torch.sin((lat2 - lat1) / 2) ** 2 + cos1 * cos2 * torch.sin((lon2 - lon1) / 2) ** 2
+    def _kmh(self, previous: Tensor, choices: Tensor, hours: Tensor) -> Tensor:
+        here, there = self.place[previous][:, None], self.place[choices]  # (B, 1, 3), (B, K+1, 3)
+        lat, lon = (torch.sin((there[..., :2] - here[..., :2]) / 2) ** 2).unbind(2)
+        h = lat + here[..., 2] * there[..., 2] * lon
         km = 2 * EARTH_RADIUS_KM * torch.asin(torch.sqrt(h.clamp(max=1.0)))
-        return km / (gap_s.double().clamp(min=self.speed.min_gap_s) / 3600)[:, None]
+        return km / hours[:, None]
 
 
 def _given(model: _Cached | None, name: str) -> _Cached:

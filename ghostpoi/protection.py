@@ -1,5 +1,6 @@
 """From a check-in table to released POIs: covered rows by the method, the others by the candidate rule alone."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,11 @@ class Prepared:
 
 def prepare(table: Checkins, settings: Publication) -> Prepared:
     """Sessions and candidate sets."""
+    for name, model in (("surrogate", settings.surrogate), ("lm", settings.lm)):
+        if model.dim % model.heads:
+            raise InputError(
+                f"{name}.dim={model.dim} is no multiple of {name}.heads={model.heads}; change one of them with --set"
+            )
     data = sessions.build(table, settings.filters)
     place, words = places(table), data.vocabulary
     venues = Venues.of(place)
@@ -114,7 +120,9 @@ def _trajectory_lm(
     data, rows, label = prepared.data, len(prepared.data.vocabulary), "training the trajectory LM"
     report(label, 0)
 
-    def progress(*_: object) -> None:
+    def progress(epoch: int, loss: float, validation: object) -> None:
+        if not math.isfinite(loss):
+            raise InputError("the trajectory LM's training diverged; lower --set lm_training.learning_rate=1e-3")
         report(label, LM_UNITS)
 
     if cache is None:

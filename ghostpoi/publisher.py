@@ -4,6 +4,7 @@ The surrogate and its optimizer go on from round to round. Each round chooses af
 the prefix of its own choices. What the last refit would learn no release ever sees, so it is left out.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,10 @@ from torch import Tensor
 from ghostpoi import fit, settings, vault
 from ghostpoi.candidates import Candidates
 from ghostpoi.checkins import Ints
+from ghostpoi.errors import InputError
 from ghostpoi.methods import KEEP, Method
 from ghostpoi.model import CausalTransformer, ModelSettings
-from ghostpoi.position import Position, walk
+from ghostpoi.position import Position, Walker
 from ghostpoi.randomness import Seed
 from ghostpoi.sessions import Sessions, Vocabulary
 from ghostpoi.settings import Section, setting
@@ -85,9 +87,10 @@ def publish(
             checkpoint.store(surrogate, optimizer, done)
     else:
         report("resuming", (done + 1) * rounds.inner + done * WALK_UNITS)
+    substituter = Substituter(task, surrogate, device, again=rounds.outer - done > 1)
     while True:
         number = done + 1
-        result = substitute(task, surrogate, seed, number, device, report)
+        result = substituter.round(seed, number, report)
         if number == rounds.outer:
             return result
         _refit(task, surrogate, optimizer, result.poi, seed, number, f"refitting after round {number}", report)
@@ -107,30 +110,46 @@ def units(method: Method, rounds: Rounds) -> float:
 def substitute(
     task: Task, surrogate: CausalTransformer | None, seed: Seed, number: int, device: torch.device, report: Report
 ) -> Substitution:
-    """One round: the method proposes, this enforces membership in C(p) and the speed mask."""
-    n = task.sessions.positions
-    uniform = torch.from_numpy(seed.generator("round", number).random(n)).to(device)
-    broken = torch.zeros((), dtype=torch.bool, device=device)
+    """One round alone."""
+    return Substituter(task, surrogate, device, again=False).round(seed, number, report)
 
+
+class Substituter:
+    """The rounds of a run: the method proposes, this enforces membership in C(p) and the speed mask."""
+
+    def __init__(self, task: Task, surrogate: CausalTransformer | None, device: torch.device, again: bool) -> None:
+        self.task = task
+        # Every round finds its random numbers and reports its faults in the same place: a captured walk needs that.
+        self.uniform = torch.zeros(task.sessions.positions, dtype=torch.float64, device=device)
+        self.broken = torch.zeros((), dtype=torch.bool, device=device)
+        lm = task.trajectory_lm if task.method.needs_trajectory_lm else None
+        self.walker = Walker(
+            task.sessions, task.candidates, task.vocabulary, task.speed, (surrogate, lm),
+            _enforced(task.method, self.uniform, self.broken), device, precision=task.rounds.precision, again=again,
+        )  # fmt: skip
+
+    def round(self, seed: Seed, number: int, report: Report) -> Substitution:
+        """One round, with the surrogate as it is now."""
+        n, label = self.task.sessions.positions, f"substituting, round {number}"
+        self.uniform.copy_(torch.from_numpy(seed.generator("round", number).random(n)))
+        self.broken.zero_()
+        result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
+        if self.broken:
+            raise Broken(f"{self.task.method!r} proposed a POI outside the candidate set or the speed mask")
+        return Substitution(result.poi, result.forced)
+
+
+def _enforced(method: Method, uniform: Tensor, broken: Tensor) -> Callable[[Position], Tensor]:
     def choose(position: Position) -> Tensor:
-        column = task.method.choose(position, uniform[position.index])
-        keep = column == KEEP
-        column = column.clamp(min=0)
-        fine = position.feasible.gather(1, column[:, None]).squeeze(1)
-        if task.method.may_keep:
+        proposed = method.choose(position, uniform[position.index])
+        keep, column = proposed == KEEP, proposed.clamp(0, position.candidates.shape[1] - 1)
+        fine = (proposed == column) & position.feasible.gather(1, column[:, None]).squeeze(1)
+        if method.may_keep:
             fine = fine | (keep & position.anchor_feasible)
         broken.logical_or_((position.feasible.any(1) & ~fine).any())
         return torch.where(keep, position.anchor, position.candidates.gather(1, column[:, None]).squeeze(1))
 
-    label = f"substituting, round {number}"
-    lm = task.trajectory_lm if task.method.needs_trajectory_lm else None
-    result = walk(
-        task.sessions, task.candidates, task.vocabulary, task.speed, surrogate, lm, choose, device,
-        precision=task.rounds.precision, progress=lambda done: report(label, WALK_UNITS * done / n),
-    )  # fmt: skip
-    if broken:
-        raise Broken(f"{task.method!r} proposed a POI outside the candidate set or the speed mask")
-    return Substitution(result.poi, result.forced)
+    return choose
 
 
 def _refit(
@@ -141,7 +160,9 @@ def _refit(
     pairs = fit.next_poi(Sessions(s.user, s.start, poi, s.time, s.row), task.surrogate.max_positions)
     for e in range(task.rounds.inner):
         report(label, 0)
-        fit.epoch(surrogate, optimizer, pairs, task.training, seed, ("refit", number), e)
+        loss = fit.epoch(surrogate, optimizer, pairs, task.training, seed, ("refit", number), e)
+        if not math.isfinite(loss):
+            raise InputError("the surrogate's training diverged; lower --set training.learning_rate=1e-3")
         report(label, 1)
 
 
@@ -157,7 +178,7 @@ class Checkpoint:
         tensors = {f"model.{name}": weight for name, weight in surrogate.state_dict().items()}
         for number, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
-        vault.write(self.path, _untied(tensors), {"key": self.key, "done": done})
+        vault.write(self.path, tensors, {"key": self.key, "done": done})
 
     def load(self, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer) -> int | None:
         """The rounds done, with weights and optimizer as they were; None if there is nothing to go on from."""
@@ -168,11 +189,10 @@ class Checkpoint:
         except vault.Damaged as e:
             self.say(f"the checkpoint {self.path} is damaged ({e}); starting again from the first round")
             return None
-        if note["key"] != self.key:
+        if note.get("key") != self.key:
             self.say(f"the checkpoint {self.path} is of other data or settings; starting again from the first round")
             return None
-        names = [name for name, _ in surrogate.state_dict().items()]
-        surrogate.load_state_dict({n: tensors[f"model.{n}"] for n in names if f"model.{n}" in tensors}, strict=False)
+        surrogate.load_state_dict({name: tensors[f"model.{name}"] for name in surrogate.state_dict()})
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in tensors.items():
             if name.startswith("optimizer."):
@@ -180,9 +200,3 @@ class Checkpoint:
                 state.setdefault(int(number), {})[field] = value
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         return int(str(note["done"]))
-
-
-def _untied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A tied output is the embedding under a second name: stored once."""
-    seen: set[int] = set()
-    return {n: t for n, t in tensors.items() if not (t.data_ptr() in seen or seen.add(t.data_ptr()))}  # type: ignore[func-returns-value]

@@ -20,13 +20,11 @@ import torch
 
 from ghostpoi import formats, vault
 from ghostpoi.atomic import replacing
-from ghostpoi.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.formats.files import extension, load
 from ghostpoi.protection import (
     LM_UNITS,
-    Outcome,
     count_rows,
     donors,
     fast_steps,
@@ -41,6 +39,8 @@ from ghostpoi.venue_columns import classify
 from ghostpoi.version import __version__
 
 MANIFEST = "manifest.json"
+RUN, UNFINISHED = "run.json", "unfinished"  # the note of a finished run; the folder of one under way, with its own note
+OURS = (RUN, UNFINISHED, "trajectory_lm")
 SHORT_SEED_BITS = 64  # fewer can be searched by whoever has one leaked pair
 
 
@@ -65,36 +65,46 @@ class Request:
 
 def make(request: Request, say: Callable[[str], None], report: Report) -> dict[str, Any]:
     """Protect a file and write the release; returns the public manifest."""
-    _check_places(request)
+    try:
+        return _make(request, say, report)
+    except OSError as e:
+        raise InputError(
+            f"{request.release} or {request.private} could not be written ({(e.strerror or str(e)).lower()}); "
+            "make room or choose other folders, then go on with --resume"
+        ) from None
+
+
+def _make(request: Request, say: Callable[[str], None], report: Report) -> dict[str, Any]:
+    unfinished = _check_places(request)
     table, source = formats.read(request.file, request.mapping)
     rows = formats.read_rows(source)
     columns = classify(table, rows, source.mapping, request.file, request.keep)
     prepared = prepare(table, request.settings)
-    key, seed = _open_private(request, say)
-    checkpoint = Checkpoint(request.private / "checkpoint.safetensors", key, say)
+    run = _continue(request, unfinished) if unfinished else _begin(request, say)
+    checkpoint = Checkpoint(run.folder / "checkpoint.safetensors", run.key, say)
     outcome = protect_table(
-        prepared, request.settings, seed, request.device, request.private / "trajectory_lm", checkpoint, say, report
+        prepared, request.settings, run.seed, request.device, request.private / "trajectory_lm", checkpoint, say, report
     )
     report("writing the release", 0)
-    shown = np.ones(len(table), bool) if not request.withhold else prepared.has_candidates
-    if not shown.any():
-        raise InputError("no row has a candidate, so --no-candidate withhold leaves nothing to release")
-    _store_pairs(request.private, table, outcome)
-    released = rows.copy_fields(columns.change, donors(prepared, outcome, seed))
+    with replacing(run.folder / "pairs.npz", mode=0o600) as out:
+        np.savez_compressed(out, clean=table.poi, released=outcome.poi, poi_id=table.pois.astype(str))
+    released, withheld = rows.copy_fields(columns.change, donors(prepared, outcome, run.seed)), 0
     if request.withhold:
-        released = released.take(np.flatnonzero(shown))
+        shown = np.flatnonzero(prepared.has_candidates)
+        released, withheld = released.take(shown), len(table) - len(shown)
     figures = {
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
         "protocol": request.protocol,
         "settings": request.settings.public(),
         "columns": {"fields": source.mapping, "changed_with_the_venue": columns.change, "kept": columns.keep},
-        "rows": count_rows(prepared, outcome) | {"withheld": int((~shown).sum())},
+        "rows": count_rows(prepared, outcome) | {"withheld": withheld},
         "plausibility": plausibility(table, prepared.places, outcome.poi),
     }
-    manifest = _write(request, source, released, figures)
-    checkpoint.path.unlink(missing_ok=True)
-    _note(request.private, {"finished": True})
+    manifest = _write(request, run, source, released, figures)
+    for name in ("pairs.npz", RUN):  # the note last: as long as it is here, --resume can do all of this again
+        os.replace(run.folder / name, request.private / name)
+    shutil.rmtree(run.folder)
     return manifest
 
 
@@ -114,9 +124,10 @@ def work(settings: Publication) -> float:
     return lm + units(settings.method, settings.rounds)
 
 
-def _check_places(request: Request) -> None:
+def _check_places(request: Request) -> dict[str, Any] | None:
+    """Refuse what would overwrite or mix things up; returns the note of the interrupted run to go on with, if any."""
     release, private = request.release.resolve(), request.private.resolve()
-    if private == release or private.is_relative_to(release):
+    if private.is_relative_to(release):
         raise InputError(
             f"the private folder {request.private} would lie inside the release {request.release}; "
             "choose another with --private"
@@ -126,12 +137,6 @@ def _check_places(request: Request) -> None:
             f"the release {request.release} would lie inside the private folder {request.private}; "
             "choose another with -o"
         )
-    if release.exists() and not request.force:
-        raise InputError(f"{request.release} exists already; choose another folder with -o, or replace it with --force")
-    if release.exists() and not (release / MANIFEST).exists() and any(release.iterdir() if release.is_dir() else [1]):
-        raise InputError(f"{request.release} is not a release, so --force does not replace it; choose another with -o")
-    if request.file.resolve().is_relative_to(release):
-        raise InputError(f"{request.file} lies inside {request.release}, which would be replaced; move it first")
     for folder in (request.release.parent, request.private.parent):
         if not folder.is_dir():
             raise InputError(f"the folder {folder} does not exist; make it first")
@@ -139,53 +144,100 @@ def _check_places(request: Request) -> None:
             raise InputError(
                 f"the folder {folder} may not be written to by this user; choose another or change its mode"
             )
+    unfinished = _unfinished(request)
+    # A run that was killed just after it gave the release its name may go on and give it again.
+    goes_on = unfinished is not None and unfinished["release"] == str(release)
+    if release.exists() and not (request.force or goes_on):
+        raise InputError(f"{request.release} exists already; choose another folder with -o, or replace it with --force")
+    if release.exists() and not (release / MANIFEST).exists() and any(release.iterdir() if release.is_dir() else [1]):
+        raise InputError(f"{request.release} is not a release, so --force does not replace it; choose another with -o")
+    if request.file.resolve().is_relative_to(release):
+        raise InputError(f"{request.file} lies inside {request.release}, which would be replaced; move it first")
+    return unfinished
 
 
-def _open_private(request: Request, say: Callable[[str], None]) -> tuple[str, Seed]:
-    """The private folder with the seed in it; a run that was interrupted goes on with its own seed."""
+def _unfinished(request: Request) -> dict[str, Any] | None:
+    """The note of the interrupted run in the private folder, if that is to go on."""
     folder = request.private
-    unfinished = (folder / "run.json").exists()
-    if unfinished and not (request.resume or request.force):
-        what = "a finished run" if _read_note(folder).get("finished") else "an interrupted run"
+    if folder.is_dir() and not any((folder / name).exists() for name in OURS) and any(folder.iterdir()):
+        raise InputError(f"{folder} holds other files than ghostpoi's; choose an empty or new folder with --private")
+    if request.resume and (folder / UNFINISHED / RUN).exists():
+        try:
+            note: dict[str, Any] = json.loads((folder / UNFINISHED / RUN).read_text("utf-8"))
+            int(note["seed"], 16)
+            if all(isinstance(note[key], str) for key in ("input", "asked", "release", "token")):
+                return note
+        except (ValueError, KeyError, TypeError):  # what it says must not be shown: the seed is in it
+            pass
+        raise InputError(f"{folder / UNFINISHED / RUN} is damaged; start again with --force")
+    if not request.force:
+        what = {UNFINISHED: "an interrupted run; go on with --resume", RUN: "a finished run; keep them"}
+        for name, remedy in what.items():
+            if (folder / name).exists():
+                raise InputError(
+                    f"{folder} holds the private files of {remedy}, replace it with --force, or choose another folder "
+                    "with --private"
+                )
+    return None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run under way, with its own folder inside the private one."""
+
+    folder: Path
+    seed: Seed
+    key: str  # of everything that its checkpoint depends on
+    token: str  # tells its temporary names from those of other runs
+
+
+def _begin(request: Request, say: Callable[[str], None]) -> Run:
+    """A new run. The private files of an older one stay until this one has made its release."""
+    if request.resume:
+        say(f"nothing to resume in {request.private}; starting from the beginning")
+    folder, seed = request.private / UNFINISHED, request.seed or Seed.fresh()
+    vault.make_folder(request.private)
+    if folder.exists():
+        shutil.rmtree(folder)
+    vault.make_folder(folder)
+    note = {
+        "seed": f"{seed.value:x}",
+        "input": _keyed_hash(request.file, seed),
+        "asked": _asked(request),
+        "release": str(request.release.resolve()),
+        "token": secrets.token_hex(4),
+    }
+    with replacing(folder / RUN, mode=0o600) as out:
+        out.write(json.dumps(note, indent=2).encode())
+    return _run(request, note)
+
+
+def _continue(request: Request, note: dict[str, Any]) -> Run:
+    """The interrupted run, if it is the same one that is asked for."""
+    run = _run(request, note)
+    if request.seed not in (None, run.seed):
+        raise InputError(f"--seed differs from the seed of the run in {request.private}; leave --seed out to resume it")
+    if note["input"] != _keyed_hash(request.file, run.seed):
+        raise InputError(f"{request.file} is not the file of the run in {request.private}; start again with --force")
+    if note["asked"] != _asked(request):
         raise InputError(
-            f"{folder} holds the private files of {what}; continue an interrupted one with --resume, "
-            "replace it with --force, or choose another with --private"
+            f"the settings differ from those of the run in {request.private}; give the same, or start again with "
+            "--force"
         )
-    if request.resume and not unfinished:
-        say(f"nothing to resume in {folder}; starting from the beginning")
-    try:
-        vault.make_folder(folder)
-        if unfinished and request.resume:
-            stored = Seed(int((folder / "seed").read_text().strip(), 16))
-            if request.seed is not None and request.seed != stored:
-                raise InputError(f"--seed differs from the seed of the run in {folder}; leave --seed out to resume it")
-            seed = stored
-        else:
-            seed = request.seed or Seed.fresh()
-            for old in ("checkpoint.safetensors", "run.json", "pairs.npz"):
-                (folder / old).unlink(missing_ok=True)
-            with replacing(folder / "seed", mode=0o600) as out:
-                out.write(f"{seed.value:x}\n".encode())
-        key = _key(request, seed)
-        if not (unfinished and request.resume):
-            _note(
-                folder,
-                {"input": _keyed_hash(request.file, seed), "settings": repr(request.settings), "finished": False},
-            )
-        elif _read_note(folder).get("input") != _keyed_hash(request.file, seed):
-            raise InputError(f"{request.file} is not the file of the run in {folder}; start again with --force")
-        elif _read_note(folder).get("settings") != repr(request.settings):
-            raise InputError(
-                f"the settings differ from those of the run in {folder}; give the same, or start again with --force"
-            )
-    except (OSError, ValueError) as e:
-        raise InputError(f"the private folder {folder} cannot be used ({e}); choose another with --private") from None
-    return key, seed
+    for killed in (*run.folder.glob(".*"), *(request.private / "trajectory_lm").glob(".*")):
+        killed.unlink()  # what a killed process was writing
+    return run
 
 
-def _key(request: Request, seed: Seed) -> str:
-    text = f"{__version__}\x1f{_keyed_hash(request.file, seed)}\x1f{request.settings!r}\x1f{request.device.type}"
-    return hashlib.sha256(text.encode()).hexdigest()
+def _run(request: Request, note: dict[str, Any]) -> Run:
+    text = "\x1f".join([__version__, note["input"], note["asked"], request.device.type])
+    key = hashlib.sha256(text.encode()).hexdigest()
+    return Run(request.private / UNFINISHED, Seed(int(note["seed"], 16)), key, note["token"])
+
+
+def _asked(request: Request) -> str:
+    mapping = sorted(request.mapping.items())
+    return f"{request.settings!r} map={mapping} keep={sorted(request.keep)} withhold={request.withhold}"
 
 
 def _keyed_hash(file: Path, seed: Seed) -> str:
@@ -193,30 +245,15 @@ def _keyed_hash(file: Path, seed: Seed) -> str:
     return hmac.new(str(seed.value).encode(), load(file), hashlib.sha256).hexdigest()
 
 
-def _read_note(folder: Path) -> dict[str, Any]:
-    try:
-        note: dict[str, Any] = json.loads((folder / "run.json").read_text())
-    except ValueError:
-        raise InputError(f"{folder / 'run.json'} is damaged; start again with --force") from None
-    return note
-
-
-def _note(folder: Path, entries: dict[str, Any]) -> None:
-    old = _read_note(folder) if (folder / "run.json").exists() else {}
-    with replacing(folder / "run.json", mode=0o600) as out:
-        out.write(json.dumps(old | entries, indent=2).encode())
-
-
-def _store_pairs(folder: Path, table: Checkins, outcome: Outcome) -> None:
-    with replacing(folder / "pairs.npz", mode=0o600) as out:
-        np.savez_compressed(out, clean=table.poi, released=outcome.poi, poi_id=table.pois.astype(str))
-
-
-def _write(request: Request, source: Source, released: formats.Rows, figures: dict[str, Any]) -> dict[str, Any]:
+def _write(
+    request: Request, run: Run, source: Source, released: formats.Rows, figures: dict[str, Any]
+) -> dict[str, Any]:
     """The release folder under a temporary name, then all at once under its own."""
-    staging = request.release.with_name(f".{request.release.name}.{secrets.token_hex(4)}.partial")
+    release = request.release.resolve()
+    staging = release.with_name(f".{release.name}.{run.token}.partial")
     data = staging / f"checkins{extension(request.file)}"
     speed = request.settings.speed
+    shutil.rmtree(staging, ignore_errors=True)  # of a killed process
     try:
         staging.mkdir()
         with replacing(data) as out:
@@ -233,23 +270,22 @@ def _write(request: Request, source: Source, released: formats.Rows, figures: di
         }
         with replacing(staging / MANIFEST) as out:
             out.write((json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
-        _publish_folder(staging, request.release)
-    except OSError as e:
-        raise InputError(
-            f"the release {request.release} could not be written ({(e.strerror or str(e)).lower()}); free some space or "
-            "choose another folder, then continue with --resume"
-        ) from None
+        _publish_folder(staging, release, request.force or request.resume)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return manifest
 
 
-def _publish_folder(staging: Path, release: Path) -> None:
+def _publish_folder(staging: Path, release: Path, replace: bool) -> None:
     """Give a complete folder its name; an older release of that name goes only when the new one is in place."""
-    if not release.exists():
-        os.replace(staging, release)
-        return
     old = staging.with_name(staging.name + ".old")
-    os.replace(release, old)
-    os.replace(staging, release)
-    shutil.rmtree(old)
+    if replace and release.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        os.replace(release, old)
+    try:
+        os.replace(staging, release)  # fails where somebody else has put something there meanwhile
+    except OSError:
+        if old.exists():
+            os.replace(old, release)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

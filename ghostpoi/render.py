@@ -54,7 +54,7 @@ def inspection(console: Console, name: str, figures: dict[str, Any]) -> None:
 def released(console: Console, release: Path, private: Path, manifest: dict[str, Any]) -> None:
     """What protect did."""
     rows, p = manifest["rows"], manifest["plausibility"]
-    console.print(f"[bold]{release}[/]: {manifest['data']['rows']:,} rows released by {manifest['method']}")
+    console.print(f"[bold]{_path(release)}[/]: {manifest['data']['rows']:,} rows released by {manifest['method']}")
     groups = _table("rows", "all", "substituted", "no candidate", "kept for speed", "kept by method")
     for name in ("covered", "outside"):
         g = rows[name]
@@ -67,7 +67,7 @@ def released(console: Console, release: Path, private: Path, manifest: dict[str,
         f"substituted {p['substitution_rate']:.1%}, category match {p['category_match']:.3f}, {p['beyond_1km']:.1%} of "
         f"substitutes beyond 1 km, displacement mean {p['mean_km']:.2f} km, 95% within {p['p95_km']:.2f} km"
     )
-    console.print(f"private files (seed, pairs, models), never to be released: {private}")
+    console.print(f"private files (seed, pairs, models), never to be released: {_path(private)}")
 
 
 def estimate(console: Console, figures: dict[str, Any]) -> None:
@@ -89,6 +89,11 @@ def verification(console: Console, lines: "list[Line]") -> None:
     for line in lines:
         mark = "[green]pass[/]" if line.passed else "[bold red]FAIL[/]"
         console.print(f"{mark}  {line.check:16} {escape(line.detail)}")
+
+
+def _path(path: Path) -> str:
+    """No markup, and valid text."""
+    return escape(str(path).encode("utf-8", "replace").decode())
 
 
 def _table(*columns: str) -> Table:

@@ -1,4 +1,4 @@
-"""Tensors on disk that were made of clean data: readable by their owner alone, complete or absent, checked when read."""
+"""Tensors on disk that were made of clean data: readable by their owner alone, whole or absent, checked when read."""
 
 import hashlib
 import json

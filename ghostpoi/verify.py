@@ -22,6 +22,21 @@ PUBLIC_FILES = {MANIFEST, "report.html", "card.md", "croissant.json"}
 PUBLIC_KEYS = {
     "tool", "method", "protocol", "settings", "columns", "rows", "plausibility", "speed", "data", "audit",
 }  # fmt: skip
+NEEDED: dict[tuple[str, str], Any] = {
+    ("data", "file"): str,
+    ("data", "format"): str,
+    ("data", "sha256"): str,
+    ("columns", "fields"): dict,
+    ("columns", "changed_with_the_venue"): list,
+    ("rows", "covered"): dict,
+    ("rows", "outside"): dict,
+    ("rows", "withheld"): int,
+    ("settings", "filters"): dict,
+    ("settings", "candidates"): dict,
+    ("settings", "speed"): dict,
+    ("speed", "limit_kmh"): (int, float),
+    ("speed", "min_gap_s"): (int, float),
+}
 PRIVATE_WORDS = ("seed", "pairs", "checkpoint", "private")
 
 
@@ -56,15 +71,14 @@ def _manifest(release: Path) -> dict[str, Any]:
         raise InputError(f"{release} has no {MANIFEST}, so it is not a complete release; make it again with protect")
     try:
         manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        needed = (
-            manifest["data"]["file"],
-            manifest["data"]["sha256"],
-            manifest["columns"]["fields"],
-            manifest["settings"],
-        )
-        if not isinstance(needed[0], str) or Path(needed[0]).name != needed[0]:
+        for (section, key), kind in NEEDED.items():
+            if not isinstance(manifest[section][key], kind):
+                raise ValueError(f"{section}.{key} is not what it should be")
+        if Path(manifest["data"]["file"]).name != manifest["data"]["file"]:
             raise ValueError("the data file's name is not plain")
-    except (ValueError, KeyError, TypeError) as e:
+    except OSError as e:
+        raise InputError(f"{path} cannot be read ({(e.strerror or str(e)).lower()}); change its permissions") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as e:
         raise InputError(f"{path} is not a manifest of ghostpoi ({e}); make the release again with protect") from None
     return manifest
 
@@ -92,10 +106,9 @@ def _nothing_private(release: Path, manifest: dict[str, Any]) -> Line:
 
 
 def _private_keys(value: Any) -> set[str]:
-    if not isinstance(value, dict):
-        return set()
-    here = {k for k in value if k in PRIVATE_WORDS}
-    return here.union(*(_private_keys(v) for v in value.values())) if value else here
+    if isinstance(value, dict):
+        return {k for k in value if k in PRIVATE_WORDS}.union(*map(_private_keys, value.values()))
+    return set().union(*map(_private_keys, value)) if isinstance(value, list) else set()
 
 
 def _speed(written: Checkins, manifest: dict[str, Any]) -> Line:
@@ -118,6 +131,8 @@ def _against(
         detail = f"the release has {len(written):,} rows, the file {len(table):,} of which {withheld:,} are withheld"
         return [Line("rows", False, detail)]
     clean_rows, rows = formats.read_rows(clean_source).take(shown), formats.read_rows(source)
+    if missing := set(manifest["columns"]["changed_with_the_venue"]).difference(rows.columns):
+        return [Line("rows", False, f"the manifest names columns that are not there: {', '.join(map(str, missing))}")]
     lines = [_alignment(clean_rows, rows, manifest)]
     if not lines[0].passed:
         return lines
@@ -140,8 +155,8 @@ def _settings(manifest: dict[str, Any]) -> Publication:
     """The sections that decide sessions and candidates, as the manifest gives them."""
     settings = publication("random")
     for section in ("filters", "candidates", "speed"):
-        values = manifest["settings"].get(section, {})
-        settings = override(settings, [f"{section}.{key}={value}" for key, value in values.items()], "manifest")
+        values = manifest["settings"][section].items()
+        settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
     return settings
 
 
@@ -150,9 +165,11 @@ def _alignment(clean: formats.Rows, rows: formats.Rows, manifest: dict[str, Any]
         return Line("rows", False, f"the columns are {', '.join(rows.columns)}, not {', '.join(clean.columns)}")
     same = [c for c in rows.columns if c not in manifest["columns"]["changed_with_the_venue"]]
     for name in same:
-        if not clean.column(name).equals(rows.column(name)):
-            at = int((clean.column(name).ne_missing(rows.column(name))).arg_max() or 0)
-            return Line("rows", False, f"row {at + 1} has another {name} than the file")
+        one, two = clean.column(name), rows.column(name)
+        if one.dtype != two.dtype:
+            return Line("rows", False, f"the column {name} is of type {two.dtype}, not {one.dtype}")
+        if not one.equals(two):
+            return Line("rows", False, f"row {int(one.ne_missing(two).arg_max() or 0) + 1} has another {name}")
     return Line("rows", True, f"{len(rows.column(rows.columns[0])):,} rows, in order, other columns untouched")
 
 
@@ -195,24 +212,20 @@ def _genuine(
     released: Longs,
     changed: NDArray[np.bool_],
 ) -> Line:
-    """All venue fields of a substituted row must be those of one genuine row of the new venue."""
+    """Venue fields must be those of one genuine row of the new venue, or the row's own where it was not substituted."""
     names = manifest["columns"]["changed_with_the_venue"]
 
-    def keys(source: formats.Rows, code: Longs, which: NDArray[np.bool_]) -> pl.DataFrame:
-        columns = {f"c{i}": source.column(n) for i, n in enumerate(names)}
-        return pl.DataFrame({"poi": pl.Series(code), **columns}).filter(pl.Series(which))
+    def keys(source: formats.Rows, code: Longs) -> NDArray[np.uint64]:
+        columns = {f"c{i}": source.column(name) for i, name in enumerate(names)}
+        return pl.DataFrame({"poi": pl.Series(code), **columns}).hash_rows().to_numpy()
 
-    genuine = keys(clean, poi, np.ones(len(poi), bool)).unique()
-    stale = keys(rows, released, changed).join(genuine, on=genuine.columns, how="anti", nulls_equal=True).height
-    detail = (
-        f"{', '.join(names)} change together"
-        if not stale
-        else f"{stale:,} substituted rows mix the fields of two venues"
-    )
-    return Line("venue fields", stale == 0, detail)
+    genuine, shown = keys(clean, poi), keys(rows, released)
+    stale = int((np.where(changed, ~np.isin(shown, genuine), shown != genuine)).sum())
+    mixed = f"{stale:,} rows mix the fields of two venues"
+    return Line("venue fields", stale == 0, mixed if stale else f"{', '.join(names)} change together")
 
 
 def _counts(manifest: dict[str, Any], changed: NDArray[np.bool_]) -> Line:
-    counted = sum(manifest["rows"][group]["substituted"] for group in ("covered", "outside"))
+    counted = sum(int(manifest["rows"][group].get("substituted", 0)) for group in ("covered", "outside"))
     found = int(changed.sum())
     return Line("counts", counted == found, f"{found:,} rows substituted, {counted:,} in the manifest")

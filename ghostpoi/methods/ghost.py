@@ -18,10 +18,10 @@ BISECTIONS = 40
 class Ghost(Section):
     """P(p') proportional to exp(score / tau), score = alpha adv + beta mani, with an optional floor on its entropy."""
 
-    alpha: float = setting(2.0, "weight of the adversarial term", 0)
-    beta: float = setting(0.5, "weight of the manifold term", 0)
-    tau: float = setting(0.3, "sampling temperature", 1e-6)
-    eta: float = setting(0.0, "entropy floor in bits; 0 is none", 0)
+    alpha: float = setting(2.0, "weight of the adversarial term", 0, 1e6)
+    beta: float = setting(0.5, "weight of the manifold term", 0, 1e6)
+    tau: float = setting(0.3, "sampling temperature", 1e-6, 1e6)
+    eta: float = setting(0.0, "entropy floor in bits; 0 is none", 0, 1e3)
 
     needs_surrogate: ClassVar[bool] = True
     may_keep: ClassVar[bool] = False

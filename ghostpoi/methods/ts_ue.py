@@ -19,7 +19,7 @@ class TsUe(Section):
     """Unlearnable time series, adapted to POIs: deterministic, and free to leave a POI as it is."""
 
     steps: int = setting(5, "gradient steps on the embedding", 1)
-    step_size: float = setting(0.1, "length of a step, in units of the distance to the nearest candidate", 0)
+    step_size: float = setting(0.1, "length of a step, in units of the distance to the nearest candidate", 0, 1e6)
 
     needs_surrogate: ClassVar[bool] = True
     may_keep: ClassVar[bool] = True

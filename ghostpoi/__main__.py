@@ -1,0 +1,6 @@
+"""`python -m ghostpoi`."""
+
+from ghostpoi.cli import main
+
+if __name__ == "__main__":
+    main()

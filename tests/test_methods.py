@@ -1,0 +1,280 @@
+"""Methods: one contract over all of them, and the exact values of each."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tests
+from hypothesis import strategies as st
+from small import prepared, settings
+
+from ghostpoi.errors import InputError
+from ghostpoi.methods import KEEP, METHODS, Method
+from ghostpoi.methods.base import sample
+from ghostpoi.methods.ghost import Ghost, with_entropy_floor
+from ghostpoi.methods.random import Random
+from ghostpoi.methods.ts_ue import TsUe
+from ghostpoi.model import CausalTransformer
+from ghostpoi.position import Position, walk
+from ghostpoi.protection import make_task
+from ghostpoi.protocols import publication
+from ghostpoi.publisher import Broken, Substitution, Task, publish, substitute
+from ghostpoi.randomness import Seed
+
+CPU = torch.device("cpu")
+
+
+@cache
+def lm() -> CausalTransformer:
+    return CausalTransformer(len(prepared().data.vocabulary), settings().lm, 1).requires_grad_(False)
+
+
+def task(method: Method, *more: str) -> Task:
+    return replace(make_task(prepared(), settings("ghost", *more), lm()), method=method)
+
+
+@cache
+def published(name: str, seed: int) -> Substitution:
+    return publish(task(CONTRACT[name]), Seed(seed), CPU)
+
+
+# With its own step, calibrated on NYC, TS-UE may keep all that so small a surrogate sees.
+CONTRACT = METHODS | {"ts-ue with long steps": TsUe(step_size=1.0)}
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_contract(name: str) -> None:
+    result, data, sets = published(name, 1), prepared().data, prepared().covered
+    clean, poi = data.all.poi, result.poi
+    changed, has = poi != clean, sets.size[clean] > 0
+    assert poi.min() >= 1  # padding is never released
+    assert (sets.poi[clean[changed]] == poi[changed][:, None]).any(1).all()
+    assert (data.vocabulary.category[clean] == data.vocabulary.category[poi]).all()
+    assert not changed[~has].any()
+    assert changed[has & ~result.forced].all() or CONTRACT[name].may_keep
+    assert changed.any() or name == "ts-ue"
+    # The speed mask, by the definition: from the released check-in before it, within 60 km/h, or counted as forced.
+    limit = walked_too_fast(poi)
+    first = np.zeros(len(poi), bool)
+    first[data.all.start[:-1]] = True
+    assert not (limit & has & ~result.forced & ~first).any()
+    again = publish(task(CONTRACT[name]), Seed(1), CPU)
+    assert again.poi.tobytes() == poi.tobytes()
+    assert again.forced.tobytes() == result.forced.tobytes()
+    assert published(name, 2).poi.tobytes() != poi.tobytes() or name == "ts-ue"
+
+
+def walked_too_fast(poi: np.ndarray) -> np.ndarray:
+    from ghostpoi.candidates import speed_mask
+
+    words, s = prepared().data.vocabulary, prepared().data.all
+    previous, gap = np.append(0, poi[:-1]), np.append(0, np.diff(s.time))
+    return ~speed_mask(words.lat, words.lon, previous, poi[:, None], gap, settings().speed)[:, 0]
+
+
+def test_the_strict_mask_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
+    hard = task(Random(), "speed.limit_kmh=1")
+    result, clean, sets = publish(hard, Seed(1), CPU), prepared().data.all.poi, prepared().covered
+    kept, taken = result.forced & (result.poi == clean), result.forced & (result.poi != clean)
+    assert kept.any()
+    assert taken.any()
+    assert (sets.poi[clean[taken]] == result.poi[taken][:, None]).any(1).all()
+    loose = publish(task(Random(), "speed.limit_kmh=1", "speed.empty=ignore"), Seed(1), CPU)
+    assert (loose.poi != clean)[sets.size[clean] > 0].all()
+
+
+class Bad(Random):
+    """A method that breaks its promise in one way."""
+
+    def __init__(self, column: int, may_keep: bool = False) -> None:
+        self.column, self.may_keep = column, may_keep  # type: ignore[misc]
+
+    def choose(self, position: Position, uniform: torch.Tensor) -> torch.Tensor:
+        if self.column == 1000:  # an infeasible column where there is one
+            return (~position.feasible).long().argmax(1)
+        return torch.full_like(position.anchor, self.column)
+
+
+@pytest.mark.parametrize("column", [KEEP, -2, 999, 1000])
+def test_a_method_that_proposes_what_it_may_not_is_broken(column: int) -> None:
+    with pytest.raises(Broken):
+        publish(task(Bad(column)), Seed(1), CPU)
+
+
+def test_keeping_is_allowed_to_who_says_so_but_not_against_the_speed_mask() -> None:
+    assert (publish(task(Bad(KEEP, True)), Seed(1), CPU).poi == prepared().data.all.poi)[walked_slowly()].all()
+    with pytest.raises(Broken):
+        publish(task(Bad(KEEP, True), "speed.limit_kmh=1"), Seed(1), CPU)
+
+
+def walked_slowly() -> np.ndarray:
+    return ~walked_too_fast(prepared().data.all.poi)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_settings_are_the_identity(name: str) -> None:
+    assert eval(repr(METHODS[name]), {type(METHODS[name]).__name__: type(METHODS[name])}) == METHODS[name]
+
+
+@pytest.mark.parametrize(
+    "text", ["method.alpha=inf", "method.alpha=-1", "method.tau=0", "method.eta=nan", "method.x=1"]
+)
+def test_settings_out_of_range(text: str) -> None:
+    with pytest.raises(InputError, match=r"method\."):
+        settings("ghost", text)
+
+
+def test_the_named_variants() -> None:
+    ghost, sym, floor = (METHODS[name] for name in ("ghost", "ghost-sym", "ghost-ef"))
+    assert ghost == Ghost(alpha=2, beta=0.5, tau=0.3, eta=0)
+    assert sym == Ghost(alpha=1, beta=1)
+    assert floor == Ghost(alpha=2, beta=0, eta=3)
+    assert ghost.needs_trajectory_lm
+    assert not floor.needs_trajectory_lm
+    assert publication("pgd").method == METHODS["pgd"]
+
+
+# Sampling.
+
+
+def test_sample_inverts_the_distribution_function() -> None:
+    weight = torch.tensor([0.2, 0.3, 0.5]).log().expand(6, 3)
+    uniform = torch.tensor([0.0, 0.19, 0.21, 0.49, 0.51, 1 - 2**-53], dtype=torch.float64)
+    assert sample(weight, uniform).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("u", [0.0, 0.3, 0.5, 1 - 2**-53, 1.0])
+def test_minus_infinity_is_never_drawn(u: float) -> None:
+    hole = torch.tensor([[-torch.inf, 0.0, -torch.inf, 0.0, -torch.inf]])
+    assert sample(hole, torch.tensor([u], dtype=torch.float64)).item() == (1 if u < 0.5 else 3)
+    single = torch.tensor([[-torch.inf, -1e30, -torch.inf]])
+    assert sample(single, torch.tensor([u], dtype=torch.float64)).item() == 1
+
+
+def test_a_row_without_any_option_is_no_error() -> None:
+    assert sample(torch.full((1, 3), -torch.inf), torch.tensor([0.9])).item() in range(3)
+
+
+def test_frequencies() -> None:
+    p = torch.tensor([0.05, 0.15, 0.3, 0.5])
+    n = 20_000
+    uniform = torch.from_numpy(Seed(1).generator("test").random(n))
+    found = torch.bincount(sample((p.log() + 7).expand(n, 4), uniform), minlength=4)
+    chi2 = float(((found - n * p) ** 2 / (n * p)).sum())
+    assert chi2 < 16.3  # 3 degrees of freedom, p = .001
+
+
+# The entropy floor.
+
+
+def bits(p: torch.Tensor) -> float:
+    return float(-(p[p > 0] * p[p > 0].log2()).sum())
+
+
+def test_floor_by_hand() -> None:
+    p = torch.tensor([[0.9, 0.1], [0.5, 0.5]], dtype=torch.float64)
+    same = with_entropy_floor(p.log(), 0.4).exp()  # both have more than that: H(.1) is .469
+    assert torch.allclose(same, p)
+    full = with_entropy_floor(p.log(), 3).exp()  # min(3, log2 2) is 1: uniform
+    assert torch.allclose(full, torch.full_like(p, 0.5))
+    some = with_entropy_floor(p.log(), 0.8).exp()  # H(.243) is .8
+    assert torch.allclose(some[0], torch.tensor([0.757, 0.243], dtype=torch.float64), atol=1e-3)
+    assert torch.allclose(some[1], p[1])
+
+
+@tests(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.floats(-50, 50) | st.just(-np.inf), min_size=5, max_size=5), min_size=1, max_size=4),
+    st.floats(0.01, 4),
+)
+def test_floor_is_reached_by_the_smallest_mixture(rows: list[list[float]], eta: float) -> None:
+    weight = torch.tensor(rows, dtype=torch.float64)
+    mixed = with_entropy_floor(weight, eta).exp()
+    for row, got in zip(weight, mixed, strict=True):
+        real = row > -torch.inf
+        if not real.any():
+            continue
+        p, uniform = torch.softmax(row, 0), real.double() / real.sum()
+        floor = min(eta, float(real.sum().double().log2()))
+        assert bits(got) >= floor - 1e-9
+        assert (got[~real] == 0).all()
+        if bits(p) >= floor:
+            assert torch.allclose(got, p)
+            continue
+        at = int((uniform - p).abs().argmax())
+        share = float((got - p)[at] / (uniform - p)[at])
+        assert torch.allclose(got, torch.lerp(p, uniform, share), atol=1e-9)
+        assert bits(torch.lerp(p, uniform, max(0.0, share - 1e-6))) <= floor + 1e-9
+
+
+# What each method makes of the scores.
+
+
+def positions(check: "object", method: Method | None = None) -> int:
+    """Call check(position) at every position of a walk of the clean city with real models."""
+    data, seen = prepared().data, 0
+    surrogate = CausalTransformer(len(data.vocabulary), settings().surrogate, 3)
+
+    def choose(position: Position) -> torch.Tensor:
+        nonlocal seen
+        rows = position.feasible.any(1)
+        if rows.any():
+            check(position, rows)  # type: ignore[operator]
+            seen += int(rows.sum())
+        column = position.feasible.long().argmax(1)
+        return position.candidates.gather(1, column[:, None]).squeeze(1)
+
+    walk(data.all, prepared().covered, data.vocabulary, settings().speed, surrogate, lm(), choose)
+    return seen
+
+
+def test_exact_choices() -> None:
+    ghost = Ghost(alpha=1.5, beta=0.7, tau=0.9)
+    moved = kept = 0
+
+    def check(position: Position, rows: torch.Tensor) -> None:
+        nonlocal moved, kept
+        u = torch.from_numpy(Seed(4).generator("u").random(len(rows)))
+        adv, mani, feasible = position.adv().double(), position.mani().double(), position.feasible
+        weight = torch.where(feasible, ((1.5 * adv + 0.7 * mani) / 0.9), -torch.inf)
+        got = ghost.choose(position, u)
+        even = Random().choose(position, u)
+        pgd, em = METHODS["pgd"].choose(position, u), METHODS["em"].choose(position, u)
+        for b in rows.nonzero().squeeze(1).tolist():
+            options = feasible[b].nonzero().squeeze(1)
+            p = (weight[b, options] - weight[b, options].max()).exp()
+            cumulative = (p / p.sum()).cumsum(0)
+            assert got[b] == options[min(int((cumulative <= u[b]).sum()), len(options) - 1)]
+            assert even[b] == options[int(u[b] * len(options))]
+            assert adv[b, pgd[b]] == adv[b, options].max()
+            assert adv[b, em[b]] == adv[b, options].min()
+        choice = TsUe(steps=3, step_size=0.5).choose(position, u)
+        clean = position.embedding(position.anchor)
+        moved += int((choice[rows] != KEEP).sum())
+        kept += int((choice[rows] == KEEP).sum())
+        assert (TsUe(step_size=0.0).choose(position, u)[rows & position.anchor_feasible] == KEEP).all()
+        # A small step along the sphere lowers the loss: what TS-UE does before it looks for the nearest venue.
+        spot = clean.clone().requires_grad_(True)
+        with torch.enable_grad():
+            before = position.loss(spot)
+            (gradient,) = torch.autograd.grad(before.sum(), spot)
+        ray = clean / clean.norm(dim=1, keepdim=True)
+        flat = gradient - (gradient * ray).sum(1, keepdim=True) * ray
+        after = position.loss(clean - 1e-3 * flat / flat.norm(dim=1, keepdim=True).clamp(min=1e-12)).detach()
+        assert float((after - before.detach()).max()) < 1e-5
+        assert float((after - before.detach()).mean()) < 0
+
+    assert positions(check) > 500
+    assert moved
+    assert kept
+
+
+def test_one_uniform_number_decides_a_choice_alone() -> None:
+    one = substitute(task(Random()), None, Seed(5), 1, CPU, lambda label, units: None)
+    fewer = replace(task(Random()), sessions=prepared().data.all.take(np.arange(len(prepared().data.all)) < 40))
+    n = fewer.sessions.positions
+    part = substitute(fewer, None, Seed(5), 1, CPU, lambda label, units: None)
+    assert (one.poi[:n] == part.poi).all()  # the first numbers of a generator do not depend on how many follow

@@ -1,0 +1,182 @@
+"""The publisher's loop: nothing but the seed decides, and a run goes on as if it had never stopped."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small import prepared, settings
+
+from ghostpoi import fit, position, vault
+from ghostpoi import publisher as publisher_module
+from ghostpoi.errors import InputError
+from ghostpoi.methods import METHODS
+from ghostpoi.model import CausalTransformer
+from ghostpoi.protection import make_task
+from ghostpoi.publisher import Checkpoint, Substituter, Substitution, Task, publish, substitute, units
+from ghostpoi.randomness import Seed
+
+CPU, SEED = torch.device("cpu"), Seed(11)
+MORE = ("rounds.outer=3", "method.beta=0")
+
+
+@cache
+def task(tied: bool = False, *more: str) -> Task:
+    return make_task(prepared(), settings("ghost", *MORE, f"surrogate.tied={tied}", *more), None)
+
+
+@cache
+def undisturbed(tied: bool = False) -> Substitution:
+    return publish(task(tied), SEED, CPU)
+
+
+class Killed(Exception):
+    pass
+
+
+def kill_at(patch: pytest.MonkeyPatch, name: str, count: int, after: bool) -> None:
+    """Raise at the count-th refit or round, before it does anything or after all that it does."""
+    owner = publisher_module if name == "_refit" else Substituter
+    real: Callable[..., object] = getattr(owner, name)
+    calls = 0
+
+    def dies(*words: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == count and not after:
+            raise Killed
+        result = real(*words)
+        if calls == count:
+            raise Killed
+        return result
+
+    patch.setattr(owner, name, dies)
+
+
+def killed(checkpoint: Checkpoint, name: str, count: int, after: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, name, count, after)
+        with pytest.raises(Killed):
+            publish(task(), SEED, CPU, checkpoint)
+
+
+POINTS = [
+    *(("_refit", n, after) for n in (1, 2, 3) for after in (False, True)),
+    *(("round", n, False) for n in (1, 2, 3)),
+    ("round", 3, True),
+]
+
+
+@pytest.mark.parametrize(("name", "count", "after"), POINTS)
+def test_a_run_goes_on_after_any_round(name: str, count: int, after: bool, tmp_path: Path) -> None:
+    said: list[str] = []
+    checkpoint = Checkpoint(tmp_path / "c.safetensors", "key", said.append)
+    killed(checkpoint, name, count, after)
+    warm = (name, count) != ("_refit", 1)
+    assert checkpoint.path.exists() == warm
+    done: list[str] = []
+    result = publish(task(), SEED, CPU, checkpoint, lambda label, units: done.append(label))
+    assert result.poi.tobytes() == undisturbed().poi.tobytes()
+    assert ("resuming" in done) == warm
+    assert said == []
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_checkpoint_gives_back_weights_and_optimizer(tied: bool, tmp_path: Path) -> None:
+    words, s = prepared().data.vocabulary, task(tied)
+    pairs = fit.next_poi(s.sessions, 100)
+
+    def model(seed: int) -> tuple[CausalTransformer, torch.optim.AdamW]:
+        made = CausalTransformer(len(words), s.surrogate, seed)
+        return made, fit.adamw(made, s.training)
+
+    one, one_steps = model(1)
+    checkpoint = Checkpoint(tmp_path / "c.safetensors", "key", print)
+    assert checkpoint.load(one, one_steps) is None
+    fit.epoch(one, one_steps, pairs, s.training, SEED, ("a",), 0)
+    checkpoint.store(one, one_steps, 4)
+    assert (tmp_path / "c.safetensors").stat().st_mode & 0o777 == 0o600
+    two, two_steps = model(2)
+    assert checkpoint.load(two, two_steps) == 4
+    for m, o in ((one, one_steps), (two, two_steps)):
+        fit.epoch(m, o, pairs, s.training, SEED, ("a",), 1)
+    assert one.state_dict().keys() == two.state_dict().keys()
+    assert all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), two.state_dict().values(), strict=True))
+    assert undisturbed(tied).poi.tobytes() != undisturbed(not tied).poi.tobytes()
+
+
+def damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-9] ^= 1
+    path.write_bytes(data)
+
+
+HARM: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a flipped bit": (damage, "is damaged (its checksum is wrong); starting again from the first round"),
+    "cut": (lambda p: p.write_bytes(p.read_bytes()[:-7]), "is damaged ("),
+    "empty": (lambda p: p.write_bytes(b""), "is damaged ("),
+    "no tensors at all": (lambda p: p.write_bytes(b"x" * 5000), "is damaged ("),
+    "of another run": (
+        lambda p: vault.write(p, {"a": torch.ones(2)}, {"key": "other"}),
+        "is of other data or settings",
+    ),
+    "of nothing": (lambda p: vault.write(p, {"a": torch.ones(2)}, {}), "is of other data or settings"),
+}
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_a_bad_checkpoint_is_noticed_said_and_rebuilt(harm: str, tmp_path: Path) -> None:
+    said: list[str] = []
+    checkpoint = Checkpoint(tmp_path / "c.safetensors", "key", said.append)
+    killed(checkpoint, "round", 2, False)
+    HARM[harm][0](checkpoint.path)
+    assert publish(task(), SEED, CPU, checkpoint).poi.tobytes() == undisturbed().poi.tobytes()
+    assert len(said) == 1
+    assert HARM[harm][1] in said[0]
+    assert str(checkpoint.path) in said[0]
+
+
+def test_without_a_surrogate_one_round_is_all_and_no_checkpoint_is_written(tmp_path: Path) -> None:
+    control = replace(task(), method=METHODS["random"])
+    result = publish(control, SEED, CPU, Checkpoint(tmp_path / "c", "key", print))
+    assert not list(tmp_path.iterdir())
+    assert (result.poi == substitute(control, None, SEED, 3, CPU, lambda label, units: None).poi).all()
+
+
+def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    surrogate = CausalTransformer(len(prepared().data.vocabulary), task().surrogate, 5)
+
+    def once() -> np.ndarray:
+        return substitute(task(), surrogate, SEED, 1, CPU, lambda label, units: None).poi
+
+    alone = once()
+    torch.set_num_threads(2)
+    try:
+        assert (once() == alone).all()
+    finally:
+        torch.set_num_threads(1)
+    for budget in (33, 500, 10**6):
+        monkeypatch.setitem(position.BUDGET, "cpu", budget)
+        assert (once() == alone).all(), budget
+
+
+def test_all_work_is_reported() -> None:
+    done: list[float] = []
+    publish(task(), SEED, CPU, report=lambda label, amount: done.append(amount))
+    assert sum(done) == pytest.approx(units(task().method, task().rounds))
+
+
+@pytest.mark.parametrize("more", [("rounds.inner=0",), ("rounds.outer=1",), ("rounds.precision=bfloat16",)])
+def test_short_runs(more: tuple[str, ...], tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "c", "key", print)
+    one = publish(task(False, *more), SEED, CPU, checkpoint)
+    assert checkpoint.path.exists()
+    assert publish(task(False, *more), SEED, CPU, checkpoint).poi.tobytes() == one.poi.tobytes()
+
+
+def test_a_training_that_diverges_is_said_in_a_sentence() -> None:
+    with pytest.raises(InputError, match=r"diverged; lower --set training\.learning_rate"):
+        publish(task(False, "training.learning_rate=1e30", "rounds.inner=3"), SEED, CPU)
