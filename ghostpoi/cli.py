@@ -154,6 +154,57 @@ def verify(
 
 
 @app.command()
+def audit(
+    file: File,
+    release: Annotated[Path, typer.Argument(help="A folder that protect wrote, or another tool's file of these rows.")],
+    adversaries: Annotated[
+        str | None, typer.Option(help="Names, separated by commas; none always runs. Default: all.")
+    ] = None,
+    leak: Annotated[float, typer.Option(help="Share of training sessions whose clean values leaked.")] = 0.05,
+    seeds: Annotated[int, typer.Option(help="Repetitions: each with another leak, adversary and victim.", min=1)] = 3,
+    protocol: Annotated[str, typer.Option(help="strong or paper.")] = "strong",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    map: Map = None,
+    set: Set = None,
+    config: Config = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of finished victims, made of clean data. Default: RELEASE.private/audit where "
+            "RELEASE.private exists, else ~/.cache/ghostpoi/audit."
+        ),
+    ] = None,
+    naturalness: Annotated[
+        bool, typer.Option("--naturalness/--no-naturalness", help="Train a trajectory LM and rate the release by it.")
+    ] = True,
+    all_controls: Annotated[
+        bool, typer.Option("--all-controls", help="Random against every adversary, not only none and the strongest.")
+    ] = False,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Leave the manifest of the release as it is.")] = False,
+    json: Json = False,
+) -> None:
+    """Measure what adversaries still learn from a release; go on after an interruption by calling it again."""
+    from ghostpoi import audit_text
+    from ghostpoi.adversaries import ADVERSARIES
+    from ghostpoi.audit import Request, parse_adversaries, work
+    from ghostpoi.audit import audit as run
+    from ghostpoi.devices import device as find_device
+    from ghostpoi.progress import bar
+
+    names = parse_adversaries(",".join(ADVERSARIES) if adversaries is None else adversaries)
+    request = Request(
+        file, release, names, leak, seeds, protocol, find_device(device), _mapping(map), set or [], config, cache,
+        naturalness, all_controls, not no_store,
+    )  # fmt: skip
+    with bar(work(request)) as report:
+        found = run(request, _say, report)
+    if json:
+        _print_json(found)
+    else:
+        audit_text.audited(_console(), str(release), found)
+
+
+@app.command()
 def synth(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The file: .txt (TSMC2014), .csv, .tsv, .parquet; + .gz ...")
@@ -255,7 +306,9 @@ def bench_growth(
     _print_figures(growth.run(sessions, find_device(device), _say), json)
 
 
-study_app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own.")
+study_app = typer.Typer(
+    no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own."
+)
 app.add_typer(study_app, name="study")
 Study = Annotated[str, typer.Argument(help="A study's name (see study list), or a TOML file.")]
 Results = Annotated[Path, typer.Option(help="The folder of results.")]
@@ -292,6 +345,58 @@ def study_run(
         _say(f"{study.name}: cells in {folder}")
 
 
+Protocol = Annotated[str, typer.Option(help="strong or paper.")]
+
+
+@study_app.command("tables")
+def study_tables(
+    name: Annotated[str, typer.Argument(help="main, manifold, weights, entropy, rounds or leak.")],
+    results: Results = Path("results"),
+    protocol: Protocol = "strong",
+    latex: Annotated[bool, typer.Option("--latex", help="LaTeX instead of Markdown.")] = False,
+) -> None:
+    """Print the tables of a study, the paper's figure beside each of ours."""
+    from ghostpoi.study.cells import Cells
+    from ghostpoi.study.tables import tables
+
+    for table in tables(Cells.read(results, name, protocol)):
+        print(table.latex() if latex else table.markdown())
+
+
+@study_app.command("figures")
+def study_figures(
+    name: Annotated[str, typer.Argument(help="main, rounds or leak; or map, one day clean and released.")],
+    results: Results = Path("results"),
+    protocol: Protocol = "strong",
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("figures"),
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="For map: prepared data. The picture shows it clean; default: synthetic."),
+    ] = None,
+) -> None:
+    """Draw the figures of a study as PNG and SVG."""
+    from ghostpoi.study import figures
+    from ghostpoi.study.cells import Cells
+
+    if name == "map":
+        paths = figures.MapRequest(data).draw(output, _say)
+    else:
+        paths = figures.draw(Cells.read(results, name, protocol), output)
+    for path in paths:
+        print(path)
+
+
+@study_app.command("page")
+def study_page(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The Markdown file; figures go beside it.")],
+    results: Results = Path("results"),
+) -> None:
+    """Write the page that holds every table and figure beside the paper's, and what reproduces."""
+    from ghostpoi.study import page
+
+    print(page.write(results, output, _say))
+
+
 @app.command()
 def prepare(
     file: File,
@@ -308,7 +413,9 @@ def prepare(
         raise InputError(f"-o {output}: the folder {output.parent} does not exist; make it first")
     data = prepare_file(file, _mapping(map), _settings(set, config))
     dataset_file.save(output, data)
-    _say(f"{output}: {len(data.train):,} / {len(data.val):,} / {len(data.test):,} sessions, {len(data.vocabulary) - 1:,} POIs")
+    _say(
+        f"{output}: {len(data.train):,} / {len(data.val):,} / {len(data.test):,} sessions, {len(data.vocabulary) - 1:,} POIs"
+    )
 
 
 def main() -> None:
@@ -327,6 +434,8 @@ def main() -> None:
         if hasattr(e, "format_message"):  # typer's own complaints about usage
             _fail(f"{e.format_message().rstrip('.') or 'name a command'}; see ghostpoi --help")
         raise
+    if code == 130:  # typer's answer to Ctrl-C
+        _say("ghostpoi: interrupted")
     sys.exit(code if isinstance(code, int) else 0)
 
 

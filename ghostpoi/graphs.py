@@ -119,8 +119,19 @@ def epoch(
 def capture(work: Callable[[], object], pool: Any = None) -> torch.cuda.CUDAGraph:
     """A graph of what `work` launches. Nothing of it runs yet."""
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-        work()
+    stream = torch.cuda.current_stream()
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    before = generator.clone_state()
+    try:
+        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+            work()
+    except BaseException:
+        # Torch leaves its stream current, and its generator waiting for the end of the capture. Steps that were
+        # captured with that generator would not see the seeds of the new one.
+        torch.cuda.set_stream(stream)
+        generator.graphsafe_set_state(before)
+        _steps.clear()
+        raise
     return graph
 
 

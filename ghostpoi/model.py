@@ -67,7 +67,7 @@ class CausalTransformer(nn.Module):
         s = self.settings = settings
         self.rows = rows
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would reach CUDA's generators too
             self.embedding = nn.Parameter(torch.randn(rows, s.dim) * 0.02)
             self.position = nn.Parameter(torch.randn(s.max_positions, s.dim) * 0.02)
             self.blocks = nn.ModuleList(Block(s) for _ in range(s.layers))

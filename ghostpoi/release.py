@@ -153,32 +153,38 @@ def _check_places(request: Request) -> dict[str, Any] | None:
         raise InputError(f"{request.release} is not a release, so --force does not replace it; choose another with -o")
     if request.file.resolve().is_relative_to(release):
         raise InputError(f"{request.file} lies inside {request.release}, which would be replaced; move it first")
+    if request.private.is_dir() and not unfinished:
+        _check_private(request)
     return unfinished
+
+
+def _check_private(request: Request) -> None:
+    """A new run may take an empty folder, or one of ours by force."""
+    folder = request.private
+    ours = [name for name in OURS if (folder / name).exists()]
+    if not ours and any(folder.iterdir()):
+        raise InputError(f"{folder} holds other files than ghostpoi's; choose an empty or new folder with --private")
+    for name, what in ((UNFINISHED, "an interrupted run; go on with --resume"), (RUN, "a finished run; keep them")):
+        if name in ours and not request.force:
+            raise InputError(
+                f"{folder} holds the private files of {what}, replace them with --force, or choose another folder with "
+                "--private"
+            )
 
 
 def _unfinished(request: Request) -> dict[str, Any] | None:
     """The note of the interrupted run in the private folder, if that is to go on."""
-    folder = request.private
-    if folder.is_dir() and not any((folder / name).exists() for name in OURS) and any(folder.iterdir()):
-        raise InputError(f"{folder} holds other files than ghostpoi's; choose an empty or new folder with --private")
-    if request.resume and (folder / UNFINISHED / RUN).exists():
-        try:
-            note: dict[str, Any] = json.loads((folder / UNFINISHED / RUN).read_text("utf-8"))
-            int(note["seed"], 16)
-            if all(isinstance(note[key], str) for key in ("input", "asked", "release", "token")):
-                return note
-        except (ValueError, KeyError, TypeError):  # what it says must not be shown: the seed is in it
-            pass
-        raise InputError(f"{folder / UNFINISHED / RUN} is damaged; start again with --force")
-    if not request.force:
-        what = {UNFINISHED: "an interrupted run; go on with --resume", RUN: "a finished run; keep them"}
-        for name, remedy in what.items():
-            if (folder / name).exists():
-                raise InputError(
-                    f"{folder} holds the private files of {remedy}, replace it with --force, or choose another folder "
-                    "with --private"
-                )
-    return None
+    path = request.private / UNFINISHED / RUN
+    if not (request.resume and path.exists()):
+        return None
+    try:
+        note: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        int(note["seed"], 16)
+        if all(isinstance(note[key], str) for key in ("input", "asked", "release", "token")):
+            return note
+    except (ValueError, KeyError, TypeError):  # what it says must not be shown: the seed is in it
+        pass
+    raise InputError(f"{path} is damaged; start again with --force and without --resume")
 
 
 @dataclass(frozen=True)

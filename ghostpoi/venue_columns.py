@@ -50,7 +50,7 @@ def classify(
     if clash := fields.intersection(keep):
         raise InputError(f"--keep {sorted(clash)[0]}: that column is the venue itself and must change with it")
     if _order_tells(table):
-        raise InputError(f"{path}: its rows stand grouped by venue, so their order would tell it; sort them by time first")
+        raise InputError(f"{path}: its rows stand grouped by venue, and their order would tell it; sort them by time")
     change, kept, rest = [c for c in rows.columns if c in fields], [], {}
     variant = _variants(table)
     repeated = bool((np.bincount(variant)[variant] > 1).mean() > 0.5)  # else each row has a position of its own
@@ -117,7 +117,7 @@ def _constant_within(code: Ints, group: Ints) -> bool:
 def _betrays(column: pl.Series, code: Ints, poi: Ints, clues: list[pl.Series]) -> str | None:
     """Why a column that varies within a venue still tells about it; None if it does not."""
     if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
-        return f"is of the type {column.dtype}, which cannot be examined,"
+        return f"is of the type {column.dtype}, which cannot be examined"
     if any(_explained(value, poi) > TELLS_VENUE for value in _numbers(column)):
         return "is a number close to constant per venue"
     text = _text(column)

@@ -13,6 +13,7 @@ LEAK = 0.05  # the paper's
 LEAKLESS = ("clean", "none")
 ADVERSARIES = {"none": "A1", "bridge": "A2", "frequency": "A3", "bigram": "A4"}  # the paper's names
 METRICS = ("acc@1", "acc@5", "mrr")
+PROTOCOLS = ("paper", "strong")
 Series = list[float]  # one value per seed
 
 
@@ -30,6 +31,8 @@ class Cells:
     @staticmethod
     def read(results: Path, study: str, protocol: str) -> "Cells":
         """All cells that are there; none is fine."""
+        if protocol not in PROTOCOLS:
+            raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(PROTOCOLS)}")
         folder = results / study / protocol
         cells = read_cells(folder)
         contests, releases, floors = {}, {}, {}

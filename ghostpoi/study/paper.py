@@ -100,6 +100,8 @@ def _between_tables() -> list[Difference]:
     for figure, printed in section("nyc", "weights")["ghost method.alpha=1.0 method.beta=1.0"].items():
         if abs(symmetric[figure] - printed[0]) > 3 * ROUNDING + SLACK:
             found.append(
-                Difference("nyc", "ghost-sym", figure, printed[0], symmetric[figure], "Table IV's accuracies, same setting")
+                Difference(
+                    "nyc", "ghost-sym", figure, printed[0], symmetric[figure], "Table IV's accuracies, same setting"
+                )
             )
     return found

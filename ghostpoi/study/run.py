@@ -152,7 +152,12 @@ class Runner:
         middle = time.perf_counter()
         train = VICTIMS[VICTIM].train
         results = train(
-            [job for job, _ in prepared], self.data.val, self.data.test, len(self.data.vocabulary), self.protocol, self.device
+            [job for job, _ in prepared],
+            self.data.val,
+            self.data.test,
+            len(self.data.vocabulary),
+            self.protocol,
+            self.device,
         )
         for contest, result, (_, extra) in zip(todo, results, prepared, strict=True):
             found[contest] = arena.accuracies(result, self.data.test) | extra
@@ -202,7 +207,9 @@ class Runner:
             "markov": figures(floors.markov(self.data.train, test, rows).all),
             "markov_on_release": {
                 v.text: [
-                    figures(floors.markov(arena.with_poi(self.data.train, self._released(v, s)[0]), test, rows).all)["acc@1"]
+                    figures(floors.markov(arena.with_poi(self.data.train, self._released(v, s)[0]), test, rows).all)[
+                        "acc@1"
+                    ]
                     for s in range(self.study.seeds)
                 ]
                 for v in self.study.methods
@@ -246,7 +253,12 @@ def commit() -> str:
     """The commit of the code, where that can be told."""
     try:
         found = subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent, timeout=10, check=True
+            ["git", "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).parent,
+            timeout=10,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"

@@ -1,0 +1,380 @@
+"""What can still be learned from a release? The auditor holds the clean file and the release, ours or anybody's.
+
+The audit plays the recipient: it filters the release alone, hands its training sessions to every adversary, trains a
+victim on what each makes of them, and tests all of them on the clean last part. Controls stand beside every figure.
+Finished victims are kept in a cache by all that decides them, so that an interrupted audit goes on.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ghostpoi import arena, candidates, settings, trajectory_lm, vault
+from ghostpoi.adversaries import ADVERSARIES, leak
+from ghostpoi.adversaries.bridge import Bridge
+from ghostpoi.alignment import Matched, match, open_pair
+from ghostpoi.arena import CLEAN, LEAK_MIXED, LEAK_ONLY, Restoration
+from ghostpoi.atomic import replacing
+from ghostpoi.checkins import Ints
+from ghostpoi.errors import InputError
+from ghostpoi.fit import Training
+from ghostpoi.measures import floors
+from ghostpoi.measures.accuracy import figures
+from ghostpoi.measures.gaps import gaps, spread, strongest
+from ghostpoi.measures.plausibility import plausibility
+from ghostpoi.measures.utility import utility
+from ghostpoi.methods import METHODS
+from ghostpoi.model import ModelSettings
+from ghostpoi.protocols import publication
+from ghostpoi.publisher import Rounds, Task, publish
+from ghostpoi.randomness import Seed
+from ghostpoi.release import MANIFEST
+from ghostpoi.sessions import Sessions
+from ghostpoi.settings import Settings
+from ghostpoi.study.store import key, read_json
+from ghostpoi.trajectory_lm import TrajectoryLM
+from ghostpoi.verdicts import Accuracies, share_gone, verdicts
+from ghostpoi.verify import _settings as settings_of
+from ghostpoi.version import __version__
+from ghostpoi.victims import Job, victim_settings
+from ghostpoi.workers import train_each
+
+Say = Callable[[str], None]
+Report = Callable[[str, float], None]  # what is being done, units of work just done
+
+BRIDGE_UNITS, LM_UNITS = 0.5, 0.5  # what training these takes, in victims; for the progress bar only
+SHARES = ("restored", "of_substituted", "spoiled")
+
+
+@dataclass(frozen=True)
+class AuditSettings(Settings):
+    """Everything that `audit` can be told. Protocols decide the victim."""
+
+    victim: ModelSettings = field(default_factory=lambda: victim_settings("strong")[0])
+    training: Training = field(default_factory=lambda: victim_settings("strong")[1])
+    lm: ModelSettings = field(default_factory=lambda: TrajectoryLM().model)
+    lm_training: Training = field(default_factory=lambda: TrajectoryLM().training)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the auditor asked for."""
+
+    file: Path
+    release: Path
+    adversaries: tuple[str, ...] = tuple(ADVERSARIES)
+    leak: float = 0.05
+    seeds: int = 3
+    protocol: str = "strong"
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    mapping: dict[str, str] = field(default_factory=dict)
+    set: Sequence[str] = ()
+    config: Path | None = None
+    cache: Path | None = None
+    naturalness: bool = True
+    all_controls: bool = False  # random against every adversary, not only none and the strongest
+    store: bool = True
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One victim: what was released, and who stood between release and victim."""
+
+    method: str  # clean, the release, or random
+    adversary: str
+
+    @property
+    def name(self) -> str:
+        if self.method == RELEASE:
+            return self.adversary
+        return self.method if self.adversary in (CLEAN, "none") else f"{self.method}+{self.adversary}"
+
+
+RELEASE, RANDOM = "release", "random"
+
+
+def parse_adversaries(text: str) -> tuple[str, ...]:
+    """Names from the command line; `none`, from which the others are measured, is always among them."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in ADVERSARIES:
+            raise InputError(f"--adversaries {text}: there is no {name!r}; adversaries are {', '.join(ADVERSARIES)}")
+    return tuple(dict.fromkeys(["none", *names]))
+
+
+def work(request: Request) -> float:
+    """All units of work, for the progress bar."""
+    contests = _contests(request)
+    bridges = sum(_trains(c.adversary) for c in contests)
+    victims = len(contests) + (not request.all_controls)
+    return request.seeds * (victims + BRIDGE_UNITS * bridges) + LM_UNITS * request.naturalness
+
+
+def audit(request: Request, say: Say, report: Report) -> dict[str, Any]:
+    """Run every contest and, for a release of ours, put what may be public into its manifest."""
+    if not 0 < request.leak <= 1:
+        raise InputError(f"--leak {request.leak:g}: give a share above 0 and at most 1; the paper's is 0.05")
+    pair = open_pair(request.file, request.release, request.mapping)
+    chosen = _settings(request, pair.manifest)
+    store = request.store and pair.manifest is not None
+    if store and not os.access(request.release, os.W_OK | os.X_OK):
+        raise InputError(f"{request.release} may not be written to, so the result cannot be stored; use --no-store")
+    data = match(pair, chosen.filters)
+    found = Auditor(request, chosen, data, _cache(request), say, report).run()
+    if store:
+        _store(request.release, public(found))
+    return found
+
+
+@dataclass(frozen=True)
+class Auditor:
+    """One release against all adversaries."""
+
+    request: Request
+    settings: AuditSettings
+    data: Matched
+    cache: Path
+    say: Say
+    report: Report
+
+    @property
+    def rows(self) -> int:
+        return len(self.data.vocabulary)
+
+    def run(self) -> dict[str, Any]:
+        """All figures."""
+        d, request = self.data, self.request
+        contests = _contests(request)
+        per_seed = self._contest(contests)
+        ours = {name: _acc(per_seed[name]) for name in request.adversaries}
+        best = strongest(ours)
+        if not any(c.method == RANDOM and c.adversary == best for c in contests):
+            contests.append(Contest(RANDOM, best))
+            per_seed |= self._contest(contests[-1:])
+        acc = {name: _acc(found) for name, found in per_seed.items()}
+        counted = self._floors()
+        compared = Accuracies(
+            acc[CLEAN], ours, {name: acc[name] for name in (LEAK_ONLY, LEAK_MIXED)},
+            {c.adversary: acc[c.name] for c in contests if c.method == RANDOM},
+            counted["popularity"]["acc@1"]["mean"], d.test.positions - len(d.test),
+        )  # fmt: skip
+        controls = {c.name: _spreads(per_seed[c.name]) for c in contests if c.name not in (CLEAN, *ours)}
+        return {
+            "strongest": best,
+            "clean": _spreads(per_seed[CLEAN]),
+            "adversaries": {
+                name: _spreads(per_seed[name]) | {"gone": spread(share_gone(acc[CLEAN], ours[name]))} for name in ours
+            },
+            "verdicts": verdicts(compared),
+            "gaps": gaps(acc[CLEAN], ours),
+            "controls": controls | counted,
+            "plausibility": plausibility(d.all, d.all_released, d.vocabulary, self.settings.speed),
+            "naturalness": self._naturalness(),
+            "utility": utility(d.all, d.all_released, d.vocabulary),
+            "protocol": request.protocol,
+            "leak": request.leak,
+            "sessions": {"train": len(d.train), "val": len(d.val), "test": len(d.test)},
+            "test_positions": compared.positions,
+            "settings": asdict(self.settings),
+            "version": __version__,
+        }
+
+    def _contest(self, contests: list[Contest]) -> dict[str, list[dict[str, Any]]]:
+        """The figures of every contest, seed by seed. A seed decides leak, adversary, victim and random release."""
+        jobs, extra = [], []
+        for seed in map(Seed, range(self.request.seeds)):
+            leaked = leak(self.data.train, self.request.leak, seed)
+            random = self._random(seed)
+            for contest in contests:
+                job, shares = self._job(contest, leaked, random, seed)
+                jobs.append(job)
+                extra.append(shares)
+        found: dict[str, list[dict[str, Any]]] = {c.name: [] for c in contests}
+        for job, figures, shares in zip(jobs, self._train(jobs), extra, strict=True):
+            found[job.name].append(figures | shares)
+        return found
+
+    def _job(self, contest: Contest, leaked: Any, random: Ints, seed: Seed) -> tuple[Job, dict[str, Any]]:
+        train = self.data.train
+        if contest.adversary == CLEAN:
+            return Job(CLEAN, train, seed), {}
+        if contest.adversary == LEAK_ONLY:
+            return Job(LEAK_ONLY, train.take(leaked), seed), {}
+        released = random if contest.method == RANDOM else self.data.released
+        self.report(f"adversary {contest.name}", 0)
+        restored = self._restore(contest.adversary, released, leaked, seed)
+        shares = {name: restored.figures[name] for name in SHARES}
+        return Job(contest.name, arena.with_poi(train, restored.poi), seed), shares
+
+    def _restore(self, adversary: str, released: Ints, leaked: Any, seed: Seed) -> Restoration:
+        """What an adversary makes of a release; from the cache where that took training."""
+        train, device = self.data.train, self.request.device
+
+        def attack() -> Restoration:
+            return arena.restore(train, released, leaked, self.rows, adversary, seed, device)
+
+        if not _trains(adversary):
+            return attack()
+        identity = key(__version__, ADVERSARIES[adversary], self.rows, device.type, seed.value, self.request.leak)
+        name = key(identity, _digest(train), _digest(arena.with_poi(train, released)))
+        path = self.cache / "restorations" / f"{name}.json"
+        if (kept := read_json(path)) is not None:
+            restored = Restoration(np.array(kept["poi"], np.int32), kept["figures"])
+        else:
+            restored = attack()
+            _keep(path, {"poi": restored.poi.tolist(), "figures": restored.figures})
+        self.report(f"adversary {adversary}", BRIDGE_UNITS)
+        return restored
+
+    def _random(self, seed: Seed) -> Ints:
+        """The control release: a uniform draw from the candidates of the same rule, at the same positions."""
+        words, s = self.data.vocabulary, self.settings
+        sets = candidates.find(words.lat, words.lon, words.category, s.candidates)
+        task = Task(self.data.train, words, sets, METHODS["random"], Rounds(), s.speed, s.victim, s.training, None)
+        # Not the seed itself: a publisher who used the same small number would have drawn the same release.
+        return publish(task, Seed(seed.derive("audit", "random")), self.request.device).poi
+
+    def _train(self, jobs: list[Job]) -> list[dict[str, Any]]:
+        """Accuracies of every job's victim, in their order. Jobs that train on the same POIs share one victim."""
+        model, training, device = self.settings.victim, self.settings.training, self.request.device
+        val, test = self.data.val, self.data.test
+        identity = key(__version__, model, training, self.rows, device.type, _digest(val), _digest(test))
+        paths = [self.cache / "victims" / f"{key(identity, _digest(j.train), j.seed.value)}.json" for j in jobs]
+        todo = {path: job for path, job in zip(paths, jobs, strict=True) if read_json(path) is None}
+        self.report("victims", len(jobs) - len(todo))
+        places = list(todo)
+        results = train_each(list(todo.values()), val, test, self.rows, model, training, device, self._victim_report)
+        for number, result in results:
+            _keep(places[number], arena.accuracies(result, test))
+        return [_read(path) for path in paths]
+
+    def _victim_report(self, label: str, victims: float) -> None:
+        self.report(f"victim {label}", victims)
+
+    def _floors(self) -> dict[str, dict[str, Any]]:
+        """What counting predicts. It knows no seed: the figure is the same under each."""
+        train, test, n = self.data.train, self.data.test, self.request.seeds
+        released = arena.with_poi(train, self.data.released)
+        counted = {
+            "popularity": floors.popularity(train, test, self.rows),
+            "markov": floors.markov(train, test, self.rows),
+            "markov_on_release": floors.markov(released, test, self.rows),
+        }
+        return {name: _spreads([{"all": figures(s.all), "last": figures(s.last)}] * n) for name, s in counted.items()}
+
+    def _naturalness(self) -> dict[str, float] | None:
+        """Mean log-likelihood of the training sessions under a trajectory LM of the clean ones."""
+        if not self.request.naturalness:
+            return None
+        train, s, label = self.data.train, self.settings, "training the trajectory LM"
+        self.report(label, 0)
+        lm = trajectory_lm.load_or_train(
+            self.cache / "trajectory_lm", train, self.rows, TrajectoryLM(s.lm, s.lm_training), self.request.device,
+            self.say,
+        )  # fmt: skip
+        self.report(label, LM_UNITS)
+        released = arena.with_poi(train, self.data.released)
+        return {"clean": trajectory_lm.naturalness(lm, train), "released": trajectory_lm.naturalness(lm, released)}
+
+
+PUBLIC = (
+    "strongest", "clean", "adversaries", "verdicts", "gaps", "controls", "plausibility", "naturalness", "utility",
+    "protocol", "leak", "test_positions", "version",
+)  # fmt: skip
+
+
+def public(found: dict[str, Any]) -> dict[str, Any]:
+    """What may stand in a release: accuracies, divergences and figures of the release, no statistic of clean data."""
+    out = {name: found[name] for name in PUBLIC}
+    out["plausibility"] = _without(out["plausibility"], "_clean")
+    out["utility"] = {name: _without(group, "_before") for name, group in out["utility"].items()}
+    out["naturalness"] = out["naturalness"] and {"released": out["naturalness"]["released"]}
+    return out
+
+
+def _without(figures: dict[str, float], ending: str) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if not name.endswith(ending)}
+
+
+def _store(release: Path, audit: dict[str, Any]) -> None:
+    path = release / MANIFEST
+    try:
+        manifest = json.loads(path.read_text("utf-8")) | {"audit": audit}
+        with replacing(path) as out:
+            out.write((json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
+    except OSError as e:
+        raise InputError(
+            f"the audit cannot be stored in {path} ({(e.strerror or str(e)).lower()}); "
+            "free some space or use --no-store"
+        ) from None
+
+
+def _contests(request: Request) -> list[Contest]:
+    controls = [Contest(CLEAN, CLEAN), Contest(RELEASE, LEAK_ONLY), Contest(RELEASE, LEAK_MIXED)]
+    random = request.adversaries if request.all_controls else ("none",)  # and the strongest, once it is known
+    return [*controls, *(Contest(RELEASE, a) for a in request.adversaries), *(Contest(RANDOM, a) for a in random)]
+
+
+def _acc(per_seed: list[dict[str, Any]]) -> list[float]:
+    return [found["all"]["acc@1"] for found in per_seed]
+
+
+def _trains(adversary: str) -> bool:
+    """Whether an adversary trains a model of its own, which costs about as much as a victim."""
+    return isinstance(ADVERSARIES.get(adversary), Bridge)
+
+
+def _settings(request: Request, manifest: dict[str, Any] | None) -> AuditSettings:
+    """Filters, candidates and speed as the manifest gives them, else as the protocol does; then what the user says."""
+    base = settings_of(manifest) if manifest else publication("random", request.protocol)
+    victim, training = victim_settings(request.protocol)
+    chosen = AuditSettings(base.filters, base.candidates, base.speed, victim, training)
+    if request.config:
+        chosen = settings.load(request.config, chosen)
+    return settings.override(chosen, list(request.set))
+
+
+def _cache(request: Request) -> Path:
+    """Where finished work is kept. It is made of clean data: outside the release, for its owner alone."""
+    private = request.release.with_name(request.release.name + ".private")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = request.cache or (private / "audit" if private.is_dir() else home / "ghostpoi" / "audit")
+    if folder.resolve().is_relative_to(request.release.resolve()):
+        raise InputError(f"--cache {folder} lies inside the release {request.release}; choose another folder")
+    try:
+        for name in ("", "victims", "restorations"):
+            vault.make_folder(folder / name)
+    except OSError as e:
+        raise InputError(
+            f"the cache folder {folder} cannot be used ({(e.strerror or str(e)).lower()}); choose another with --cache"
+        ) from None
+    return folder
+
+
+def _digest(sessions: Sessions) -> str:
+    return hashlib.sha256(sessions.start.tobytes() + sessions.poi.tobytes()).hexdigest()
+
+
+def _keep(path: Path, value: dict[str, Any]) -> None:
+    with replacing(path, mode=0o600) as out:
+        out.write(json.dumps(value).encode())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return value
+
+
+def _spreads(per_seed: list[dict[str, Any]]) -> dict[str, Any]:
+    """The figures of one contest over seeds."""
+    first = per_seed[0]
+    out = {name: spread([f["all"][name] for f in per_seed]) for name in first["all"]}
+    out["acc@1_last"] = spread([f["last"]["acc@1"] for f in per_seed])
+    return out | {name: spread([f[name] for f in per_seed]) for name in SHARES if name in first}

@@ -1,0 +1,281 @@
+"""The paper's tables from the cells of a study, every figure of ours beside the paper's, controls in each of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ghostpoi.errors import InputError
+from ghostpoi.measures.gaps import Spread, spread
+from ghostpoi.study import paper
+from ghostpoi.study.cells import LEAK, Cells, Series
+
+MISSING, NONE = "not measured", "n/a"
+CONTROL = "random"
+ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
+HEADINGS = {
+    "clean": "clean", "none": "A1 none", "bridge": "A2 bridge", "frequency": "A3 frequency", "bigram": "A4 bigram",
+    "prot": "Δprot", "surv_bridge": "Δsurv A2", "surv_frequency": "Δsurv A3", "surv_bigram": "Δsurv A4",
+    "mean": "Δmean", "worst": "Δworst", "leak-mixed": "leak-mixed", "leak-only": "leak-only", "markov": "Markov",
+    "substitution_rate": "substituted", "category_match": "category kept", "beyond_1km": "beyond 1 km",
+    "mean_km": "mean km", "p95_km": "P95 km", "speed_violations_clean": "over speed limit, clean",
+    "speed_violations_released": "over speed limit, released", "naturalness": "mean log p",
+}  # fmt: skip
+DIGITS = {"mean_km": 3, "p95_km": 3}  # of all others 4
+METHODS = {
+    "ghost": "GHOST", "ghost-sym": "GHOST-Sym", "ghost-ef": "GHOST-EF", "pgd": "PGD", "em": "EM",
+    "ts-ue": "TS-UE (calibrated)", "random": "random (control)", "clean": "clean (reference)",
+}  # fmt: skip
+SETTINGS = {"method.alpha": ALPHA, "method.beta": "β", "method.eta": "η", "method.tau": "τ", "rounds.outer": "T"}
+DEFAULTS = {
+    "weights": f"{ALPHA}=2.0, β=0.5",
+    "entropy": "η=0.0",
+    "rounds": "T=5",
+}  # what a plain `ghost` is in these studies
+GAPS_NOTE = "Gaps are taken per seed, then averaged; ± is the standard deviation over seeds (n - 1)."
+EXTRA_NOTE = (
+    "leak-mixed: the release with the leaked sessions swapped in and no purifier. Markov: a first-order Markov model "
+    "counted from the release, acc@1. The paper has neither, nor the random control."
+)
+TSUE_NOTE = (
+    "TS-UE's step size is calibrated to the paper's substitution rate on NYC, so that rate is no result of ours."
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text in rows and columns."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def markdown(self) -> str:
+        """As a pipe table under its title."""
+        lines = [f"**{self.title}**", "", _pipes(self.columns), _pipes(["---"] * len(self.columns))]
+        lines += [_pipes(row) for row in self.rows]
+        return "\n".join(lines + [line for note in self.notes for line in ("", note)]) + "\n"
+
+    def latex(self) -> str:
+        """As a table with booktabs rules."""
+        head = " & ".join(_tex(c) for c in self.columns) + r" \\"
+        lines = [
+            r"\begin{table}", rf"\caption{{{_tex(' '.join([self.title + '.', *self.notes]))}}}", r"\centering",
+            rf"\begin{{tabular}}{{ll{'c' * (len(self.columns) - 2)}}}", r"\toprule", head, r"\midrule",
+        ]  # fmt: skip
+        lines += [" & ".join(_tex(cell) for cell in row) + r" \\" for row in self.rows]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A table of accuracies and gaps: which columns, of which study."""
+
+    number: str
+    caption: str
+    study: str
+    columns: tuple[str, ...]
+
+    def tables(self, cells: Cells) -> list[Table]:
+        """One per city that the paper has in this table, then the controls that belong to no method."""
+        made = []
+        for city in _cities(self.study):
+            rows = _rows(cells, city, self.study, self.columns, ("leak-mixed", "markov"), cells.row)
+            title = _title(self, cells, city)
+            made.append(Table(title, _heads((*self.columns, "leak-mixed", "markov")), rows, (GAPS_NOTE, EXTRA_NOTE)))
+        return [*made, controls(cells)]
+
+
+@dataclass(frozen=True)
+class OfRelease:
+    """A table of figures of the release itself."""
+
+    number: str
+    caption: str
+    study: str
+    section: str
+    columns: tuple[str, ...]
+    extra: tuple[str, ...] = ()
+
+    def tables(self, cells: Cells) -> list[Table]:
+        """One per city."""
+
+        def row(method: str) -> dict[str, Spread]:
+            if self.section == "naturalness":
+                key = "clean_naturalness" if method == "clean" else "naturalness"
+                found = {"naturalness": cells.release(CONTROL if method == "clean" else method, key)}
+            else:
+                found = {key: cells.release(method, self.section, key) for key in (*self.columns, *self.extra)}
+            return {key: value for key, value in found.items() if value is not None}
+
+        notes = () if self.section == "naturalness" else (TSUE_NOTE,)
+        return [
+            Table(
+                _title(self, cells, city), _heads((*self.columns, *self.extra)),
+                _rows(cells, city, self.section, self.columns, self.extra, row), notes,
+            )
+            for city in _cities(self.section)
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Leak:
+    """The points of the leak-ratio figure."""
+
+    number: str = "Leak-ratio figure"
+    caption: str = "survival gaps as more leaks"
+    study: str = "leak"
+
+    def tables(self, cells: Cells) -> list[Table]:
+        """One row per ratio and method, leak-only beside each."""
+        printed = paper.leak_section("nyc")
+        columns = ("bridge", "frequency", "surv_bridge", "surv_frequency")
+        rows: list[tuple[str, ...]] = []
+        for ratio in sorted({float(r) for r in printed} | {r for _, _, r in cells.contests if r is not None}):
+            known = printed.get(f"{ratio:g}", {})
+            for method in _ordered(known, cells.methods):
+                row = cells.row(method, ratio) if _is_of(cells, "nyc") else {}
+                pair = _pair(
+                    f"{ratio:.0%} {label(method)}", row, known.get(method), columns, ("leak-mixed", "leak-only")
+                )
+                rows += pair
+        return [
+            Table(_title(self, cells, "nyc"), _heads((*columns, "leak-mixed", "leak-only")), tuple(rows), (GAPS_NOTE,))
+        ]
+
+
+Spec = Contest | OfRelease | Leak
+ALL = ("clean", "none", "bridge", "frequency", "bigram")
+SPECS: dict[str, tuple[Spec, ...]] = {
+    "main": (
+        Contest(
+            "Table I", "main protection matrix, acc@1", "main",
+            (*ALL, "prot", "surv_bridge", "surv_frequency", "surv_bigram", "mean", "worst"),
+        ),
+        OfRelease(
+            "Table II", "plausibility", "main", "plausibility",
+            ("substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km"),
+            ("speed_violations_clean", "speed_violations_released"),
+        ),
+        OfRelease("Table III", "naturalness under the frozen trajectory LM", "main", "naturalness", ("naturalness",)),
+    ),
+    "manifold": (Contest("Table IV", "manifold-prior ablation, acc@1", "manifold", ALL[1:4]),),
+    "weights": (
+        Contest("Table V", "score weights", "weights", ("prot", "surv_bridge", "surv_frequency", "mean")),
+    ),
+    "entropy": (Contest("Table VI", "entropy floor", "entropy", ("prot", "mean", "worst")),),
+    "rounds": (Contest("Convergence figure", "outer rounds", "rounds", ("prot", "mean", "worst")),),
+    "leak": (Leak(),),
+}  # fmt: skip
+
+
+def tables(cells: Cells) -> list[Table]:
+    """All tables of a study."""
+    if cells.study not in SPECS:
+        raise InputError(f"there are no tables for the study {cells.study!r}; there are for {', '.join(SPECS)}")
+    return [table for spec in SPECS[cells.study] for table in spec.tables(cells)]
+
+
+def controls(cells: Cells) -> Table:
+    """What stands for itself: ceiling, leak-only, popularity floor, Markov."""
+    clean = cells.clean()
+    found: list[tuple[str, Series | None]] = [("clean victim (ceiling)", clean)]
+    ratios = sorted({r for _, a, r in cells.contests if a == "leak-only" and r is not None}) or [LEAK]
+    found += [(f"leak-only: a victim on the leaked {ratio:.0%} alone", cells.leak_only(ratio)) for ratio in ratios]
+    for name, text in (("popularity", "popularity floor"), ("markov", "first-order Markov on clean sessions")):
+        value = cells.floors.get(name)
+        found.append((text, [value["acc@1"]] if value else None))
+    rows = []
+    for text, values in found:
+        same = values * len(clean) if clean and values and len(values) == 1 else values  # counting has no seeds
+        gap = [c - v for c, v in zip(clean, same, strict=True)] if clean and same else None
+        rows.append((text, _show(values and spread(values)), _show(gap and spread(gap))))
+    title = f"Controls of the study {cells.study}, protocol {cells.protocol}"
+    return Table(title, ("control", "acc@1", "below clean by"), tuple(rows))
+
+
+def label(method: str, study: str = "") -> str:
+    """A method's text as a reader wants it: `ghost method.eta=1.0` is GHOST (η=1.0)."""
+    name, *changes = method.split()
+    shown = METHODS.get(name, name)
+    pairs = [change.partition("=") for change in changes]
+    inside = ", ".join(f"{SETTINGS.get(key, key)}={value}" for key, _, value in pairs)
+    inside = inside or (DEFAULTS.get(study, "") if name == "ghost" else "")
+    return f"{shown} ({inside})" if inside else shown
+
+
+def show(value: Spread, digits: int = 4) -> str:
+    """mean ± std; the mean alone for one seed."""
+    mean = f"{value['mean']:.{digits}f}"
+    return f"{mean} ± {value['std']:.{digits}f}" if len(value["seeds"]) > 1 else mean
+
+
+def _show(value: Spread | list[float] | None, digits: int = 4) -> str:
+    return show(value, digits) if isinstance(value, dict) else MISSING
+
+
+def _rows(
+    cells: Cells, city: str, section: str, columns: Sequence[str], extra: Sequence[str],
+    row: Callable[[str], Mapping[str, Spread]],
+) -> tuple[tuple[str, ...], ...]:  # fmt: skip
+    printed = paper.section(city, section)
+    mine = _is_of(cells, city)
+    out: list[tuple[str, ...]] = []
+    for method in _ordered(printed, cells.methods if mine else []):
+        found = row(method) if mine else {}
+        out += _pair(label(method, section), found, printed.get(method), columns, extra)
+    return tuple(out)
+
+
+def _pair(
+    name: str, measured: Mapping[str, Spread], printed: Mapping[str, paper.Printed] | None,
+    columns: Sequence[str], extra: Sequence[str],
+) -> list[tuple[str, ...]]:  # fmt: skip
+    """Our row and, where the paper prints anything of it, the paper's below."""
+    ours = (name, "measured", *(_show(measured.get(c), DIGITS.get(c, 4)) for c in (*columns, *extra)))
+    if not printed:
+        return [ours]
+    theirs = (name, "paper", *(_printed(printed.get(c), DIGITS.get(c, 4)) for c in columns), *[NONE] * len(extra))
+    return [ours, theirs]
+
+
+def _printed(value: paper.Printed | None, digits: int) -> str:
+    return NONE if not value else " ± ".join(f"{v:.{digits}f}" for v in value)
+
+
+def _ordered(printed: Mapping[str, object], found: Sequence[str]) -> list[str]:
+    """The paper's methods in its order, then ours, the control last and always."""
+    return [m for m in dict.fromkeys([*printed, *found]) if m != CONTROL] + [CONTROL]
+
+
+def _cities(section: str) -> list[str]:
+    return [city for city in paper.CITIES if paper.section(city, section)]
+
+
+def _is_of(cells: Cells, city: str) -> bool:
+    """Whether the cells belong beside this city's figures; data of no city of the paper stands beside NYC's."""
+    return bool(cells.about) and (cells.city or "nyc") == city
+
+
+def _title(spec: Spec, cells: Cells, city: str) -> str:
+    place = paper.CITIES[city]
+    if _is_of(cells, city) and cells.city is None:
+        place = f"measured on {cells.data}, which is not the paper's {place}"
+    return f"{spec.number}: {spec.caption} ({place}, protocol {cells.protocol})"
+
+
+def _heads(columns: Sequence[str]) -> tuple[str, ...]:
+    return ("method", "source", *(HEADINGS[c] for c in columns))
+
+
+def _pipes(row: Sequence[str]) -> str:
+    return "| " + " | ".join(row) + " |"
+
+
+TEX = {
+    "±": r"$\pm$", "Δ": r"$\Delta$", ALPHA: r"$\alpha$", "β": r"$\beta$", "η": r"$\eta$", "τ": r"$\tau$",
+    "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "\\": r"\textbackslash{}",
+}  # fmt: skip
+
+
+def _tex(text: str) -> str:
+    return "".join(TEX.get(c, c) for c in text)

@@ -1,0 +1,114 @@
+"""ghostpoi.protect on data frames: the same kind with the same rows out, or a sentence."""
+
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+from small import SMALL, rich_frame
+
+import ghostpoi
+from ghostpoi import InputError
+
+COLUMNS = {"user": "Who", "poi": "spot"}
+VENUE = ["spot", "catid", "lat", "lng", "title", "address"]
+OTHERS = ["Who", "gender", "mood", "checkin", "timestamp"]
+
+
+def protect(table: Any, method: str = "random", **more: Any) -> Any:
+    return ghostpoi.protect(table, method, **({"seed": 5, "columns": COLUMNS, "set": SMALL} | more))
+
+
+def as_pandas() -> pd.DataFrame:
+    frame = rich_frame()
+    table = pd.DataFrame({name: frame[name].to_list() for name in frame.columns})
+    table["timestamp"] = pd.to_datetime(table["timestamp"], format="%a %b %d %H:%M:%S %z %Y")
+    return table
+
+
+@pytest.mark.parametrize("method", ["random", "ghost"])
+def test_polars_in_polars_out(method: str) -> None:
+    frame = rich_frame().with_columns(pl.col("catid").cast(pl.Categorical), pl.col("lat").cast(pl.Float32))
+    before = frame.clone()
+    after = protect(frame, method)
+    assert isinstance(after, pl.DataFrame)
+    assert after.schema == frame.schema
+    assert after.select(OTHERS).equals(frame.select(OTHERS))
+    assert frame.equals(before)
+    assert 0.5 < (after["spot"] != frame["spot"]).mean() < 1
+    assert set(after.select(VENUE).iter_rows()) <= set(frame.select(VENUE).iter_rows())
+    assert protect(frame, method).equals(after)
+    assert not protect(frame, method, seed=6).equals(after)
+
+
+def test_pandas_in_pandas_out() -> None:
+    table = as_pandas().astype({"gender": "category", "mood": "string"})
+    table.index = pd.Index([f"row {7 * i % 1000}" for i in range(len(table))], name="which")  # not unique
+    before = table.copy(deep=True)
+    after = protect(table)
+    assert isinstance(after, pd.DataFrame)
+    pd.testing.assert_series_equal(after.dtypes, table.dtypes)
+    pd.testing.assert_index_equal(after.index, table.index)
+    assert list(after.columns) == list(table.columns)
+    pd.testing.assert_frame_equal(after[OTHERS], table[OTHERS])
+    pd.testing.assert_frame_equal(table, before)
+    assert 0.5 < (after["spot"] != table["spot"]).mean() < 1
+    assert set(after[VENUE].itertuples(index=False, name=None)) <= set(table[VENUE].itertuples(index=False, name=None))
+
+
+def test_both_kinds_agree() -> None:
+    assert protect(as_pandas())["spot"].tolist() == protect(rich_frame())["spot"].to_list()
+
+
+def test_without_a_seed_no_two_runs_are_alike() -> None:
+    one, two = (protect(rich_frame(), seed=None) for _ in range(2))
+    assert not one.equals(two)
+
+
+def test_an_index_that_tells_the_venue_is_refused() -> None:
+    table = as_pandas()
+    with pytest.raises(InputError, match=r"the index 'spot' changes with the venue; .* reset_index\(\) first"):
+        protect(table.set_index("spot"))
+    with pytest.raises(InputError, match="the index 'place' changes"):
+        protect(table.set_index(pd.Index(table["title"], name="place")))
+    with pytest.raises(InputError, match="'index' is a number close to constant per venue"):
+        protect(table.set_index(table["lat"].to_numpy() + 1e-4 * table.index % 7 / 7))
+    assert len(protect(table.set_index(["Who", "timestamp"]))) == len(table)
+
+
+BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "a list": ([1, 2], {}, "polars or pandas DataFrame, not list"),
+    "a lazy frame": (pl.LazyFrame({"a": [1]}), {}, "polars or pandas DataFrame, not LazyFrame"),
+    "a series": (pd.Series([1]), {}, "polars or pandas DataFrame, not Series"),
+    "nothing": (None, {}, "polars or pandas DataFrame, not NoneType"),
+    "no rows": (rich_frame().head(0), {}, "holds no check-ins"),
+    "no rows, pandas": (as_pandas().head(0), {}, "holds no check-ins"),
+    "numbered columns": (pd.DataFrame([[1, 2]]), {}, "names that are texts and differ"),
+    "twin columns": (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "names that are texts and differ"),
+    "mixed objects": (as_pandas().assign(mood=[1, *["a"] * (len(rich_frame()) - 1)]), {}, "cannot be read"),
+    "unknown method": (rich_frame(), {"method": "gost"}, "no method 'gost'; did you mean ghost"),
+    "unknown protocol": (rich_frame(), {"protocol": "weak"}, "no protocol 'weak'"),
+    "unknown device": (rich_frame(), {"device": "tpu"}, "no such device"),
+    "bad setting": (rich_frame(), {"set": ["filters.nope=1"]}, "no setting 'nope'"),
+    "no such column": (rich_frame(), {"columns": {"poi": "nope"}}, "no column 'nope'"),
+    "no columns found": (rich_frame(), {"columns": None}, "no column looks like the user"),
+    "keep what is not there": (rich_frame(), {"keep": ["nope"]}, "no column 'nope'"),
+    "a missing venue": (rich_frame().with_columns(spot=pl.lit(None, pl.String)), {}, "row 1: the poi is missing"),
+    "one row": (rich_frame().head(1), {}, "leaves nothing"),
+    "heads and width": (rich_frame(), {"set": [*SMALL, "surrogate.dim=6", "surrogate.heads=4"]}, "no multiple of"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_errors_are_sentences(case: str) -> None:
+    table, more, says = BAD[case]
+    with pytest.raises(InputError, match=says) as e:
+        protect(table, **more)
+    assert len(str(e.value).splitlines()) == 1
+
+
+def test_a_trace_can_be_kept() -> None:
+    noisy = rich_frame().with_columns(near=pl.col("lat") + pl.int_range(pl.len()) % 7 * 1e-5)
+    with pytest.raises(InputError, match="--keep near"):
+        protect(noisy)
+    assert protect(noisy, keep=["near"])["near"].equals(noisy["near"])

@@ -1,0 +1,301 @@
+"""What goes wrong around a run: killed anywhere, a full disk, closed folders, damaged files. Each through the command
+line in a process of its own; a later --resume gives the same bytes as a run that nothing disturbed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from small import MAP, SEED, SETS, called, city, release, rich_csv, scratch, sentence
+
+# One process imports everything, then forks one child per case: the same as a fresh process, without the seconds that
+# the imports take. Nothing has run in it that a fork would break.
+DRIVER = """
+import importlib, json, os, resource, signal, sys
+import ghostpoi.cli, ghostpoi.release, ghostpoi.verify, ghostpoi.render, ghostpoi.progress, ghostpoi.estimate
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def prepare(case):
+    if "call" in case:  # die at the count-th call, before or after its work
+        *owner, name = case["call"]
+        target = importlib.import_module(owner[0])
+        for part in owner[1:]:
+            target = getattr(target, part)
+        real, calls = getattr(target, name), 0
+        def dies(*words, **more):
+            nonlocal calls
+            calls += 1
+            if calls == case["count"] and not case["after"]:
+                die()
+            result = real(*words, **more)
+            if calls == case["count"]:
+                die()
+            return result
+        setattr(target, name, dies)
+    if "replace" in case:  # die just before the count-th time that something gets this name
+        real_replace, seen = os.replace, 0
+        def replace(source, target):
+            nonlocal seen
+            seen += os.path.basename(target) == case["replace"]
+            if seen == case["count"] and os.path.basename(target) == case["replace"]:
+                die()
+            real_replace(source, target)
+        os.replace = replace
+    if "limit" in case:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (case["limit"], case["limit"]))
+    if case.get("nobody") and os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+
+results = []
+for case in json.load(sys.stdin):
+    child = os.fork()
+    if child == 0:
+        for number, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(case["log"] + "." + name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        prepare(case)
+        sys.argv = ["ghostpoi", *case["words"]]
+        ghostpoi.cli.main()
+    results.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(json.dumps(results))
+"""
+
+KILL: dict[str, dict[str, Any]] = {
+    "before the trajectory LM": {"call": ["ghostpoi.trajectory_lm", "train"], "count": 1, "after": False},
+    "before the LM is kept": {"call": ["ghostpoi.trajectory_lm", "train"], "count": 1, "after": True},
+    "in warm-up": {"call": ["ghostpoi.publisher", "_refit"], "count": 1, "after": False},
+    "after warm-up": {"call": ["ghostpoi.publisher", "_refit"], "count": 1, "after": True},
+    "while storing a checkpoint": {"replace": "checkpoint.safetensors", "count": 1},
+    "during the first round": {"call": ["ghostpoi.methods.ghost", "Ghost", "choose"], "count": 5, "after": True},
+    "between rounds": {"call": ["ghostpoi.publisher", "Checkpoint", "store"], "count": 2, "after": True},
+    "while storing the second": {"replace": "checkpoint.safetensors", "count": 2},
+    "after the last round": {"call": ["ghostpoi.outside", "draw"], "count": 1, "after": False},
+    "while writing pairs": {"replace": "pairs.npz", "count": 1},
+    "while writing data": {"replace": "checkins.txt", "count": 1},
+    "while writing the manifest": {"replace": "manifest.json", "count": 1},
+    "before the release has its name": {"replace": "release", "count": 1},
+    "just after it": {"replace": "pairs.npz", "count": 2},
+    "before the note is final": {"replace": "run.json", "count": 2},
+}
+OTHER: dict[str, dict[str, Any]] = {
+    "no room for a checkpoint": {"limit": 6_000},
+    "no room for the data": {"limit": 90_000},
+    "a folder that is closed": {"nobody": True},
+    "another's private folder": {"nobody": True, "private": "theirs"},
+    "a folder inside a closed one": {"nobody": True, "out": "theirs/inside/release"},
+}
+CASES = KILL | OTHER
+WORDS = ["--seed", str(SEED), *SETS]
+
+
+def folder(case: str) -> Path:
+    return scratch() / "faults" / case.replace(" ", "_")
+
+
+@cache
+def codes() -> dict[str, int]:
+    """Run all cases once; their exit codes."""
+    scratch().chmod(0o755)  # for nobody
+    asked = []
+    file = city()
+    for name, case in CASES.items():
+        folder(name).mkdir(parents=True)
+        words = ["protect", str(file), "-o", str(folder(name) / case.get("out", "release")), *WORDS]
+        if case.get("nobody"):
+            (folder(name) / "theirs" / "inside").mkdir(parents=True)
+            (folder(name) / "theirs").chmod(0o700)
+        if "private" in case:
+            folder(name).chmod(0o777)
+            words += ["--private", str(folder(name) / case["private"])]
+        elif case.get("nobody"):
+            folder(name).chmod(0o555)
+        asked.append(case | {"words": words, "log": str(log(name))})
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER], input=json.dumps(asked), capture_output=True, text=True, timeout=300, cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"}, check=True,
+    )  # fmt: skip
+    return dict(zip(CASES, json.loads(done.stdout), strict=True))
+
+
+def log(case: str) -> Path:
+    return scratch() / "faults" / f"{case.replace(' ', '_')}.log"
+
+
+def said(case: str) -> str:
+    return Path(f"{log(case)}.err").read_text()
+
+
+def resumed(case: str, *more: object) -> subprocess.CompletedProcess[str]:
+    return called("protect", city(), "-o", folder(case) / "release", *WORDS, "--resume", *more)
+
+
+def as_undisturbed(case: str) -> None:
+    """The same bytes as a run that nothing disturbed, and no trace of what happened."""
+    whole, here = release("ghost"), folder(case)
+    assert sorted(p.name for p in here.iterdir()) == ["release", "release.private"]
+    for name in ("checkins.txt", "manifest.json"):
+        assert (here / "release" / name).read_bytes() == (whole.folder / name).read_bytes()
+    assert sorted(p.name for p in (here / "release").iterdir()) == ["checkins.txt", "manifest.json"]
+    private = here / "release.private"
+    assert sorted(p.name for p in private.iterdir()) == ["pairs.npz", "run.json", "trajectory_lm"]
+    assert (private / "pairs.npz").read_bytes() == (whole.private / "pairs.npz").read_bytes()
+    assert not [p for p in private.rglob(".*")]
+    for path in (private, *private.rglob("*")):
+        assert path.stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.parametrize("case", KILL)
+def test_a_killed_run_goes_on_to_the_same_bytes(case: str) -> None:
+    assert codes()[case] == -signal.SIGKILL
+    assert said(case) == ""
+    out = folder(case) / "release"
+    if out.exists():  # then it is complete
+        assert called("verify", out, "--against", city()).returncode == 0
+    without = called("protect", city(), "-o", out, *WORDS)
+    assert "--resume" in sentence(without) or "exists already" in sentence(without)
+    done = resumed(case)
+    assert (done.returncode, done.stderr) == (0, "")
+    as_undisturbed(case)
+
+
+@pytest.mark.parametrize("case", ["no room for a checkpoint", "no room for the data"])
+def test_a_full_disk(case: str) -> None:
+    assert codes()[case] == 2
+    last = said(case).splitlines()[-1]
+    out = folder(case) / "release"
+    assert last == (
+        f"ghostpoi: {out} or {out}.private could not be written (file too large); make room or choose other folders, "
+        "then go on with --resume"
+    )
+    assert len(said(case).splitlines()) == (2 if case == "no room for a checkpoint" else 1)  # the LM could not be kept
+    assert [p.name for p in folder(case).iterdir()] == ["release.private"]
+    assert not list(folder(case).rglob("*.partial"))
+    assert resumed(case).returncode == 0
+    as_undisturbed(case)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become a user who may not")
+@pytest.mark.parametrize("case", [case for case in OTHER if OTHER[case].get("nobody")])
+def test_a_folder_that_this_user_may_not_write_to(case: str) -> None:
+    assert codes()[case] == 2
+    assert re.fullmatch(
+        r"ghostpoi: .+ (may not be written to by this user|could not be written \(permission.+\)); .+\n", said(case)
+    )
+    assert sorted(p.name for p in folder(case).rglob("*")) == ["inside", "theirs"]
+
+
+def test_damaged_files_are_noticed_said_and_made_again() -> None:
+    assert codes()["between rounds"] == -signal.SIGKILL
+    here = scratch() / "faults" / "damaged"
+    case = {"replace": "checkpoint.safetensors", "count": 2}
+    del case
+    source = folder("between rounds")
+    # The other test may have resumed this run already: make it again, in another place, by the same means.
+    here.mkdir()
+    asked = KILL["between rounds"] | {
+        "words": ["protect", str(city()), "-o", str(here / "release"), *WORDS], "log": str(here) + ".log",
+    }  # fmt: skip
+    subprocess.run(
+        [sys.executable, "-c", DRIVER], input=json.dumps([asked]), text=True, timeout=120, cwd=ROOT, check=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert source.exists()
+    private = here / "release.private"
+    (cached,) = (private / "trajectory_lm").iterdir()
+    checkpoint = private / "unfinished" / "checkpoint.safetensors"
+    for path in (cached, checkpoint):
+        data = bytearray(path.read_bytes())
+        data[-3] ^= 0x40
+        path.write_bytes(data)
+    done = called("protect", city(), "-o", here / "release", *WORDS, "--resume")
+    assert done.returncode == 0
+    first, second = done.stderr.splitlines()
+    assert first.startswith(f"the cached trajectory LM {cached} cannot be used (")
+    assert first.endswith("training it again")
+    assert (
+        second == f"the checkpoint {checkpoint} is damaged (its checksum is wrong); starting again from the first round"
+    )
+    whole = release("ghost")
+    assert (here / "release" / "checkins.txt").read_bytes() == whole.data.read_bytes()
+
+
+def interrupted(tmp_path: Path, file: Path, *more: object) -> Path:
+    """A private folder as a run leaves it that was stopped before its first round."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ghostpoi.release.protect_table", _stop)
+        done = called("protect", file, "-o", tmp_path / "r", "--method", "random", "--seed", SEED, *SETS, *more)
+    assert done.returncode == 130
+    assert done.stderr == "ghostpoi: interrupted\n"
+    return tmp_path / "r.private" / "unfinished" / "run.json"
+
+
+def _stop(*words: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_only_the_same_run_goes_on(tmp_path: Path) -> None:
+    interrupted(tmp_path, rich_csv(), *MAP)
+    words = ("protect", rich_csv(), "-o", tmp_path / "r", "--method", "random", *SETS, *MAP, "--resume")
+    assert "--seed differs" in sentence(called(*words, "--seed", SEED + 1))
+    assert "the settings differ" in sentence(called(*words, "--set", "speed.limit_kmh=50"))
+    assert "the settings differ" in sentence(called(*words, "--method", "pgd"))
+    assert "the settings differ" in sentence(called(*words, "--keep", "mood"))
+    assert "the settings differ" in sentence(called(*words, "--no-candidate", "withhold"))
+    assert "the settings differ" in sentence(called(*words, "--map", "category=gender"))
+    other = tmp_path / "x.csv"
+    other.write_bytes(rich_csv().read_bytes().replace(b"good", b"bad", 1))
+    assert f"{other} is not the file of the run" in sentence(called(words[0], other, *words[2:]))
+    assert not (tmp_path / "r").exists()
+    assert called(*words).returncode == 0  # without --seed: with its own
+    assert (tmp_path / "r" / "checkins.csv").read_bytes() == release("random", "csv").data.read_bytes()
+
+
+@pytest.mark.parametrize("harm", ["", "{", "[]", '{"seed": "SEEDx"}', '{"seed": 7}', '{"seed": "SEED"}'])
+def test_a_damaged_note_is_refused_without_showing_it(harm: str, tmp_path: Path) -> None:
+    note = interrupted(tmp_path, city())
+    note.write_text(harm.replace("SEED", f"{SEED:x}"))
+    words = ("protect", city(), "-o", tmp_path / "r", "--method", "random", *SETS)
+    assert sentence(called(*words, "--resume")) == f"{note} is damaged; start again with --force and without --resume"
+    assert called(*words, "--force").returncode == 0
+
+
+def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
+    done = called("protect", city(), "-o", tmp_path / "r", "--method", "random", "--seed", SEED, *SETS, "--resume")
+    assert done.returncode == 0
+    assert done.stderr == f"nothing to resume in {tmp_path / 'r.private'}; starting from the beginning\n"
+    assert (tmp_path / "r" / "checkins.txt").read_bytes() == release("random").data.read_bytes()
+
+
+def test_a_run_killed_from_outside(tmp_path: Path) -> None:
+    """The whole real thing, killed when its first checkpoint appears."""
+    slow = [*WORDS, "--set", "rounds.outer=60"]
+    command = [
+        sys.executable,
+        "-c",
+        "from ghostpoi.cli import main; main()",
+        "protect",
+        str(city()),
+        "-o",
+        str(tmp_path / "r"),
+    ]
+    with subprocess.Popen([*command, *slow], cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}) as run:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "r.private" / "unfinished" / "checkpoint.safetensors").exists():
+            assert time.monotonic() < deadline
+            assert run.poll() is None
+            time.sleep(0.01)
+        run.kill()
+    assert run.returncode == -signal.SIGKILL
+    assert [p.name for p in tmp_path.iterdir()] == ["r.private"]
+    assert "the settings differ" in sentence(called("protect", city(), "-o", tmp_path / "r", *WORDS, "--resume"))

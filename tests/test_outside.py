@@ -1,0 +1,132 @@
+"""Rows that no model covers: drawn evenly from their candidates, and reachable from both neighbours."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from conftest import checkins
+from small import prepared, settings
+
+from ghostpoi import candidates, outside
+from ghostpoi.candidates import speed_mask
+from ghostpoi.checkins import Checkins, places
+from ghostpoi.outside import Venues
+from ghostpoi.protection import Outcome, count_rows, fast_steps
+from ghostpoi.randomness import Seed
+from ghostpoi.sessions import by_user_and_time
+from ghostpoi.settings import Candidates, Speed
+
+KM = 1 / 111.195  # degrees
+LINE = [("a", 0.0), ("b", 1.0), ("c", 2.0), ("d", 40.0)]  # venues along a meridian, at this many km
+
+
+def draw(
+    rows: list[tuple[str, str, int]], released: dict[int, str], seed: int = 1, **speed: object
+) -> tuple[list[str], list[bool]]:
+    """Draw rows (user, venue, time); those in `released` are decided already."""
+    km = dict(LINE)
+    seen = [("z", v, 10**9 + i, "c", y * KM, 0.0) for i, (v, y) in enumerate(LINE)]  # so that every venue occurs
+    table = checkins([*((u, v, t, "c", km[v] * KM, 0.0) for u, v, t in rows), *seen])
+    code = {name: i for i, name in enumerate(table.pois)}
+    venues = Venues.of(places(table))
+    sets = candidates.find(venues.lat, venues.lon, venues.category, Candidates(radius_km=3, max_widenings=0))
+    decided = np.full(len(table), -1, np.int32)
+    decided[len(rows) :] = table.poi[len(rows) :]
+    for row, name in released.items():
+        decided[row] = code[name]
+    poi, forced = outside.draw(table, venues, sets, decided, Seed(seed), replace(Speed(), **speed))
+    return [str(table.pois[p]) for p in poi[: len(rows)]], forced[: len(rows)].tolist()
+
+
+def test_decided_rows_stay_and_a_venue_alone_is_kept() -> None:
+    got, forced = draw([("u", "a", 0), ("u", "d", 9000), ("u", "b", 20000)], {0: "c"})
+    assert got[0] == "c"
+    assert got[1] == "d"  # nothing within 3 km
+    assert got[2] in "ac"
+    assert not any(forced)
+
+
+def test_draws_are_even() -> None:
+    found = [draw([("u", "b", 0)], {}, seed)[0][0] for seed in range(300)]
+    assert set(found) == {"a", "c"}
+    assert abs(found.count("a") - 150) < 45
+
+
+def test_a_draw_must_be_reachable_from_the_one_before_and_leave_time_for_the_one_after() -> None:
+    for seed in range(20):
+        # One minute is one km: from a, only b can be reached, not c; whatever the order of the file.
+        assert draw([("u", "b", 3660), ("u", "a", 3600)], {1: "a"}, seed)[0] == ["a", "a"]
+        got, forced = draw([("u", "b", 3600), ("u", "c", 3660)], {1: "c"}, seed)
+        assert (got, forced) == (["c", "c"], [False, False])
+
+
+def test_another_user_is_no_neighbour() -> None:
+    assert {draw([("u", "b", 60), ("w", "a", 0)], {1: "a"}, s)[0][0] for s in range(20)} == {"a", "c"}
+
+
+def test_equal_times_count_as_a_minute_and_keep_the_order_of_the_file() -> None:
+    for seed in range(20):
+        assert draw([("u", "a", 5), ("u", "b", 5)], {0: "a"}, seed)[0] == ["a", "a"]
+
+
+def test_strict_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
+    # From a in a minute: candidates of a are b (1 km, 60 km/h) and c; at 30 km/h only a itself can be reached.
+    got, forced = draw([("u", "a", 0), ("u", "a", 60)], {0: "a"}, limit_kmh=30.0)
+    assert (got, forced) == (["a", "a"], [False, True])
+    # From d nothing can be reached: the slowest of b's candidates, seen from d at 40 km, is c.
+    got, forced = draw([("u", "d", 0), ("u", "b", 60)], {0: "d"})
+    assert (got, forced) == (["d", "c"], [False, True])
+    loose = {draw([("u", "d", 0), ("u", "b", 60)], {0: "d"}, s, empty="ignore")[0][1] for s in range(20)}
+    assert loose == {"a", "c"}
+
+
+@cache
+def drawn(seed: int) -> tuple[Checkins, np.ndarray, np.ndarray]:
+    p = prepared()
+    released = np.where(p.is_covered, p.table.poi, -1).astype(np.int32)
+    return p.table, *outside.draw(p.table, Venues.of(p.places), p.every, released, Seed(seed), settings().speed)
+
+
+def test_contract_on_the_city() -> None:
+    p = prepared()
+    table, poi, forced = drawn(1)
+    rest = ~p.is_covered
+    changed = poi != table.poi
+    assert rest.any()
+    assert not changed[~rest].any()
+    assert changed[rest & p.has_candidates & ~forced].all()
+    assert not changed[~p.has_candidates].any()
+    assert (p.every.poi[table.poi[changed] + 1] == poi[changed][:, None] + 1).any(1).all()
+    assert (p.places.category[poi] == p.places.category[table.poi]).all()
+    order = by_user_and_time(table.user, table.time)
+    at, venues = poi[order] + 1, Venues.of(p.places)
+    same = np.append(False, np.diff(table.user[order]) == 0)
+    previous, gap = np.where(same, np.append(0, at[:-1]), 0), np.append(0, np.diff(table.time[order]))
+    slow = speed_mask(venues.lat, venues.lon, previous, at[:, None], gap, settings().speed)[:, 0]
+    drawn_either = changed[order] | np.append(False, changed[order][:-1])  # steps into and out of a substitute
+    excused = forced[order] | np.append(False, forced[order][:-1])
+    assert slow[drawn_either & ~excused].all()
+    assert (drawn(1)[1] == outside.draw(table, venues, p.every, np.where(rest, -1, table.poi).astype(np.int32),
+                                        Seed(1), settings().speed)[0]).all()  # fmt: skip
+    assert (drawn(2)[1] != poi).any()
+
+
+def test_counts_add_up() -> None:
+    p = prepared()
+    _, poi, forced = drawn(1)
+    counts = count_rows(p, Outcome(poi, forced))
+    assert sum(group["rows"] for group in counts.values()) == len(p.table)
+    for group in counts.values():
+        parts = ("substituted", "no_candidate", "kept_by_speed", "kept_by_method")
+        assert sum(group[part] for part in parts) == group["rows"]
+        assert group["slowest_taken"] <= group["substituted"]
+
+
+@pytest.mark.parametrize(("gap", "over"), [(60, 0), (59, 0), (0, 0), (3600, 0)])
+def test_fast_steps_count_a_gap_as_a_minute(gap: int, over: int) -> None:
+    near = checkins([("u", "a", 0, "c", 0.0, 0.0), ("u", "b", gap, "c", 0.99 * KM, 0.0)])
+    far = checkins([("u", "a", 0, "c", 0.0, 0.0), ("u", "b", gap, "c", 61 * KM, 0.0)])
+    assert fast_steps(near, 60.0, 60.0)["steps_over_limit"] == over
+    assert fast_steps(far, 60.0, 60.0) == {"limit_kmh": 60.0, "min_gap_s": 60.0, "steps": 1, "steps_over_limit": 1}
+    assert fast_steps(checkins([("u", "a", 0), ("w", "b", 0)]), 60.0, 60.0)["steps"] == 0

@@ -1,0 +1,162 @@
+"""protect and verify as commands: one sentence for bad input, figures on stdout, nothing written by a dry run."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import ghostpoi
+from small import MAP, SEED, SETS, called, city, release, rich_csv, rich_frame, sentence
+
+HERE = ("-o", "OUT", *SETS)
+BAD: dict[str, tuple[tuple[str, ...], str]] = {
+    "unknown method": (("--method", "gost"), r"there is no method 'gost'; did you mean ghost\?"),
+    "unheard-of method": (("--method", "xyzzy"), r"there is no method 'xyzzy'; methods are ghost, ghost-sym, .+"),
+    "unknown protocol": (("--protocol", "weak"), r"there is no protocol 'weak'; protocols are strong, paper"),
+    "unknown device": (("--device", "tpu"), r"--device tpu: there is no such device; use auto, cpu or cuda"),
+    "bad set": (("--set", "method.alpha"), r"--set 'method.alpha' is not of the form .+"),
+    "unknown section": (("--set", "methods.alpha=1"), r".+there is no section 'methods'; sections are .+"),
+    "another method's setting": (("--method", "pgd", "--set", "method.alpha=1"), r".+has no setting 'alpha'; .+"),
+    "a word for a number": (("--set", "rounds.outer=many"), r".+rounds.outer must be a whole number, not 'many'"),
+    "too few rounds": (("--set", "rounds.outer=0"), r".+rounds.outer must be at least 1, not 0"),
+    "heads": (("--set", "surrogate.heads=3"), r"surrogate.dim=16 is no multiple of surrogate.heads=3; change .+"),
+    "heads of the LM": (("--set", "lm.heads=3"), r"lm.dim=16 is no multiple of lm.heads=3; change one of them .+"),
+    "bogus no-candidate": (("--no-candidate", "bogus"), r"--no-candidate bogus: use keep or withhold"),
+    "unknown column to keep": (("--keep", "nope"), r"--keep nope: .+ has no column 'nope'; its columns are .+"),
+    "venue to keep": (("--keep", "latitude"), r"--keep latitude: that column is the venue itself .+"),
+    "negative seed": (("--seed", "-1"), r"Invalid value for '--seed'.+"),
+    "no number for a seed": (("--seed", "abc"), r"Invalid value for '--seed'.+"),
+    "nothing to train on": (("--set", "filters.min_poi_checkins=999999"), r".+leaves nothing of [\d,]+ check-ins.+"),
+    "nothing substitutable": (
+        ("--set", "candidates.radius_km=1e-6", "--set", "candidates.max_widenings=0", "--map", "category=venue_id"),
+        r"no venue has another of its category nearby, so nothing can be substituted; widen .+",
+    ),
+    "diverging": (
+        ("--set", "training.learning_rate=1e30", "--set", "rounds.inner=3", "--method", "pgd"),
+        r".+diverged; .+",
+    ),
+    "diverging LM": (
+        ("--set", "lm_training.learning_rate=1e30", "--set", "lm_training.epochs=3"),
+        r"the trajectory LM's .+ diverged; .+",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_usage_is_one_sentence_and_leaves_nothing(case: str, tmp_path: Path) -> None:
+    more, says = BAD[case]
+    done = called("protect", city(), "-o", tmp_path / "r", *SETS, *more)
+    assert re.fullmatch(says, sentence(done)), done.stderr
+    assert not done.stdout
+    assert not (tmp_path / "r").exists()
+    if "diverging" not in case:
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA card")
+def test_cuda_where_there_is_none(tmp_path: Path) -> None:
+    done = called("protect", city(), "-o", tmp_path / "r", "--device", "cuda")
+    assert sentence(done) == "--device cuda: torch finds no CUDA card here; use --device cpu or auto"
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_arguments() -> None:
+    assert "Missing option" in sentence(called("protect", city()))
+    assert "Missing argument" in sentence(called("protect", "-o", "x"))
+    assert "Missing argument" in sentence(called("verify"))
+
+
+@pytest.mark.parametrize("folder", [".", "..", "/"])
+def test_odd_output_folders(folder: str) -> None:
+    assert "exists already" in sentence(called("protect", city(), "-o", folder, *SETS))
+
+
+@pytest.mark.parametrize("method", ["ghost", "random"])
+def test_a_dry_run_writes_nothing_and_estimates(method: str, tmp_path: Path) -> None:
+    words = ("protect", city(), "-o", tmp_path / "r", "--method", method, *SETS, "--dry-run")
+    done = called(*words, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    figures = json.loads(done.stdout)
+    manifest = release("random").manifest
+    rows = manifest["rows"]
+    assert figures["rows"] == manifest["data"]["rows"]
+    assert figures["covered_rows"] == rows["covered"]["rows"]
+    most = 1 - (rows["covered"]["no_candidate"] + rows["outside"]["no_candidate"]) / figures["rows"]
+    assert figures["substitution_rate"] == pytest.approx(most)
+    assert figures["seconds"] > 0
+    assert figures["peak_bytes"] > 10**7
+    assert (figures["rounds"], figures["epochs"]) == ((2, 3) if method == "ghost" else (1, 0))
+    shown = called(*words)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    for word in ("about ", "memory about ", "substitutes up to "):
+        assert word in shown.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_is_one_object_on_stdout_and_the_rest_on_stderr(tmp_path: Path) -> None:
+    done = ghostpoi("protect", city(), "-o", tmp_path / "r", "--method", "random", "--seed", 7, *SETS, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads((tmp_path / "r" / "manifest.json").read_text())
+    assert done.stderr.startswith("warning: ")
+    report = ghostpoi("verify", tmp_path / "r", "--against", city(), "--json")
+    assert (report.returncode, report.stderr) == (0, "")
+    assert json.loads(report.stdout)["passed"] is True
+
+
+def test_what_a_person_reads() -> None:
+    done = release("random").done
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("rows released by random", "in sessions", "outside", "category match 1.000", "never to be released"):
+        assert word in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_trace_of_the_venue_is_refused_and_kept_on_demand(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    lines = rich_csv().read_text().splitlines()
+    near = [f"{lat + i % 9 * 1e-5:.6f}" for i, lat in enumerate(rich_frame()["lat"])]
+    path.write_text("\n".join(f"{line},{value}" for line, value in zip(lines, ["near", *near], strict=True)) + "\n")
+    words = ("protect", path, "-o", tmp_path / "r", "--method", "random", *MAP, *SETS)
+    assert sentence(called(*words)) == (
+        f"{path}: the column 'near' is a number close to constant per venue, so it could give away the clean venue of a "
+        "substituted row; remove it, or keep it at your own risk with --keep near"
+    )
+    assert not (tmp_path / "r").exists()
+    assert called(*words, "--keep", "near").returncode == 0
+    kept = [line.rsplit(",", 1)[1] for line in (tmp_path / "r" / "checkins.csv").read_text().splitlines()]
+    assert kept == ["near", *near]
+    assert json.loads((tmp_path / "r" / "manifest.json").read_text())["columns"]["kept"] == [
+        "gender",
+        "mood",
+        "checkin",
+        "near",
+    ]
+
+
+def test_the_paper_protocol_ignores_the_mask_where_it_leaves_nothing(tmp_path: Path) -> None:
+    words = (
+        "protect",
+        city(),
+        "-o",
+        tmp_path / "r",
+        "--method",
+        "random",
+        "--seed",
+        SEED,
+        *SETS,
+        "--protocol",
+        "paper",
+    )
+    assert called(*words, "--set", "speed.limit_kmh=2").returncode == 0
+    rows = json.loads((tmp_path / "r" / "manifest.json").read_text())["rows"]
+    for group in ("covered", "outside"):
+        assert rows[group]["kept_by_speed"] == 0
+        assert rows[group]["substituted"] == rows[group]["rows"] - rows[group]["no_candidate"]
+    assert rows["covered"]["slowest_taken"] > 0
+    strict = ("protect", city(), "-o", tmp_path / "s", "--method", "random", "--seed", SEED, *SETS)
+    assert called(*strict, "--set", "speed.limit_kmh=2").returncode == 0
+    rows = json.loads((tmp_path / "s" / "manifest.json").read_text())["rows"]
+    assert rows["covered"]["kept_by_speed"] > 0
+    for folder in ("r", "s"):
+        assert called("verify", tmp_path / folder, "--against", city()).returncode == 0

@@ -1,0 +1,216 @@
+"""A tiny study end to end on a synthetic city: its cells, its second run, its interruptions, its bad input."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import ghostpoi
+
+from ghostpoi import dataset_file
+from ghostpoi.adversaries import ADVERSARIES
+from ghostpoi.adversaries.bridge import Bridge
+from ghostpoi.dataset_file import Prepared
+from ghostpoi.errors import InputError
+from ghostpoi.fit import Training
+from ghostpoi.model import ModelSettings
+from ghostpoi.prepare import prepare_file
+from ghostpoi.study import plan, run, tables
+from ghostpoi.study.cells import Cells
+from ghostpoi.study.store import alone
+from ghostpoi.synth_file import write_city
+from ghostpoi.victims import transformer
+
+TINY = "surrogate.dim=16 surrogate.heads=2 lm.dim=16 lm.heads=2 rounds.outer=1 rounds.inner=1 lm_training.epochs=1"
+GHOST = f"ghost {TINY}"
+STUDY = f"""
+title = "tiny"
+methods = ["{GHOST}"]
+adversaries = ["none", "bridge", "frequency"]
+leak = [0.1]
+seeds = 2
+"""
+CELLS = 1 + 1 + 2 * (3 + 1) + 2 + 1  # clean, leak-only, two methods with leak-mixed, two releases, floors
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("city")
+    write_city(folder / "city.csv", 40, 80, 40, 0)
+    dataset_file.save(folder / "city.npz", prepare_file(folder / "city.csv"))
+    return folder / "city.npz"
+
+
+@pytest.fixture
+def data(city: Path) -> Prepared:
+    return dataset_file.load(city)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Victims and denoisers that take no time."""
+    small = ModelSettings(dim=16, heads=2, tied=True), Training(epochs=1)
+    for module in (run, transformer):
+        monkeypatch.setattr(module, "victim_settings", lambda protocol: small)
+    monkeypatch.setitem(ADVERSARIES, "bridge", Bridge(*small))
+
+
+def go(study: Path, data: Prepared, results: Path) -> Path:
+    return run.Runner(plan.load(str(study)), "paper", data, torch.device("cpu"), results, lambda text: None).run()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.json")}
+
+
+def without_clocks(value: Any) -> Any:
+    """Cells are the same but for the seconds in them."""
+    if isinstance(value, dict):
+        return {k: without_clocks(v) for k, v in value.items() if not k.endswith("seconds")}
+    return value
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    return {name: without_clocks(json.loads(text)) for name, text in contents(folder).items()}
+
+
+def refuse(*arguments: object, **options: object) -> None:
+    raise AssertionError("nothing was left to do")
+
+
+def test_cells_controls_and_a_second_run(
+    study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = go(study, data, tmp_path / "results")
+    assert folder == tmp_path / "results" / "tiny" / "paper"
+    before = contents(folder)
+    assert len(before) == CELLS
+    cells = Cells.read(tmp_path / "results", "tiny", "paper")
+    assert cells.methods == [GHOST, "random"]  # the control stands in every study
+    for method in cells.methods:
+        row = cells.row(method, 0.1)
+        assert {"clean", "none", "bridge", "frequency", "leak-mixed", "leak-only", "markov", "prot", "worst"} <= set(
+            row
+        )
+        assert all(len(value["seeds"]) == 2 for value in row.values())
+        assert cells.release(method, "plausibility", "category_match") == {"mean": 1.0, "std": 0.0, "seeds": [1.0, 1.0]}
+    identity = (cells.figure("random", "bridge", 0.1) or {})["denoiser_identity"]
+    assert [seed[0] for seed in identity] == [1.0, 1.0]
+    assert tables.controls(cells).rows[0][1] != tables.MISSING
+
+    monkeypatch.setattr(run, "publish", refuse)
+    monkeypatch.setattr(transformer, "train_victims", refuse)
+    go(study, data, tmp_path / "results")
+    assert contents(folder) == before
+
+
+def test_deleted_cells_come_back_the_same(
+    study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = go(study, data, tmp_path / "results")
+    before = contents(folder)
+    for name in sorted(before)[::2]:
+        (folder / name).unlink()
+    monkeypatch.setattr(run, "publish", refuse)  # all of it is still under .work
+    monkeypatch.setattr(transformer, "train_victims", refuse)
+    go(study, data, tmp_path / "results")
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("at", ["publish", "victims"])
+def test_a_killed_run_goes_on(
+    study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    whole = figures(go(study, data, tmp_path / "whole"))
+    module, name = (run, "publish") if at == "publish" else (transformer, "train_victims")
+    real, calls = getattr(module, name), []
+
+    def dies(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, dies)
+        with pytest.raises(KeyboardInterrupt):
+            go(study, data, tmp_path / "results")
+    folder = tmp_path / "results" / "tiny" / "paper"
+    assert len(contents(folder)) < CELLS
+    assert not list((tmp_path / "results").rglob("*.partial"))
+
+    again: list[int] = []
+
+    def counts(*arguments: Any, **options: Any) -> Any:
+        again.append(1)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(module, name, counts)
+    go(study, data, tmp_path / "results")
+    assert figures(folder) == whole
+    assert len(again) == (3 if at == "publish" else 1)  # the first of 4 releases, or of 2 seeds, was kept
+
+
+def test_a_second_run_at_once_is_refused(study: Path, city: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "tiny" / "paper"
+    with alone(folder):
+        done = ghostpoi(
+            "study", "run", study, "--data", city, "--results", tmp_path / "results", "--protocol", "paper"
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert "another run is writing" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not contents(folder)
+    with alone(folder):  # a run that is over holds nothing
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("title = ", "not valid TOML"),
+        (STUDY + "colour = 1", "unknown key 'colour'"),
+        (STUDY.replace(GHOST, "gost"), "no method 'gost'; did you mean ghost"),
+        (STUDY.replace(GHOST, "ghost method.gamma=1"), "gamma"),
+        (STUDY.replace(GHOST, "ghost method.alpha=much"), "alpha"),
+        (STUDY.replace('"bridge"', '"brigde"'), "no adversary 'brigde'"),
+        (STUDY.replace(f'["{GHOST}"]', "[]"), "'methods' must be a list"),
+        (STUDY.replace("[0.1]", "[0.0]"), "'leak' must be"),
+        (STUDY.replace("[0.1]", "[1.5]"), "'leak' must be"),
+        (STUDY.replace("[0.1]", '["all"]'), "'leak' must be"),
+        (STUDY.replace("seeds = 2", "seeds = 0"), "'seeds' must be"),
+    ],
+)
+def test_bad_studies(study: Path, text: str, says: str) -> None:
+    study.write_text(text)
+    with pytest.raises(InputError, match=says) as caught:
+        plan.load(str(study))
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_input_on_the_command_line(study: Path, city: Path, tmp_path: Path) -> None:
+    for arguments, says in (
+        (("nothing", "--data", city), "no study 'nothing'"),
+        ((study, "--data", tmp_path / "absent.npz"), "does not exist"),
+        ((study, "--data", city, "--protocol", "weak"), "no protocol 'weak'"),
+    ):
+        done = ghostpoi("study", "run", *arguments, "--results", tmp_path / "results")
+        assert done.returncode == 2, done.stderr
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", plan.names())
+def test_studies_that_come_along(name: str) -> None:
+    study = plan.load(name)
+    assert "random" in [variant.text for variant in study.methods]
+    assert study.seeds == 3
+    assert name in tables.SPECS

@@ -1,0 +1,210 @@
+"""What changes with a venue, what stays, and what would betray it."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ghostpoi.api import FrameColumns
+from ghostpoi.errors import InputError
+from ghostpoi.formats.fields import find_columns, to_checkins
+from ghostpoi.venue_columns import VenueColumns, classify
+
+
+@dataclass(frozen=True)
+class Row:
+    """One check-in, for making an extra column of."""
+
+    user: int
+    venue: int
+    lat: float
+    lon: float
+    time: int
+    draw: random.Random
+
+
+def make(rows: int = 600, users: int = 12, venues: int = 30, noise: float = 0.0) -> tuple[pl.DataFrame, list[Row]]:
+    draw = random.Random(1)
+    place = [(40.7 + draw.uniform(-0.05, 0.05), -74 + draw.uniform(-0.05, 0.05)) for _ in range(venues)]
+    made = []
+    for i in range(rows):
+        v = min(int(draw.expovariate(0.15)), venues - 1)
+        lat, lon = (round(x + draw.gauss(0, noise), 6) for x in place[v])
+        made.append(Row(draw.randrange(users), v, lat, lon, 1_600_000_000 + 3600 * i, draw))
+    frame = pl.DataFrame(
+        {
+            "user": [f"u{r.user}" for r in made],
+            "poi": [venue_id(r) for r in made],
+            "category": [f"c{r.venue % 3}" for r in made],
+            "lat": [r.lat for r in made],
+            "lon": [r.lon for r in made],
+            "time": [r.time for r in made],
+        }
+    )
+    return frame, made
+
+
+def venue_id(row: Row) -> str:
+    return f"{row.venue * 7919 % 100_000:05x}f{row.venue:04d}"
+
+
+def sort(frame: pl.DataFrame, *keep: str) -> VenueColumns:
+    mapping = find_columns(frame.columns, {}, "x")
+    fields = frame.select(pl.col(c).alias(f) for f, c in mapping.items())
+    return classify(to_checkins(fields, "category", str), FrameColumns(frame), mapping, "x", list(keep))
+
+
+def base32(row: Row, length: int = 9) -> str:
+    """A geohash."""
+    low, high, out, bits, even = [-90.0, -180.0], [90.0, 180.0], "", 0, True
+    point = (row.lat + row.draw.gauss(0, 3e-4), row.lon + row.draw.gauss(0, 3e-4))
+    for i in range(5 * length):
+        axis = 1 if even else 0
+        middle = (low[axis] + high[axis]) / 2
+        bits = bits << 1 | (point[axis] > middle)
+        (low if point[axis] > middle else high)[axis] = middle
+        even = not even
+        if i % 5 == 4:
+            out, bits = out + "0123456789bcdefghjkmnpqrstuvwxyz"[bits], 0
+    return out
+
+
+Make = Callable[[Row], Any]
+WORDS = ["we", "had", "a", "very", "nice", "time", "here", "today", "with", "all", "of", "our", "friends", "again"]
+CHANGE: dict[str, Make] = {
+    "name": lambda r: f"Café {r.venue}",
+    "address": lambda r: f"{r.venue} Main St",
+    "rating": lambda r: r.venue / 7,
+    "category name": lambda r: f"Kind {r.venue % 3}",
+    "name, often missing": lambda r: f"Bar {r.venue}" if r.venue % 2 else None,
+    "well-known binary": lambda r: b"\xff\x01" + bytes([r.venue]),
+    "tags": lambda r: ["tag", f"t{r.venue}"],
+    "point": lambda r: {"x": r.lat, "y": r.lon},
+}
+KEEP: dict[str, Make] = {
+    "constant": lambda r: "web",
+    "empty": lambda r: None,
+    "gender": lambda r: "mf"[r.user % 2],
+    "age": lambda r: 20 + r.user,
+    "check-in id": lambda r: f"{r.draw.getrandbits(96):024x}",
+    "uuid": lambda r: f"{r.draw.getrandbits(128):032x}",
+    "hash": lambda r: f"{r.draw.getrandbits(256):064x}",
+    "count": lambda r: r.time - 1_600_000_000,
+    "mood": lambda r: r.draw.choice(["good", "bad"]),
+    "temperature": lambda r: r.draw.gauss(15, 8),
+    "temperature, at times": lambda r: r.draw.choice([r.draw.gauss(15, 8), None, float("nan")]),
+    "time zone": lambda r: -240 if r.time < 1_601_000_000 else -300,
+    "day": lambda r: np.datetime64(r.time, "s").astype("datetime64[ms]").item(),
+    "local time": lambda r: f"{np.datetime64(r.time, 's')}Z",
+    "local time, TSMC": lambda r: np.datetime64(r.time, "s").item().strftime("%a %b %d %H:%M:%S +0000 %Y"),
+}
+REFUSE: dict[str, tuple[Make, str]] = {
+    "noisy latitude": (lambda r: r.lat + r.draw.gauss(0, 1e-3), "close to constant"),
+    "noisy text": (lambda r: f"{r.lat + r.draw.gauss(0, 1e-3):.5f}", "close to constant"),
+    "noisy, one missing": (lambda r: None if r.time % 7200 == 0 else r.lat + r.draw.gauss(0, 1e-3), "close to"),
+    "noisy, NaN": (lambda r: r.draw.choice([float("nan"), r.lat + r.draw.gauss(0, 1e-3)]), "close to"),
+    "noisy, coarse": (lambda r: round(r.lat + r.draw.gauss(0, 5e-3), 2), "close to"),
+    "noisy point": (lambda r: f"POINT({r.lon + r.draw.gauss(0, 1e-3):.6f} {r.lat:.6f})", "constant per venue"),
+    "noisy pair": (lambda r: f"{r.lat + r.draw.gauss(0, 1e-3):.6f},{r.lon:.6f}", "constant per venue"),
+    "noisy geohash": (base32, "constant per venue"),
+    "name with typos": (lambda r: f"Bar {r.venue}{r.draw.choice(['', '', '', '', '', ' '])}", "nearly constant"),
+    "price, at times another": (lambda r: r.venue if r.draw.random() < 0.9 else 99, "constant per venue"),
+    "key": (lambda r: f"{r.draw.getrandbits(64):x}-{venue_id(r)}", "contains the venue's id or position"),
+    "key in front": (lambda r: f"{venue_id(r)}/{r.draw.getrandbits(64):x}", "constant per venue"),
+    "place in a text": (lambda r: f"{r.draw.getrandbits(64):x} {r.lat}", "constant per venue"),
+    "comment": (lambda r: " ".join(r.draw.sample(WORDS, 7)), "free text"),
+    "rare comment": (lambda r: " ".join(r.draw.sample(WORDS, 7)) if r.draw.random() < 0.05 else None, "free text"),
+    "comment, at times a number": (lambda r: r.draw.choice(["10", " ".join(r.draw.sample(WORDS, 9))]), "free text"),
+    "Japanese comment": (lambda r: "".join(r.draw.sample("今日は渋谷で友達と楽しかった", 10)), "free text"),
+    "noisy binary": (lambda r: b"\xff" + r.draw.randbytes(4), "cannot be examined"),
+    "noisy list": (lambda r: [r.lat + r.draw.gauss(0, 1e-3)], "cannot be examined"),
+    "noisy struct": (lambda r: {"lat": r.lat + r.draw.gauss(0, 1e-3)}, "cannot be examined"),
+}
+
+
+def with_column(make_value: Make, **size: Any) -> pl.DataFrame:
+    frame, rows = make(**size)
+    return frame.with_columns(pl.Series("extra", [make_value(r) for r in rows], strict=False))
+
+
+@pytest.mark.parametrize("case", CHANGE)
+def test_what_a_venue_decides_changes_with_it(case: str) -> None:
+    got = sort(with_column(CHANGE[case]))
+    assert got == VenueColumns(["poi", "category", "lat", "lon", "extra"], [])
+
+
+@pytest.mark.parametrize("case", KEEP)
+def test_what_has_nothing_to_do_with_the_venue_is_kept(case: str) -> None:
+    assert sort(with_column(KEEP[case])) == VenueColumns(["poi", "category", "lat", "lon"], ["extra"])
+
+
+@pytest.mark.parametrize("case", REFUSE)
+def test_a_trace_of_the_venue_is_refused_and_can_be_kept(case: str) -> None:
+    value, says = REFUSE[case]
+    frame = with_column(value)
+    with pytest.raises(
+        InputError, match=r"^x: the column 'extra' .*" + says + r".*; remove it, or keep .* --keep extra$"
+    ):
+        sort(frame)
+    assert sort(frame, "extra").keep == ["extra"]
+
+
+def test_a_categorical_column_is_like_its_text() -> None:
+    names = with_column(CHANGE["name"]).with_columns(pl.col("extra").cast(pl.Categorical))
+    assert "extra" in sort(names).change
+    typos = with_column(REFUSE["name with typos"][0]).with_columns(pl.col("extra").cast(pl.Categorical))
+    with pytest.raises(InputError, match="nearly constant"):
+        sort(typos)
+
+
+def test_where_every_row_has_its_own_position_only_what_the_venue_decides_changes() -> None:
+    for case, make_value in (KEEP | CHANGE).items():
+        if case == "point":
+            continue  # each row has its own: refused
+        got = sort(with_column(make_value, noise=1e-4))
+        assert ("extra" in got.change) == (case in CHANGE), case
+
+
+def test_what_goes_with_a_spelling_of_the_venue_changes_with_it() -> None:
+    frame, rows = make()
+    twice = [r.time // 3600 % 2 for r in rows]
+    frame = frame.with_columns(
+        lat=pl.col("lat") + pl.Series(twice) * 1e-4,
+        extra=pl.Series([f"Bar {r.venue}{' & Grill' * t}" for r, t in zip(rows, twice, strict=True)]),
+    )
+    assert "extra" in sort(frame).change
+
+
+def test_where_each_user_has_one_venue_its_name_still_changes() -> None:
+    frame, rows = make(users=5, venues=5)
+    frame = frame.with_columns(
+        user=pl.Series([f"u{r.venue}" for r in rows]), name=pl.Series([f"B{r.venue}" for r in rows])
+    )
+    assert sort(frame).change[-1] == "name"
+
+
+def test_columns_to_keep_must_exist_and_may_not_be_the_venue() -> None:
+    frame, _ = make()
+    with pytest.raises(InputError, match="--keep nope: x has no column 'nope'; its columns are user, poi, "):
+        sort(frame, "nope")
+    with pytest.raises(InputError, match="--keep lat: that column is the venue itself"):
+        sort(frame, "lat")
+
+
+@pytest.mark.parametrize("by", [["poi"], ["user", "poi"], ["lat", "lon"], ["category", "poi", "time"]])
+def test_rows_grouped_by_venue_are_refused_since_their_order_tells_it(by: list[str]) -> None:
+    frame, _ = make()
+    with pytest.raises(InputError, match=r"x: its rows stand grouped by venue, .* sort them by time$"):
+        sort(frame.sort(by))
+
+
+@pytest.mark.parametrize("by", [["time"], ["user", "time"], ["category", "time"]])
+def test_other_orders_are_fine(by: list[str]) -> None:
+    frame, _ = make()
+    assert sort(frame.sort(by)).change == ["poi", "category", "lat", "lon"]
+    assert sort(frame.sample(fraction=1, shuffle=True, seed=1)).change
+    assert sort(frame.sort(by, descending=True)).change

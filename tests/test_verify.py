@@ -1,0 +1,272 @@
+"""Verify: every release passes, every way to tamper with one fails on the right line."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from small import Release, called, city, prepared, release, rich_csv, rich_parquet, sentence
+
+from ghostpoi.methods import METHODS
+from ghostpoi.outside import Venues
+
+CHECKS = ["data file", "nothing private", "speed", "rows", "category", "radius", "venue fields", "counts"]
+
+
+def lines(folder: Path, *more: object) -> dict[str, bool]:
+    """Check name -> passed, from --json; and the same in what a person reads."""
+    done = called("verify", folder, *more, "--json")
+    report = json.loads(done.stdout)
+    checks = {c["check"]: c["passed"] for c in report["checks"]}
+    assert report["passed"] == all(checks.values())
+    assert done.returncode == (0 if report["passed"] else 1)
+    assert not done.stderr
+    shown = called("verify", folder, *more)
+    assert shown.returncode == done.returncode
+    for name, passed in checks.items():
+        assert f"{'pass' if passed else 'FAIL'}  {name}" in shown.stdout
+    return checks
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_passes(method: str) -> None:
+    folder = release(method).folder
+    assert lines(folder) == dict.fromkeys(CHECKS[:3], True)
+    assert lines(folder, "--against", city()) == dict.fromkeys(CHECKS, True)
+
+
+@pytest.mark.parametrize(("kind", "file"), [("csv", rich_csv), ("parquet", rich_parquet)])
+def test_every_format_passes(kind: str, file: Callable[[], Path]) -> None:
+    assert lines(release("random", kind).folder, "--against", file()) == dict.fromkeys(CHECKS, True)
+
+
+def test_withheld_rows_pass() -> None:
+    folder = release("random", "txt", "--no-candidate", "withhold").folder
+    assert lines(folder, "--against", city()) == dict.fromkeys(CHECKS, True)
+
+
+# Tampering. Rows are lists of fields; a change returns nothing and works in place.
+
+Rows = list[list[str]]
+Manifest = dict[str, Any]
+
+
+def tampered(
+    tmp_path: Path, change: Callable[[Rows, Manifest], object], patch_hash: bool = True, made: Release | None = None
+) -> Path:
+    made = made or release("random")
+    folder = tmp_path / "t"
+    shutil.copytree(made.folder, folder)
+    rows = [line.split("\t") for line in made.data.read_text("latin-1").splitlines()]
+    manifest = made.manifest
+    change(rows, manifest)
+    data = "".join("\t".join(row) + "\n" for row in rows).encode("latin-1")
+    (folder / "checkins.txt").write_bytes(data)
+    if patch_hash:
+        manifest["data"] |= {"sha256": hashlib.sha256(data).hexdigest(), "rows": len(rows)}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def clean_rows() -> Rows:
+    return [line.split("\t") for line in city().read_text("latin-1").splitlines()]
+
+
+def substituted(rows: Rows) -> list[int]:
+    return [i for i, (a, b) in enumerate(zip(rows, clean_rows(), strict=True)) if a[1] != b[1]]
+
+
+def show(rows: Rows, row: int, poi: int) -> None:
+    """Let a row show all fields of a venue."""
+    table = prepared().table
+    donor = clean_rows()[int(np.flatnonzero(table.poi == poi)[0])]
+    rows[row][1:6] = donor[1:6]
+
+
+def drop_row(rows: Rows, manifest: Manifest) -> None:
+    del rows[5]
+
+
+def swap_rows(rows: Rows, manifest: Manifest) -> None:
+    rows[3], rows[40] = rows[40], rows[3]
+
+
+def other_category(rows: Rows, manifest: Manifest) -> None:
+    p = prepared()
+    i = substituted(rows)[0]
+    others = np.flatnonzero(p.places.category != p.places.category[p.table.poi[i]])
+    show(rows, i, int(others[0]))
+
+
+def far_away(rows: Rows, manifest: Manifest) -> None:
+    """A venue of the same category that is in no candidate set of the row's venue."""
+    p = prepared()
+    for i in substituted(rows):
+        anchor = int(p.table.poi[i])
+        same = np.flatnonzero(p.places.category == p.places.category[anchor])
+        near = set((p.every.poi[anchor + 1] - 1).tolist())
+        covered = p.data.vocabulary.source[p.covered.poi[np.flatnonzero(p.data.vocabulary.source == anchor)]]
+        far = set(same.tolist()) - near - set(covered.ravel().tolist()) - {anchor}
+        if far:
+            show(rows, i, min(far))
+            return
+    pytest.fail("the city is too small to have a venue far away")
+
+
+def stale(field: int) -> Callable[[Rows, Manifest], None]:
+    def change(rows: Rows, manifest: Manifest) -> None:
+        clean = clean_rows()
+        i = next(i for i in substituted(rows) if rows[i][field] != clean[i][field])
+        rows[i][field] = clean[i][field]
+
+    return change
+
+
+def mixed_kept(rows: Rows, manifest: Manifest) -> None:
+    """A row that was kept shows another venue's latitude."""
+    changed = set(substituted(rows))
+    i = next(i for i in range(len(rows)) if i not in changed)
+    rows[i][4] = next(row[4] for row in rows if row[4] != rows[i][4])
+
+
+def restored(rows: Rows, manifest: Manifest) -> None:
+    i = substituted(rows)[0]
+    rows[i] = clean_rows()[i]
+
+
+def unknown_venue(rows: Rows, manifest: Manifest) -> None:
+    rows[substituted(rows)[0]][1] = "f" * 24
+
+
+def later(rows: Rows, manifest: Manifest) -> None:
+    rows[7][7] = rows[8][7] if rows[8][7] != rows[7][7] else "Tue Apr 03 18:00:09 +0000 2012"
+
+
+def faster(rows: Rows, manifest: Manifest) -> None:
+    manifest["speed"]["steps_over_limit"] += 1
+
+
+TAMPER: dict[str, tuple[Callable[[Rows, Manifest], object], str, bool]] = {
+    "a row dropped": (drop_row, "rows", True),
+    "rows swapped": (swap_rows, "rows", True),
+    "another time": (later, "rows", True),
+    "another category": (other_category, "category", True),
+    "outside the radius": (far_away, "radius", True),
+    "a stale latitude": (stale(4), "venue fields", True),
+    "a stale longitude": (stale(5), "venue fields", True),
+    "a mixed row that was kept": (mixed_kept, "venue fields", True),
+    "a clean row put back": (restored, "counts", True),
+    "a venue from elsewhere": (unknown_venue, "venues", True),
+    "fewer counted": (lambda rows, m: m["rows"]["covered"].update(substituted=3), "counts", True),
+    "one withheld": (lambda rows, m: m["rows"].update(withheld=1), "rows", True),
+    "a speed count": (faster, "speed", False),
+    "a number of steps": (lambda rows, m: m["speed"].update(steps=1), "speed", False),
+    "a seed": (lambda rows, m: m.update(seed=7), "nothing private", False),
+    "a hidden seed": (lambda rows, m: m["settings"]["rounds"].update(seed=7), "nothing private", False),
+    "a seed in a list": (lambda rows, m: m.update(audit=[{"x": [{"seed": 7}]}]), "nothing private", False),
+    "unknown figures": (lambda rows, m: m.update(clean_popularity={}), "nothing private", False),
+}
+
+
+@pytest.mark.parametrize("case", TAMPER)
+def test_tampering_fails_on_the_right_line(case: str, tmp_path: Path) -> None:
+    change, line, needs_clean = TAMPER[case]
+    folder = tampered(tmp_path, change)
+    got = lines(folder, "--against", city())
+    assert got[line] is False
+    assert got["data file"]
+    if not needs_clean:
+        assert lines(folder)[line] is False
+
+
+def test_nothing_changed_is_no_tampering(tmp_path: Path) -> None:
+    assert all(lines(tampered(tmp_path, lambda rows, manifest: None), "--against", city()).values())
+
+
+def test_a_changed_byte(tmp_path: Path) -> None:
+    folder = tampered(tmp_path, lambda rows, manifest: rows[0].__setitem__(3, "x"), patch_hash=False)
+    assert lines(folder, "--against", city()) == {"data file": False, "nothing private": True}
+    (folder / "checkins.txt").unlink()
+    assert lines(folder) == {"data file": False, "nothing private": True}
+
+
+@pytest.mark.parametrize("name", ["seed", "pairs.npz", ".hidden", "unfinished/run.json", "checkins.txt.bak"])
+def test_a_private_file_in_the_release(name: str, tmp_path: Path) -> None:
+    folder = tampered(tmp_path, lambda rows, manifest: None)
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("7")
+    assert lines(folder)["nothing private"] is False
+    assert name.split("/")[0] in called("verify", folder).stdout
+
+
+def test_public_pages_are_fine(tmp_path: Path) -> None:
+    folder = tampered(tmp_path, lambda rows, manifest: None)
+    for name in ("report.html", "card.md"):
+        (folder / name).write_text("x")
+    assert lines(folder)["nothing private"]
+
+
+# Bad input.
+
+
+def test_no_release(tmp_path: Path) -> None:
+    assert sentence(called("verify", tmp_path / "no")).endswith("is not a folder; give the folder that protect wrote")
+    assert "is not a folder" in sentence(called("verify", city()))
+    assert "has no manifest.json, so it is not a complete release" in sentence(called("verify", tmp_path))
+
+
+def without(section: str, key: str | None = None) -> Callable[[Rows, Manifest], object]:
+    return lambda rows, m: m.pop(section) if key is None else m[section].pop(key)
+
+
+BROKEN: list[Callable[[Rows, Manifest], object]] = [
+    *(without(section) for section in ("data", "columns", "rows", "settings", "speed")),
+    without("data", "sha256"),
+    without("data", "format"),
+    without("speed", "limit_kmh"),
+    without("rows", "withheld"),
+    lambda rows, m: m["data"].update(file="../city.txt"),
+    lambda rows, m: m["data"].update(file=7),
+    lambda rows, m: m["data"].update(format="nope"),
+    lambda rows, m: m["columns"].update(fields=[]),
+    lambda rows, m: m["columns"].update(fields={"poi": "nope"}),
+    lambda rows, m: m["settings"].update(filters=3),
+    lambda rows, m: m["settings"]["filters"].update(min_poi_checkins="many"),
+    lambda rows, m: m["settings"]["filters"].update(nope=1),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BROKEN)))
+def test_a_broken_manifest_is_bad_input(number: int, tmp_path: Path) -> None:
+    sentence(called("verify", tampered(tmp_path, BROKEN[number], patch_hash=False), "--against", city()))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '{"data": 1}', "\xff", "[" * 100_000])
+def test_a_manifest_that_is_no_manifest(text: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_bytes(text.encode("latin-1"))
+    assert "is not a manifest of ghostpoi" in sentence(called("verify", tmp_path))
+
+
+def test_columns_that_are_not_there(tmp_path: Path) -> None:
+    folder = tampered(tmp_path, lambda rows, m: m["columns"]["changed_with_the_venue"].append("name"))
+    assert lines(folder, "--against", city())["rows"] is False
+
+
+def test_against_another_file(tmp_path: Path) -> None:
+    pl.read_parquet(rich_parquet()).with_columns(pl.col("Who").cast(pl.String)).write_parquet(tmp_path / "x.parquet")
+    folder = release("random", "parquet").folder
+    assert lines(folder, "--against", tmp_path / "x.parquet")["rows"] is False
+    assert lines(folder, "--against", rich_csv())["rows"] is False
+    sentence(called("verify", folder, "--against", tmp_path / "none.parquet"))
+    sentence(called("verify", folder, "--against", city()))
+
+
+def test_outside_venues_number_from_one() -> None:
+    venues = Venues.of(prepared().places)  # what `far_away` above relies on
+    assert len(venues.lat) == len(prepared().table.pois) + 1
+    assert np.isnan(venues.lat[0])
