@@ -197,8 +197,8 @@ class Auditor:
                 jobs.append(job)
                 extra.append(shares)
         found: dict[str, list[dict[str, Any]]] = {c.name: [] for c in contests}
-        for job, figures, shares in zip(jobs, self._train(jobs), extra, strict=True):
-            found[job.name].append(figures | shares)
+        for job, accuracies, shares in zip(jobs, self._train(jobs), extra, strict=True):
+            found[job.name].append(accuracies | shares)
         return found
 
     def _job(self, contest: Contest, leaked: Any, random: Ints, seed: Seed) -> tuple[Job, dict[str, Any]]:

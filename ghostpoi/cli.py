@@ -359,7 +359,11 @@ def study_tables(
     from ghostpoi.study.cells import Cells
     from ghostpoi.study.tables import tables
 
-    for table in tables(Cells.read(results, name, protocol)):
+    cells = Cells.read(results, name, protocol)
+    made = tables(cells)
+    if not cells.about:
+        _say(f"there are no cells in {results / name / protocol} yet; make them with ghostpoi study run {name}")
+    for table in made:
         print(table.latex() if latex else table.markdown())
 
 

@@ -16,6 +16,8 @@ from ghostpoi.victims import Job, Progress, Result, train_victims
 WORTHWHILE = 2_000_000  # positions to be read in all epochs: below, starting processes takes longer than it saves
 POLL_S = 0.2
 
+Common = tuple[Sessions, Sessions, int, ModelSettings, Training, torch.device]  # what all jobs share
+
 _queue: Any = None  # of a worker: where it tells of its progress
 
 
@@ -36,7 +38,7 @@ def train_each(
 
 
 def _side_by_side(
-    jobs: Sequence[Job], common: tuple[Any, ...], workers: int, cores: int, progress: Progress
+    jobs: Sequence[Job], common: Common, workers: int, cores: int, progress: Progress
 ) -> Iterator[tuple[int, Result]]:
     context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads in an unknown state
     queue = context.SimpleQueue()
@@ -63,5 +65,5 @@ def _start(queue: Any, threads: int) -> None:
     _queue = queue
 
 
-def _train(job: Job, common: tuple[Any, ...]) -> Result:
-    return train_victims([job], *common, lambda label, victims: _queue.put((label, victims)))[0]
+def _train(job: Job, common: Common) -> Result:
+    return train_victims([job], *common, progress=lambda label, victims: _queue.put((label, victims)))[0]

@@ -69,7 +69,8 @@ def test_missing_arguments() -> None:
 
 @pytest.mark.parametrize("folder", [".", "..", "/"])
 def test_odd_output_folders(folder: str) -> None:
-    assert "exists already" in sentence(called("protect", city(), "-o", folder, *SETS))
+    said = sentence(called("protect", city(), "-o", folder, *SETS))
+    assert "exists already" in said or "would lie inside the release" in said
 
 
 @pytest.mark.parametrize("method", ["ghost", "random"])
@@ -119,8 +120,8 @@ def test_a_trace_of_the_venue_is_refused_and_kept_on_demand(tmp_path: Path) -> N
     path.write_text("\n".join(f"{line},{value}" for line, value in zip(lines, ["near", *near], strict=True)) + "\n")
     words = ("protect", path, "-o", tmp_path / "r", "--method", "random", *MAP, *SETS)
     assert sentence(called(*words)) == (
-        f"{path}: the column 'near' is a number close to constant per venue, so it could give away the clean venue of a "
-        "substituted row; remove it, or keep it at your own risk with --keep near"
+        f"{path}: the column 'near' is a number close to constant per venue, so it could give away the clean venue of "
+        "a substituted row; remove it, or keep it at your own risk with --keep near"
     )
     assert not (tmp_path / "r").exists()
     assert called(*words, "--keep", "near").returncode == 0

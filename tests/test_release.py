@@ -159,7 +159,7 @@ def test_a_session_longer_than_the_model(method: str, tmp_path: Path) -> None:
     assert called("verify", made.folder, "--against", tmp_path / "x.csv").returncode == 0
 
 
-KEEP_ALL = ("method.step_size=0", "--set", "filters.min_poi_checkins=1")
+KEEP_ALL = ("method.reach=0", "--set", "filters.min_poi_checkins=1")
 
 
 def test_a_method_that_keeps_everything(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def with_entropy_floor(log_weight: Tensor, bits: float) -> Tensor:
         middle = (low + high) / 2
         enough = _entropy(torch.lerp(p, uniform, middle)) >= floor
         low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
-    share = torch.where(_entropy(p) >= floor, 0.0, high)
+    share = high.masked_fill(_entropy(p) >= floor, 0.0)
     return torch.lerp(p, uniform, share).log()
 
 

@@ -106,7 +106,7 @@ def convergence(cells: Cells) -> "Figure":
     figure, axes = plt.subplots(figsize=(6.4, 3.8))
     rows = {rounds: cells.row(m) for m in cells.methods if (rounds := _rounds(m)) is not None}
     control = cells.row("random")
-    hatch = {"prot": "///", "mean": "\\\\\\", "worst": "..."}
+    hatch = {"prot": "///", "mean": "\\\\\\", "worst": "xx"}
     for key, (name, colour, marker, line) in SCORES.items():
         points = sorted((t, row[key]) for t, row in rows.items() if key in row)
         x = [t for t, _ in points]

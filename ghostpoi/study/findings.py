@@ -19,6 +19,7 @@ from ghostpoi.study.tables import ALPHA, MISSING, NONE, Table, label, show
 
 PAPERS = ("ghost", "pgd", "em", "ts-ue")  # the methods of the paper's main table
 OURS = ("ghost-sym", "ghost-ef")
+CLEAN_WITHIN = 0.006  # how near the clean victim has to come to the paper's
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,16 @@ def against(one: Series | None, two: Series | None) -> Verdict | None:
 def versus_random(cells: Cells) -> Table:
     """Every method's accuracy minus the random control's, per adversary."""
     names = (*ADVERSARIES, "leak-mixed")
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    words: list[str] = []
     for method in (*PAPERS, *OURS):
-        found = (against(cells.series(method, a), cells.series("random", a)) for a in names)
+        found = [against(cells.series(method, a), cells.series("random", a)) for a in names]
+        words += [v.word for v in found if v]
         rows.append((label(method), *(v.text if v else MISSING for v in found)))
     heads = ("method", *(f"{ADVERSARIES.get(a, '')} {a}".strip() for a in names))
     title = f"acc@1 minus that of the random control, protocol {cells.protocol} (lower protects better)"
-    return Table(title, heads, tuple(rows))
+    count = f"Of {len(words)} differences {words.count('lower')} are lower, {words.count('higher')} higher, "
+    return Table(title, heads, tuple(rows), (count + f"{words.count('inside the spread')} inside the spread.",))
 
 
 def statements(cells: dict[str, Cells]) -> Iterator[tuple[str, str]]:
@@ -99,7 +103,8 @@ def _clean(cells: Cells) -> str:
     if not clean:
         return MISSING
     ours, theirs = spread(clean), paper.section("nyc", "main")["ghost"]["clean"][0]
-    return f"{show(ours)} here, {ours['mean'] - theirs:+.4f} from the paper's."
+    near = "Yes" if abs(ours["mean"] - theirs) <= CLEAN_WITHIN else "No"
+    return f"{near}: {show(ours)} here, {ours['mean'] - theirs:+.4f} from the paper's (near: within {CLEAN_WITHIN})."
 
 
 def _ghost_random(cells: Cells) -> str:
@@ -119,7 +124,12 @@ def _ghost_pgd(cells: Cells) -> str:
     for key in ("prot", "mean", "worst"):
         v = against(one[key]["seeds"], two[key]["seeds"]) if key in one and key in two else None
         parts += [(f"Δ{key}", v)] if v else []
-    return "GHOST minus PGD: " + "; ".join(f"{name} {v.text}" for name, v in parts) + "." if parts else MISSING
+    if not parts:
+        return MISSING
+    better = [name for name, v in parts if v.word == ("higher" if name.startswith("Δ") else "lower")]
+    worse = [name for name, v in parts if v.clear and name not in better]
+    verdict = f"Clearly better in {len(better)} of {len(parts)} figures, clearly worse in {len(worse)}. "
+    return verdict + "GHOST minus PGD: " + "; ".join(f"{name} {v.text}" for name, v in parts) + "."
 
 
 def _orders(cells: Cells) -> str:
@@ -192,7 +202,9 @@ def _identity(cells: Cells) -> str:
             said.append(
                 f"{label(method)} {first['mean']:.3f} ± {first['std']:.3f} ({last['mean']:.3f} after the last pass)"
             )
-    return "Share of positions that it leaves as released, first pass: " + "; ".join(said) + "." if said else MISSING
+    mine = (cells.figure("ghost", "bridge") or {}).get("denoiser_identity")
+    near = f"{'Yes' if np.mean([s[1] for s in mine]) > 0.5 else 'No'} (yes: over half). " if mine else ""
+    return f"{near}Share of positions that it leaves as released, first pass: {'; '.join(said)}." if said else MISSING
 
 
 def _entropy(cells: Cells) -> str:
@@ -201,9 +213,12 @@ def _entropy(cells: Cells) -> str:
         found = (cells.figure(method, "frequency") or {}).get("table_entropy_bits")
         if found:
             said.append(f"{label(method)} {show(spread(found), 2)}")
-    return (
-        f"Bits, H(clean | released) over the leaked pairs at {LEAK:.0%}: " + "; ".join(said) + "." if said else MISSING
-    )
+    if not said:
+        return MISSING
+    bits = {m: (cells.figure(m, "frequency") or {}).get("table_entropy_bits") for m in ("ghost", "pgd", "random")}
+    pairs = {label(m): against(bits["ghost"], bits[m]) for m in ("pgd", "random")}
+    parts = [f" GHOST minus {name}: {v.text}." for name, v in pairs.items() if v]
+    return f"Bits, H(clean | released) over the leaked pairs at {LEAK:.0%}: {'; '.join(said)}.{''.join(parts)}"
 
 
 def _naturalness(cells: Cells) -> str:
@@ -215,7 +230,9 @@ def _naturalness(cells: Cells) -> str:
     second = against(found["ghost"]["seeds"], found["random"]["seeds"]) if "random" in found else None
     text = f" GHOST minus random: {second.text}." if second else ""
     listing = ", ".join(f"{label(m)} {show(found[m], 2)}" for m in order)
-    return f"From most natural: {listing}. GHOST against PGD: {gain:+.1%}.{text}"
+    first = next(m for m in order if m != "random") == "ghost"
+    verdict = "GHOST is the most natural of the paper's methods" if first else "GHOST is not the most natural of them"
+    return f"{verdict}. From most natural: {listing}. GHOST against PGD: {gain:+.1%}.{text}"
 
 
 def _plausibility(cells: Cells) -> str:
@@ -239,7 +256,8 @@ def _manifold(cells: Cells) -> str:
 
 def _best(cells: Cells, higher: Sequence[str], lower: Sequence[str] = ()) -> str:
     """Whether plain GHOST is the best of a sweep, and clearly so."""
-    said = []
+    said: list[str] = []
+    won = 0
     others = [m for m in cells.methods if m not in ("ghost", "random")]
     for key in (*higher, *lower):
         rows = {m: cells.row(m) for m in ("ghost", *others)}
@@ -249,12 +267,13 @@ def _best(cells: Cells, higher: Sequence[str], lower: Sequence[str] = ()) -> str
         best = max(rows, key=lambda m: sign * rows[m][key]["mean"])
         rival = max(others, key=lambda m: sign * rows[m][key]["mean"])
         gap = against(rows["ghost"][key]["seeds"], rows[rival][key]["seeds"])
+        won += bool(gap and gap.word == ("higher" if sign > 0 else "lower"))
         name = f"Δ{key}" if key in ("prot", "mean", "worst") else "Δsurv A2"
         said.append(
             f"{name}: best is {label(best, cells.study)}; the default minus the best other, "
             f"{label(rival, cells.study)}: {gap.text if gap else MISSING}"
         )
-    return ". ".join(said) + "." if said else MISSING
+    return f"Clearly best in {won} of {len(said)} columns. " + ". ".join(said) + "." if said else MISSING
 
 
 def _rounds(cells: Cells) -> str:
@@ -277,7 +296,8 @@ def _rounds(cells: Cells) -> str:
 
 
 def _leaks(cells: Cells) -> str:
-    said = []
+    said: list[str] = []
+    third: list[str] = []
     for ratio in sorted({r for _, _, r in cells.contests if r is not None}):
         parts = []
         for adversary, name in (("bridge", "A2"), ("frequency", "A3")):
@@ -287,9 +307,11 @@ def _leaks(cells: Cells) -> str:
                 level = f" (GHOST {one['mean']:+.4f}, PGD {two['mean']:+.4f}"
                 level += f", random {chance['mean']:+.4f})" if chance else ")"
                 parts.append(f"{name} {v.text}{level}")
+                third += [v.word] if name == "A3" else []
         if parts:
             said.append(f"at {ratio:.0%}: " + "; ".join(parts))
-    return "Survival gap of GHOST minus PGD, " + ". ".join(said) + "." if said else MISSING
+    clear = f"A3: clearly lower at {third.count('lower')} of {len(third)} ratios, higher at {third.count('higher')}. "
+    return f"{clear}Survival gap of GHOST minus PGD, " + ". ".join(said) + "." if said else MISSING
 
 
 def _overhead(cells: Cells) -> str:

@@ -5,6 +5,7 @@ and studies share what they have in common. Only torch, numpy and scipy are need
 """
 
 import hashlib
+import os
 import platform
 import subprocess
 import time
@@ -250,7 +251,9 @@ def hardware(device: torch.device) -> str:
 
 
 def commit() -> str:
-    """The commit of the code, where that can be told."""
+    """The commit of the code, where that can be told; a machine without git may be told by GHOSTPOI_COMMIT."""
+    if told := os.environ.get("GHOSTPOI_COMMIT"):
+        return told
     try:
         found = subprocess.run(
             ["git", "rev-parse", "HEAD"],

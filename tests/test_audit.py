@@ -1,0 +1,323 @@
+"""Audits of small releases: what must come out exactly, what is stored and what not, resuming, and every refusal."""
+
+import json
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import HEADER, ghostpoi
+
+import ghostpoi.audit as module
+from ghostpoi.audit import Request, audit, parse_adversaries, public, work
+from ghostpoi.errors import InputError
+from ghostpoi.protocols import publication
+from ghostpoi.randomness import Seed
+from ghostpoi.release import MANIFEST, make
+from ghostpoi.release import Request as Publishing
+from ghostpoi.settings import override
+from ghostpoi.verdicts import Accuracies, differs, verdicts
+from ghostpoi.verify import verify
+from ghostpoi.workers import train_each
+
+USERS, DAYS, POIS = 12, 25, 24
+TINY = (
+    "victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "victim.layers=1", "training.epochs=6",
+    "training.learning_rate=0.02", "training.batch_sessions=16", "lm.dim=16", "lm.heads=2", "lm.feed_forward=16",
+    "lm_training.epochs=1",
+)  # fmt: skip
+FAST = ("none", "frequency", "bigram")
+Row = tuple[str, int, int]  # user, POI, time
+DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def rows() -> list[Row]:
+    """People who go round a circle of venues, four check-ins every other day."""
+    rng = np.random.default_rng(3)
+    out = []
+    for user in range(USERS):
+        for day in range(DAYS):
+            start = int(rng.integers(POIS))
+            times = 1_333_400_000 + user + 2 * DAY * day + 3600 * np.arange(4)
+            out += [(f"u{user}", (start + k) % POIS, int(t)) for k, t in enumerate(times)]
+    return out
+
+
+def text(table: list[Row], north: float = 40.7, mark: str = "v") -> str:
+    lines = [f"{u},{mark}{p},c{p % 2},{north + 0.002 * (p % 5)},{-74 + 0.002 * (p // 5)},{t}" for u, p, t in table]
+    return "\n".join([HEADER, *lines]) + "\n"
+
+
+CLEAN = rows()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Callable[[str], tuple[Path, Path]]:
+    """The clean file and a release with this content."""
+
+    def write(release: str) -> tuple[Path, Path]:
+        (tmp_path / "clean.csv").write_text(text(CLEAN))
+        (tmp_path / "release.csv").write_text(release)
+        return tmp_path / "clean.csv", tmp_path / "release.csv"
+
+    return write
+
+
+def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
+    given = {"adversaries": FAST, "seeds": 1, "set": TINY, "cache": release.parent / "cache", "naturalness": False}
+    return audit(Request(file, release, **given | options), lambda text: None, lambda label, units: None)
+
+
+def released(folder: Path, withhold: bool = False) -> tuple[Path, Path]:
+    """A clean file and our release of it."""
+    file, release = folder / "clean.csv", folder / "rel"
+    # A lone venue of its category has no candidate.
+    lone = [(u, 99 if i % 40 == 7 else p, t) for i, (u, p, t) in enumerate(CLEAN)] if withhold else CLEAN
+    file.write_text(text(lone).replace("v99,c1", "v99,lonely"))
+    settings = override(publication("random"), ["candidates.radius_km=2"])
+    cpu = torch.device("cpu")
+    make(
+        Publishing(file, release, folder / "rel.private", settings, "random", "strong", {}, [], withhold, Seed(5),
+                   False, False, cpu),
+        lambda text: None, lambda label, units: None,
+    )  # fmt: skip
+    return file, release
+
+
+def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
+    file, release = released(tmp_path)
+    sets = [word for s in TINY for word in ("--set", s)]
+    done = ghostpoi("audit", file, release, "--seeds", 2, "--json", "--device", "cpu", *sets)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {"clean", "adversaries", "controls", "gaps", "strongest", "plausibility", "naturalness"} <= set(found)
+    assert set(found["adversaries"]) == {"none", "bridge", "frequency", "bigram"} == set(found["verdicts"])
+    assert {"popularity", "markov", "markov_on_release", "leak-only", "leak-mixed", "random"} <= set(found["controls"])
+    assert found["strongest"] in found["adversaries"]
+    if found["strongest"] != "none":
+        assert f"random+{found['strongest']}" in found["controls"]
+    assert set(found["gaps"]) == {"prot", "surv", "mean", "worst", "worst_all"}
+    for figures in [found["clean"], *found["adversaries"].values(), *found["controls"].values()]:
+        for name in ("acc@1", "acc@5", "mrr"):
+            assert set(figures[name]) == {"mean", "std", "seeds"}
+            assert len(figures[name]["seeds"]) == 2
+    assert all("restored" in figures for figures in found["adversaries"].values())
+    cache = tmp_path / "rel.private" / "audit"
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    assert all(line.passed for line in verify(release, file, {}))
+    again = ghostpoi("audit", file, release, "--seeds", 2, "--device", "cpu", *sets)
+    assert again.returncode == 0, again.stderr
+    first = again.stdout.splitlines()[0]
+    assert f"strongest adversary {found['strongest']}" in first
+    for name, verdict in found["verdicts"].items():
+        assert f"{name:10} {verdict}"[:80] in again.stdout
+
+
+def test_the_file_itself_denies_nothing(files: Callable[[str], tuple[Path, Path]]) -> None:
+    found = run(*files(text(CLEAN)), seeds=2)
+    assert found["gaps"]["prot"]["seeds"] == [0.0, 0.0]
+    assert found["adversaries"]["none"]["restored"]["mean"] == 1.0
+    assert found["plausibility"]["substitution_rate"] == 0.0
+    assert all(verdict.startswith("fails: as good as clean data") for verdict in found["verdicts"].values())
+
+
+def test_a_fixed_permutation_falls_to_the_frequency_table(files: Callable[[str], tuple[Path, Path]]) -> None:
+    other = np.random.default_rng(1).permutation(POIS)
+    file, release = files(text([(u, int(other[p]), t) for u, p, t in CLEAN]))
+    before = release.read_bytes()
+    found = run(file, release, leak=0.5, set=(*TINY, "training.epochs=20"))
+    assert found["adversaries"]["frequency"]["restored"]["mean"] == 1.0
+    assert found["adversaries"]["frequency"]["acc@1"] == found["clean"]["acc@1"]
+    assert found["adversaries"]["none"]["acc@1"]["mean"] < found["clean"]["acc@1"]["mean"] / 2
+    assert found["verdicts"]["frequency"].startswith("fails")
+    assert release.read_bytes() == before
+
+
+def test_new_venue_ids_of_another_tool_are_learned_back(files: Callable[[str], tuple[Path, Path]]) -> None:
+    found = run(*files(text(CLEAN, mark="w")), leak=0.5)
+    assert found["adversaries"]["none"]["acc@1"]["mean"] == 0.0
+    assert found["adversaries"]["frequency"]["restored"]["mean"] == 1.0
+
+
+def test_the_manifest_gets_public_figures_alone(tmp_path: Path) -> None:
+    file, release = released(tmp_path)
+    seen = json.loads((release / MANIFEST).read_text())
+    found = run(file, release, naturalness=True)
+    manifest = json.loads((release / MANIFEST).read_text())
+    stored = manifest.pop("audit")
+    assert manifest == seen
+    assert stored == json.loads(json.dumps(public(found)))
+    assert all(line.passed for line in verify(release, file, {}))
+    assert sorted(p.name for p in release.iterdir()) == ["checkins.csv", MANIFEST]
+    names = set(_keys(stored))
+    assert "speed_violations_clean" in found["plausibility"]
+    assert "clean" in found["naturalness"]
+    assert not [n for n in names if n.endswith(("_before", "_clean"))]
+    assert set(stored["naturalness"]) == {"released"}
+    assert not names & {"settings", "sessions", "distributions", "poi_visits"}
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield name
+            yield from _keys(inner)
+
+
+def test_no_store_leaves_the_manifest(tmp_path: Path) -> None:
+    file, release = released(tmp_path)
+    before = (release / MANIFEST).read_bytes()
+    run(file, release, adversaries=("none",), store=False)
+    assert (release / MANIFEST).read_bytes() == before
+
+
+def test_withheld_rows_are_told_apart(tmp_path: Path) -> None:
+    file, release = released(tmp_path, withhold=True)
+    assert json.loads((release / MANIFEST).read_text())["rows"]["withheld"] > 0
+    found = run(file, release, adversaries=("none",))
+    assert found["plausibility"]["substitution_rate"] > 0.9
+
+
+def test_an_interrupted_audit_goes_on(
+    files: Callable[[str], tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
+    whole = run(*pair, cache=pair[0].parent / "other")
+    trained: list[str] = []
+
+    def counting(jobs: Any, *rest: Any) -> Iterator[Any]:
+        for number, result in train_each(jobs, *rest):
+            trained.append(result.name)
+            yield number, result
+            if len(trained) == 3:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "train_each", counting)
+    with pytest.raises(KeyboardInterrupt):
+        run(*pair)
+    first = list(trained)
+    assert run(*pair) == whole
+    assert len(first) == 3
+    assert not set(first) & set(trained[3:])
+    count = len(trained)
+    assert run(*pair) == whole
+    assert len(trained) == count
+
+
+def test_progress_adds_up_to_the_whole(files: Callable[[str], tuple[Path, Path]]) -> None:
+    file, release = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
+    request = Request(
+        file, release, parse_adversaries("frequency"), seeds=1, set=TINY, cache=file.parent / "cache", all_controls=True
+    )
+    done: list[float] = []
+    audit(request, lambda text: None, lambda label, units: done.append(units))
+    assert sum(done) == pytest.approx(work(request))
+
+
+def test_victims_side_by_side_are_those_one_by_one(
+    files: Callable[[str], tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
+    one = run(*pair, adversaries=("none",))
+    monkeypatch.setattr("ghostpoi.workers.WORTHWHILE", 0)
+    torch.set_num_threads(2)
+    two = run(*pair, adversaries=("none",), cache=pair[0].parent / "other")
+    assert two["clean"] == one["clean"]
+    assert two["controls"] == one["controls"]
+
+
+STRANGE = {
+    "other rows": (text([(u, p, t + 60) for u, p, t in CLEAN]), r"row 1 of \S+ is user u0 at .+give a release of the"),
+    "missing rows": (text(CLEAN[:-3]), r"has 1,197 rows and \S+ 1,200; give a release of all its rows"),
+    "shuffled rows": (text(CLEAN[::-1]), "in another order, from row 1 on; put them"),
+    "other users": (text([("x" + u, p, t) for u, p, t in CLEAN]), "users that .+ lacks, 'xu0' for one; give"),
+    "a different city": (text(CLEAN, 35.6, "w"), "another city than .+ km away and without a venue in common; give"),
+    "other columns": (text(CLEAN).replace("category", "cat"), "does not have the columns of .+; give a release in"),
+    "no release": ("hello\n", "no column looks like the user|no check-ins"),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_what_is_no_release_of_the_file_is_refused(name: str, files: Callable[[str], tuple[Path, Path]]) -> None:
+    content, says = STRANGE[name]
+    with pytest.raises(InputError, match=says) as refusal:
+        run(*files(content))
+    assert "\n" not in str(refusal.value)
+
+
+def test_other_refusals(tmp_path: Path, files: Callable[[str], tuple[Path, Path]]) -> None:
+    file, release = files(text(CLEAN))
+    with pytest.raises(InputError, match=r"has no manifest\.json"):
+        run(file, tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        run(file, tmp_path / "nowhere")
+    with pytest.raises(InputError, match="leaves nothing of 1,200 check-ins"):
+        run(file, release, set=("filters.min_poi_checkins=9999",))
+    with pytest.raises(InputError, match="the filters leave no validation sessions"):
+        run(file, release, set=("filters.val_share=0",))
+    with pytest.raises(InputError, match="--leak 0: give a share above 0"):
+        run(file, release, leak=0.0)
+    with pytest.raises(InputError, match="there is no 'ghost'; adversaries are none, bridge"):
+        parse_adversaries("none,ghost")
+    with pytest.raises(InputError, match=r"cannot be used .+; choose another with --cache"):
+        run(file, release, cache=file / "inside")
+
+
+def test_a_changed_release_and_a_cache_inside_it_are_refused(tmp_path: Path) -> None:
+    file, release = released(tmp_path)
+    with pytest.raises(InputError, match="lies inside the release"):
+        run(file, release, cache=release / "cache")
+    with (release / "checkins.csv").open("a") as out:
+        out.write("u0,v1,c1,40.7,-74,1333400000\n")
+    with pytest.raises(InputError, match="differs from the manifest; make the release again"):
+        run(file, release)
+
+
+def test_bad_input_is_one_sentence_and_exit_code_2(files: Callable[[str], tuple[Path, Path]]) -> None:
+    done = ghostpoi("audit", *files(text(CLEAN[::-1])))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("ghostpoi: ")
+
+
+N = 10_000
+
+
+def said(**changed: Any) -> dict[str, str]:
+    given: dict[str, Any] = {
+        "clean": [0.20, 0.21], "adversaries": {"none": [0.05, 0.06], "frequency": [0.16, 0.17]},
+        "leak": {"leak-only": [0.08, 0.09], "leak-mixed": [0.06, 0.07]},
+        "random": {"none": [0.05, 0.06], "frequency": [0.08, 0.09]}, "popularity": 0.02, "positions": N,
+    }  # fmt: skip
+    return verdicts(Accuracies(**given | changed))
+
+
+def test_verdicts_in_words() -> None:
+    assert said() == {
+        "none": "holds: 73% of the clean accuracy is gone; no better than a random draw (.055)",
+        "frequency": "fails: wins back 73% of what the release denies, more than the leak alone gives "
+        "(leak-only .085); more is learned than from a random draw (.085)",
+    }
+    weak = said(adversaries={"none": [0.02, 0.02], "frequency": [0.085, 0.09]}, random={})
+    assert weak["none"] == "holds: 90% of the clean accuracy is gone, nothing beyond popularity is learned"
+    assert weak["frequency"] == "holds: 57% is gone; no more than the leak alone gives (leak-only .085)"
+
+
+def test_a_difference_inside_the_spread_is_none() -> None:
+    assert differs([0.20, 0.10], [0.10, 0.20], N) == 0
+    assert differs([0.14, 0.20], [0.10, 0.10], N) == 0
+    assert differs([0.20, 0.21], [0.10, 0.11], N) == 1
+    assert differs([0.10], [0.20], N) == -1
+    assert differs([0.20], [0.21], 100) == 0
+    assert differs([0.20], [0.20], N) == 0
