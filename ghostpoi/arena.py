@@ -37,8 +37,9 @@ def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
 
 
 def restore(
-    clean: Sessions, released: Ints, leaked: NDArray[np.bool_], rows: int, adversary: str, seed: Seed, device: torch.device
-) -> Restoration:
+    clean: Sessions, released: Ints, leaked: NDArray[np.bool_], rows: int,
+    adversary: str, seed: Seed, device: torch.device,
+) -> Restoration:  # fmt: skip
     """One adversary (or the control leak-mixed) against one release."""
     evidence = Evidence.of(with_poi(clean, released), clean.poi, leaked, rows)
     extra: dict[str, Any] = {}

@@ -100,6 +100,15 @@ class Contest:
 RELEASE, RANDOM = "release", "random"
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A contest under one seed, and how many positions its adversary restored."""
+
+    contest: Contest
+    job: Job
+    shares: dict[str, float]
+
+
 def parse_adversaries(text: str) -> tuple[str, ...]:
     """Names from the command line; `none`, from which the others are measured, is always among them."""
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -152,12 +161,19 @@ class Auditor:
         """All figures."""
         d, request = self.data, self.request
         contests = _contests(request)
-        per_seed = self._contest(contests)
+        entries = self._entries(contests)
+        # Random needs the strongest adversary too. Who restores most is likely to be that, and known before training.
+        likely = strongest(
+            {a: [e.shares["restored"] for e in entries if e.contest.name == a] for a in request.adversaries}
+        )
+        extra = [] if Contest(RANDOM, likely) in contests else [Contest(RANDOM, likely)]
+        per_seed = self._contest(entries + self._entries(extra))
         ours = {name: _acc(per_seed[name]) for name in request.adversaries}
         best = strongest(ours)
-        if not any(c.method == RANDOM and c.adversary == best for c in contests):
-            contests.append(Contest(RANDOM, best))
-            per_seed |= self._contest(contests[-1:])
+        if Contest(RANDOM, best) not in contests + extra:
+            extra.append(Contest(RANDOM, best))
+            per_seed |= self._contest(self._entries(extra[-1:]))
+        contests += extra
         acc = {name: _acc(found) for name, found in per_seed.items()}
         counted = self._floors()
         compared = Accuracies(
@@ -186,19 +202,20 @@ class Auditor:
             "version": __version__,
         }
 
-    def _contest(self, contests: list[Contest]) -> dict[str, list[dict[str, Any]]]:
-        """The figures of every contest, seed by seed. A seed decides leak, adversary, victim and random release."""
-        jobs, extra = [], []
-        for seed in map(Seed, range(self.request.seeds)):
+    def _entries(self, contests: list[Contest]) -> list[Entry]:
+        """What each victim will be trained on. A seed decides leak, adversary, victim and random release."""
+        entries = []
+        for seed in map(Seed, range(self.request.seeds)) if contests else ():
             leaked = leak(self.data.train, self.request.leak, seed)
             random = self._random(seed)
-            for contest in contests:
-                job, shares = self._job(contest, leaked, random, seed)
-                jobs.append(job)
-                extra.append(shares)
-        found: dict[str, list[dict[str, Any]]] = {c.name: [] for c in contests}
-        for job, accuracies, shares in zip(jobs, self._train(jobs), extra, strict=True):
-            found[job.name].append(accuracies | shares)
+            entries += [Entry(c, *self._job(c, leaked, random, seed)) for c in contests]
+        return entries
+
+    def _contest(self, entries: list[Entry]) -> dict[str, list[dict[str, Any]]]:
+        """The figures of every contest, seed by seed."""
+        found: dict[str, list[dict[str, Any]]] = {e.contest.name: [] for e in entries}
+        for entry, accuracies in zip(entries, self._train([e.job for e in entries]), strict=True):
+            found[entry.contest.name].append(accuracies | entry.shares)
         return found
 
     def _job(self, contest: Contest, leaked: Any, random: Ints, seed: Seed) -> tuple[Job, dict[str, Any]]:
@@ -249,11 +266,17 @@ class Auditor:
         paths = [self.cache / "victims" / f"{key(identity, _digest(j.train), j.seed.value)}.json" for j in jobs]
         todo = {path: job for path, job in zip(paths, jobs, strict=True) if read_json(path) is None}
         self.report("victims", len(jobs) - len(todo))
-        places = list(todo)
-        results = train_each(list(todo.values()), val, test, self.rows, model, training, device, self._victim_report)
+        # Who has more to learn trains longer; the longest go first, so that no core waits for the last.
+        places = sorted(todo, key=lambda path: -self._clean_positions(todo[path].train))
+        some = [todo[path] for path in places]
+        results = train_each(some, val, test, self.rows, model, training, device, self._victim_report)
         for number, result in results:
             _keep(places[number], arena.accuracies(result, test))
         return [_read(path) for path in paths]
+
+    def _clean_positions(self, train: Sessions) -> int:
+        clean = self.data.train.poi
+        return int((train.poi == clean).sum()) if train.positions == len(clean) else train.positions
 
     def _victim_report(self, label: str, victims: float) -> None:
         self.report(f"victim {label}", victims)

@@ -418,7 +418,8 @@ def prepare(
     data = prepare_file(file, _mapping(map), _settings(set, config))
     dataset_file.save(output, data)
     _say(
-        f"{output}: {len(data.train):,} / {len(data.val):,} / {len(data.test):,} sessions, {len(data.vocabulary) - 1:,} POIs"
+        f"{output}: {len(data.train):,} / {len(data.val):,} / {len(data.test):,} sessions, "
+        f"{len(data.vocabulary) - 1:,} POIs"
     )
 
 

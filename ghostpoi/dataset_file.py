@@ -34,7 +34,7 @@ def save(path: Path, data: Prepared) -> None:
     arrays |= {f"{part}_{f}": getattr(getattr(data, part), f) for part in PARTS for f in SESSION_FIELDS}
     arrays |= {"candidates": data.candidates.poi, "radius_km": data.candidates.radius_km, "name": np.array(data.name)}
     with replacing(path, mode=0o600) as out:
-        np.savez_compressed(out, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(out, **arrays)
 
 
 def load(path: Path) -> Prepared:
@@ -42,8 +42,8 @@ def load(path: Path) -> Prepared:
     try:
         with np.load(path, allow_pickle=False) as z:
             words = Vocabulary(*(z[f] for f in VOCABULARY_FIELDS))
-            parts = [Sessions(*(z[f"{part}_{f}"] for f in SESSION_FIELDS)) for part in PARTS]
-            return Prepared(words, *parts, Candidates(z["candidates"], z["radius_km"]), str(z["name"]))
+            train, val, test = (Sessions(*(z[f"{part}_{f}"] for f in SESSION_FIELDS)) for part in PARTS)
+            return Prepared(words, train, val, test, Candidates(z["candidates"], z["radius_km"]), str(z["name"]))
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; make it with ghostpoi prepare FILE -o {path}") from None
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as e:

@@ -4,17 +4,15 @@ T_psi is no secret of one release: its seed comes from the data and the settings
 """
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
+from ghostpoi import vault
 from ghostpoi.fit import Precision, Progress, Training, from_start, hidden_states, precise, train
 from ghostpoi.model import CausalTransformer, ModelSettings
 from ghostpoi.randomness import Seed
@@ -80,52 +78,22 @@ def load_or_train(
     """T_psi of these sessions from its file in `folder`, else trained and kept there; a bad file is remade."""
     key = cache_key(sessions, rows, settings)
     path = folder / f"{key}.safetensors"
-    if path.exists():
-        model = CausalTransformer(rows, settings.model, 0)
-        try:
-            _load(path, key, model)
-            return model.eval().requires_grad_(False).to(device)
-        except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as e:
-            reason = " ".join(str(e).split())
-            say(f"the cached trajectory LM {path} cannot be used ({reason}); training it again")
+    try:
+        weights, note = vault.read(path, torch.device(device))
+        if note.get("key") != key:
+            raise vault.Damaged("it belongs to other data or settings")
+        model = CausalTransformer(rows, settings.model, 0).to(device)
+        model.load_state_dict(weights)
+        return model.eval().requires_grad_(False)
+    except FileNotFoundError:
+        pass
+    except (vault.Damaged, RuntimeError) as e:
+        reason = " ".join(str(e).split())
+        say(f"the cached trajectory LM {path} cannot be used ({reason}); training it again")
     model = pretrain(sessions, rows, settings, Seed(int(key[:32], 16)), device, progress)
     try:
-        _save(path, key, model)
+        vault.make_folder(folder)
+        vault.write(path, model.state_dict(), {"key": key})  # the weights remember clean trajectories
     except OSError as e:
         say(f"cannot keep the trajectory LM under {folder} ({e.strerror or e}); the next run trains it again")
     return model
-
-
-def _load(path: Path, key: str, model: CausalTransformer) -> None:
-    with safetensors.safe_open(path, "pt") as file:
-        about = file.metadata() or {}
-        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    if about.get("key") != key:
-        raise ValueError("it belongs to other data or settings")
-    if about.get("sha256") != _digest(weights):
-        raise ValueError("its contents do not match their checksum")
-    model.load_state_dict(weights)
-
-
-def _save(path: Path, key: str, model: CausalTransformer) -> None:
-    """Whole or not at all, readable by the owner alone: the weights remember clean trajectories."""
-    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".trajectory_lm.")  # mode 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(safetensors.torch.save(weights, {"key": key, "sha256": _digest(weights)}))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _digest(weights: dict[str, torch.Tensor]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(weights):
-        digest.update(f"{name} {tuple(weights[name].shape)} {weights[name].dtype}\x1f".encode())
-        digest.update(weights[name].numpy().tobytes())
-    return digest.hexdigest()

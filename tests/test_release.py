@@ -276,7 +276,6 @@ def test_a_short_seed_is_warned_about(tmp_path: Path) -> None:
     assert "warning" not in release("random").done.stderr
 
 
-@pytest.mark.xfail(strict=True, reason="formats/source.py writes the whole dictionary of a dictionary column")
 def test_a_dictionary_of_a_parquet_file_holds_no_venue_that_is_not_released(tmp_path: Path) -> None:
     whole = pq.read_table(rich_parquet())
     at = whole.schema.get_field_index("title")
@@ -289,7 +288,6 @@ def test_a_dictionary_of_a_parquet_file_holds_no_venue_that_is_not_released(tmp_
         assert set(chunk.dictionary.to_pylist()) <= shown
 
 
-@pytest.mark.xfail(strict=True, reason="formats/text.py leaves the last line's carriage return out of its last field")
 def test_carriage_returns_stay_where_they_are(tmp_path: Path) -> None:
     order = [c for c in rich_frame().columns if c != "address"]
     data = rich_frame().select(*order, "address").write_csv(line_terminator="\r\n").encode()

@@ -98,6 +98,7 @@ KEEP: dict[str, Make] = {
     "temperature": lambda r: r.draw.gauss(15, 8),
     "temperature, at times": lambda r: r.draw.choice([r.draw.gauss(15, 8), None, float("nan")]),
     "time zone": lambda r: -240 if r.time < 1_601_000_000 else -300,
+    "time zone of a few phones": lambda r: 540 if r.venue > 25 else -240 if r.time < 1_601_000_000 else -300,
     "day": lambda r: np.datetime64(r.time, "s").astype("datetime64[ms]").item(),
     "local time": lambda r: f"{np.datetime64(r.time, 's')}Z",
     "local time, TSMC": lambda r: np.datetime64(r.time, "s").item().strftime("%a %b %d %H:%M:%S +0000 %Y"),

@@ -49,10 +49,20 @@ class Rows(Columns, Protocol):
 
 @dataclass(frozen=True)
 class TextRows:
-    """Raw fields of a text file."""
+    """Raw fields of a text file. A carriage return at a line's end belongs to the line, not to its last field."""
 
     frame: pl.DataFrame
     dialect: text.Dialect
+    returns: pl.Series | None  # (N,) which lines end in one; None: no line does
+
+    @staticmethod
+    def of(body: text.Body) -> "TextRows":
+        frame = body.frame()
+        if not body.dialect.marked:
+            return TextRows(frame, body.dialect, None)
+        last, mark = frame.columns[-1], text.RETURN.decode()
+        returns = frame[last].str.ends_with(mark).fill_null(False)
+        return TextRows(frame.with_columns(pl.col(last).str.strip_suffix(mark)), body.dialect, returns)
 
     @property
     def columns(self) -> list[str]:
@@ -63,13 +73,22 @@ class TextRows:
 
     def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "TextRows":
         index = pl.Series(donor)
-        return TextRows(self.frame.with_columns(self.frame[c].gather(index) for c in columns), self.dialect)
+        frame = self.frame.with_columns(self.frame[c].gather(index) for c in columns)
+        return TextRows(frame, self.dialect, self.returns)
 
     def take(self, index: NDArray[np.int64]) -> "TextRows":
-        return TextRows(self.frame[index], self.dialect)
+        returns = None if self.returns is None else self.returns.gather(index)
+        return TextRows(self.frame[index], self.dialect, returns)
 
     def write(self, out: BinaryIO) -> None:
-        text.write(self.frame, self.dialect, out)
+        frame = self.frame
+        if self.returns is not None and frame.height:
+            # The last line's end, whatever it is, stands in the dialect's tail.
+            ends = self.returns.head(frame.height - 1).extend_constant(False, 1)
+            last, mark = frame.columns[-1], text.RETURN.decode()
+            ended = pl.col(last).fill_null("") + pl.lit(mark)
+            frame = frame.with_columns(pl.when(ends).then(ended).otherwise(pl.col(last)).alias(last))
+        text.write(frame, self.dialect, out)
 
 
 @dataclass(frozen=True)
@@ -96,7 +115,18 @@ class ParquetRows:
         return ParquetRows(self.table.take(pa.array(index)))
 
     def write(self, out: BinaryIO) -> None:
-        pq.write_table(self.table, out)
+        table = self.table
+        for at, field in enumerate(table.schema):
+            if pa.types.is_dictionary(field.type):
+                table = table.set_column(at, field, _fresh_dictionary(table.column(at), field.type))
+        pq.write_table(table, out)
+
+
+def _fresh_dictionary(column: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.ChunkedArray:
+    """The column with a dictionary of what it holds now: the old one lists every clean value, as they appeared."""
+    values = column.cast(kind.value_type).combine_chunks()
+    new = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(new.indices.cast(kind.index_type), new.dictionary, ordered=kind.ordered)
 
 
 KINDS = dict.fromkeys(IDS, pl.Categorical()) | {"lat": pl.Float64(), "lon": pl.Float64(), "time": pl.String()}

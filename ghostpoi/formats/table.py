@@ -38,8 +38,7 @@ def rows(source: Source, data: bytes) -> Rows:
     """Every field of the file: raw text, or the Parquet table."""
     if is_parquet(data):
         return ParquetRows(_parquet(source.path, data))
-    body = _body(source.path, data)
-    return TextRows(body.frame(), body.dialect)
+    return TextRows.of(_body(source.path, data))
 
 
 def _body(path: Path, data: bytes) -> text.Body:

@@ -42,8 +42,7 @@ def read(path: Path, data: bytes, mapping: dict[str, str]) -> tuple[Checkins, So
 
 def rows(source: Source, data: bytes) -> Rows:
     """Every field of the file as raw text."""
-    body = _body(source.path, data)
-    return TextRows(body.frame(), body.dialect)
+    return TextRows.of(_body(source.path, data))
 
 
 def _body(path: Path, data: bytes) -> text.Body:

@@ -41,7 +41,8 @@ class TsUe(Section):
             moved = clean + step * (radius / step.norm(dim=1, keepdim=True).clamp(min=1e-12)).clamp(max=1)
         near = (options - moved[:, None]).norm(dim=2).masked_fill(~position.feasible, torch.inf)
         stays = (clean - moved).norm(dim=1).masked_fill(~position.anchor_feasible, torch.inf)
-        return near.argmin(1).masked_fill(stays <= near.amin(1), KEEP)
+        nearest: Tensor = near.argmin(1)
+        return nearest.masked_fill(stays <= near.amin(1), KEEP)
 
 
 def _directions(uniform: Tensor, like: Tensor) -> Tensor:
@@ -53,5 +54,6 @@ def _directions(uniform: Tensor, like: Tensor) -> Tensor:
 def _tangent(direction: Tensor, at: Tensor) -> Tensor:
     """Unit vectors along the sphere: the radial part only makes an embedding longer, and no venue lies that way."""
     ray = at / at.norm(dim=1, keepdim=True).clamp(min=1e-12)
-    across = direction - (direction * ray).sum(1, keepdim=True) * ray
-    return across / across.norm(dim=1, keepdim=True).clamp(min=1e-12)
+    across: Tensor = direction - (direction * ray).sum(1, keepdim=True) * ray
+    length: Tensor = across.norm(dim=1, keepdim=True)
+    return across / length.clamp(min=1e-12)

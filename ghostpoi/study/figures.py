@@ -197,7 +197,7 @@ def day_map(clean_poi: Ints, vocabulary: Vocabulary, released: Mapping[str, Ints
                 )  # fmt: skip
                 axes.annotate(str(n), (lon[p], lat[p]), xytext=(4, 4), textcoords="offset points", fontsize=7, zorder=5)
             moved, rate = int((path != clean).sum()), float((poi != clean_poi).mean())
-            title = f"{METHODS.get(method, method)}\n{moved} of {len(path)} moved (in the whole city {rate:.0%})"
+            title = f"{METHODS.get(method, method)}\n{moved} of {len(path)} moved here,\n{rate:.0%} in the whole city"
             axes.set_title("clean" if method == "clean" else title, fontsize=9)
             axes.set_xticks([])
             axes.set_yticks([])
