@@ -18,9 +18,7 @@ from ghostpoi.geo import haversine_km
 from ghostpoi.protection import prepare
 from ghostpoi.sessions import Sessions, Vocabulary
 from ghostpoi.settings import Filters
-from ghostpoi.verify import _hash as check_hash
-from ghostpoi.verify import _manifest as read_manifest
-from ghostpoi.verify import _settings as settings_of
+from ghostpoi.verify import check_hash, read_manifest, settings_of
 
 FAR_KM = 100.0  # venues that share no id and lie further apart than this are another city's
 

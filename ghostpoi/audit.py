@@ -41,7 +41,7 @@ from ghostpoi.settings import Settings
 from ghostpoi.study.store import key, read_json
 from ghostpoi.trajectory_lm import TrajectoryLM
 from ghostpoi.verdicts import Accuracies, share_gone, verdicts
-from ghostpoi.verify import _settings as settings_of
+from ghostpoi.verify import settings_of
 from ghostpoi.version import __version__
 from ghostpoi.victims import Job, victim_settings
 from ghostpoi.workers import train_each

@@ -255,7 +255,7 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 def bench_scoring(
     json: Json = False,
     data: Data = None,
-    share: Annotated[float, typer.Option(help="Share of the sessions scored both ways.", min=0, max=1)] = 0.1,
+    share: Annotated[float, typer.Option(help="Share of the sessions scored both ways.", min=0, max=1)] = 1.0,
 ) -> None:
     """One scoring pass against its brute-force definition and the matrix-product peak."""
     from ghostpoi.bench import data as bench_data

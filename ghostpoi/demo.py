@@ -1,10 +1,10 @@
-"""The demonstration: a synthetic city is inspected, protected, and the release verified."""
+"""The demonstration: a synthetic city is inspected and protected, the release verified and audited."""
 
 from pathlib import Path
 
 from rich.console import Console
 
-from ghostpoi import formats, release, render, summary
+from ghostpoi import audit, audit_text, formats, release, render, summary
 from ghostpoi.devices import device
 from ghostpoi.errors import InputError
 from ghostpoi.progress import bar
@@ -43,6 +43,13 @@ def run(folder: Path, console: Console) -> None:
 
     _command(console, f"verify {out} --against {city}")
     render.verification(console, verify(out, city, {}))
+
+    adversaries = ("none", "frequency")  # the cheapest two: all of them, with three seeds, take minutes
+    _command(console, f"audit {city} {out} --adversaries {','.join(adversaries)} --seeds 1 --no-naturalness")
+    asked = audit.Request(city, out, adversaries, seeds=1, naturalness=False)
+    with bar(audit.work(asked)) as report:
+        audit_text.audited(console, str(out), audit.audit(asked, console.print, report))
+    console.print(f"\nthe release: {out}    its private files, never to be released: {private}")
 
 
 def _command(console: Console, text: str) -> None:

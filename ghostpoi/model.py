@@ -222,9 +222,10 @@ class Prefix:
     def reset(self) -> None:
         self.length = 0
 
-    def append(self, tokens: Tensor) -> Tensor:
-        """Add one position (b,) to the first b sessions; their hidden states there, (b, d)."""
-        hidden = self._forward(F.embedding(tokens, self.model.embedding), None, len(tokens), keep=True)
+    def append(self, tokens: Tensor, wanted: bool = True) -> Tensor:
+        """Add one position (b,) to the first b sessions; their hidden states there, (b, d), if they are wanted."""
+        x = F.embedding(tokens, self.model.embedding)
+        hidden = self._forward(x, None, len(tokens), keep=True, wanted=wanted)
         self.length += 1
         return hidden
 
@@ -236,7 +237,7 @@ class Prefix:
         x = new if new.is_floating_point() else F.embedding(new, self.model.embedding)
         return self._forward(x.view(-1, x.shape[-1]), layout, len(new), keep=False)
 
-    def _forward(self, x: Tensor, layout: "Layout | None", sessions: int, keep: bool) -> Tensor:
+    def _forward(self, x: Tensor, layout: "Layout | None", sessions: int, keep: bool, wanted: bool = True) -> Tensor:
         heads = self.model.settings.heads
         x = x + self.model.position[self.length]
         slots = layout.slots(heads) if layout is not None and self.length else None
@@ -245,6 +246,8 @@ class Prefix:
             if keep:
                 self.keys[layer][:sessions, :, self.length] = k.view(sessions, heads, -1)
                 self.values[layer][:sessions, :, self.length] = v.view(sessions, heads, -1)
+            if not wanted and layer == len(self.model.blocks) - 1:
+                return x  # the last keys and values are kept, and nothing above them is asked for
             if self.length == 0:
                 attended = v
             elif layout is not None and slots is not None:

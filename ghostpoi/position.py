@@ -23,7 +23,7 @@ from ghostpoi.geo import EARTH_RADIUS_KM
 from ghostpoi.model import CausalTransformer, Layout, Prefix, Readout
 from ghostpoi.sessions import Sessions, Vocabulary
 
-BUDGET = {"cpu": 36_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 150 MB of keys and values, 4 GB
+BUDGET = {"cpu": 72_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 300 MB of keys and values, 4 GB
 WIDTHS = (0, 8, 16, 1 << 30)  # sessions whose sets are of similar size attend together: less padding
 WARM_UP_WAVES = 3  # run before a capture: libraries set themselves up
 SHORTEST = 32  # sessions count as at least this long: bounds a wave's candidates to what the caches of a CPU hold
@@ -32,8 +32,10 @@ SHORTEST = 32  # sessions count as at least this long: bounds a wave's candidate
 class _Cached:
     """A model, its readout, and the prefix of a batch. Nothing is computed before somebody asks."""
 
-    def __init__(self, model: CausalTransformer, readout: Readout, sessions: int, positions: int) -> None:
-        self.model, self.readout = model, readout
+    def __init__(
+        self, model: CausalTransformer, readout: Readout, sessions: int, positions: int, wants_hidden: bool
+    ) -> None:
+        self.model, self.readout, self.wants_hidden = model, readout, wants_hidden
         self.prefix = Prefix(model, sessions, positions)
         self.pending: list[Tensor] = []
         self.hidden = torch.empty(0)
@@ -48,7 +50,7 @@ class _Cached:
     def ready(self, sessions: int) -> Prefix:
         """The prefix of the first `sessions`, with all that was pushed."""
         for tokens in self.pending:
-            self.hidden = self.prefix.append(tokens[:sessions])
+            self.hidden = self.prefix.append(tokens[:sessions], self.wants_hidden)
         self.pending.clear()
         return self.prefix
 
@@ -126,8 +128,13 @@ class Position:
         t, o = _given(self._trajectory_lm, "trajectory LM"), self._feasible_options()
         prefix = t.ready(len(self.anchor))
         hidden = t.hidden[: len(self.anchor)]
-        first = prefix.length == 1  # the start token alone: the same state for all
-        log_z = t.readout.log_partition(hidden[:1] if first else hidden).expand(len(hidden))
+        if prefix.length == 1:  # the start token alone: the same state for all
+            log_z = t.readout.log_partition(hidden[:1]).expand(len(hidden))
+        elif o.layout is None:
+            log_z = t.readout.log_partition(hidden)
+        else:  # for the sessions that have a candidate
+            asked = torch.bincount(o.session, minlength=len(hidden)).nonzero().squeeze(1)
+            log_z = hidden.new_zeros(len(hidden)).index_copy_(0, asked, t.readout.log_partition(hidden[asked]))
         return self._spread(o, t.readout.logit_of(hidden[o.session], o.poi) - log_z[o.session])
 
     def _feasible_options(self) -> _Options:
@@ -244,8 +251,8 @@ class Walker:
         longest = min(int(self.sessions.length[batch[0]]), self.limit)
         with precise(self.precision, self.device):
             cached = [
-                _Cached(m, r, len(batch), longest) if m and r else None
-                for m, r in zip(self.models, self.readouts, strict=True)
+                _Cached(m, r, len(batch), longest, wants) if m and r else None
+                for m, r, wants in zip(self.models, self.readouts, (False, True), strict=True)
             ]
         for i, wave in enumerate(waves):
             if i % self.limit == 0:

@@ -51,8 +51,8 @@ class Line:
 
 def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list[Line]:
     """All checks that can be made."""
-    manifest = _manifest(release)
-    lines = [_hash(release, manifest), _nothing_private(release, manifest)]
+    manifest = read_manifest(release)
+    lines = [check_hash(release, manifest), _nothing_private(release, manifest)]
     if not lines[0].passed:
         return lines
     data = release / manifest["data"]["file"]
@@ -63,7 +63,8 @@ def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list
     return lines
 
 
-def _manifest(release: Path) -> dict[str, Any]:
+def read_manifest(release: Path) -> dict[str, Any]:
+    """The manifest of a complete release, of the right shape."""
     path = release / MANIFEST
     if not release.is_dir():
         raise InputError(f"{release} is not a folder; give the folder that protect wrote")
@@ -83,7 +84,8 @@ def _manifest(release: Path) -> dict[str, Any]:
     return manifest
 
 
-def _hash(release: Path, manifest: dict[str, Any]) -> Line:
+def check_hash(release: Path, manifest: dict[str, Any]) -> Line:
+    """Whether the data file is the one that the manifest was written for."""
     data = release / manifest["data"]["file"]
     if not data.is_file():
         return Line("data file", False, f"{data.name} is missing")
@@ -123,7 +125,7 @@ def _against(
     file: Path, mapping: dict[str, str], manifest: dict[str, Any], written: Checkins, source: formats.Source
 ) -> list[Line]:
     table, clean_source = formats.read(file, mapping or manifest["columns"]["fields"], manifest["data"]["format"])
-    prepared = prepare(table, _settings(manifest))
+    prepared = prepare(table, settings_of(manifest))
     withheld = manifest["rows"]["withheld"]
     shown = np.flatnonzero(prepared.has_candidates) if withheld else np.arange(len(table))
     expected = len(table) - withheld
@@ -151,7 +153,7 @@ def _against(
     ]
 
 
-def _settings(manifest: dict[str, Any]) -> Publication:
+def settings_of(manifest: dict[str, Any]) -> Publication:
     """The sections that decide sessions and candidates, as the manifest gives them."""
     settings = publication("random")
     for section in ("filters", "candidates", "speed"):

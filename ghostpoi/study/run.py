@@ -37,6 +37,7 @@ from ghostpoi.version import __version__
 from ghostpoi.victims import VICTIMS, Job, victim_settings
 
 VICTIM = "transformer"
+SAME = ("protocol", "data", "method", "settings", "seeds", "version")  # what a cell must share to serve two studies
 
 
 @dataclass(frozen=True)
@@ -72,15 +73,27 @@ class Runner:
         """Make all cells that are missing."""
         with alone(self.folder):
             contests = self._contests()
-            missing = [c for c in contests if not (self.folder / c.file).exists()]
-            releases = [v for v in self.study.methods if not (self.folder / _release_file(v)).exists()]
+            missing = [c for c in contests if not self._have(c.file, c.method)]
+            releases = [v for v in self.study.methods if not self._have(_release_file(v), v.text)]
             if missing or releases:
-                self._releases()
+                self._releases(releases)
                 per_seed = [self._victims(seed, missing) for seed in range(self.study.seeds)]
                 for contest in missing:
                     self._write(contest, [found[contest] for found in per_seed])
             self._floors()
         return self.folder
+
+    def _have(self, file: str, method: str) -> bool:
+        """Whether a cell is there, or was measured by another study: then it is taken over, with where and how."""
+        if (self.folder / file).exists():
+            return True
+        wanted = {key: value for key, value in self._about(method).items() if key in SAME}
+        for path in sorted(self.results.glob(f"*/{self.protocol}/{file}")):
+            cell = read_json(path)
+            if cell is not None and {key: cell.get(key) for key in SAME} == wanted:
+                write_json(self.folder / file, cell | {"study": self.study.name})
+                return True
+        return False
 
     def _contests(self) -> list[Contest]:
         """All cells, the controls among them."""
@@ -93,9 +106,9 @@ class Runner:
             out += [Contest(variant.text, LEAK_MIXED, ratio) for ratio in self.study.leak]
         return out
 
-    def _releases(self) -> None:
-        """Release-level figures of every method: plausibility, naturalness, utility."""
-        for variant in self.study.methods:
+    def _releases(self, variants: list[Variant]) -> None:
+        """Release-level figures of these methods: plausibility, naturalness, utility."""
+        for variant in variants:
             found = []
             for seed in range(self.study.seeds):
                 released, seconds = self._released(variant, seed)
