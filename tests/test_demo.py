@@ -10,9 +10,9 @@ from ghostpoi import demo
 
 
 def test_the_demo_ends_with_a_verified_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "USERS", 80)
-    monkeypatch.setattr(demo, "POIS", 250)
-    monkeypatch.setattr(demo, "DAYS", 40)
+    monkeypatch.setattr(demo, "USERS", 120)
+    monkeypatch.setattr(demo, "POIS", 300)
+    monkeypatch.setattr(demo, "DAYS", 120)
     for _ in range(2):  # a second run replaces the first
         text = io.StringIO()
         demo.run(tmp_path / "demo", Console(file=text, width=120, highlight=False))
