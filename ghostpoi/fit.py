@@ -167,8 +167,9 @@ class Accuracy:
 
     @staticmethod
     def of(ranks: Longs) -> "Accuracy":
-        """From the rank of every target, 1 the best."""
+        """From the rank of every target, 1 the best; 0, how a model that diverged to NaN answers, is wrong."""
         n = len(ranks)
+        ranks = np.where(ranks >= 1, ranks, np.iinfo(np.int64).max)
         acc1, acc5, acc10 = (float((ranks <= k).mean()) if n else 0.0 for k in (1, 5, 10))
         return Accuracy(acc1, acc5, acc10, float((1 / ranks).mean()) if n else 0.0, n)
 

@@ -167,7 +167,7 @@ class Packing:
         self.there = torch.from_numpy(np.concatenate(there) if there else back).to(device, non_blocking=True)
 
     def attend(self, qkv: Tensor) -> Tensor:
-        padded = _Pad.apply(qkv, self.there, self.back)  # type: ignore[no-untyped-call]
+        padded = Pad.apply(qkv, self.there, self.back)  # type: ignore[no-untyped-call]
         out, offset = [], 0
         for sessions, longest in self.shapes:
             part = padded[offset : offset + sessions * longest]
@@ -176,33 +176,34 @@ class Packing:
             attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
             out.append(attended.transpose(1, 2).reshape(sessions * longest, -1))
         together = out[0] if len(out) == 1 else torch.cat(out)
-        return _Unpad.apply(together, self.there, self.back)  # type: ignore[no-any-return,no-untyped-call]
+        return Unpad.apply(together, self.there, self.back)  # type: ignore[no-any-return,no-untyped-call]
 
 
-class _Pad(torch.autograd.Function):
-    """Rows (N, .) to padded groups. A real row stands in one place only: its gradient is looked up, not summed."""
+class Pad(torch.autograd.Function):
+    """Rows (..., N, d) to padded places. A real row stands in one place only: its gradient is looked up, not summed."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor) -> Tensor:
         ctx.back = back
-        return x.index_select(0, there)
+        return x.index_select(-2, there)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return grad.index_select(0, ctx.back), None, None
+        return grad.index_select(-2, ctx.back), None, None
 
 
-class _Unpad(torch.autograd.Function):
-    """Padded groups to rows (N, .). Padding gets no gradient."""
+class Unpad(torch.autograd.Function):
+    """Padded places to rows (..., N, d). Padding gets no gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor) -> Tensor:
-        ctx.back, ctx.padded = back, len(there)
-        return x.index_select(0, back)
+        ctx.back, ctx.places = back, len(there)
+        return x.index_select(-2, back)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return grad.new_zeros(ctx.padded, grad.shape[1]).index_copy_(0, ctx.back, grad), None, None
+        padded = grad.new_zeros(*grad.shape[:-2], ctx.places, grad.shape[-1])
+        return padded.index_copy_(-2, ctx.back, grad), None, None
 
 
 class Prefix:

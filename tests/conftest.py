@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ghostpoi.checkins import Checkins
+
+os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one_thread
 
 HEADER = "user,poi,category,lat,lon,time"
 ROOT = Path(__file__).parent.parent
@@ -22,6 +25,15 @@ def real_data(name: str) -> Path:
     if not path.is_file():
         pytest.skip(f"{path} is absent (set GHOSTPOI_DATA to the folder that holds it)")
     return path
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tiny models on busy cores: several threads would wait for each other far longer than they compute."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Adversaries: hand-computed tables, a slow reference, maps that must fall, and one contract for all of them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -28,15 +28,6 @@ SEED = Seed(7)
 SMALL = ModelSettings(dim=32, heads=2, feed_forward=32, dropout=0.1, tied=True)
 QUICK = Bridge(SMALL, Training(epochs=20, batch_sessions=16, learning_rate=5e-3))
 LIGHT: dict[str, Adversary] = {**ADVERSARIES, "bridge": replace(QUICK, training=replace(QUICK.training, epochs=2))}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny tensors on many threads wait for one another."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def sessions_of(*pois: Sequence[int]) -> Sessions:

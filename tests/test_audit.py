@@ -34,14 +34,6 @@ Row = tuple[str, int, int]  # user, POI, time
 DAY = 86_400
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def rows() -> list[Row]:
     """People who go round a circle of venues, four check-ins every other day."""
     rng = np.random.default_rng(3)

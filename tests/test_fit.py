@@ -1,7 +1,7 @@
 """Training: windows, reproducible and resumable epochs, early stopping, accuracy."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -19,15 +19,6 @@ from ghostpoi.sessions import Sessions
 ROWS = 17
 SEED = Seed(3)
 TRAINING = Training(batch_sessions=8, learning_rate=0.01, epochs=4)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny products gain nothing from threads, and on a busy machine they wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def sessions_of(lengths: list[int], seed: int = 0) -> Sessions:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, replace
 from itertools import pairwise
 from typing import ClassVar
@@ -27,15 +27,6 @@ from ghostpoi.sessions import Sessions, Vocabulary
 from ghostpoi.settings import Speed
 
 DEGREE_KM = np.pi / 180 * EARTH_RADIUS_KM  # one degree on a great circle, 111.195 km
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny tensors on many threads wait for one another."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def sessions_of(*pois: Sequence[int], user: Sequence[int] | None = None, gap_s: int = 3600) -> Sessions:

@@ -1,7 +1,5 @@
 """The Transformer: packed, cached and padded ways in agree; tiled losses equal the plain ones."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -14,15 +12,6 @@ from ghostpoi.model import CausalTransformer, Layout, ModelSettings, Prefix, Rea
 
 ROWS = 23
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=7)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny products gain nothing from threads, and on a busy machine they wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def small(tied: bool = False, seed: int = 0, spread: float = 20.0) -> CausalTransformer:

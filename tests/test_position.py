@@ -1,6 +1,5 @@
 """Scoring from the prefix cache equals the definition, whatever the batches; the speed mask and its empty sets."""
 
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -19,15 +18,6 @@ from ghostpoi.sessions import Sessions, Vocabulary
 from ghostpoi.settings import Speed
 
 SCORED = dict[int, tuple[Tensor, Tensor, Tensor]]  # position -> feasible, adv, mani, each (K,)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny products gain nothing from threads, and on a busy machine they wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 class World:

@@ -1,7 +1,6 @@
 """T_psi: naturalness by definition, and a cache that is never trusted blindly."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,15 +16,6 @@ from ghostpoi.trajectory_lm import TrajectoryLM, cache_key, load_or_train, log_l
 
 ROWS = 13
 LM = TrajectoryLM(ModelSettings(8, 2, 1, 8, 5, tied=True), Training(epochs=1, batch_sessions=4))
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny products gain nothing from threads, and on a busy machine they wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def sessions_of(seed: int) -> Sessions:

@@ -1,6 +1,5 @@
 """Victims: trained together as alone, stopped one by one, grouped right, and as good as a toy city allows."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -24,15 +23,6 @@ SEED = Seed(5)
 CPU = torch.device("cpu")
 MODEL = ModelSettings(16, 2, 2, 24, 10, 0.0)
 TRAINING = Training(batch_sessions=8, learning_rate=0.01, epochs=12, patience=2)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny products gain nothing from threads, and on a busy machine they wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def sessions_of(poi: np.ndarray, lengths: list[int]) -> Sessions:

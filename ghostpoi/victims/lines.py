@@ -5,7 +5,6 @@ over nine tenths waste, times the number of victims. A line holds as many sessio
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from torch.nn import functional as F
 
 from ghostpoi.checkins import Longs
 from ghostpoi.fit import Pairs
+from ghostpoi.model import Pad, Unpad
 
 WIDTH = 64  # lines are at least this wide; attention kernels work in tiles of that size anyway
 ALIGN = 8  # their width is a multiple of this, which fast kernels ask of a mask
@@ -33,11 +33,11 @@ class Lines:
     def attend(self, qkv: Tensor, heads: int, mask: Tensor) -> Tensor:
         """Causal attention inside every window, (M, N, 3d) -> (M, N, d)."""
         victims, (lines, width) = len(qkv), self.owner.shape
-        padded = _Pad.apply(qkv, self.there, self.back)  # type: ignore[no-untyped-call]
+        padded = Pad.apply(qkv, self.there, self.back)  # type: ignore[no-untyped-call]
         q, k, v = padded.view(victims * lines, width, 3, heads, -1).permute(2, 0, 3, 1, 4)  # each (M*B, H, t, dh)
         found = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         found = found.transpose(1, 2).reshape(victims, lines * width, -1)
-        return _Unpad.apply(found, self.there, self.back)  # type: ignore[no-any-return,no-untyped-call]
+        return Unpad.apply(found, self.there, self.back)  # type: ignore[no-any-return,no-untyped-call]
 
     def mask(self, victims: int, dtype: torch.dtype) -> Tensor:
         """0 where a place may look, NEVER elsewhere, (M*B, 1, t, t)."""
@@ -81,30 +81,3 @@ def _places(length: Longs, width: int) -> tuple[Longs, int]:
         first.append(line * width + used)
         used += n
     return np.array(first, np.int64), line + 1
-
-
-class _Pad(torch.autograd.Function):
-    """Tokens (M, N, .) to lines. A token stands in one place only: its gradient is looked up, not summed."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor) -> Tensor:
-        ctx.back = back
-        return x.index_select(1, there)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return grad.index_select(1, ctx.back), None, None
-
-
-class _Unpad(torch.autograd.Function):
-    """Lines to tokens (M, N, .). Empty places get no gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor) -> Tensor:
-        ctx.back, ctx.places = back, len(there)
-        return x.index_select(1, back)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        padded = grad.new_zeros(len(grad), ctx.places, grad.shape[2])
-        return padded.index_copy_(1, ctx.back, grad), None, None
