@@ -23,7 +23,7 @@ from ghostpoi.geo import EARTH_RADIUS_KM
 from ghostpoi.model import CausalTransformer, Layout, Prefix, Readout
 from ghostpoi.sessions import Sessions, Vocabulary
 
-BUDGET = {"cpu": 72_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 300 MB of keys and values, 4 GB
+BUDGET = {"cpu": 48_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 200 MB of keys and values, 4 GB
 WIDTHS = (0, 8, 16, 1 << 30)  # sessions whose sets are of similar size attend together: less padding
 WARM_UP_WAVES = 3  # run before a capture: libraries set themselves up
 SHORTEST = 32  # sessions count as at least this long: bounds a wave's candidates to what the caches of a CPU hold
