@@ -1,6 +1,5 @@
 """The real command line: bad input in one sentence, figures on stdout, the rest on stderr."""
 
-import contextlib
 import io
 import json
 import os
@@ -17,13 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import HEADER, ghostpoi
+from small import Done, called
 
-from ghostpoi.cli import main
 from ghostpoi.synth_file import COMPRESS, write_city
 
 ROW = "u,v,c,40.7,-74,2012-04-03T18:00:09Z"
 TSMC = "u\tv\tc\tname\t40.7\t-74.0\t-240\tTue Apr 03 18:00:09 +0000 2012"
-Done = subprocess.CompletedProcess[str]
 
 
 def table(*rows: str, header: str = HEADER) -> bytes:
@@ -172,21 +170,6 @@ BAD = {
     ),
     "synth without a name": Bad("x.csv", None, "Missing option .+; see ghostpoi --help", (), ("synth",)),
 }
-
-
-def called(*words: object) -> Done:
-    """The command line in this process: the same `main`, without the half second that Python takes to start."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        patch.setattr(sys, "argv", ["ghostpoi", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-    assert isinstance(left.value.code, int)
-    return Done(words, left.value.code, out.getvalue(), err.getvalue())
 
 
 def one_sentence(done: Done) -> str:

@@ -1,7 +1,8 @@
 """TS-UE: error-minimising steps on the surrogate's embedding of the clean POI, then the nearest of C(p) and p.
 
 Projected gradient descent in a ball around the clean embedding, from a random start on its surface, as is usual. The
-paper gives no radius. Ours is calibrated, on the substitution rate that the paper reports for NYC (.749) alone.
+paper gives neither this form nor its settings. Both were chosen by trying, with the substitution rate and displacements
+that the paper reports for NYC in view (docs/method.md, "What was tuned"): that ours come near them is no evidence.
 """
 
 from dataclasses import dataclass

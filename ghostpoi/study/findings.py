@@ -241,7 +241,7 @@ def _plausibility(cells: Cells) -> str:
         rate, km = (cells.release(method, "plausibility", k) for k in ("substitution_rate", "mean_km"))
         if rate and km:
             said.append(f"{label(method)} {rate['mean']:.3f} substituted, {km['mean']:.2f} km")
-    note = " TS-UE's rate is calibrated to the paper's, not found."
+    note = " TS-UE's rate and displacement were tuned towards the paper's, not found."
     return "; ".join(said) + "." + note if said else MISSING
 
 

@@ -83,7 +83,7 @@ def _protocols(cells: dict[str, dict[str, Cells]]) -> str:
         )  # fmt: skip
     more = findings.against(*(cells[p]["main"].clean() for p in ("strong", "paper")))
     table = tables.Table(
-        "The victim under both protocols, fixed on the clean model alone before any method was measured",
+        "The victim under both protocols, chosen by clean test accuracy before any method's accuracy was measured",
         ("protocol", "clean acc@1", "settings"),
         tuple(rows),
         (

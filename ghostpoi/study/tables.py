@@ -36,7 +36,8 @@ EXTRA_NOTE = (
     "counted from the release, acc@1. The paper has neither, nor the random control."
 )
 TSUE_NOTE = (
-    "TS-UE's step size is calibrated to the paper's substitution rate on NYC, so that rate is no result of ours."
+    "TS-UE's form and settings were chosen with the paper's substitution rate and displacements on NYC in view, so its "
+    "plausibility figures are no result of ours."
 )
 
 
