@@ -36,6 +36,7 @@ class ModelSettings(Section):
     max_positions: int = setting(100, "positions that the model sees at once; longer sessions are cut in windows", 2)
     dropout: float = setting(0.2, "dropout on the embedding and on each residual branch", 0, 0.99)
     tied: bool = setting(False, "use the input embedding as the output matrix")
+    start: float = setting(0.02, "standard deviation of all embeddings before training; PyTorch's own is 1", 0, 100)
 
 
 class Block(nn.Module):
@@ -68,8 +69,8 @@ class CausalTransformer(nn.Module):
         self.rows = rows
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)  # torch.manual_seed would reach CUDA's generators too
-            self.embedding = nn.Parameter(torch.randn(rows, s.dim) * 0.02)
-            self.position = nn.Parameter(torch.randn(s.max_positions, s.dim) * 0.02)
+            self.embedding = nn.Parameter(torch.randn(rows, s.dim) * s.start)
+            self.position = nn.Parameter(torch.randn(s.max_positions, s.dim) * s.start)
             self.blocks = nn.ModuleList(Block(s) for _ in range(s.layers))
             for name, weight in self.blocks.named_parameters():
                 if name.endswith("bias"):

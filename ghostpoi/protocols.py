@@ -56,7 +56,7 @@ def publication(method: str = "ghost", protocol: str = "strong") -> Publication:
         return replace(
             base,
             speed=replace(base.speed, empty="ignore"),
-            surrogate=replace(base.surrogate, tied=True),
+            surrogate=replace(base.surrogate, tied=True, start=1.0),
             training=replace(base.training, patience=3),
         )
     raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(get_args(Protocol))}")

@@ -1,0 +1,73 @@
+"""The free numbers that the paper leaves open, found on what may be looked at: the clean model, and TS-UE's rate.
+
+Nothing is changed: what is found is printed and stored, and whoever writes it into the settings does so once, before
+any method is measured. Seeds are other than a study's.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from ghostpoi import fit
+from ghostpoi.dataset_file import Prepared
+from ghostpoi.methods.ts_ue import TsUe
+from ghostpoi.protocols import publication
+from ghostpoi.publisher import Task, publish
+from ghostpoi.randomness import Seed
+from ghostpoi.victims import victim_settings
+from ghostpoi.victims.base import askable, counted
+from ghostpoi.victims.transformer import STAGE, initial
+
+CLEAN_ACCURACY, RATE = 0.1379, 0.749  # the paper's, on NYC
+FIRST_SEED = 100  # a study's seeds are 0, 1, 2
+EPOCHS = 40
+STEP_SIZES = (0.01, 100.0)
+
+Say = Callable[[str], None]
+
+
+def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int, say: Say) -> dict[str, Any]:
+    """Clean acc@1 on the test sessions after each epoch, and the number of epochs that comes nearest to the paper's."""
+    model_settings, training = victim_settings(protocol)
+    rows, longest = len(data.vocabulary), model_settings.max_positions
+    goal, _ = askable(fit.next_poi(data.val, longest), rows)
+    exam, known = askable(fit.next_poi(data.test, longest), rows)
+    pairs = fit.next_poi(data.train, longest)
+    curves = []
+    for number in range(FIRST_SEED, FIRST_SEED + seeds):
+        model, curve = initial(rows, model_settings, Seed(number)).to(device), list[float]()
+
+        def examine(epoch: int, loss: float, now: object, model: Any = model, curve: list[float] = curve) -> None:
+            curve.append(float((counted(fit.ranks(model, exam), known) == 1).mean()))
+
+        fit.train(model, pairs, goal, replace(training, epochs=EPOCHS, patience=EPOCHS), Seed(number), STAGE, examine)
+        curves.append(curve)
+        say(f"clean acc@1 by epoch, seed {number}: {' '.join(f'{a:.4f}' for a in curve)}")
+    mean = np.mean(curves, axis=0)
+    best = int(np.abs(mean - CLEAN_ACCURACY).argmin())
+    say(f"{best + 1} epochs: {mean[best]:.4f}, the paper's is {CLEAN_ACCURACY}")
+    return {"epochs": best + 1, "acc@1": float(mean[best]), "curves": curves}
+
+
+def step_size(data: Prepared, protocol: str, device: torch.device, trials: int, say: Say) -> dict[str, Any]:
+    """TS-UE's step size by bisection on the substitution rate. Nothing else of its releases is looked at."""
+    settings, words = publication("ts-ue", protocol), data.vocabulary
+    low, high = STEP_SIZES
+    tried: list[tuple[float, float]] = []
+    for _ in range(trials):
+        size = float(f"{(low * high) ** 0.5:.3g}")
+        task = Task(
+            data.train, words, data.candidates, TsUe(step_size=size), settings.rounds, settings.speed,
+            settings.surrogate, settings.training, None,
+        )  # fmt: skip
+        released = publish(task, Seed(FIRST_SEED), device).poi
+        rate = float((released != data.train.poi).mean())
+        tried.append((size, rate))
+        say(f"step size {size:g}: {rate:.4f} substituted")
+        low, high = (size, high) if rate < RATE else (low, size)
+    best = min(tried, key=lambda t: abs(t[1] - RATE))
+    say(f"step size {best[0]:g}: {best[1]:.4f}, the paper's is {RATE}")
+    return {"step_size": best[0], "rate": best[1], "tried": tried}
