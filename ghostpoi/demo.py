@@ -1,6 +1,7 @@
-"""The demonstration: a synthetic city is inspected and protected, the release verified and audited."""
+"""The demonstration: a synthetic city is inspected, protected in two ways, verified, audited and reported on."""
 
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -9,10 +10,12 @@ from ghostpoi.devices import device
 from ghostpoi.errors import InputError
 from ghostpoi.progress import bar
 from ghostpoi.protocols import publication
+from ghostpoi.report import page
 from ghostpoi.synth_file import write_city
 from ghostpoi.verify import verify
 
-USERS, POIS, DAYS, SEED = 500, 1500, 120, 7
+USERS, POIS, DAYS, SEED = 400, 1200, 100, 7
+METHOD, CONTROL = "ghost", "random"
 
 
 def run(folder: Path, console: Console) -> None:
@@ -21,7 +24,7 @@ def run(folder: Path, console: Console) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise InputError(f"-o {folder}: the folder cannot be made ({e.strerror}); choose another") from None
-    city, out = folder / "city.txt", folder / "release"
+    city, out, other = folder / "city.txt", folder / "release", folder / "release-random"
 
     _command(console, f"synth -o {city} --users {USERS} --pois {POIS} --days {DAYS} --seed {SEED}")
     rows = write_city(city, USERS, POIS, DAYS, SEED)
@@ -29,17 +32,13 @@ def run(folder: Path, console: Console) -> None:
 
     _command(console, f"inspect {city}")
     table, _ = formats.read(city)
-    settings = publication("ghost")
-    render.inspection(console, str(city), summary.summarise(table, settings))
+    render.inspection(console, str(city), summary.summarise(table, publication(METHOD)))
 
     _command(console, f"protect {city} -o {out}")
-    private = folder / "release.private"
-    request = release.Request(
-        city, out, private, settings, "ghost", "strong", {}, [], False, None, False, True, device("cpu")
-    )  # fmt: skip
-    with bar(release.work(settings)) as report:
-        manifest = release.make(request, console.print, report)
-    render.released(console, out, private, manifest)
+    private = _private(out)
+    render.released(console, out, private, _protect(console, city, out, METHOD))
+    _command(console, f"protect {city} -o {other} --method {CONTROL}")
+    render.released(console, other, _private(other), _protect(console, city, other, CONTROL))
 
     _command(console, f"verify {out} --against {city}")
     render.verification(console, verify(out, city, {}))
@@ -49,7 +48,26 @@ def run(folder: Path, console: Console) -> None:
     asked = audit.Request(city, out, adversaries, seeds=1, naturalness=False)
     with bar(audit.work(asked)) as report:
         audit_text.audited(console, str(out), audit.audit(asked, console.print, report))
-    console.print(f"\nthe release: {out}    its private files, never to be released: {private}")
+
+    _command(console, f"report {out} --compare {other} --private {private} --with-clean")
+    own = page.write_report(page.Request(out, private, True, (other,)))
+    console.print(f"clean beside released, for the publisher's own eyes: {own}", soft_wrap=True)
+    _command(console, f"report {out} --compare {other}")
+    page.write_pages(page.Request(out, compare=(other,)))
+    console.print(f"\nopen this in a browser: {out / page.PAGE}", soft_wrap=True)
+
+
+def _private(out: Path) -> Path:
+    return out.with_name(f"{out.name}.private")
+
+
+def _protect(console: Console, city: Path, out: Path, method: str) -> dict[str, Any]:
+    settings = publication(method)
+    request = release.Request(
+        city, out, _private(out), settings, method, "strong", {}, [], False, None, False, True, device("cpu")
+    )  # fmt: skip
+    with bar(release.work(settings)) as report:
+        return release.make(request, console.print, report)
 
 
 def _command(console: Console, text: str) -> None:

@@ -86,11 +86,15 @@ def _make(request: Request, say: Callable[[str], None], report: Report) -> dict[
         prepared, request.settings, run.seed, request.device, request.private / "trajectory_lm", checkpoint, say, report
     )
     report("writing the release", 0)
+    shown = np.flatnonzero(prepared.has_candidates) if request.withhold else np.arange(len(table))
     with replacing(run.folder / "pairs.npz", mode=0o600) as out:
-        np.savez_compressed(out, clean=table.poi, released=outcome.poi, poi_id=table.pois.astype(str))
+        # What the publisher's own report needs of venues that the release may never show stands beside the pairs.
+        np.savez_compressed(
+            out, clean=table.poi, released=outcome.poi, poi_id=table.pois.astype(str), lat=prepared.places.lat,
+            lon=prepared.places.lon, category=table.categories.astype(str)[prepared.places.category], shown=shown,
+        )  # fmt: skip
     released, withheld = rows.copy_fields(columns.change, donors(prepared, outcome, run.seed)), 0
     if request.withhold:
-        shown = np.flatnonzero(prepared.has_candidates)
         released, withheld = released.take(shown), len(table) - len(shown)
     figures = {
         "tool": {"name": "ghostpoi", "version": __version__},

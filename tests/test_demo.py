@@ -7,15 +7,26 @@ import pytest
 from rich.console import Console
 
 from ghostpoi import demo
+from ghostpoi.verify import verify
 
 
-def test_the_demo_ends_with_a_verified_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "USERS", 120)
-    monkeypatch.setattr(demo, "POIS", 300)
-    monkeypatch.setattr(demo, "DAYS", 100)
+def test_the_demo_ends_with_a_verified_release_and_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "USERS", 80)
+    monkeypatch.setattr(demo, "POIS", 200)
+    monkeypatch.setattr(demo, "DAYS", 80)
     text = io.StringIO()
-    demo.run(tmp_path / "demo", Console(file=text, width=120, highlight=False))
+    folder = tmp_path / "demo"
+    demo.run(folder, Console(file=text, width=120, highlight=False))
     assert "FAIL" not in text.getvalue()
     assert text.getvalue().count("pass  ") == 8
-    assert (tmp_path / "demo" / "release" / "manifest.json").is_file()
-    assert not list((tmp_path / "demo" / "release").glob("*seed*"))
+    assert sorted(p.name for p in (folder / "release").iterdir()) == [
+        "card.md", "checkins.txt", "croissant.json", "manifest.json", "report.html",
+    ]  # fmt: skip
+    assert all(line.passed for line in verify(folder / "release", folder / "city.txt", {}))
+    assert (folder / "release-random" / "manifest.json").is_file()
+    page, own = folder / "release" / "report.html", folder / "release.private" / "report.html"
+    assert text.getvalue().splitlines()[-1].endswith(str(page))
+    assert "Not audited yet" not in page.read_text()
+    assert "Contains clean data" not in page.read_text()
+    assert "Contains clean data" in own.read_text()
+    assert own.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,118 @@
+"""The README's pictures of the report, made from a synthetic city; or, to look a page over, all sizes of a given one.
+
+python docs/screenshots.py writes docs/figures/report.png and report-map.png; with a page and -o FOLDER it takes it at
+1280, 820 and 390 pixels, light and dark; with a public and a private page it takes the README's pictures of those.
+"""
+
+import argparse
+import base64
+import json
+import tempfile
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+from ghostpoi import audit, release
+from ghostpoi.devices import device
+from ghostpoi.protocols import publication
+from ghostpoi.report.page import Request, write_report
+from ghostpoi.synth_file import write_city
+
+FIGURES = Path(__file__).parent / "figures"
+WIDTHS = (1280, 820, 390)
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1")
+
+
+def browser() -> webdriver.Chrome:
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    for flag in FLAGS:
+        options.add_argument(flag)
+    return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+
+
+def show(driver: webdriver.Chrome, page: Path, width: int, dark: bool) -> None:
+    """Load a page at a width, in light or dark."""
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.get(page.resolve().as_uri())
+    driver.execute_async_script("setTimeout(arguments[0], 800)")
+
+
+def capture(driver: webdriver.Chrome, path: Path, clip: dict[str, float]) -> None:
+    shot = driver.execute_cdp_cmd(
+        "Page.captureScreenshot", {"clip": {**clip, "scale": 1}, "captureBeyondViewport": True}
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(base64.b64decode(shot["data"]))
+    print(path)
+
+
+def box(driver: webdriver.Chrome, selector: str, margin: float = 0) -> dict[str, float]:
+    """Where an element lies on the page."""
+    script = "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return JSON.stringify(b)"
+    b = json.loads(driver.execute_script(script, selector))
+    top = b["y"] + driver.execute_script("return window.scrollY")
+    return {"x": max(0, b["x"] - margin), "y": top, "width": b["width"] + 2 * margin, "height": b["height"]}
+
+
+def look_over(page: Path, folder: Path) -> None:
+    """Every screen of a page at every size."""
+    driver = browser()
+    try:
+        for width in WIDTHS:
+            for dark in (False, True):
+                show(driver, page, width, dark)
+                height = driver.execute_script("return document.documentElement.scrollHeight")
+                name = f"{page.stem}-{width}-{'dark' if dark else 'light'}"
+                for number, top in enumerate(range(0, height, 1800)):
+                    clip = {"x": 0, "y": top, "width": width, "height": min(1800, height - top)}
+                    capture(driver, folder / f"{name}-{number}.png", clip)
+    finally:
+        driver.quit()
+
+
+def pictures() -> None:
+    """The verdict of the public page, and the map of the private one: the data is synthetic."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        city = folder / "city.txt"
+        write_city(city, 500, 1500, 120, 7)
+        ours, other, private = (folder / name for name in ("release", "release-random", "release.private"))
+        for method, out in (("ghost", ours), ("random", other)):
+            request = release.Request(
+                city, out, folder / f"{out.name}.private", publication(method), method, "strong", {}, [],
+                False, None, False, False, device("auto"),
+            )  # fmt: skip
+            release.make(request, print, lambda label, units: None)
+            wanted = audit.Request(city, out, ("none", "frequency", "bigram", "habits"), seeds=2)
+            audit.audit(wanted, print, lambda label, units: None)
+        public = write_report(Request(ours, compare=(other,)))
+        shoot(public, write_report(Request(ours, private, True, (other,))))
+
+
+def shoot(public: Path, private: Path) -> None:
+    driver = browser()
+    try:
+        show(driver, public, 1280, False)
+        capture(driver, FIGURES / "report.png", {"x": 0, "y": 0, "width": 1280, "height": 1560})
+        show(driver, private, 1280, False)
+        capture(driver, FIGURES / "report-map.png", box(driver, "#map", margin=24))
+    finally:
+        driver.quit()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("page", nargs="*", type=Path, help="one page to look over, or a public and a private one")
+    parser.add_argument("-o", "--output", type=Path, default=Path("screens"))
+    given = parser.parse_args()
+    if len(given.page) == 2:
+        shoot(*given.page)
+    elif given.page:
+        look_over(given.page[0], given.output)
+    else:
+        pictures()

@@ -1,0 +1,254 @@
+"""card.md: it says what the manifest says, in every state of a release, and shows names without obeying them."""
+
+import csv
+import io
+import json
+import re
+import shutil
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from small import SEED, Release, called, city, release, scratch
+from test_croissant import ODD, rewritten, rich, table
+
+from ghostpoi.errors import InputError
+from ghostpoi.report.card import named, prose, quoted, write_card
+from ghostpoi.report.croissant import LIMITS
+
+AUDIT = (
+    "victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "victim.layers=1", "training.epochs=1",
+    "training.batch_sessions=64", "filters.train_share=0.5", "filters.val_share=0.25",
+)  # fmt: skip
+SECTIONS = [
+    "What this is", "How it was made", "What was substituted, and what was not", "Plausibility",
+    "What can still be learned", "What it is still good for", "What this release does not protect against",
+    "How to verify it", "Columns", "Licence", "Citation",
+]  # fmt: skip
+
+
+def parsed(text: str) -> list[Token]:
+    """The card's body as a hub reads it."""
+    return MarkdownIt("commonmark").enable("table").parse(text.split("\n---\n", 1)[1])
+
+
+def front(text: str) -> list[str]:
+    lines = text.splitlines()
+    assert lines[0] == "---"
+    return lines[1 : lines.index("---", 1)]
+
+
+def headings(text: str) -> list[str]:
+    tokens = parsed(text)
+    return [t.content for before, t in pairwise(tokens) if before.type == "heading_open"]
+
+
+def shown(token: Token) -> str:
+    """What a reader sees of a line."""
+    return "".join(child.content for child in token.children or [])
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    found: list[list[list[str]]] = []
+    tokens = parsed(text)
+    for before, token in zip([tokens[0], *tokens], tokens, strict=False):
+        if token.type == "table_open":
+            found.append([])
+        elif token.type == "tr_open":
+            found[-1].append([])
+        elif before.type in ("th_open", "td_open"):
+            found[-1][-1].append(shown(token))
+    return found
+
+
+def section(text: str, title: str) -> str:
+    return text.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+@cache
+def audited() -> Release:
+    """A release with a small audit in its manifest."""
+    folder = scratch() / "audited"
+    shutil.copytree(release("random").folder, folder)
+    sets = [word for text in AUDIT for word in ("--set", text)]
+    done = called(
+        "audit", city(), folder, "--seeds", 2, "--adversaries", "none,frequency", "--no-naturalness", "--cache",
+        scratch() / "audit", "--device", "cpu", *sets,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return Release(folder, city(), done)
+
+
+@pytest.mark.parametrize("kind", ["txt", "csv", "parquet"])
+def test_every_section_stands_in_every_card(kind: str, tmp_path: Path) -> None:
+    made = release("random", kind)
+    folder = rewritten(tmp_path, made)
+    path = write_card(folder)
+    assert path == folder / "card.md"
+    text = path.read_text()
+    assert headings(text) == ["Protected check-ins", *SECTIONS]
+    assert "No audit was made" in section(text, "What can still be learned")
+    assert "Not measured" in section(text, "What it is still good for")
+    assert made.manifest["data"]["sha256"] in section(text, "How to verify it")
+    assert all(limit in text for limit in LIMITS)
+    assert tables(text)[-1][0] == ["column", "type", "what it is"]
+    before = path.read_bytes()
+    assert write_card(folder).read_bytes() == before
+    assert called("verify", folder).returncode == 0
+
+
+def test_figures_are_those_of_the_manifest(tmp_path: Path) -> None:
+    made = release("random")
+    text = write_card(rewritten(tmp_path, made)).read_text()
+    m = made.manifest
+    rows = {row[0]: row[1:] for row in tables(text)[1]}
+    groups = [m["rows"]["covered"], m["rows"]["outside"]]
+    assert rows["substituted"] == [f"{g['substituted']:,}" for g in groups]
+    assert rows["not substituted: no other venue of the category is near"] == [f"{g['no_candidate']:,}" for g in groups]
+    assert f"{m['plausibility']['mean_km']:.2f} km" in section(text, "Plausibility")
+    assert f"{m['speed']['steps']:,} steps" in section(text, "Plausibility")
+    assert f"ghostpoi {m['tool']['version']}" in section(text, "How it was made")
+    settings = {row[0]: row[1] for row in tables(text)[0]}
+    for name, values in m["settings"].items():
+        assert settings[name].split(", ") == [f"{key} {value}" for key, value in values.items()]
+
+
+def test_front_matter(tmp_path: Path) -> None:
+    lines = front(write_card(rewritten(tmp_path, release("random"))).read_text())
+    assert lines[0] == "license: unknown"
+    assert '- "1K<n<10K"' in lines
+    assert lines[lines.index("task_categories:") + 1] == "- other"
+    assert lines[-2:] == ["- config_name: default", '  data_files: "checkins.txt"']
+    pattern = re.compile(r'(  |- )?([a-z_]+:( [a-z]+| "[^"]*")?|[a-z]+|"[^"]*")')
+    assert all(pattern.fullmatch(line) for line in lines)
+
+
+def test_the_hub_is_told_the_delimiter_and_the_encoding(tmp_path: Path) -> None:
+    rows = rich()
+    rows[1][6] = "café"
+    lines = front(
+        write_card(rewritten(tmp_path, release("random", "csv"), table(rows, ";").encode("latin-1"))).read_text()
+    )
+    assert lines[-2:] == ['  sep: ";"', '  encoding: "latin-1"']
+
+
+def test_withheld_rows_are_said(tmp_path: Path) -> None:
+    made = release("random", "txt", "--no-candidate", "withhold")
+    text = section(write_card(rewritten(tmp_path, made)).read_text(), SECTIONS[2])
+    assert f"{made.manifest['rows']['withheld']:,} rows without a candidate were left out" in text
+
+
+def test_the_audit_stands_beside_its_controls(tmp_path: Path) -> None:
+    made = audited()
+    text = write_card(rewritten(tmp_path, made)).read_text()
+    audit = made.manifest["audit"]
+    learned = section(text, "What can still be learned")
+    for name, verdict in audit["verdicts"].items():
+        assert f"- `{name}` {prose(verdict)}." in learned
+    figures = {row[0]: row[1:] for row in tables(text)[2]}
+    assert len(figures) == 2 + len(audit["adversaries"]) + len(audit["controls"])
+    acc = audit["adversaries"]["frequency"]
+    assert figures["A3 frequency"] == [
+        f"{acc['acc@1']['mean']:.4f} ± {acc['acc@1']['std']:.4f}",
+        f"{acc['gone']['mean']:.1%}",
+        f"{acc['restored']['mean']:.1%}",
+    ]
+    assert {"control: the leaked sessions alone", "control: random release"} <= set(figures)
+    assert f"adversary was `{audit['strongest']}`" in learned
+    utility = {row[0]: row[1] for row in tables(text)[3]}
+    assert utility["common part of flows between 1 km cells"] == f"{audit['utility']['flows']['common_part']:.3f}"
+
+
+def test_nothing_clean_and_no_seed(tmp_path: Path) -> None:
+    """Not even where a manifest holds statistics of clean data that an audit would not store."""
+
+    def careless(manifest: dict[str, Any]) -> None:
+        manifest["audit"]["utility"]["gyration"]["mean_km_before"] = 98765.4321
+        manifest["audit"]["plausibility"]["speed_violations_clean"] = 98765.4321
+
+    text = write_card(rewritten(tmp_path, audited(), change=careless)).read_text()
+    assert "98765" not in text
+    assert all(form not in text for form in (str(SEED), f"{SEED:x}", f"{SEED:X}"))
+    for line in city().read_text("latin-1").splitlines():
+        assert not any(field in text for field in line.split("\t")[1:3])
+
+
+def test_names_from_the_data_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    evil = [
+        *ODD, "`code`", "[a](http://b.c)", "www.evil.example", "![x](y)", "seed: 7", "---", "\\|", "&lt;", "*b*", "_i_",
+        "$x$", "\u202egnp", "",
+    ]  # fmt: skip
+    head, *rows = rich()
+    wide = [[*head, *evil], *([*row, *("x" * len(evil))] for row in rows)]
+    folder = rewritten(tmp_path, release("random", "csv"), table(wide).encode())
+    text = write_card(folder).read_text()
+    assert headings(text) == ["Protected check-ins", *SECTIONS]
+    columns = [row[0] for row in tables(text)[-1][1:]]
+    assert columns == [*head, *evil[:-2], "gnp", "(no name)"]
+    assert all(len(row) == 3 for row in tables(text)[-1])
+    kinds = {child.type for token in parsed(text) for child in token.children or []}
+    assert kinds <= {"text", "code_inline", "text_special"}
+    assert not {t.type for t in parsed(text)} & {"html_block", "fence"}
+    assert "<script" not in text
+    assert not re.search(r"(?<!`)www\.|http://", section(text, "Columns"))
+    assert called("verify", folder).returncode == 0
+
+
+def test_odd_extension(tmp_path: Path) -> None:
+    made = release("random")
+    name = 'checkins.a "b" <i>|é\n---\nlicense: mit'
+
+    def rename(manifest: dict[str, Any]) -> None:
+        manifest["data"]["file"] = name
+
+    folder = rewritten(tmp_path, made, change=rename)
+    (folder / made.data.name).rename(folder / name)
+    text = write_card(folder).read_text()
+    assert [line for line in front(text) if "license" in line] == ["license: unknown", front(text)[-1]]
+    assert json.loads(front(text)[-1].removeprefix("  data_files: ")) == name
+    assert headings(text) == ["Protected check-ins", *SECTIONS]
+    assert called("verify", folder).returncode == 0
+
+
+@pytest.mark.parametrize("text", ["", "a", "\x00\x85\u2028", "\ud800", "🗽", '"\\', "\n- x: y"])
+def test_quoted_stays_on_its_line(text: str) -> None:
+    line = quoted(text)
+    assert line.isprintable()
+    assert line.startswith('"')
+    assert line.endswith('"')
+    short = re.sub(r"\\U0000(....)", r"\\u\1", line)  # YAML's form as JSON's
+    assert json.loads(short) == text
+
+
+def test_named_and_prose() -> None:
+    assert named("venue_id") == "`venue_id`"
+    assert named("a|b") == "a&#124;b"
+    assert named("  ") == "(no name)"
+    assert prose("1 < 2 | [x]") == "1 &#60; 2 &#124; &#91;x&#93;"
+    assert next(csv.reader(io.StringIO(prose("a\nb")))) == ["a b"]
+
+
+def test_no_release(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a folder"):
+        write_card(tmp_path / "no")
+    with pytest.raises(InputError, match=r"has no manifest\.json"):
+        write_card(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["plausibility", "method", "protocol", "tool"])
+def test_a_manifest_without_a_part(part: str, tmp_path: Path) -> None:
+    folder = rewritten(tmp_path, release("random"), change=lambda m: m.pop(part))
+    with pytest.raises(InputError, match="lacks what a page needs") as refused:
+        write_card(folder)
+    assert "\n" not in str(refused.value)
+    assert not (folder / "card.md").exists()
+
+
+def test_an_audit_of_another_shape(tmp_path: Path) -> None:
+    folder = rewritten(tmp_path, release("random"), change=lambda m: m.update(audit={"clean": 7}))
+    with pytest.raises(InputError, match="lacks what a page needs"):
+        write_card(folder)

@@ -1,0 +1,408 @@
+"""The report without a browser: what is on the page, what must never be, where it may be written, and every refusal."""
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pages
+import pytest
+import small
+from small import called, sentence
+
+from ghostpoi import formats
+from ghostpoi.geo import haversine_km
+from ghostpoi.report import page as module
+from ghostpoi.report import safe, theme, words
+from ghostpoi.report.collect import collect
+from ghostpoi.report.figures import Audit, Spread
+from ghostpoi.report.page import Request, write_pages, write_report
+from ghostpoi.report.trajectories import EXAMPLES, examples
+
+LIMIT = 6_000_000
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """A release of ghost with an audit, its private folder beside it."""
+    folder = pages.copied(small.release("ghost"), tmp_path)
+    pages.put_audit(folder, pages.audit())
+    return folder
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    (tmp_path / "other").mkdir()
+    return pages.copied(small.release("random"), tmp_path / "other")
+
+
+def text(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+def test_the_command_writes_the_pages_and_the_release_still_verifies(release: Path) -> None:
+    done = called("report", release)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(release / name) for name in ("report.html", "card.md", "croissant.json")]
+    assert called("verify", release, "--against", small.city()).returncode == 0
+    assert (release / "report.html").stat().st_size < LIMIT
+    assert (release / "report.html").stat().st_mode & 0o777 == 0o644
+
+
+def test_every_adversary_and_control_is_named_and_failure_comes_first(release: Path) -> None:
+    page = text(write_report(Request(release)))
+    assert 'class="headline fails">Fails against “frequency”<' in page
+    assert "A random draw of the same candidates does better." in page
+    for name in ("A1 none: as released", "A3 frequency", "tomorrow&#39;s &lt;new&gt;+one", "random release, frequency"):
+        assert name in page
+    assert page.count('class="badge"') == 3
+    assert "wins back 74%" in page.lower()
+    chart = pages.embedded(page, "chart-data")[0]
+    assert chart["id"] == "verdict"
+    assert chart["data"][0]["y"] == ["as released", "frequency", "tomorrow's &lt;new&gt;+one"]
+    assert chart["data"][0]["x"][0] == pytest.approx(100 * np.mean([1 - 0.01 / 0.2, 1 - 0.012 / 0.202]))
+    assert "Means over 2 seeds" in page
+
+
+def test_the_public_page_rests_on_the_release_alone(release: Path, tmp_path: Path) -> None:
+    """The strongest of the privacy tests: with everything private gone, the same bytes come out."""
+    first = write_report(Request(release)).read_bytes()
+    shutil.rmtree(tmp_path / "release.private")
+    (tmp_path / "elsewhere").mkdir()
+    moved = shutil.move(release, tmp_path / "elsewhere" / "release")
+    assert write_report(Request(Path(moved))).read_bytes() == first
+
+
+def test_the_public_page_holds_nothing_clean(release: Path, other: Path) -> None:
+    page = text(write_report(Request(release, compare=(other,))))
+    clean, released = formats.read(small.city())[0], formats.read(release / "checkins.txt")[0]
+    for secret in (str(small.SEED), f"{small.SEED:x}", str(release.parent), str(small.scratch()), "release.private"):
+        assert secret not in page
+    assert not [v for v in set(clean.pois) - set(released.pois) if v in page]
+    shown = pages.embedded(page, "map-data")
+    assert not shown["clean"]
+    assert len(shown["methods"]) == 1  # a second draw of the same rows would help an adversary
+    rows = examples(collect(release, [], None))
+    assert len(rows) == len(shown["examples"]) == EXAMPLES
+    for row, example in zip(rows, shown["examples"], strict=True):
+        assert set(example) == {"label", "times", "sides"}
+        assert example["sides"][0]["venue"] == released.pois[released.poi[row]].tolist()
+        changed = clean.pois[clean.poi[row]] != released.pois[released.poi[row]]
+        assert changed.any()
+        around = json.dumps(example)
+        own = set(released.pois[released.poi[row]])
+        assert not [v for v in clean.pois[clean.poi[row[changed]]] if v in around and v not in own]
+    counts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
+    assert "flows" not in counts
+    assert all(trace.get("name") != "clean" for chart in counts.values() for trace in chart["data"])
+    assert counts["top"]["data"][0]["x"] == sorted(np.bincount(released.poi).tolist())[::-1][:10]
+
+
+def test_the_private_page_shows_both_sides_and_says_so(release: Path, other: Path, tmp_path: Path) -> None:
+    private = tmp_path / "release.private"
+    done = called("report", release, "--private", private, "--with-clean", "--compare", other)
+    assert done.returncode == 0, done.stderr
+    path = private / "report.html"
+    assert done.stdout.split() == [str(path)]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_size < LIMIT
+    assert not (release / "report.html").exists()
+    page = text(path)
+    assert re.search(r'<p class="banner"[^>]*><strong>Contains clean data</strong> . do not publish', page)
+    assert "<title>PRIVATE: " in page
+    assert str(private) not in page
+    assert f"{small.SEED:x}" not in page
+    shown = pages.embedded(page, "map-data")
+    assert shown["methods"] == ["ghost", "random"]
+    clean, released = formats.read(small.city())[0], formats.read(release / "checkins.txt")[0]
+    second = formats.read(other / "checkins.txt")[0]
+    for row, example in zip(examples(collect(release, [], None)), shown["examples"], strict=True):
+        assert example["clean"]["venue"] == clean.pois[clean.poi[row]].tolist()
+        for side, table in zip(example["sides"], (released, second), strict=True):
+            assert side["venue"] == table.pois[table.poi[row]].tolist()
+            km = haversine_km(clean.lat[row], clean.lon[row], table.lat[row], table.lon[row])
+            assert side["moved"] == pytest.approx(km.tolist(), abs=0.01)
+    charts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
+    for name in ("popularity", "top", "gyration", "speed"):
+        assert [trace["name"] for trace in charts[name]["data"]] == ["clean", "released"]
+    assert "flows" in charts
+
+
+def test_verify_finds_a_private_page_in_a_release(release: Path, tmp_path: Path) -> None:
+    own = write_report(Request(release, tmp_path / "release.private", True))
+    shutil.copy(own, release / "report.html")
+    done = called("verify", release)
+    assert done.returncode == 1
+    assert "found report.html with clean data; remove it before you release" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--with-clean"], "--with-clean needs --private DIR"),
+        (["--private", "PRIVATE"], "add --with-clean"),
+        (["--private", "PRIVATE", "--with-clean", "-o", "RELEASE/report.html"], "would hold clean data"),
+        (["--private", "PRIVATE", "--with-clean", "-o", "RELEASE/sub/../page.html"], "would hold clean data"),
+        (["--private", "PRIVATE", "--with-clean", "-o", "link/x.html"], "would hold clean data"),
+        (["--private", "nowhere", "--with-clean"], "nowhere is not a folder"),
+        (["--private", "OTHER.private", "--with-clean"], "the pairs of another release"),
+        (["--private", "RELEASE", "--with-clean", "-o", "x.html"], "holds no pairs.npz"),
+        (["-o", "RELEASE/page.html"], "must be called report.html"),
+        (["-o", "no/such/page.html"], "does not exist"),
+        (["-o", "."], "is a folder"),
+        (["--compare", "nowhere"], "nowhere is not a folder"),
+        (["--compare", "HOSTILE"], "compare releases of one file"),
+    ],
+)
+def test_refusals(
+    release: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(release)
+    names = {
+        "RELEASE": str(release), "PRIVATE": f"{release}.private", "OTHER": str(other),
+        "HOSTILE": str(pages.hostile().folder),
+    }  # fmt: skip
+    for name, path in names.items():
+        words = [word.replace(name, path) for word in words]
+    assert says in sentence(called("report", release, *words))
+    assert not list(tmp_path.rglob("*.html"))
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_refusals_of_a_broken_release(release: Path, tmp_path: Path) -> None:
+    assert "is not a folder" in sentence(called("report", tmp_path / "nothing"))
+    pages.put_audit(release, {"clean": {}})
+    assert "run ghostpoi audit again" in sentence(called("report", release))
+    with (release / "checkins.txt").open("ab") as out:
+        out.write(b" ")
+    assert "differs from the manifest" in sentence(called("report", release))
+    (tmp_path / "release.private" / "pairs.npz").write_bytes(b"no zip")
+    (release / "manifest.json").unlink()
+    assert "no manifest.json" in sentence(called("report", release))
+
+
+def test_damaged_or_old_pairs(tmp_path: Path) -> None:
+    folder = pages.copied(small.release("random"), tmp_path)
+    pairs = tmp_path / "release.private" / "pairs.npz"
+    ask = ("report", folder, "--private", pairs.parent, "--with-clean")
+    with np.load(pairs) as file:
+        old = {name: file[name] for name in ("clean", "released", "poi_id")}
+    np.savez_compressed(pairs, **old)
+    assert "older version" in sentence(called(*ask))
+    pairs.write_bytes(b"PK but no zip")
+    assert "cannot be read" in sentence(called(*ask))
+
+
+def test_withheld_rows_stay_aligned(tmp_path: Path) -> None:
+    rows = [
+        [f"u{k % 3}", f"v{v}", "lone" if v == 6 else "c", 1 + 0.001 * v, 2, 1_333_400_000 + 1800 * k, f"n{v}"]
+        for k in range(70)
+        for v in [k % 7]
+    ]
+    file = pages.write_csv(tmp_path / "in.csv", rows)
+    whole = small.protect(file, tmp_path / "whole", "--method", "random", *pages.SETS)
+    part = small.protect(file, tmp_path / "part", "--method", "random", "--no-candidate", "withhold", *pages.SETS)
+    assert part.manifest["rows"]["withheld"] == 10
+    for one, two in ((whole, part), (part, whole)):
+        page = text(write_report(Request(one.folder, one.private, True, (two.folder,))))
+        for example in pages.embedded(page, "map-data")["examples"]:
+            for side in example["sides"]:
+                for clean, released, moved in zip(
+                    example["clean"]["category"], side["category"], side["moved"], strict=True
+                ):
+                    assert released == clean or moved is None
+    assert '"withheld"' in text(whole.private / "report.html")
+    assert called("verify", part.folder, "--against", file).returncode == 0
+
+
+def test_without_an_audit_nothing_is_claimed(tmp_path: Path) -> None:
+    page = text(write_report(Request(pages.copied(small.release("random"), tmp_path))))
+    assert "Not audited yet" in page
+    assert "Holds" not in page.split("<style>")[0] + page.split("</style>")[1].split("<script")[0]
+    assert {c["id"] for c in pages.embedded(page, "chart-data")} == {
+        "rows", "distance", "sizes", "speed", "popularity", "top", "gyration", "hours",
+    }  # fmt: skip
+
+
+def test_a_private_page_measures_utility_without_an_audit(tmp_path: Path) -> None:
+    folder = pages.copied(small.release("random"), tmp_path)
+    page = text(write_report(Request(folder, tmp_path / "release.private", True)))
+    assert page.count('class="meter"') == len(words.UTILITY)
+
+
+def test_ten_rows(tmp_path: Path) -> None:
+    folder = pages.copied(pages.ten_rows(), tmp_path)
+    pages.put_audit(folder, pages.audit(seeds=1, naturalness=None))
+    page = text(write_report(Request(folder)))
+    shown = pages.embedded(page, "map-data")
+    assert sum(len(e["times"]) for e in shown["examples"]) == 10
+    assert "One seed: no spread is known." in page
+    assert text(write_report(Request(folder, tmp_path / "release.private", True)))
+
+
+def test_a_city_across_the_antimeridian_is_one_city() -> None:
+    found = collect(pages.hostile().folder, [], None)
+    x, y = found.venues.xy
+    assert np.ptp(x) < 10
+    assert np.ptp(y) < 10
+    km = np.hypot(x - x[0], y - y[0])
+    assert km == pytest.approx(found.venues.km(np.arange(len(x)), np.zeros(len(x), int)), abs=0.01)
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    folder = pages.copied(pages.hostile(), tmp_path)
+    pages.put_audit(folder, pages.audit())
+    for page in (
+        text(write_report(Request(folder))),
+        text(write_report(Request(folder, tmp_path / "release.private", True))),
+    ):
+        assert len(re.findall(r"<script[ >]", page.replace(module._plotly(), ""))) == 5
+        for name in ("chart-data", "map-data", "theme-data"):
+            assert not re.search("[<>&\u2028\u2029]", pages.block(page, name))
+            pages.embedded(page, name)
+        rest = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.S)
+        assert "onerror=window" not in rest.replace("&lt;img src=x onerror=window", "")
+        charts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
+        assert all("<" not in t for t in charts["top"]["layout"]["yaxis"]["ticktext"])
+        assert "👩‍👩‍👧 Émile 🍜" in json.dumps(pages.embedded(page, "map-data"), ensure_ascii=False)
+
+
+def test_text_is_made_harmless() -> None:
+    assert safe.plain("a\x00b\nc  \u202ed\ud800") == "a b c d\ufffd"
+    assert len(safe.plain("x" * 500)) == safe.LONGEST
+    assert safe.label("<b>&") == "&lt;b&gt;&amp;"
+    assert str(safe.embedded({"a": ["</script>", float("nan"), 1.5]})) == '{"a":["\\u003c/script\\u003e",null,1.5]}'
+    assert json.loads(str(safe.embedded("\u2028&\u2029"))) == "\u2028&\u2029"
+
+
+def test_the_browser_may_run_the_two_scripts_alone(release: Path) -> None:
+    page = text(write_report(Request(release)))
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy
+    allowed = re.findall(r"sha256-([A-Za-z0-9+/=]+)", policy[1].replace("&#39;", "'"))
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.S)
+    assert [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts] == allowed
+    head = re.sub(r"<script>.*?</script>", "", page, flags=re.S)
+    assert not re.search(r"""(src|href)\s*=\s*["']?\s*(https?:)?//""", head)
+    assert "url(" not in head
+
+
+def test_the_same_release_gives_the_same_bytes_and_nothing_half_written(
+    release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = write_report(Request(release)).read_bytes()
+    assert write_report(Request(release)).read_bytes() == first
+
+    def broken(found: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "render", broken)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(Request(release))
+    assert (release / "report.html").read_bytes() == first
+    assert not list(release.glob(".*"))
+
+
+def test_methods_compare_by_their_figures(release: Path, other: Path) -> None:
+    alone = text(write_report(Request(release)))
+    assert "naturalness" not in {c["id"] for c in pages.embedded(alone, "chart-data")}  # one point is no chart
+    assert "-4.200" in alone
+    pages.put_audit(other, pages.audit(fails=False, naturalness={"released": -5.0}))
+    page = text(write_report(Request(release, compare=(other,))))
+    charts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
+    assert [t["name"] for t in charts["tradeoff"]["data"]] == ["ghost", "random", "random draw (control)"]
+    assert charts["tradeoff"]["data"][0]["y"][0] == pytest.approx(0.05)
+    assert charts["tradeoff"]["data"][1]["y"][0] == pytest.approx(0.15)
+    assert charts["tradeoff"]["data"][2]["y"][0] == pytest.approx(0.12)
+    assert [t["y"][0] for t in charts["naturalness"]["data"]] == [-4.2, -5.0]
+    twice = text(write_report(Request(release, compare=(release,), output=release.parent / "twice.html")))
+    assert "ghost (release)" in twice
+
+
+def test_pages_go_beside_the_release_only_by_default(release: Path) -> None:
+    place = release.parent / "page.html"
+    assert write_pages(Request(release, output=place)) == [place]
+    assert sorted(p.name for p in release.iterdir()) == ["checkins.txt", "manifest.json"]
+
+
+def test_headlines() -> None:
+    def headline(**verdicts: str) -> str:
+        found = pages.audit()
+        found["adversaries"] = dict.fromkeys(verdicts, found["adversaries"]["none"])
+        audit = Audit.read({"audit": found | {"verdicts": verdicts, "strongest": next(iter(verdicts))}}, Path("r"))
+        assert audit is not None
+        return words.headline(audit)
+
+    assert headline(none="holds: x") == "Holds against the one adversary tried"
+    assert headline(none="holds: x", b="holds: y") == "Holds against both adversaries tried"
+    assert headline(none="holds: x", b="holds: y", c="holds: z") == "Holds against all 3 adversaries tried"
+    assert headline(none="fails: x", b="partly: y") == "Fails against “as released”"
+    assert headline(none="fails: x", b="fails: y", c="fails: z", d="holds: z") == "Fails against 3 of 4 adversaries"
+    assert headline(none="holds: x", b="what is this") == "Holds only partly against “b”"
+
+
+def test_shares_are_not_rounded_to_all_or_nothing() -> None:
+    given = (0.0, 0.0001, 0.004, 0.5, 0.996, 0.9999, 1.0)
+    assert [words.share(s) for s in given] == ["0%", "<0.1%", "0.4%", "50%", "99.6%", ">99.9%", "100%"]
+    assert words.gone(Spread.of([-0.11])) == "-11%"
+
+
+def test_colours_can_be_read() -> None:
+    """Text at 4.5 to 1 or more on both pages, marks of charts at 3 to 1."""
+    css = module._file("style.css")
+    blocks = re.findall(r":root \{(.*?)\}", css, re.S)
+    assert len(blocks) == 3
+    for variables in blocks:
+        colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{3,6})", variables))
+        for text_colour in ("ink", "muted", "accent", "holds", "partly", "fails"):
+            for ground in ("paper", "surface"):
+                assert contrast(colour[text_colour], colour[ground]) >= 4.5, (text_colour, ground)
+        for ground in ("holds", "partly", "fails", "warn"):
+            assert contrast(colour["on"], colour[ground]) >= 4.5, ground
+    for paint, dark in theme.DARK.items():
+        if paint in (theme.BLUE, theme.VERMILLION, theme.GREEN, theme.PURPLE):
+            assert contrast(paint, theme.SURFACE) >= 3
+            assert contrast(dark, theme.DARK[theme.SURFACE]) >= 3
+    for pair in ((theme.INK, theme.SURFACE), (theme.MUTED, theme.SURFACE), (theme.INSIDE, theme.BLUE)):
+        assert contrast(*pair) >= 4.5, pair
+        assert contrast(*(theme.DARK[c] for c in pair)) >= 4.5, pair
+
+
+def contrast(one: str, two: str) -> float:
+    """As WCAG has it."""
+
+    def light(colour: str) -> float:
+        hexes = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+        parts = [int(hexes[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((light(one), light(two)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_audit_ends_with_the_report(tmp_path: Path) -> None:
+    release = pages.copied(small.release("random"), tmp_path)
+    tiny = (
+        "victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "victim.layers=1", "training.epochs=1",
+        "filters.val_share=0.2", "filters.train_share=0.6",
+    )  # fmt: skip
+    sets = [word for text in tiny for word in ("--set", text)]
+    ask = ("--adversaries", "none", "--seeds", 1, "--no-naturalness", "--device", "cpu", "--report", *sets)
+    done = called("audit", small.city(), release, *ask)
+    assert done.returncode == 0, done.stderr
+    assert f"wrote {release / 'report.html'}" in done.stderr
+    page = text(release / "report.html")
+    assert "Not audited yet" not in page
+    assert "One seed: no spread is known." in page
+    assert called("verify", release, "--against", small.city()).returncode == 0
+
+
+def test_audit_with_report_is_refused_before_the_work(tmp_path: Path) -> None:
+    release = small.release("random")
+    assert "--report needs" in sentence(called("audit", release.file, release.file, "--report"))
+    assert "--report needs" in sentence(called("audit", release.file, release.folder, "--report", "--no-store"))
