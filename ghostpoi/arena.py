@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ghostpoi.adversaries import ADVERSARIES, Evidence, leak_mixed, purify
+from ghostpoi.adversaries import ADVERSARIES, Evidence, leak_mixed, multi_release, purify
 from ghostpoi.adversaries.base import enforce
 from ghostpoi.adversaries.bridge import Bridge, kept
 from ghostpoi.adversaries.frequency import Frequency
+from ghostpoi.channel import Rule
 from ghostpoi.checkins import Ints
 from ghostpoi.measures.accuracy import figures, scores
 from ghostpoi.measures.recovery import recovery
@@ -38,10 +39,10 @@ def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
 
 def restore(
     clean: Sessions, released: Ints, leaked: NDArray[np.bool_], rows: int,
-    adversary: str, seed: Seed, device: torch.device,
+    adversary: str, seed: Seed, device: torch.device, rule: Rule | None = None,
 ) -> Restoration:  # fmt: skip
-    """One adversary (or the control leak-mixed) against one release."""
-    evidence = Evidence.of(with_poi(clean, released), clean.poi, leaked, rows)
+    """One adversary (or the control leak-mixed) against one release, made by a rule that is public."""
+    evidence = Evidence.of(with_poi(clean, released), clean.poi, leaked, rows, rule)
     extra: dict[str, Any] = {}
     begin = time.perf_counter()
     if adversary == LEAK_MIXED:
@@ -57,6 +58,18 @@ def restore(
     seconds = time.perf_counter() - begin
     shares = recovery(clean.poi, released, poi, evidence.positions)
     return Restoration(poi, {**shares, **extra, "adversary_seconds": seconds})
+
+
+def restore_many(
+    clean: Sessions, releases: Sequence[Ints], leaked: NDArray[np.bool_], rows: int, rule: Rule
+) -> Restoration:
+    """A11 against several releases of the same sessions by one rule. Its figures speak of the first of them."""
+    evidences = [Evidence.of(with_poi(clean, poi), clean.poi, leaked, rows, rule) for poi in releases]
+    begin = time.perf_counter()
+    poi = enforce(evidences[0], multi_release.restore_many(evidences))
+    seconds = time.perf_counter() - begin
+    shares = recovery(clean.poi, releases[0], poi, evidences[0].positions)
+    return Restoration(poi, {**shares, "releases": len(releases), "adversary_seconds": seconds})
 
 
 def leak_only(clean: Sessions, leaked: NDArray[np.bool_], seed: Seed) -> Job:

@@ -8,20 +8,21 @@ Finished victims are kept in a cache by all that decides them, so that an interr
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ghostpoi import arena, candidates, settings, trajectory_lm, vault
-from ghostpoi.adversaries import ADVERSARIES, leak
-from ghostpoi.adversaries.bridge import Bridge
-from ghostpoi.alignment import Matched, match, open_pair
+from ghostpoi import arena, settings, trajectory_lm, vault
+from ghostpoi.adversaries import ADVERSARIES, TRAINED, leak
+from ghostpoi.alignment import Matched, Opened, match, open_pair
 from ghostpoi.arena import CLEAN, LEAK_MIXED, LEAK_ONLY, Restoration
 from ghostpoi.atomic import replacing
+from ghostpoi.candidates import Candidates
+from ghostpoi.channel import Rule, rule_of
 from ghostpoi.checkins import Ints
 from ghostpoi.errors import InputError
 from ghostpoi.fit import Training
@@ -30,8 +31,9 @@ from ghostpoi.measures.accuracy import figures
 from ghostpoi.measures.gaps import gaps, spread, strongest
 from ghostpoi.measures.plausibility import plausibility
 from ghostpoi.measures.utility import utility
-from ghostpoi.methods import METHODS
+from ghostpoi.methods import METHODS, Method
 from ghostpoi.model import ModelSettings
+from ghostpoi.protection import prepare
 from ghostpoi.protocols import publication
 from ghostpoi.publisher import Rounds, Task, publish
 from ghostpoi.randomness import Seed
@@ -63,13 +65,16 @@ class AuditSettings(Settings):
     lm_training: Training = field(default_factory=lambda: TrajectoryLM().training)
 
 
+QUICK = tuple(name for name in ADVERSARIES if name not in TRAINED)  # what runs unless more is asked for
+
+
 @dataclass(frozen=True)
 class Request:
     """What the auditor asked for."""
 
     file: Path
     release: Path
-    adversaries: tuple[str, ...] = tuple(ADVERSARIES)
+    adversaries: tuple[str, ...] = QUICK
     leak: float = 0.05
     seeds: int = 3
     protocol: str = "strong"
@@ -109,8 +114,15 @@ class Entry:
     shares: dict[str, float]
 
 
-def parse_adversaries(text: str) -> tuple[str, ...]:
-    """Names from the command line; `none`, from which the others are measured, is always among them."""
+def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, ...]:
+    """Names from the command line; `none`, from which the others are measured, is always among them.
+
+    Without names: those that train no model of their own, or everybody.
+    """
+    if text is None:
+        return tuple(ADVERSARIES) if everybody else QUICK
+    if everybody:
+        raise InputError(f"--all and --adversaries {text} contradict each other; give one of them")
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in ADVERSARIES:
@@ -121,7 +133,7 @@ def parse_adversaries(text: str) -> tuple[str, ...]:
 def work(request: Request) -> float:
     """All units of work, for the progress bar."""
     contests = _contests(request)
-    bridges = sum(_trains(c.adversary) for c in contests)
+    bridges = sum(c.adversary in TRAINED for c in contests)
     victims = len(contests) + (not request.all_controls)
     return request.seeds * (victims + BRIDGE_UNITS * bridges) + LM_UNITS * request.naturalness
 
@@ -136,7 +148,7 @@ def audit(request: Request, say: Say, report: Report) -> dict[str, Any]:
     if store and not os.access(request.release, os.W_OK | os.X_OK):
         raise InputError(f"{request.release} may not be written to, so the result cannot be stored; use --no-store")
     data = match(pair, chosen.filters)
-    found = Auditor(request, chosen, data, _cache(request), say, report).run()
+    found = Auditor(request, chosen, data, _rules(pair, data, chosen), _cache(request), say, report).run()
     if store:
         _store(request.release, public(found))
     return found
@@ -149,6 +161,7 @@ class Auditor:
     request: Request
     settings: AuditSettings
     data: Matched
+    rules: Mapping[str, Rule]  # what everybody knows of the release and of the control
     cache: Path
     say: Say
     report: Report
@@ -180,6 +193,7 @@ class Auditor:
             acc[CLEAN], ours, {name: acc[name] for name in (LEAK_ONLY, LEAK_MIXED)},
             {c.adversary: acc[c.name] for c in contests if c.method == RANDOM},
             counted["popularity"]["acc@1"]["mean"], d.test.positions - len(d.test),
+            [name for name in ours if not ADVERSARIES[name].uses_leak],
         )  # fmt: skip
         controls = {c.name: _spreads(per_seed[c.name]) for c in contests if c.name not in (CLEAN, *ours)}
         return {
@@ -226,18 +240,18 @@ class Auditor:
             return Job(LEAK_ONLY, train.take(leaked), seed), {}
         released = random if contest.method == RANDOM else self.data.released
         self.report(f"adversary {contest.name}", 0)
-        restored = self._restore(contest.adversary, released, leaked, seed)
+        restored = self._restore(contest.adversary, released, leaked, seed, self.rules[contest.method])
         shares = {name: restored.figures[name] for name in SHARES}
         return Job(contest.name, arena.with_poi(train, restored.poi), seed), shares
 
-    def _restore(self, adversary: str, released: Ints, leaked: Any, seed: Seed) -> Restoration:
+    def _restore(self, adversary: str, released: Ints, leaked: Any, seed: Seed, rule: Rule) -> Restoration:
         """What an adversary makes of a release; from the cache where that took training."""
         train, device = self.data.train, self.request.device
 
         def attack() -> Restoration:
-            return arena.restore(train, released, leaked, self.rows, adversary, seed, device)
+            return arena.restore(train, released, leaked, self.rows, adversary, seed, device, rule)
 
-        if not _trains(adversary):
+        if adversary not in TRAINED:
             return attack()
         identity = key(__version__, ADVERSARIES[adversary], self.rows, device.type, seed.value, self.request.leak)
         name = key(identity, _digest(train), _digest(arena.with_poi(train, released)))
@@ -252,8 +266,7 @@ class Auditor:
 
     def _random(self, seed: Seed) -> Ints:
         """The control release: a uniform draw from the candidates of the same rule, at the same positions."""
-        words, s = self.data.vocabulary, self.settings
-        sets = candidates.find(words.lat, words.lon, words.category, s.candidates)
+        words, s, sets = self.data.vocabulary, self.settings, self.rules[RANDOM].candidates
         task = Task(self.data.train, words, sets, METHODS["random"], Rounds(), s.speed, s.victim, s.training, None)
         # Not the seed itself: a publisher who used the same small number would have drawn the same release.
         return publish(task, Seed(seed.derive("audit", "random")), self.request.device).poi
@@ -339,6 +352,57 @@ def _store(release: Path, audit: dict[str, Any]) -> None:
         ) from None
 
 
+def _rules(pair: Opened, data: Matched, chosen: AuditSettings) -> dict[str, Rule]:
+    """What adversaries are told of the release and of the control.
+
+    The manifest names the method and its settings; of another tool's release nothing is known, and a choice from
+    candidate sets is as good a guess as any.
+    """
+    method = _method(pair.manifest)
+    control = METHODS[RANDOM]
+    return {
+        RELEASE: rule_of(method, _candidates(pair, data, chosen, method or control), data.vocabulary),
+        RANDOM: rule_of(control, _candidates(pair, data, chosen, control), data.vocabulary),
+    }
+
+
+def _method(manifest: dict[str, Any] | None) -> Method | None:
+    if manifest is None or manifest["method"] not in METHODS:
+        return None
+    changes = [f"method.{name}={value}" for name, value in manifest["settings"].get("method", {}).items()]
+    return settings.override(publication(manifest["method"]), changes, "the manifest's").method
+
+
+def _candidates(pair: Opened, data: Matched, chosen: AuditSettings, method: Method) -> Candidates:
+    """The publisher's own candidate sets, in the numbers of the audit's vocabulary.
+
+    Which venues models know, and so choose among, depends on clean data. An adversary can make out most of them from
+    the release; the audit grants it all, which is conservative for the publisher.
+    """
+    words = data.vocabulary
+    publisher = publication(RANDOM)
+    publisher = replace(publisher, filters=chosen.filters, candidates=chosen.candidates, method=method)
+    try:
+        own = prepare(pair.clean, publisher)
+    except InputError:  # no candidates under these settings: then the release is another tool's
+        return Candidates(np.zeros((len(words), 1), np.int32), np.zeros(len(words)))
+    venues, covered = len(pair.clean.pois), own.data.vocabulary.source[1:]
+    number = np.zeros(venues + 1, np.int32)  # of venue codes from 1; 0 is padding
+    known = np.flatnonzero((words.source >= 0) & (words.source < venues))  # a made-up venue has no candidates
+    number[words.source[known] + 1] = known
+    poi = np.zeros((venues + 1, max(own.covered.poi.shape[1], own.every.poi.shape[1])), np.int32)  # of codes, from 1
+    poi[:, : own.every.poi.shape[1]] = own.every.poi
+    poi[covered + 1] = 0
+    poi[covered + 1, : own.covered.poi.shape[1]] = np.append(0, covered + 1)[own.covered.poi[1:]]
+    radius = own.every.radius_km.copy()
+    radius[covered + 1] = own.covered.radius_km[1:]
+    row = np.zeros(len(words), np.int64)
+    row[known] = words.source[known] + 1
+    sets = number[poi[row]]
+    sets = np.take_along_axis(sets, np.argsort(sets == 0, axis=1, kind="stable"), 1)  # padding last
+    return Candidates(sets, radius[row])
+
+
 def _contests(request: Request) -> list[Contest]:
     controls = [Contest(CLEAN, CLEAN), Contest(RELEASE, LEAK_ONLY), Contest(RELEASE, LEAK_MIXED)]
     random = request.adversaries if request.all_controls else ("none",)  # and the strongest, once it is known
@@ -347,11 +411,6 @@ def _contests(request: Request) -> list[Contest]:
 
 def _acc(per_seed: list[dict[str, Any]]) -> list[float]:
     return [found["all"]["acc@1"] for found in per_seed]
-
-
-def _trains(adversary: str) -> bool:
-    """Whether an adversary trains a model of its own, which costs about as much as a victim."""
-    return isinstance(ADVERSARIES.get(adversary), Bridge)
 
 
 def _settings(request: Request, manifest: dict[str, Any] | None) -> AuditSettings:

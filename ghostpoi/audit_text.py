@@ -11,6 +11,11 @@ NAMES = {
     "bridge": "A2 bridge",
     "frequency": "A3 frequency",
     "bigram": "A4 bigram",
+    "per-user": "A5 per-user table",
+    "deconvolution": "A6 deconvolution",
+    "habits": "A7 habits",
+    "habits+leak": "A8 habits and leak",
+    "hidden-markov": "A9 hidden Markov",
     "leak-only": "the leaked sessions alone",
     "leak-mixed": "release + leaked sessions",
     "random": "random release",
@@ -47,7 +52,7 @@ def audited(console: Console, name: str, found: dict[str, Any]) -> None:
         _row(table, _control(control), figures, clean)
     say(table)
     for adversary, verdict in found["verdicts"].items():
-        say(f"{adversary:10} {verdict}")
+        say(f"{adversary:14} {verdict}")
     _summary(say, found)
 
 

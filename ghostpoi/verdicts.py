@@ -1,6 +1,6 @@
 """What an audit says in words. No difference inside its noise is called one, and none without its control beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ class Accuracies:
     random: Mapping[str, Sequence[float]]  # the random release under an adversary of that name
     popularity: float
     positions: int
+    leakless: Collection[str] = ()  # adversaries that hold no leaked session
 
 
 def differs(one: Sequence[float], two: Sequence[float], positions: int) -> int:
@@ -59,6 +60,8 @@ def _verdict(name: str, acc: Accuracies) -> str:
         return f"{word}: {gone:.0%} of the clean accuracy is gone{left}"
     if differs(victim, none, n) < 0:
         return f"holds: worse than the release as it is, {_figure(victim)} against {_figure(none)}"
+    if name in acc.leakless:
+        return _without_leak(victim, none, acc)
     leak_name, leak = max(acc.leak.items(), key=lambda item: _mean(item[1]))
     if differs(victim, leak, n) <= 0:
         less = "less than" if differs(victim, leak, n) < 0 else "no more than"
@@ -67,10 +70,24 @@ def _verdict(name: str, acc: Accuracies) -> str:
     beyond = f"more than the leak alone gives ({leak_name} {_figure(leak)})"
     if differs(acc.clean, none, n) <= 0:
         return f"partly: {gone:.0%} is gone; {beyond}"
-    denied = _mean(acc.clean) - _mean(none)
-    back = (_mean(victim) - _mean(none)) / denied
+    return _won_back(victim, none, acc) + f", {beyond}"
+
+
+def _without_leak(victim: Sequence[float], none: Sequence[float], acc: Accuracies) -> str:
+    """An adversary without a leak is measured by the release as it is, not by what a leak gives."""
+    gone = _mean(share_gone(acc.clean, victim))
+    if differs(victim, none, acc.positions) <= 0:
+        word = "holds" if gone >= HALF else "partly"
+        return f"{word}: {gone:.0%} is gone; no more than the release as it is gives ({_figure(none)})"
+    if differs(acc.clean, none, acc.positions) <= 0:
+        return f"partly: {gone:.0%} is gone; more than the release as it is gives ({_figure(none)}), without any leak"
+    return _won_back(victim, none, acc) + ", without any leak"
+
+
+def _won_back(victim: Sequence[float], none: Sequence[float], acc: Accuracies) -> str:
+    back = (_mean(victim) - _mean(none)) / (_mean(acc.clean) - _mean(none))
     word = "fails" if back >= HALF else "partly"
-    return f"{word}: wins back {back:.0%} of what the release denies, {beyond}"
+    return f"{word}: wins back {back:.0%} of what the release denies"
 
 
 def _beside_random(name: str, acc: Accuracies) -> str:

@@ -16,6 +16,9 @@ from ghostpoi.adversaries.base import Bools
 from ghostpoi.adversaries.bigram import Bigram
 from ghostpoi.adversaries.bridge import Bridge, kept
 from ghostpoi.adversaries.frequency import Frequency
+from ghostpoi.adversaries.per_user import PerUser
+from ghostpoi.candidates import Candidates
+from ghostpoi.channel import Rule, uniform
 from ghostpoi.checkins import Ints
 from ghostpoi.errors import InputError
 from ghostpoi.fit import Training
@@ -138,6 +141,20 @@ class TestBigram:
         evidence = Evidence.of(replace(clean, poi=poi), clean.poi, leak(clean, 0.8, SEED), 11)
         assert rest_right(clean, evidence, purify(Bigram(), evidence, SEED, CPU)) > 0.98
         assert rest_right(clean, evidence, purify(Frequency(), evidence, SEED, CPU)) < 0.9
+
+
+class TestPerUser:
+    def test_restored_by_hand(self) -> None:
+        # User 0 leaked 1 as 4 twice, user 1 leaked 1 as 5 three times and 2 as 6; 3 never leaked.
+        clean = [[4, 4], [5, 5, 5, 6], [9] * 3, [9] * 3, [9] * 3]
+        released = replace(
+            sessions_of([1, 1], [1, 1, 1, 2], [1, 2, 3], [1, 2, 3], [1, 2, 3]),
+            user=np.array([0, 1, 0, 1, 2], np.int32),
+        )
+        poi = np.array([p for s in clean for p in s], np.int32)
+        evidence = Evidence.of(released, poi, np.array([True, True, False, False, False]), 10)
+        # What user 0 never leaked, and all that user 2 released, is what stood behind it most often with anybody.
+        assert PerUser().restore(evidence, SEED, CPU)[6:].tolist() == [4, 6, 3, 5, 6, 3, 5, 6, 3]
 
 
 def slowly(evidence: Evidence, bigram: bool) -> list[int]:
@@ -295,43 +312,76 @@ class TestPurify:
         assert purify(Rogue(np.full(14, 2, np.int32)), HAND, SEED, CPU).tolist() == CLEAN[:8].tolist() + [2] * 6
 
 
+def choices(pois: int, number: int = 4) -> Candidates:
+    """Each POI's candidates are the next few in a circle; the last POI has none."""
+    poi = (np.arange(pois)[:, None] + np.arange(1, number + 1)) % pois + 1
+    poi[-1] = 0
+    return Candidates(np.concatenate([np.zeros((1, number)), poi]).astype(np.int32), np.ones(pois + 1))
+
+
+def drawn(clean: Sessions, candidates: Candidates, seed: int = 1) -> Sessions:
+    """A random release: any candidate, every time another."""
+    column = np.random.default_rng(seed).integers(candidates.poi.shape[1], size=clean.positions)
+    poi = candidates.poi[clean.poi, column]
+    return replace(clean, poi=np.where(poi > 0, poi, clean.poi).astype(np.int32))
+
+
+@pytest.mark.parametrize("rule", [None, "exact", "guess"])
 @pytest.mark.parametrize("name", ADVERSARIES)
 class TestContract:
-    """What holds for every adversary, a new one included."""
+    """What holds for every adversary, a new one included, whether it knows the rule or not."""
 
-    def evidence(self, ratio: float) -> tuple[Sessions, Evidence]:
+    def evidence(self, ratio: float, rule: str | None) -> tuple[Sessions, Evidence]:
         clean = city(40, 12)
-        g = np.random.default_rng(1)
-        released = replace(clean, poi=g.integers(1, 13, clean.positions).astype(np.int32))
-        return clean, Evidence.of(released, clean.poi, leak(clean, ratio, SEED), 13)
+        leaked = leak(clean, ratio, SEED)
+        if rule is None:
+            poi = np.random.default_rng(1).integers(1, 13, clean.positions).astype(np.int32)
+            return clean, Evidence.of(replace(clean, poi=poi), clean.poi, leaked, 13)
+        sets = choices(12)
+        known = Rule(sets, uniform(sets), exact=rule == "exact")
+        return clean, Evidence.of(drawn(clean, sets), clean.poi, leaked, 13, known)
 
-    def test_shape_range_and_leaked_sessions(self, name: str) -> None:
-        clean, evidence = self.evidence(0.3)
+    @pytest.mark.parametrize("ratio", [0, 0.3])
+    def test_shape_range_and_leaked_sessions(self, name: str, rule: str | None, ratio: float) -> None:
+        clean, evidence = self.evidence(ratio, rule)
         restored = purify(LIGHT[name], evidence, SEED, CPU)
         assert restored.shape == clean.poi.shape
         assert restored.dtype == np.int32
         assert restored.min() >= 1
         assert restored.max() <= 12
-        truth: Bools = evidence.positions
-        wanted = clean.poi if LIGHT[name].uses_leak else evidence.released.poi
-        assert (restored[truth] == wanted[truth]).all()
+        if LIGHT[name].uses_leak:
+            truth: Bools = evidence.positions
+            assert (restored[truth] == clean.poi[truth]).all()
 
-    def test_same_seed_same_result_and_nothing_changed_in_place(self, name: str) -> None:
-        _, evidence = self.evidence(0.3)
+    def test_same_seed_same_result_and_nothing_changed_in_place(self, name: str, rule: str | None) -> None:
+        _, evidence = self.evidence(0.3, rule)
         before = evidence.released.poi.copy()
         a, b = (purify(LIGHT[name], evidence, SEED, CPU) for _ in range(2))
         assert (a == b).all()
         assert (evidence.released.poi == before).all()
 
-    def test_without_a_leak_the_release_stays(self, name: str) -> None:
-        _, evidence = self.evidence(0)
-        assert (purify(LIGHT[name], evidence, SEED, CPU) == evidence.released.poi).all()
+    def test_who_uses_no_leak_is_not_moved_by_one(self, name: str, rule: str | None) -> None:
+        _, evidence = self.evidence(0.3, rule)
+        if not LIGHT[name].uses_leak:
+            alone = purify(LIGHT[name], evidence.without_leak(), SEED, CPU)
+            assert (purify(LIGHT[name], evidence, SEED, CPU) == alone).all()
 
-    def test_with_everything_leaked_all_is_clean(self, name: str) -> None:
-        clean, evidence = self.evidence(1)
-        wanted = clean.poi if LIGHT[name].uses_leak else evidence.released.poi
-        assert (purify(LIGHT[name], evidence, SEED, CPU) == wanted).all()
+    def test_with_neither_leak_nor_rule_the_release_stays(self, name: str, rule: str | None) -> None:
+        _, evidence = self.evidence(0, rule)
+        alone = replace(evidence, rule=None)
+        assert (purify(LIGHT[name], alone, SEED, CPU) == evidence.released.poi).all()
 
-    def test_the_repr_names_every_setting(self, name: str) -> None:
+    def test_with_everything_leaked_all_is_clean(self, name: str, rule: str | None) -> None:
+        clean, evidence = self.evidence(1, rule)
+        if LIGHT[name].uses_leak:
+            assert (purify(LIGHT[name], evidence, SEED, CPU) == clean.poi).all()
+
+    def test_an_empty_release_is_no_trouble(self, name: str, rule: str | None) -> None:
+        _, some = self.evidence(0, rule)
+        nothing = sessions_of()
+        evidence = Evidence(nothing, np.zeros(0, bool), np.zeros(0, np.int32), 13, some.rule)
+        assert purify(LIGHT[name], evidence, SEED, CPU).shape == (0,)
+
+    def test_the_repr_names_every_setting(self, name: str, rule: str | None) -> None:
         assert repr(ADVERSARIES[name]) == repr(replace(ADVERSARIES[name]))  # type: ignore[type-var]
         assert " at 0x" not in repr(ADVERSARIES[name])

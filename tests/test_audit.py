@@ -12,7 +12,9 @@ import torch
 from conftest import HEADER, ghostpoi
 
 import ghostpoi.audit as module
-from ghostpoi.audit import Request, audit, parse_adversaries, public, work
+from ghostpoi.adversaries import ADVERSARIES, TRAINED
+from ghostpoi.alignment import match, open_pair
+from ghostpoi.audit import QUICK, Request, audit, parse_adversaries, public, work
 from ghostpoi.errors import InputError
 from ghostpoi.protocols import publication
 from ghostpoi.randomness import Seed
@@ -71,16 +73,16 @@ def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
     return audit(Request(file, release, **given | options), lambda text: None, lambda label, units: None)
 
 
-def released(folder: Path, withhold: bool = False) -> tuple[Path, Path]:
+def released(folder: Path, withhold: bool = False, method: str = "random", *more: str) -> tuple[Path, Path]:
     """A clean file and our release of it."""
     file, release = folder / "clean.csv", folder / "rel"
     # A lone venue of its category has no candidate.
     lone = [(u, 99 if i % 40 == 7 else p, t) for i, (u, p, t) in enumerate(CLEAN)] if withhold else CLEAN
     file.write_text(text(lone).replace("v99,c1", "v99,lonely"))
-    settings = override(publication("random"), ["candidates.radius_km=2"])
+    settings = override(publication(method), ["candidates.radius_km=2", *more])
     cpu = torch.device("cpu")
     make(
-        Publishing(file, release, folder / "rel.private", settings, "random", "strong", {}, [], withhold, Seed(5),
+        Publishing(file, release, folder / "rel.private", settings, method, "strong", {}, [], withhold, Seed(5),
                    False, False, cpu),
         lambda text: None, lambda label, units: None,
     )  # fmt: skip
@@ -94,7 +96,10 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {"clean", "adversaries", "controls", "gaps", "strongest", "plausibility", "naturalness"} <= set(found)
-    assert set(found["adversaries"]) == {"none", "bridge", "frequency", "bigram"} == set(found["verdicts"])
+    assert set(found["adversaries"]) == set(QUICK) == set(found["verdicts"])
+    assert {"none", "frequency", "bigram", "per-user", "deconvolution", "habits", "habits+leak", "hidden-markov"} <= {
+        *QUICK
+    }
     assert {"popularity", "markov", "markov_on_release", "leak-only", "leak-mixed", "random"} <= set(found["controls"])
     assert found["strongest"] in found["adversaries"]
     if found["strongest"] != "none":
@@ -113,7 +118,7 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     first = again.stdout.splitlines()[0]
     assert f"strongest adversary {found['strongest']}" in first
     for name, verdict in found["verdicts"].items():
-        assert f"{name:10} {verdict}"[:80] in again.stdout
+        assert f"{name:14} {verdict}"[:80] in again.stdout
 
 
 def test_the_file_itself_denies_nothing(files: Callable[[str], tuple[Path, Path]]) -> None:
@@ -266,6 +271,49 @@ def test_other_refusals(tmp_path: Path, files: Callable[[str], tuple[Path, Path]
         run(file, release, cache=file / "inside")
 
 
+def test_who_runs_by_default_and_with_all() -> None:
+    assert parse_adversaries(None) == QUICK
+    assert parse_adversaries(None, everybody=True) == tuple(ADVERSARIES)
+    assert set(QUICK) | set(TRAINED) == set(ADVERSARIES)
+    assert not set(QUICK) & set(TRAINED)
+    with pytest.raises(InputError, match="--all and --adversaries none contradict each other"):
+        parse_adversaries("none", everybody=True)
+
+
+def test_who_knows_the_rule_restores_more(tmp_path: Path) -> None:
+    file, release = released(tmp_path)
+    found = run(file, release, adversaries=("none", "habits", "habits+leak"))["adversaries"]
+    assert found["habits"]["restored"]["mean"] > found["none"]["restored"]["mean"]
+    assert found["habits+leak"]["restored"]["mean"] > found["none"]["restored"]["mean"]
+
+
+@pytest.mark.parametrize(("method", "more"), [("random", ()), ("crowd", ("method.size=4", "method.beta=0"))])
+def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: str, more: tuple[str, ...]) -> None:
+    file, release = released(tmp_path, False, method, "speed.limit_kmh=9999", *more)
+    pair = open_pair(file, release, {})
+    request = Request(file, release)
+    chosen = module._settings(request, pair.manifest)
+    data = match(pair, chosen.filters)
+    rules = module._rules(pair, data, chosen)
+    assert rules["release"].exact
+    assert rules["random"].exact
+    assert (rules["release"].channel.find(data.train.poi, data.released) >= 0).all()
+    if method == "crowd":  # its sets are its own, in the size that the manifest gives
+        assert (rules["random"].channel.find(data.train.poi, data.released) < 0).any()
+        assert rules["release"].candidates.size[1:].max() < 8
+
+
+def test_of_another_tool_no_rule_is_known(files: Callable[[str], tuple[Path, Path]]) -> None:
+    file, release = files(text(CLEAN, mark="w"))  # with venues that the clean file lacks
+    pair = open_pair(file, release, {})
+    chosen = module._settings(Request(file, release), None)
+    data = match(pair, chosen.filters)
+    rule = module._rules(pair, data, chosen)["release"]
+    assert not rule.exact
+    assert len(rule.candidates.poi) == len(data.vocabulary)
+    assert not rule.candidates.size[np.isin(data.vocabulary.source, np.arange(POIS), invert=True)].any()
+
+
 def test_a_changed_release_and_a_cache_inside_it_are_refused(tmp_path: Path) -> None:
     file, release = released(tmp_path)
     with pytest.raises(InputError, match="lies inside the release"):
@@ -304,6 +352,18 @@ def test_verdicts_in_words() -> None:
     weak = said(adversaries={"none": [0.02, 0.02], "frequency": [0.085, 0.09]}, random={})
     assert weak["none"] == "holds: 90% of the clean accuracy is gone, nothing beyond popularity is learned"
     assert weak["frequency"] == "holds: 57% is gone; no more than the leak alone gives (leak-only .085)"
+
+
+def test_who_holds_no_leak_is_not_measured_by_one() -> None:
+    def habits(acc: list[float], **changed: Any) -> str:
+        given = {"adversaries": {"none": [0.05, 0.06], "habits": acc}, "random": {}, "leakless": ["none", "habits"]}
+        return said(**given | changed)["habits"]
+
+    assert habits([0.16, 0.17]) == "fails: wins back 73% of what the release denies, without any leak"
+    assert habits([0.08, 0.09]) == "partly: wins back 20% of what the release denies, without any leak"
+    assert habits([0.05, 0.06]) == "holds: 73% is gone; no more than the release as it is gives (.055)"
+    assert habits([0.03, 0.03]).startswith("holds: worse than the release as it is")
+    assert habits([0.20, 0.21]).startswith("fails: as good as clean data")
 
 
 def test_a_difference_inside_the_spread_is_none() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ghostpoi.channel import Rule
 from ghostpoi.checkins import Ints
 from ghostpoi.errors import InputError
 from ghostpoi.randomness import Seed
@@ -17,7 +18,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that an adversary knows: the release, and the clean values of the whole sessions that leaked.
+    """All that an adversary knows: the release, the clean values of the whole sessions that leaked, the public rule.
 
     Clean values of other sessions are not merely unused, they are not here: making one with any is refused.
     """
@@ -26,6 +27,7 @@ class Evidence:
     leaked: Bools  # (S,) the sessions whose clean values the adversary holds
     clean: Ints  # (N,) clean POIs at leaked positions, 0 elsewhere
     rows: int  # P+1
+    rule: Rule | None = None  # how the publisher substitutes, as far as everybody knows it
 
     def __post_init__(self) -> None:
         if self.leaked.shape != (len(self.released),) or self.clean.shape != self.released.poi.shape:
@@ -36,9 +38,10 @@ class Evidence:
             raise ValueError("clean must lie in 1..P where a session leaked and be 0 elsewhere")
 
     @staticmethod
-    def of(released: Sessions, clean: Ints, leaked: Bools, rows: int) -> "Evidence":
+    def of(released: Sessions, clean: Ints, leaked: Bools, rows: int, rule: Rule | None = None) -> "Evidence":
         """From the clean POI of every position, of which only the leaked ones are kept."""
-        return Evidence(released, leaked, np.where(_positions(released, leaked), clean, 0).astype(np.int32), rows)
+        known = np.where(_positions(released, leaked), clean, 0).astype(np.int32)
+        return Evidence(released, leaked, known, rows, rule)
 
     @property
     def positions(self) -> Bools:

@@ -6,6 +6,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from ghostpoi.candidates import Candidates
+from ghostpoi.channel import Channel, uniform
 from ghostpoi.methods.base import sample
 from ghostpoi.position import Position
 from ghostpoi.settings import Section
@@ -21,3 +23,6 @@ class Random(Section):
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
         return sample(torch.where(position.feasible, 0.0, -torch.inf), uniform)
+
+    def channel(self, candidates: Candidates) -> Channel:
+        return uniform(candidates)

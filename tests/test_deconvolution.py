@@ -1,0 +1,420 @@
+"""A6 to A9 and A11: cases where each must succeed, and slow plain references of all that they compute."""
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_channel import candidate_sets, candidates_of
+
+from ghostpoi import arena
+from ghostpoi.adversaries import ADVERSARIES, Evidence, purify
+from ghostpoi.adversaries.deconvolution import Deconvolution
+from ghostpoi.adversaries.habits import MODEL, Explanation
+from ghostpoi.adversaries.hidden_markov import forward_backward, states_of, steps_of
+from ghostpoi.adversaries.imitation import attracted, learned, stickiness
+from ghostpoi.adversaries.multi_release import product, restore_many
+from ghostpoi.adversaries.region import closeness
+from ghostpoi.adversaries.visits import AFRESH, RARE, TINY, Visits, popularity
+from ghostpoi.candidates import Candidates
+from ghostpoi.channel import Channel, Rule, uniform
+from ghostpoi.checkins import Floats, Ints, Longs
+from ghostpoi.geo import haversine_km
+from ghostpoi.randomness import Seed
+from ghostpoi.sessions import Sessions
+
+CPU = torch.device("cpu")
+SEED = Seed(7)
+
+
+def sessions_of(users: Sequence[int], *pois: Sequence[int]) -> Sessions:
+    length = np.array([len(p) for p in pois], np.int64)
+    poi = np.array([p for session in pois for p in session], np.int32)
+    n = np.arange(len(poi))
+    return Sessions(np.array(users, np.int32), np.append(0, np.cumsum(length)), poi, n * 3600, n)
+
+
+def evidence_of(
+    sets: Candidates, users: Sequence[int], released: Sequence[Sequence[int]], leaked: Sequence[Sequence[int]] = (),
+    exact: bool = True,
+) -> Evidence:  # fmt: skip
+    """The first sessions leaked: their clean POIs."""
+    shown = sessions_of(users, *released)
+    clean = np.zeros(shown.positions, np.int32)
+    known = [p for session in leaked for p in session]
+    clean[: len(known)] = known
+    which = np.arange(len(shown)) < len(leaked)
+    return Evidence(shown, which, clean, len(sets.poi), Rule(sets, uniform(sets), exact))
+
+
+def answer(name: str, evidence: Evidence) -> list[int]:
+    return purify(ADVERSARIES[name], evidence, SEED, CPU).tolist()
+
+
+class TestWhereTheyMustSucceed:
+    def test_deconvolution_recovers_popularity(self) -> None:
+        # 60 visits to 1 and 20 to 2, drawn as often as the rule says: 3 could only be 1, 5 only 2.
+        sets = candidates_of([3, 4], [4, 5], [1], [1], [2])
+        released = np.repeat([0, 0, 0, 30, 40, 10], 1).astype(float)
+        found = popularity(uniform(sets), released, np.zeros(6), 2000)
+        assert found[1:3] == pytest.approx([0.75, 0.25], abs=1e-5)
+        evidence = evidence_of(sets, [0, 1], [[3] * 30 + [4] * 40, [5] * 10])
+        assert answer("deconvolution", evidence) == [1] * 70 + [2] * 10
+
+    def test_the_prior_of_leaked_visits_counts(self) -> None:
+        sets = candidates_of([3], [3], [1])
+        found = popularity(uniform(sets), np.array([0, 0, 0, 8.0]), np.array([0, 3.0, 1.0, 0]), 2000)
+        assert found[1:3] == pytest.approx([0.75, 0.25], abs=1e-5)
+
+    def test_habits_from_many_draws(self) -> None:
+        # 3 and 4 may be either; that user 0 also released 5, and user 1 also 6, tells their habits apart.
+        sets = candidates_of([3, 4, 5], [3, 4, 6], [1], [1], [1], [2])
+        released = [[3, 4, 5] * 6, [3, 4, 6] * 6]
+        evidence = evidence_of(sets, [0, 1], released)
+        assert answer("habits", evidence) == [1] * 18 + [2] * 18
+        pooled = answer("deconvolution", evidence)
+        assert (np.array(pooled) == answer("habits", evidence)).mean() < 0.7
+
+    def test_one_leaked_pair_of_a_sticky_publisher_decodes_the_rest(self) -> None:
+        # User 0: 1 is always 3 and 2 is always 4. What leaked says so of 1; that 4 is then not 1 follows. Others, of
+        # whom 2 leaked, show that 2 is a venue that people go to.
+        sets = candidates_of([3, 4], [3, 4], [1], [1])
+        released, leaked = [[3, 3, 3], [3, 3], [4, 4], [3, 4, 3, 4, 4, 4]], [[1, 1, 1], [2, 2], [2, 2]]
+        evidence = evidence_of(sets, [0, 1, 2, 0], released, leaked)
+        assert answer("habits+leak", evidence)[7:] == [1, 2, 1, 2, 2, 2]
+        assert answer("hidden-markov", evidence)[7:] == [1, 2, 1, 2, 2, 2]
+        assert len(set(answer("habits", evidence))) == 1  # without the leak nothing tells 1 from 2
+
+    def test_a_leaked_habit_under_independent_draws_covers_what_never_leaked(self) -> None:
+        # User 0 goes to 1 and every draw is another one: then 5, which never leaked, is most likely 1 as well.
+        sets = candidates_of([3, 4, 5], [3, 4, 5], [1], [1], [1])
+        evidence = evidence_of(sets, [0, 0, 1], [[3, 4] * 6, [5, 5], [3, 4, 5]], leaked=[[1] * 12])
+        assert answer("habits+leak", evidence)[12:14] == [1, 1]
+        assert answer("per-user", evidence)[12:14] == [5, 5]  # the table alone does not know
+
+    def test_transitions_resolve_what_nothing_else_can(self) -> None:
+        # 3 is followed by 1 and 4 by 2, says the leak; 5 and 6 may be either, and nobody comes twice.
+        sets = candidates_of([5, 6], [5, 6], [], [], [1], [1])
+        leaked = [[3, 1], [4, 2]] * 5
+        released = [*([[3, 5], [4, 6]] * 5), [3, 5], [4, 5], [3, 6], [4, 6]]
+        evidence = evidence_of(sets, range(len(released)), released, leaked)
+        assert answer("hidden-markov", evidence)[20:] == [3, 1, 4, 2, 3, 1, 4, 2]
+        context_free = answer("habits+leak", evidence)[20:]
+        assert context_free[1] == context_free[3]  # 5 is 5, whatever came before it
+
+    def test_transitions_work_backwards_too(self) -> None:
+        sets = candidates_of([5, 6], [5, 6], [], [], [1], [1])
+        released = [*([[5, 3], [6, 4]] * 5), [5, 3], [5, 4], [6, 3], [6, 4]]
+        evidence = evidence_of(sets, range(len(released)), released, [[1, 3], [2, 4]] * 5)
+        assert answer("hidden-markov", evidence)[20:] == [1, 3, 2, 4, 1, 3, 2, 4]
+
+    def test_people_stay_near(self) -> None:
+        # 5 may be 1 or 2, far apart, and nobody was seen there. Leaked steps are short: beside 3 it was 1, beside 4, 2.
+        sets = candidates_of([5], [5], [], [], [1], [7], [8], [7])
+        lat = np.array([np.nan, 0.0, 0.2, 0.001, 0.201, 0.1, 0.4, 0.401, 0.7])
+        leaked = [[6, 6, 7]] * 10
+        evidence = evidence_of(sets, range(12), [*([[7, 7, 8]] * 10), [3, 5], [4, 5]], leaked)
+        assert evidence.rule is not None
+        known = replace(evidence, rule=replace(evidence.rule, lat=lat, lon=np.zeros(9)))
+        assert answer("hidden-markov", known)[30:] == [3, 1, 4, 2]
+        apart = answer("hidden-markov", evidence)[30:]
+        assert apart[1] == apart[3]
+
+    def test_an_imitated_channel_beats_a_wrong_guess(self) -> None:
+        # The publisher prefers candidate 5 nine times in ten, behind 1 and behind 2 alike; nobody tells the adversary.
+        g = np.random.default_rng(0)
+        sets = candidates_of([3, 5], [4, 5], [1], [2], [1])
+        clean = [g.choice([1, 2], p=[0.9, 0.1] if u % 2 else [0.1, 0.9], size=60) for u in range(20)]
+        released = [np.where(g.random(60) < 0.9, 5, np.where(c == 1, 3, 4)).tolist() for c in clean]
+        evidence = evidence_of(sets, range(20), released, exact=False)
+        assert evidence.rule is not None
+        channel = MODEL.channel(evidence, evidence.rule)
+        guess = channel.probability[channel.find(np.array([1, 2]), np.array([5, 5]))]
+        assert (guess > 0.75).all()
+        exact = replace(evidence, rule=replace(evidence.rule, exact=True))
+        right = [np.mean(np.array(answer("habits", e)) == np.concatenate(clean)) for e in (evidence, exact)]
+        assert right[0] >= right[1]
+
+    def test_a_rule_that_does_not_hold_is_no_hindrance(self) -> None:
+        # Another tool: 1 becomes 2, 2 becomes 3, 3 becomes 1, and the candidates say otherwise.
+        sets = candidates_of([3], [1], [2])
+        clean = [[1, 2, 3, 2]] * 4
+        released = [[2, 3, 1, 3]] * 8
+        for exact in (True, False):
+            evidence = evidence_of(sets, range(8), released, clean, exact)
+            for name in ("per-user", "habits+leak", "hidden-markov"):
+                assert answer(name, evidence) == [1, 2, 3, 2] * 8, name
+
+    def test_more_releases_leave_less_doubt(self) -> None:
+        # 4 may be 1 or 2; released a second time as 3 it was 1, as 5 it was 2.
+        sets = candidates_of([3, 4], [4, 5], [1], [1], [2])
+        one = evidence_of(sets, range(4), [[4]] * 4)
+        two = replace(one, released=replace(one.released, poi=np.array([3, 5, 3, 5], np.int32)))
+        assert restore_many([one, two]).tolist() == [1, 2, 1, 2]
+        assert len(set(restore_many([one]).tolist())) == 1
+
+    def test_where_a_user_goes_tells_the_nearer_of_two(self) -> None:
+        # 5 may be 1 or 2; user 0 is otherwise at 3, near 1, and user 1 at 4, near 2.
+        sets = candidates_of([5], [5], [], [], [1])
+        lat = np.array([np.nan, 0.0, 0.2, 0.001, 0.201, 0.1])
+        evidence = evidence_of(sets, range(2), [[3, 3, 5], [4, 4, 5]])
+        assert evidence.rule is not None
+        known = replace(evidence, rule=replace(evidence.rule, lat=lat, lon=np.zeros(6)))
+        assert answer("habits", known) == [3, 3, 1, 4, 4, 2]
+        assert len({answer("habits", evidence)[k] for k in (2, 5)}) == 1
+        v = Visits.of(known, known.rule.channel)  # type: ignore[union-attr]
+        near = closeness(v, np.where(v.habit_clean > 2, 2.0, 0.1), lat, np.zeros(6), 0.5)
+        km = haversine_km(np.array([0.0, 0.2]), np.zeros(2), np.array([0.001]), np.zeros(1))
+        assert near[:2] == pytest.approx(1 / (km + 0.5))
+
+
+class TestManyReleases:
+    def case(self, releases: int) -> tuple[Sessions, list[Ints], np.ndarray, Rule]:
+        g = np.random.default_rng(3)
+        sets = candidates_of(*[[(p + d) % 30 + 1 for d in (1, 3, 7, 12, 20)] for p in range(30)])
+        clean = sessions_of(np.repeat(range(20), 5).tolist(), *g.integers(1, 31, (100, 4)).tolist())
+        drawn = [sets.poi[clean.poi, g.integers(5, size=clean.positions)] for _ in range(releases)]
+        return clean, drawn, g.random(100) < 0.1, Rule(sets, uniform(sets), exact=True)
+
+    def test_one_release_is_a8(self) -> None:
+        clean, drawn, leaked, rule = self.case(1)
+        for known in (rule, replace(rule, exact=False)):
+            evidence = Evidence.of(arena.with_poi(clean, drawn[0]), clean.poi, leaked, 31, known)
+            assert restore_many([evidence]).tolist() == answer("habits+leak", evidence)
+
+    def test_the_share_restored_grows(self) -> None:
+        clean, drawn, leaked, rule = self.case(4)
+        found = [arena.restore_many(clean, drawn[:k], leaked, 31, rule).figures["restored"] for k in (1, 2, 4)]
+        assert found[0] + 0.1 < found[1]
+        assert found[1] < found[2]
+        assert found[2] > 0.9
+
+    def test_product_by_hand(self) -> None:
+        channel = uniform(candidates_of([3, 4], [4, 5, 3], [1], [1], [2]))
+        both = product([channel, channel], np.array([[3, 4], [4, 5], [1, 5]]))
+        assert both.clean.tolist() == [1, 2, 2, 3, 4]
+        assert both.released.tolist() == [0, 0, 1, 2, 2]  # nothing gives 1 and 5: the first release decides
+        assert both.probability == pytest.approx([1 / 4, 1 / 9, 1 / 9, 1, 1])
+
+    def test_other_rows_are_refused(self) -> None:
+        sets = candidates_of([2], [1])
+        one, two = evidence_of(sets, [0], [[1, 2]]), evidence_of(sets, [0, 0], [[1], [2]])
+        with pytest.raises(ValueError, match="same rows"):
+            restore_many([one, two])
+        with pytest.raises(ValueError, match="rule"):
+            restore_many([replace(one, rule=None)])
+
+
+class TestImitation:
+    def test_pull_by_hand(self) -> None:
+        # 100 visits to 1 became 3 or 4, 100 to 2 became 4 or 5; odds of 3, 4, 5 are 4 : 1 : 4 behind both.
+        channel = uniform(candidates_of([3, 4], [4, 5], [], [], []))
+        visits, released = np.array([0, 100.0, 100, 0, 0, 0]), np.array([0, 0, 0, 80.0, 40, 80])
+        pull = np.ones(6)
+        for _ in range(200):
+            found, pull = attracted(channel, visits, released, pull, 1e-9)
+        assert found.probability[found.find(np.array([1, 1, 2]), np.array([3, 4, 5]))] == pytest.approx([0.8, 0.2, 0.8])
+
+    def test_a_strong_prior_leaves_the_guess(self) -> None:
+        channel = uniform(candidates_of([3, 4], [4, 5], [], [], []))
+        visits, released = np.array([0, 100.0, 100, 0, 0, 0]), np.array([0, 0, 0, 80.0, 40, 80])
+        found, _ = attracted(channel, visits, released, np.ones(6), 1e12)
+        assert found.probability == pytest.approx(channel.probability)
+
+    def test_learned_by_hand(self) -> None:
+        channel = uniform(candidates_of([2, 3], [3], []))
+        released, clean = np.array([2, 2, 1]), np.array([1, 1, 2])  # 2 as 1 is against the rule
+        guess = learned(channel, released, clean, 4.0, exact=False)
+        trust = 2.5 / 4
+        # 1 leaked twice, always as 2: (4 * trust * 1/2 + 2) / (4 + 2) against (4 * trust * 1/2) / 6.
+        wanted = {
+            (2, 1): 1 / 5,
+            (1, 2): (2 * trust + 2) / 6,
+            (1, 3): 2 * trust / 6,
+            (2, 3): 4 * trust / 5,
+            (3, 3): trust,
+        }
+        entries = zip(guess.clean.tolist(), guess.released.tolist(), strict=True)
+        assert dict(zip(entries, guess.probability.tolist(), strict=True)) == pytest.approx(wanted)
+        exact = learned(channel, released, clean, 4.0, exact=True)
+        wanted = {(2, 1): 1 / 5, (1, 2): trust / 2, (1, 3): trust / 2, (2, 3): 4 * trust / 5, (3, 3): trust}
+        entries = zip(exact.clean.tolist(), exact.released.tolist(), strict=True)
+        assert dict(zip(entries, exact.probability.tolist(), strict=True)) == pytest.approx(wanted)
+        assert learned(channel, released[:0], clean[:0], 4.0, exact=False) is channel
+
+    @pytest.mark.parametrize(("draws", "low", "high"), [(1, 0, 0.02), (2, 0.3, 3), (0, 50, AFRESH)])
+    def test_stickiness_is_seen_in_pairs(self, draws: int, low: float, high: float) -> None:
+        g = np.random.default_rng(2)
+        sets = candidates_of(*[[q for q in range(1, 10) if q != p] for p in range(1, 10)])
+        user, clean = np.repeat(np.arange(200), 10), np.repeat(g.integers(1, 10, 200), 10)
+        fixed = g.integers(8, size=(200, max(draws, 1)))
+        column = fixed[user, g.integers(draws, size=2000)] if draws else g.integers(8, size=2000)
+        found = stickiness(uniform(sets), user, sets.poi[clean, column].astype(np.int64), clean)
+        assert low <= found <= high
+
+    def test_nothing_repeated_tells_nothing(self) -> None:
+        none = np.zeros(0, np.int64)
+        channel = uniform(candidates_of([2, 3], [3, 1], [1, 2]))
+        assert stickiness(channel, none, none, none) == AFRESH
+        assert stickiness(channel, np.array([0, 1]), np.array([2, 2]), np.array([1, 1])) == AFRESH
+
+
+def slow_popularity(
+    channel: dict[tuple[int, int], float], released: Counter[int], leaked: Counter[int], rows: int, iterations: int
+) -> dict[int, float]:
+    """EM with dictionaries."""
+    prior = dict.fromkeys(range(rows), 1.0)
+    for _ in range(iterations):
+        new = {p: float(leaked[p]) for p in range(rows)}
+        for q, count in released.items():
+            behind = {p: prior[p] * k for (p, to), k in channel.items() if to == q}
+            total = sum(behind.values())
+            for p, weight in behind.items():
+                new[p] += count * weight / total if total else 0.0
+        everything = sum(new.values())
+        prior = {p: n / everything if everything else 0.0 for p, n in new.items()}
+    return {p: (1 - RARE) * n + RARE / rows for p, n in prior.items()}
+
+
+def slow_posterior(
+    channel: dict[tuple[int, int], float], cells: Counter[tuple[int, int]], pairs: Counter[tuple[int, int, int]],
+    prior: dict[int, float], strength: float, repeats: float, iterations: int, sticky: float,
+) -> dict[tuple[int, int, int], float]:  # fmt: skip
+    """Each option's probability, from the expected counts of all other visits, with dictionaries."""
+    options = {(u, q): sorted(p for p, to in channel if to == q) for u, q in cells}
+    share = {(u, p, q): 0.0 for (u, q), ps in options.items() for p in ps}
+    leaked: dict[tuple[int, int], float] = defaultdict(float)
+    for (u, p, _), n in pairs.items():
+        leaked[u, p] += n
+    visits = dict(leaked)
+    for n in range(iterations):
+        new = {}
+        for (u, q), ps in options.items():
+            weight = {}
+            for p in ps:
+                others = visits.get((u, p), 0.0) - share[u, p, q]
+                likelihood = channel[p, q]
+                if sticky < AFRESH and 2 * n >= iterations:
+                    same = pairs[u, p, q] + share[u, p, q] * (cells[u, q] ** repeats - 1)
+                    likelihood = (sticky * channel[p, q] + same) / (sticky + others)
+                weight[p] = max(TINY, (strength * prior[p] + others) * likelihood)
+            new |= {(u, p, q): w / sum(weight.values()) for p, w in weight.items()}
+        share = new
+        visits = dict(leaked)
+        for (u, p, q), s in share.items():
+            visits[u, p] = visits.get((u, p), 0.0) + s * cells[u, q] ** repeats
+    return share
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[Evidence, Channel]:
+    sets = draw(candidate_sets())
+    rows = len(sets.poi)
+    poi = st.integers(1, rows - 1)
+    released = draw(st.lists(st.lists(poi, max_size=5), max_size=6))
+    users = draw(st.lists(st.integers(0, 2), min_size=len(released), max_size=len(released)))
+    shown = sessions_of(users, *released)
+    clean = np.array(draw(st.lists(poi, min_size=shown.positions, max_size=shown.positions)), np.int32)
+    leaked = np.array(draw(st.lists(st.booleans(), min_size=len(shown), max_size=len(shown))), bool)
+    channel = uniform(sets, draw(st.booleans()))
+    weight = draw(st.lists(st.floats(0.1, 1), min_size=len(channel), max_size=len(channel)))
+    channel = replace(channel, probability=np.array(weight))
+    rule = Rule(sets, channel, exact=draw(st.booleans()))
+    return Evidence.of(shown, clean, leaked, rows, rule), channel
+
+
+class TestAgainstDictionaries:
+    @given(situations(), st.floats(0.1, 50), st.sampled_from([0.5, 1.0]), st.sampled_from([0.01, 1.0, AFRESH]))
+    @settings(max_examples=80, deadline=None)
+    def test_posterior(
+        self, situation: tuple[Evidence, Channel], strength: float, repeats: float, sticky: float
+    ) -> None:
+        evidence, channel = situation
+        v = Visits.of(evidence, channel)
+        user = np.repeat(evidence.released.user, evidence.released.length).tolist()
+        shown, clean, at = evidence.released.poi.tolist(), evidence.clean.tolist(), evidence.positions.tolist()
+        cells = Counter((u, q) for u, q, known in zip(user, shown, at, strict=True) if not known)
+        pairs = Counter((u, p, q) for u, p, q, known in zip(user, clean, shown, at, strict=True) if known)
+        entries = zip(v.channel.clean.tolist(), v.channel.released.tolist(), strict=True)
+        slow = dict(zip(entries, v.channel.probability.tolist(), strict=True))
+        released: Counter[int] = Counter()
+        for (_, q), n in cells.items():
+            released[q] += n
+        popular = Counter(p for p, known in zip(clean, at, strict=True) if known)
+        wanted = slow_popularity(slow, released, popular, evidence.rows, 7)
+        prior = v.popularity(7)
+        assert prior == pytest.approx([wanted[p] for p in range(evidence.rows)], abs=1e-9)
+        share = slow_posterior(slow, cells, pairs, wanted, strength, repeats, 8, sticky)
+        found = v.posterior(strength * prior[v.clean], repeats, 8, sticky)
+        assert found == pytest.approx(list(_in_order(share)), abs=1e-9)
+
+    @given(situations())
+    @settings(max_examples=60, deadline=None)
+    def test_deconvolution_takes_the_likeliest(self, situation: tuple[Evidence, Channel]) -> None:
+        evidence, _ = situation
+        assert evidence.rule is not None
+        channel = evidence.rule.channel.covering(evidence.released.poi)
+        released = Counter(evidence.released.poi.tolist())
+        entries = zip(channel.clean.tolist(), channel.released.tolist(), strict=True)
+        slow = dict(zip(entries, channel.probability.tolist(), strict=True))
+        prior = slow_popularity(slow, released, Counter(), evidence.rows, 5)
+        for q, p in zip(
+            evidence.released.poi.tolist(), Deconvolution(iterations=5).restore(evidence, SEED, CPU).tolist(),
+            strict=True,
+        ):  # fmt: skip
+            assert prior[p] * slow[p, q] == pytest.approx(max(prior[o] * k for (o, to), k in slow.items() if to == q))
+
+    @given(situations(), st.integers(0, 1000))
+    @settings(max_examples=60, deadline=None)
+    def test_forward_backward_is_the_sum_over_all_paths(self, situation: tuple[Evidence, Channel], seed: int) -> None:
+        evidence, channel = situation
+        v = Visits.of(evidence, channel)
+        prior = v.popularity(5)
+        s = states_of(evidence, Explanation(v, prior, v.posterior(5.0 * prior[v.clean], 0.5, 5)), 0.0)
+        e = steps_of(s)
+        lift = np.random.default_rng(seed).uniform(0.1, 3, len(e.before))
+        belief, joint = forward_backward(s, e, lift) if len(e.before) else (s.weight, np.zeros(0))
+        states = {int(p): range(a, a + n) for p, a, n in zip(s.position, s.first, s.size, strict=True)}
+        slow_belief, slow_joint = _all_paths(evidence, states, s.weight, e.before, e.after, lift)
+        assert belief == pytest.approx(slow_belief, abs=1e-9)
+        assert joint == pytest.approx(slow_joint, abs=1e-9)
+
+    @given(situations())
+    @settings(max_examples=30, deadline=None)
+    def test_no_adversary_stumbles(self, situation: tuple[Evidence, Channel]) -> None:
+        evidence, _ = situation
+        for name in ("per-user", "deconvolution", "habits", "habits+leak", "hidden-markov"):
+            restored = np.array(answer(name, evidence), np.int32)
+            if ADVERSARIES[name].uses_leak:
+                assert (restored == evidence.clean)[evidence.positions].all()
+        assert restore_many([evidence]).tolist() == answer("habits+leak", evidence)
+
+
+def _in_order(share: dict[tuple[int, int, int], float]) -> list[float]:
+    return [share[u, p, q] for u, q, p in sorted((u, q, p) for u, p, q in share)]
+
+
+def _all_paths(
+    evidence: Evidence, states: dict[int, range], weight: Floats, before: Longs, after: Longs, lift: Floats
+) -> tuple[list[float], list[float]]:
+    """The probability of every state and of every pair of neighbours, summed over all paths of each session."""
+    step = {(int(a), int(b)): n for n, (a, b) in enumerate(zip(before, after, strict=True))}
+    belief, joint = [0.0] * len(weight), [0.0] * len(lift)
+    for a, b in itertools.pairwise(evidence.released.start.tolist()):
+        paths = list(itertools.product(*(states[p] for p in range(a, b)))) if b > a else []
+        chance = [
+            float(prod(weight[s] for s in path) * prod(lift[step[pair]] for pair in itertools.pairwise(path)))
+            for path in paths
+        ]
+        for path, c in zip(paths, chance, strict=True):
+            for s in path:
+                belief[s] += c / sum(chance)
+            for pair in itertools.pairwise(path):
+                joint[step[pair]] += c / sum(chance)
+    return belief, joint
