@@ -1,8 +1,8 @@
 """What a victim is trained on, what comes of it, and what every victim can do."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from ghostpoi.checkins import Longs
 from ghostpoi.fit import Pairs
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions
+from ghostpoi.sessions import Sessions, Vocabulary
 
 WRONG = int(np.iinfo(np.int64).max)  # a rank that no cutoff reaches, with a reciprocal of nothing
+
+P = TypeVar("P", bound=Pairs)
 
 Progress = Callable[[str, float], None]  # what is being trained, victims just done: in all, one for each job
 
@@ -54,17 +56,22 @@ class Victim(Protocol):
         protocol: str,
         device: torch.device,
         progress: Progress | None = None,
+        vocabulary: Vocabulary | None = None,
     ) -> list[Result]:
-        """One result per job, in their order. Every job is validated and tested on the same sessions."""
+        """One result per job, in their order. Every job is validated and tested on the same sessions.
+
+        `vocabulary` says where POIs lie. A victim that cannot do without it refuses to train.
+        """
 
 
-def askable(pairs: Pairs, rows: int, stand_in: int = 1) -> tuple[Pairs, NDArray[np.bool_]]:
+def askable(pairs: P, rows: int, stand_in: int = 1) -> tuple[P, NDArray[np.bool_]]:
     """Pairs that a model of `rows` rows can read, and which of their targets it knows, (N,).
 
     POIs that it does not know (0, or outside its vocabulary) are read as 0; as a target, another stands in for them.
     """
     known = [(a >= 1) & (a < rows) for a in (pairs.token, pairs.target)]
-    return Pairs(np.where(known[0], pairs.token, 0), np.where(known[1], pairs.target, stand_in), pairs.length), known[1]
+    token, target = np.where(known[0], pairs.token, 0), np.where(known[1], pairs.target, stand_in)
+    return replace(pairs, token=token, target=target), known[1]
 
 
 def counted(ranks: Longs, known: NDArray[np.bool_]) -> Longs:

@@ -21,6 +21,7 @@ from ghostpoi.model import ModelSettings
 from ghostpoi.randomness import Seed
 from ghostpoi.victims.lines import Lines, lay_out
 from ghostpoi.victims.stack import Stack
+from ghostpoi.victims.steps import Seen, Steps, together
 
 COMPACT_BELOW = 0.8  # stopped victims leave the stack when fewer than this share of it still learn
 EVALUATION_TOKENS = (1 << 14, 1 << 19)  # of all victims, read at once when no gradient is wanted: on a CPU, on CUDA
@@ -37,8 +38,8 @@ class Trained:
 
 def train(
     stack: Stack,
-    pairs: Sequence[Pairs],
-    validation: Pairs,
+    pairs: Sequence[Steps],
+    validation: Steps,
     known: NDArray[np.bool_],
     settings: Training,
     seed: Seed,
@@ -52,9 +53,7 @@ def train(
     if any(not np.array_equal(p.length, pairs[0].length) for p in pairs):
         raise ValueError("victims that are trained together need windows of the same lengths")
     device, everyone = stack.device, len(stack)
-    token, target = (
-        torch.from_numpy(np.stack([getattr(p, side) for p in pairs])).to(device) for side in ("token", "target")
-    )  # each (M, N)
+    seen, target = Seen.of(pairs, device), together(pairs, "target", device)
     examination = Examination(validation, known, stack)
     optimizer = adamw(stack, settings)
     best, hits, ran = stack.take(torch.arange(everyone, device=device)), [-1] * everyone, [0] * everyone
@@ -65,7 +64,7 @@ def train(
     for number in range(settings.epochs):
         with seeded(device, seed.torch_seed(*stage, "dropout", number)):
             for lines in plan:
-                _step(stack, optimizer, token, target, lines, settings.clip)
+                _step(stack, optimizer, seen, target, lines, settings.clip)
         right = examination.hits(stack)
         if number + 1 < settings.epochs:  # while the device is still at work on this epoch
             plan = _plan(pairs[0], settings, seed, stage, number + 1, device)
@@ -90,7 +89,7 @@ def train(
             left = [place for place, victim in enumerate(in_stack) if victim in learning]
             stay = torch.tensor(left, device=device)
             stack, optimizer = _compact(stack, optimizer, stay, settings)
-            token, target = token[stay], target[stay]
+            seen, target = seen.of_victims(stay), target[stay]
             in_stack = [in_stack[place] for place in left]
     if not settings.epochs:
         tick(everyone)
@@ -100,12 +99,11 @@ def train(
 class Examination:
     """The same sessions for all victims, laid out once."""
 
-    def __init__(self, pairs: Pairs, known: NDArray[np.bool_], stack: Stack) -> None:
+    def __init__(self, pairs: Steps, known: NDArray[np.bool_], stack: Stack) -> None:
         device = stack.device
-        self.token, self.target, self.known = (
-            torch.from_numpy(a).to(device) for a in (pairs.token, pairs.target, known)
-        )  # each (N,)
-        at_once = EVALUATION_TOKENS[device.type == "cuda"] // len(stack)
+        self.seen = Seen.of([pairs], device)
+        self.target, self.known = (torch.from_numpy(a).to(device) for a in (pairs.target, known))  # each (N,)
+        at_once = EVALUATION_TOKENS[device.type == "cuda"] // (stack.bulk * len(stack))
         # Windows go together that end in the same stretch of `at_once` tokens; a long one may exceed it a little.
         piece = np.cumsum(pairs.length) // max(1, at_once)
         windows = np.split(np.arange(len(piece)), np.flatnonzero(np.diff(piece)) + 1) if len(piece) else []
@@ -116,7 +114,7 @@ class Examination:
         """As `fit.ranks`, of every victim, (M, N)."""
         found = [self.target.new_empty(len(stack), 0)]
         for lines in self.plan:
-            hidden = stack.hidden(self.token[lines.index].expand(len(stack), -1), lines)
+            hidden = stack.hidden(self.seen.at(lines.index).for_all(len(stack)), lines)
             found.append(stack.ranks(hidden, self.target[lines.index]))
         return torch.cat(found, 1)
 
@@ -153,7 +151,7 @@ def bytes_per_victim(rows: int, model: ModelSettings, training: Training, length
     size = min(training.batch_sessions, len(length))
     tokens = size * mean + 4 * math.sqrt(size) * spread  # hardly a batch is larger
     kept_of_a_token = model.layers * (12 * d + 2 * wide + model.max_positions) + 12 * d
-    return int(4 * (6 * weights + 1.5 * tokens * kept_of_a_token) + 16 * length.sum())
+    return int(4 * (6 * weights + 1.5 * tokens * kept_of_a_token) + 32 * length.sum())
 
 
 @contextmanager
@@ -178,10 +176,10 @@ def _plan(
 
 
 def _step(
-    stack: Stack, optimizer: torch.optim.Optimizer, token: Tensor, target: Tensor, lines: Lines, most: float
+    stack: Stack, optimizer: torch.optim.Optimizer, seen: Seen, target: Tensor, lines: Lines, most: float
 ) -> None:
     optimizer.zero_grad(set_to_none=True)
-    hidden = stack.hidden(token.index_select(1, lines.index), lines, stack.settings.dropout)
+    hidden = stack.hidden(seen.at(lines.index), lines, stack.settings.dropout)
     losses = stack.losses(hidden, target.index_select(1, lines.index))
     losses.sum().backward()  # type: ignore[no-untyped-call]
     if most:

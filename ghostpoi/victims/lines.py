@@ -23,12 +23,19 @@ NEVER = -1e9  # finite: a kernel that goes by tiles of keys may meet one where a
 class Lines:
     """One batch: windows of at most max_positions, the same for every victim."""
 
-    def __init__(self, width: int, index: Tensor, position: Tensor, back: Tensor, there: Tensor, owner: Tensor) -> None:
+    def __init__(
+        self, width: int, running: list[int], index: Tensor, position: Tensor, back: Tensor, there: Tensor,
+        owner: Tensor, by_step: Tensor, from_step: Tensor,
+    ) -> None:  # fmt: skip
         self.index = index  # (N,) which positions of the pairs these are
         self.position = position  # (N,) in the window
         self.back = back  # (N,) the place of every token in the lines
         self.there = there  # (B*t,) the token at every place; any for empty ones
         self.owner = owner.view(-1, width)  # (B, t) the window at every place, -1 for empty ones
+        # For those who read step by step: first positions first, and among them longest windows first.
+        self.by_step = by_step  # (N,) the tokens in that order
+        self.from_step = from_step  # (N,) where in it each token is
+        self.running = running  # windows that reach each position, on the host
 
     def attend(self, qkv: Tensor, heads: int, mask: Tensor) -> Tensor:
         """Causal attention inside every window, (M, N, 3d) -> (M, N, d)."""
@@ -51,6 +58,7 @@ def lay_out(pairs: Pairs, batches: Sequence[Longs], device: torch.device) -> lis
     """These batches of windows. All of them travel to the device at once, so that no step waits for one."""
     parts: list[Longs] = []
     widths: list[int] = []
+    running: list[list[int]] = []
     start = pairs.start
     for windows in batches:
         length = pairs.length[windows]
@@ -61,15 +69,27 @@ def lay_out(pairs: Pairs, batches: Sequence[Longs], device: torch.device) -> lis
         there, owner = np.zeros(lines * width, np.int64), np.full(lines * width, -1)
         there[back] = np.arange(len(back))
         owner[back] = np.repeat(np.arange(len(length)), length)
-        parts += [np.repeat(start[windows], length) + position, position, back, there, owner]
+        by_step, from_step = _by_step(length, position)
+        parts += [np.repeat(start[windows], length) + position, position, back, there, owner, by_step, from_step]
         widths.append(width)
+        running.append(np.bincount(position).tolist())
     if not parts:
         return []
     together = torch.from_numpy(np.concatenate(parts))
     if device.type == "cuda":
         together = together.pin_memory().to(device, non_blocking=True)
     piece = torch.split(together, [len(part) for part in parts])
-    return [Lines(width, *piece[5 * i : 5 * i + 5]) for i, width in enumerate(widths)]
+    return [Lines(widths[i], running[i], *piece[7 * i : 7 * i + 7]) for i in range(len(widths))]
+
+
+def _by_step(length: Longs, position: Longs) -> tuple[Longs, Longs]:
+    """The order of tokens by position, then from the longest window to the shortest, and its inverse, each (N,)."""
+    place = np.empty(len(length), np.int64)
+    place[np.argsort(-length, kind="stable")] = np.arange(len(length))
+    order = np.argsort(position * len(length) + np.repeat(place, length), kind="stable")
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    return order, inverse
 
 
 def _places(length: Longs, width: int) -> tuple[Longs, int]:

@@ -5,7 +5,7 @@ diverges to NaN leaves the others as they are.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from ghostpoi.fit import Precision, precise
 from ghostpoi.model import CausalTransformer, ModelSettings
 from ghostpoi.victims.lines import Lines
+from ghostpoi.victims.steps import Seen
 
 LOGITS = 1 << 21  # logits of all victims held at once on a CPU
 LOGITS_CUDA = 1 << 28  # 1 GiB in float32, and as much again for their gradient
@@ -21,7 +22,12 @@ ALIGN = 16  # the output matrices' rows are filled up to a multiple: products ov
 
 
 class Stack:
-    """The weights, by the names that `CausalTransformer` gives them, and how they turn sessions into losses."""
+    """The weights, by the names that `CausalTransformer` gives them, and how they turn sessions into losses.
+
+    Other architectures put `embed`, `masks` or all of `hidden` in another way, and keep the rest.
+    """
+
+    bulk = 1  # what a victim takes of memory at most; a plain Transformer's is 1
 
     def __init__(self, weights: Mapping[str, Tensor], rows: int, settings: ModelSettings, precision: Precision) -> None:
         self.weights = {name: w.detach().requires_grad_() for name, w in weights.items()}
@@ -31,8 +37,7 @@ class Stack:
     @staticmethod
     def of(model: CausalTransformer, victims: int, precision: Precision = "float32") -> "Stack":
         """All victims as this model is now."""
-        weights = {name: w.detach()[None].repeat(victims, *[1] * w.dim()) for name, w in model.named_parameters()}
-        return Stack(weights, model.rows, model.settings, precision)
+        return Stack(repeated(dict(model.named_parameters()), victims), model.rows, model.settings, precision)
 
     def __len__(self) -> int:
         return len(self.weights["embedding"])
@@ -46,23 +51,31 @@ class Stack:
         """The output matrices, (M, P+1, d)."""
         return self.weights["embedding" if self.settings.tied else "untied"]
 
-    def take(self, victims: Tensor) -> "Stack":
+    def take(self, victims: Tensor) -> Self:
         """A copy of these victims."""
-        weights = {name: w.detach()[victims] for name, w in self.weights.items()}
-        return Stack(weights, self.rows, self.settings, self.precision)
+        return self._with({name: w.detach()[victims] for name, w in self.weights.items()}, victims)
 
-    def hidden(self, tokens: Tensor, lines: Lines, dropout: float = 0.0) -> Tensor:
+    def embed(self, seen: Seen, lines: Lines) -> Tensor:
+        """What the first block reads, (M, N, d)."""
+        position = lines.position.expand(len(self), -1)
+        return look_up(self.weights["embedding"], seen.token) + look_up(self.weights["position"], position)
+
+    def masks(self, seen: Seen, lines: Lines) -> list[Tensor]:
+        """What each layer adds to its attention logits, each (M*B, 1 or H, t, t)."""
+        return [lines.mask(len(self), self.dtype)] * self.settings.layers
+
+    def hidden(self, seen: Seen, lines: Lines, dropout: float = 0.0) -> Tensor:
         """Hidden states of tokens (M, N) that stand in these lines, (M, N, d)."""
         s = self.settings
-        position, mask = lines.position.expand(len(self), -1), lines.mask(len(self), self.dtype)
+        masks = self.masks(seen, lines)
         with precise(self.precision, self.device):
-            x = _dropped(self._look_up("embedding", tokens) + self._look_up("position", position), dropout)
+            x = dropped(self.embed(seen, lines), dropout)
             for i in range(s.layers):
                 block = f"blocks.{i}."
                 qkv = self._linear(block + "qkv", self._norm(block + "before_attention", x))
-                x = x + _dropped(self._linear(block + "merge", lines.attend(qkv, s.heads, mask)), dropout)
+                x = x + dropped(self._linear(block + "merge", lines.attend(qkv, s.heads, masks[i])), dropout)
                 wide = F.gelu(self._linear(block + "widen", self._norm(block + "before_feed_forward", x)))
-                x = x + _dropped(self._linear(block + "narrow", wide), dropout)
+                x = x + dropped(self._linear(block + "narrow", wide), dropout)
             return self._norm("norm", x).float()
 
     def losses(self, hidden: Tensor, target: Tensor) -> Tensor:
@@ -84,10 +97,9 @@ class Stack:
             found.append((logits >= own).sum(2))
         return torch.cat(found, 1)
 
-    def _look_up(self, name: str, index: Tensor) -> Tensor:
-        table = self.weights[name]  # (M, rows, d)
-        first = torch.arange(len(table), device=table.device)[:, None] * table.shape[1]
-        return F.embedding(index + first, table.view(-1, table.shape[2]))
+    def _with(self, weights: Mapping[str, Tensor], victims: Tensor) -> Self:
+        """The same with the weights of these victims."""
+        return type(self)(weights, self.rows, self.settings, self.precision)
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
         weight, bias = self.weights[name + ".weight"], self.weights[name + ".bias"]
@@ -96,6 +108,17 @@ class Stack:
     def _norm(self, name: str, x: Tensor) -> Tensor:
         weight, bias = self.weights[name + ".weight"], self.weights[name + ".bias"]
         return torch.addcmul(bias[:, None], F.layer_norm(x, x.shape[2:]), weight[:, None])
+
+
+def repeated(weights: Mapping[str, Tensor], victims: int) -> dict[str, Tensor]:
+    """The same weights for all victims, each (M, ...)."""
+    return {name: w.detach()[None].repeat(victims, *[1] * w.dim()) for name, w in weights.items()}
+
+
+def look_up(table: Tensor, index: Tensor) -> Tensor:
+    """Rows of every victim's own table: (M, rows, d), (M, n) -> (M, n, d)."""
+    first = torch.arange(len(table), device=table.device)[:, None] * table.shape[1]
+    return F.embedding(index + first, table.view(-1, table.shape[2]))
 
 
 class _MeanLosses(torch.autograd.Function):
@@ -147,7 +170,7 @@ def _tile_rows(matrix: Tensor) -> int:
     return max(1, logits_at_once // (matrix.shape[0] * matrix.shape[1]))
 
 
-def _dropped(x: Tensor, p: float) -> Tensor:
+def dropped(x: Tensor, p: float) -> Tensor:
     """Dropout with one mask for all victims, the one that a model alone would draw.
 
     So a victim does not depend on the company it is trained in, and victims are compared under the same noise.

@@ -1,0 +1,439 @@
+"""All victims under one contract; stacked architectures against plain references; nobody looks ahead."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+from ghostpoi.errors import InputError
+from ghostpoi.fit import Accuracy, Training, next_poi
+from ghostpoi.geo import haversine_km
+from ghostpoi.model import ModelSettings
+from ghostpoi.randomness import Seed
+from ghostpoi.sessions import Sessions, Vocabulary
+from ghostpoi.victims import VICTIMS, WRONG, Job, Result, batched, graph, gru, markov, stan, transformer, user
+from ghostpoi.victims.base import askable
+from ghostpoi.victims.graph import GraphStack, transitions
+from ghostpoi.victims.gru import GRUStack, initial_gru
+from ghostpoi.victims.lines import Lines, lay_out
+from ghostpoi.victims.markov import Markov
+from ghostpoi.victims.stack import Stack, look_up, repeated
+from ghostpoi.victims.stan import GAP_S, HOURS, KM, KNOTS, StanStack, points
+from ghostpoi.victims.steps import Seen, Steps, steps
+from ghostpoi.victims.together import train_stacks
+from ghostpoi.victims.transformer import initial
+from ghostpoi.victims.user import UserStack
+
+POIS, ROWS, USERS = 12, 13, 4
+SEED = Seed(5)
+CPU = torch.device("cpu")
+MODEL = ModelSettings(16, 2, 2, 24, 10, 0.0)
+TRAINING = Training(batch_sessions=32, learning_rate=0.01, epochs=15, patience=4)
+NEURAL: dict[str, ModuleType] = {"gru": gru, "stan": stan, "graph": graph, "user": user}
+
+
+def city(seed: int = 0) -> Vocabulary:
+    rng = np.random.default_rng(seed)
+    lat, lon = (np.append(np.nan, centre + rng.normal(0, 0.05, POIS)) for centre in (40.7, -74.0))
+    return Vocabulary(lat, lon, np.arange(-1, POIS, dtype=np.int32), np.arange(-1, POIS, dtype=np.int32))
+
+
+CITY = city()
+
+
+def sessions_of(poi: np.ndarray, lengths: list[int], seed: int = 0) -> Sessions:
+    """These POIs, at any time of some weeks, of users in turn."""
+    rng = np.random.default_rng(seed)
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    n = int(start[-1])
+    who = (np.arange(len(lengths)) % USERS).astype(np.int32)
+    return Sessions(who, start, poi[:n].astype(np.int32), np.cumsum(rng.integers(60, 9000, n)), np.arange(n))
+
+
+FOLLOWER = np.stack([np.random.default_rng(p).permutation(POIS)[:3] for p in range(POIS)])  # (P, 3)
+
+
+def chain(sessions: int, seed: int, length: int = 8) -> Sessions:
+    """The next POI is a fixed one of three with probability .6, .3, .1: nobody can be right more often than .6."""
+    rng = np.random.default_rng(seed)
+    path = [rng.integers(0, POIS, sessions)]
+    for _ in range(length - 1):
+        path.append(FOLLOWER[path[-1], rng.choice(3, sessions, p=[0.6, 0.3, 0.1])])
+    return sessions_of(np.stack(path, 1).ravel() + 1, [length] * sessions, seed)
+
+
+def noise(lengths: list[int], seed: int) -> Sessions:
+    return sessions_of(np.random.default_rng(seed).integers(1, ROWS, sum(lengths)), lengths, seed)
+
+
+LENGTHS = [3, 12, 5, 2, 7, 4, 25, 1, 3, 9] * 3
+VALIDATION, TEST = noise([5, 14, 3] * 4, 7), noise([6, 2, 22] * 4, 8)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[Training], None]:
+    """Small models, trained as told."""
+
+    def shrink(training: Training) -> None:
+        for module in (transformer, *NEURAL.values()):
+            monkeypatch.setattr(module, "victim_settings", lambda protocol: (MODEL, training))
+
+    shrink(TRAINING)
+    return shrink
+
+
+def train(name: str, jobs: list[Job], validation: Sessions = VALIDATION, test: Sessions = TEST) -> list[Result]:
+    return VICTIMS[name].train(jobs, validation, test, ROWS, "strong", CPU, vocabulary=CITY)
+
+
+@pytest.mark.parametrize("name", VICTIMS)
+def test_a_markov_chain_is_learned_to_its_known_optimum(name: str, small: Callable[[Training], None]) -> None:
+    test = chain(300, 3)
+    (found,) = train(name, [Job("chain", chain(400, 1), SEED)], chain(100, 2), test)
+    pairs = next_poi(test, 10)
+    optimum = (FOLLOWER[pairs.token - 1, 0] == pairs.target - 1).mean()  # of those who know the chain, on this sample
+    assert Accuracy.of(found.ranks).acc1 == pytest.approx(optimum, abs=0.025)
+    assert found.validation == pytest.approx(0.6, abs=0.05)
+
+
+@pytest.mark.parametrize("name", VICTIMS)
+def test_same_seed_same_result(name: str, small: Callable[[Training], None]) -> None:
+    small(replace(TRAINING, epochs=2))
+    jobs = [Job(str(seed), noise(LENGTHS, seed), SEED) for seed in range(2)]
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    first = train(name, jobs)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.manual_seed(1)
+    for a, b in zip(first, train(name, jobs), strict=True):
+        assert (a.name, a.validation, a.epochs) == (b.name, b.validation, b.epochs)
+        assert np.array_equal(a.ranks, b.ranks)
+    other = train(name, [replace(jobs[0], seed=Seed(6))])
+    assert np.array_equal(first[0].ranks, other[0].ranks) == (name == "markov")  # counts owe nothing to chance
+    assert not np.array_equal(first[0].ranks, first[1].ranks)
+
+
+@pytest.mark.parametrize("name", VICTIMS)
+def test_pois_and_users_that_a_victim_does_not_know(name: str, small: Callable[[Training], None]) -> None:
+    small(replace(TRAINING, epochs=2))
+    poi = TEST.poi.copy()
+    poi[[1, 7]] = [0, ROWS + 3]  # the second POI of the first session, and the last of the second
+    strange = replace(TEST, poi=poi, user=TEST.user + 100)
+    unknown = replace(VALIDATION, poi=np.zeros_like(VALIDATION.poi))
+    job = Job("some", noise(LENGTHS, 0), SEED)
+    (found,) = train(name, [job], unknown, strange)
+    assert found.validation == 0.0
+    assert np.flatnonzero(found.ranks == WRONG).tolist() == [0, 5]
+    assert len(found.ranks) == (TEST.length - 1).sum()
+    others = found.ranks[found.ranks != WRONG]
+    assert (others >= 1).all()
+    assert (others < ROWS).all()
+    with pytest.raises(ValueError, match="some: a POI"):
+        VICTIMS[name].train([job], VALIDATION, TEST, ROWS - 2, "strong", CPU, vocabulary=_without(CITY, 2))
+
+
+def _without(vocabulary: Vocabulary, last: int) -> Vocabulary:
+    lat, lon, category, source = (
+        a[:-last] for a in (vocabulary.lat, vocabulary.lon, vocabulary.category, vocabulary.source)
+    )
+    return Vocabulary(lat, lon, category, source)
+
+
+@pytest.mark.parametrize("name", VICTIMS)
+def test_nothing_to_learn_from_is_no_failure(name: str, small: Callable[[Training], None]) -> None:
+    small(replace(TRAINING, epochs=1))
+    jobs = [Job(str(lengths), noise(lengths, 0), SEED) for lengths in ([], [1, 1], [2], [0, 3, 0])]
+    heard: list[float] = []
+    found = VICTIMS[name].train(
+        jobs, VALIDATION, TEST, ROWS, "strong", CPU, lambda label, n: heard.append(n), vocabulary=CITY
+    )
+    assert [r.name for r in found] == [job.name for job in jobs]
+    assert sum(heard) == pytest.approx(len(jobs))
+    empty = train(name, jobs[:2], noise([], 0), noise([1], 0))
+    assert [(len(r.ranks), r.validation) for r in empty] == [(0, 0.0)] * 2
+    assert train(name, []) == []
+
+
+@pytest.mark.parametrize("name", VICTIMS)
+def test_protocols(name: str) -> None:
+    with pytest.raises(InputError, match="no protocol 'weak'"):
+        VICTIMS[name].train([], VALIDATION, TEST, ROWS, "weak", CPU, vocabulary=CITY)
+    for protocol in ("strong", "paper"):
+        job = Job("one", noise([3, 4], 0), SEED)
+        (found,) = VICTIMS[name].train([job], VALIDATION, TEST, ROWS, protocol, CPU, vocabulary=CITY)
+        assert found.epochs >= 1
+
+
+@pytest.mark.parametrize("name", NEURAL)
+def test_together_as_alone(name: str, small: Callable[[Training], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In company, with dropout, while others stop: to the rounding of sums that are done in another order."""
+    monkeypatch.setattr(batched, "COMPACT_BELOW", 1.1)
+    monkeypatch.setattr(batched, "EVALUATION_TOKENS", (120, 120))
+    small(replace(TRAINING, epochs=8, patience=1, batch_sessions=16))
+    jobs = [Job(str(seed), noise(LENGTHS, seed), SEED) for seed in range(2)] + [
+        Job("chain", chain(len(LENGTHS), 0), SEED)
+    ]
+    jobs[2] = replace(jobs[2], train=replace(jobs[0].train, poi=np.resize(jobs[2].train.poi, sum(LENGTHS))))
+    alone = train(name, jobs, jobs[2].train)
+    monkeypatch.setattr(NEURAL[name], "train_stacks", partial(train_stacks, together=True))
+    company = train(name, jobs, jobs[2].train)
+    assert len({r.epochs for r in alone}) > 1
+    for a, b in zip(alone, company, strict=True):
+        assert (a.name, a.epochs, a.validation) == (b.name, b.epochs, pytest.approx(b.validation))
+        assert (a.ranks == b.ranks).mean() > 0.98
+
+
+def test_the_user_victim_knows_who_asks(small: Callable[[Training], None]) -> None:
+    """Everybody is on the way home from somewhere, each to a home of their own."""
+    small(replace(TRAINING, epochs=30, patience=10))
+
+    def ways(seed: int) -> Sessions:
+        start = np.random.default_rng(seed).integers(USERS + 1, ROWS, 240)
+        return sessions_of(np.stack([start, np.arange(240) % USERS + 1], 1).ravel(), [2] * 240)
+
+    jobs = [Job("ways", ways(0), SEED)]
+    accuracy = {
+        name: Accuracy.of(train(name, jobs, ways(1), ways(2))[0].ranks).acc1 for name in ("user", "transformer")
+    }
+    assert accuracy["user"] > 0.95
+    assert accuracy["transformer"] < 0.4
+
+
+def test_the_stan_victim_knows_the_hour_and_the_pace(small: Callable[[Training], None]) -> None:
+    """Mornings go one way, evenings the other; or who came fast goes on, and who came slowly turns back."""
+    small(replace(TRAINING, epochs=25, patience=25))
+
+    def walks(seed: int, by_hour: bool) -> Sessions:
+        rng = np.random.default_rng(seed)
+        first, second = rng.integers(1, ROWS, (2, 300))
+        late = rng.random(300) < 0.5
+        day, hour, gap = rng.integers(0, 50, 300) * 86400, np.where(late & by_hour, 20, 8) * 3600, 600
+        gap = np.where(late & (not by_hour), 6 * 3600, gap)
+        if by_hour:
+            poi = np.stack([first, second, np.where(late, second % POIS + 1, (second - 2) % POIS + 1)], 1)
+        else:
+            poi = np.stack([first, second, np.where(late, first, second)], 1)
+        made = sessions_of(poi.ravel(), [3] * 300)
+        return replace(made, time=(day[:, None] + np.stack([hour, hour + gap, hour + gap + 600], 1)).ravel())
+
+    for by_hour in (True, False):
+        test = walks(2, by_hour)
+        jobs = [Job("walks", walks(0, by_hour), SEED)]
+        for name in ("stan", "transformer"):
+            (found,) = train(name, jobs, walks(1, by_hour), test)
+            right = (found.ranks[1::2] == 1).mean()  # of the steps that can be known
+            assert right > 0.8 if name == "stan" else right < 0.65
+
+
+def test_stan_wants_coordinates() -> None:
+    for vocabulary in (None, _without(CITY, 1)):
+        with pytest.raises(ValueError, match="give it the vocabulary"):
+            VICTIMS["stan"].train([], VALIDATION, TEST, ROWS, "strong", CPU, vocabulary=vocabulary)
+
+
+def test_markov_counts(small: Callable[[Training], None]) -> None:
+    some = sessions_of(np.array([1, 2, 3, 1, 2, 1, 4]), [5, 2])
+    counts, base = Markov(0.5, 7.0).counts(some, 5)
+    expected = np.zeros((5, 5))
+    for a, b in ((1, 2), (2, 3), (3, 1), (1, 2), (1, 4)):
+        expected[a, b] += 1
+        expected[b, a] += 0.5
+    for a, b in ((1, 3), (2, 1), (3, 2)):
+        expected[a, b] += 0.5
+    assert np.allclose(counts.toarray(), expected)
+    assert base.tolist() == [0, 3, 2, 1, 1]
+    token, target = np.array([1, 1, 0, 4]), np.array([2, 4, 2, 3])
+    asked = replace(next_poi(some, 10), token=token, target=target)
+    scores = expected[token] + base
+    slow = [(row[1:] >= row[goal]).sum() for row, goal in zip(scores, target, strict=True)]
+    assert markov.ranks(counts, base, asked, CPU).tolist() == slow
+
+
+# Stacks against plain references
+
+
+def shaken(stack: Stack) -> Stack:
+    """With weights that differ from victim to victim, those that start from nothing too."""
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for w in stack.weights.values():
+            w += 0.3 * torch.randn(w.shape, generator=generator)
+    return stack
+
+
+def some_jobs(victims: int = 2) -> list[Job]:
+    return [Job(str(m), noise(LENGTHS, m), SEED) for m in range(victims)]
+
+
+def build(name: str) -> Stack:
+    model = initial(ROWS, MODEL, SEED)
+    if name == "gru":
+        return shaken(GRUStack(repeated(initial_gru(ROWS, MODEL, SEED), 2), ROWS, MODEL, "float32"))
+    if name == "stan":
+        return shaken(StanStack.start(model, 2, points(CITY)))
+    if name == "graph":
+        return shaken(GraphStack.start(model, [transitions(job.train, ROWS) for job in some_jobs()], SEED))
+    if name == "user":
+        return shaken(UserStack.start(model, 2, USERS))
+    return shaken(Stack.of(model, 2))
+
+
+def batch() -> tuple[list[Steps], Seen, Lines]:
+    """One batch of windows out of order, of two victims."""
+    all_steps = [steps(job.train, MODEL.max_positions) for job in some_jobs()]
+    windows = np.random.default_rng(0).permutation(len(all_steps[0].length))
+    (lines,) = lay_out(all_steps[0], [windows], CPU)
+    return all_steps, Seen.of(all_steps, CPU).at(lines.index), lines
+
+
+def windows_of(lines: Lines) -> list[torch.Tensor]:
+    """The tokens of every window of a batch, in order."""
+    starts = torch.nonzero(lines.position == 0).flatten().tolist()
+    return [torch.arange(a, b) for a, b in zip(starts, [*starts[1:], len(lines.position)], strict=True)]
+
+
+def test_gru_is_torchs_gru() -> None:
+    _, seen, lines = batch()
+    stack = build("gru")
+    assert isinstance(stack, GRUStack)
+    hidden = stack.recur(look_up(stack.weights["embedding"], seen.token), lines)
+    pull = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0))
+    (hidden * pull).sum().backward()
+    for m in range(2):
+        plain = torch.nn.GRU(MODEL.dim, MODEL.dim)
+        with torch.no_grad():
+            for name, w in plain.named_parameters():
+                w.copy_(stack.weights["gru." + name][m])
+        table = stack.weights["embedding"][m].detach().requires_grad_()
+        parts = windows_of(lines)
+        packed = pack_sequence([table[seen.token[m, part]] for part in parts], enforce_sorted=False)
+        padded, length = pad_packed_sequence(plain(packed)[0])
+        expected = torch.cat([padded[: int(n), w] for w, n in enumerate(length)])
+        assert torch.allclose(hidden[m], expected, atol=1e-5)
+        (expected * pull[m]).sum().backward()
+        gradients = {"gru." + name: w.grad for name, w in plain.named_parameters()} | {"embedding": table.grad}
+        for name, g in gradients.items():
+            whole = stack.weights[name].grad
+            assert whole is not None
+            assert g is not None
+            assert torch.allclose(whole[m], g, atol=1e-4), name
+
+
+def test_stans_attention_is_that_of_a_slow_loop() -> None:
+    _, seen, lines = batch()
+    stack = build("stan")
+    masks = stack.masks(seen, lines)
+    d, heads = MODEL.dim, MODEL.heads
+    generator = torch.Generator().manual_seed(1)
+    qkv = torch.randn(2, len(lines.position), 3 * d, generator=generator)
+    for layer, mask in enumerate(masks):
+        found = lines.attend(qkv, heads, mask)
+        for m in range(2):
+            table = stack.weights["relation"][m].view(MODEL.layers, heads, 2, KNOTS)[layer].detach().numpy()
+            for part in windows_of(lines):
+                token, time = (side[m, part].numpy() for side in (seen.token, seen.time))
+                for i in range(len(part)):
+                    expected = []
+                    for h in range(heads):
+                        q, k, v = (x.view(-1, heads, d // heads)[:, h] for x in qkv[m, part].chunk(3, 1))
+                        logits = []
+                        for j in range(i + 1):
+                            a, b = token[i], token[j]
+                            km = haversine_km(CITY.lat[a], CITY.lon[a], CITY.lat[b], CITY.lon[b])
+                            gap = float(time[i] - time[j])
+                            bias = sum(
+                                np.interp(np.log2(1 + x), np.arange(KNOTS), table[h, side])
+                                for side, x in enumerate((gap / GAP_S, km / KM))
+                            )
+                            logits.append(float(q[i] @ k[j]) / (d // heads) ** 0.5 + bias)
+                        expected.append(torch.softmax(torch.tensor(logits), 0).float() @ v[: i + 1])
+                    assert torch.allclose(found[m, part[i]], torch.cat(expected), atol=2e-3)
+
+
+def test_stan_reads_the_hour_of_the_week() -> None:
+    _, seen, lines = batch()
+    stack = build("stan")
+    hour = seen.time // 3600 % HOURS
+    extra = stack.embed(seen, lines) - Stack.embed(stack, seen, lines)
+    assert torch.allclose(extra[1], stack.weights["hour"][1][hour[1]], atol=1e-6)
+    assert points(CITY).isfinite().all()
+
+
+def test_graph_convolution_is_that_of_a_dense_matrix() -> None:
+    stack = build("graph")
+    assert isinstance(stack, GraphStack)
+    table = stack.table()
+    pull = torch.randn(table.shape, generator=torch.Generator().manual_seed(0))
+    names = [name for name in stack.weights if name.startswith(("spread", "embedding"))]
+    found = torch.autograd.grad((table * pull).sum(), [stack.weights[name] for name in names])
+    for m, job in enumerate(some_jobs()):
+        pairs = next_poi(job.train, 100)
+        counts = np.eye(ROWS)
+        for a, b in zip(pairs.token, pairs.target, strict=True):
+            counts[a, b] += 1
+            counts[b, a] += 1
+        size = counts.sum(1)
+        dense = torch.from_numpy(counts / np.sqrt(size[:, None] * size)).float()
+        w = {name: stack.weights[name][m].detach().requires_grad_() for name in names}
+        near = w["embedding"]
+        for i in range(2):
+            near = dense @ (near @ w[f"spread.{i}.weight"].t() + w[f"spread.{i}.bias"])
+            near = torch.nn.functional.gelu(near) if i == 0 else near
+        plain = w["embedding"] + near
+        assert torch.allclose(table[m], plain, atol=1e-5)
+        expected = torch.autograd.grad((plain * pull[m]).sum(), list(w.values()))
+        assert all(torch.allclose(a[m], b, atol=1e-4) for a, b in zip(found, expected, strict=True))
+    taken = stack.take(torch.tensor([1]))
+    assert torch.allclose(taken.table()[0], table[1])
+
+
+def test_steps_carry_what_is_known_before_they_are_made() -> None:
+    some = noise([3, 1, 0, 12, 2], 0)
+    found = steps(some, 5)
+    pairs = next_poi(some, 5)
+    assert all(np.array_equal(getattr(found, side), getattr(pairs, side)) for side in ("token", "target", "length"))
+    inputs = [i for a, b in zip(some.start[:-1], some.start[1:], strict=True) for i in range(a, b - 1)]
+    assert np.array_equal(found.token, some.poi[inputs])
+    assert np.array_equal(found.time, some.time[inputs])
+    assert np.array_equal(found.user, some.user[some.session_of()[inputs]])
+
+
+# Nobody looks ahead
+
+STACKS = {name: build(name) for name in ("transformer", *NEURAL)}
+
+
+def ranks_of(stack: Stack, sessions: Sessions) -> np.ndarray:
+    exam, known = askable(steps(sessions, MODEL.max_positions), ROWS)
+    return batched.Examination(exam, known, stack).ranks(stack).numpy()
+
+
+@pytest.mark.parametrize("name", STACKS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_comes_later_changes_no_earlier_rank(name: str, data: st.DataObject) -> None:
+    lengths = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=6))
+    before = noise(lengths, data.draw(st.integers(0, 99)))
+    which = data.draw(st.integers(0, len(lengths) - 1))
+    first, last = int(before.start[which]), int(before.start[which + 1])
+    known = data.draw(st.integers(first, last - 1))  # the last position of this session that is known
+    poi, time = before.poi.copy(), before.time.copy()
+    # The next POI itself stays, as the one that is asked for; when it comes, and all after it, is another matter.
+    poi[known + 2 : last] = data.draw(st.integers(1, POIS))
+    time[known + 1 : last] += data.draw(st.integers(0, 10**6))
+    after = replace(before, poi=poi, time=time)
+    asked = np.repeat(np.arange(len(lengths)), np.maximum(np.array(lengths) - 1, 0))
+    at = np.concatenate([np.arange(n - 1) for n in lengths]) + before.start[asked]
+    same = (asked != which) | (at <= known)
+    a, b = (ranks_of(STACKS[name], s) for s in (before, after))
+    assert np.array_equal(a[:, same], b[:, same])
+    counts, base = Markov().counts(noise(LENGTHS, 0), ROWS)
+    a, b = (markov.ranks(counts, base, next_poi(s, 100), CPU) for s in (before, after))
+    assert np.array_equal(a[same], b[same])
