@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import polars as pl
 
@@ -37,7 +37,7 @@ class FrameColumns:
 
 def protect(
     table: Frame,
-    method: str = "ghost",
+    method: str = "crowd",
     *,
     seed: int | None = None,
     protocol: str = "strong",
@@ -70,7 +70,7 @@ def protect(
     result: Any = table.copy()
     for name in change:
         result[name] = result[name].take(donor).set_axis(result.index)
-    return result
+    return cast(Frame, result)
 
 
 def _from_pandas(table: Any) -> pl.DataFrame:
@@ -81,7 +81,8 @@ def _from_pandas(table: Any) -> pl.DataFrame:
         raise InputError("the columns of the table need names that are texts and differ; rename them")
     plain = type(table.index).__name__ == "RangeIndex"
     try:
-        return pl.from_pandas(table.reset_index(drop=plain))
+        frame: pl.DataFrame = pl.from_pandas(table.reset_index(drop=plain))
+        return frame
     except (ValueError, TypeError, pl.exceptions.PolarsError) as e:  # pyarrow's errors are ValueErrors
         reason = str(e).splitlines()[0]
         raise InputError(f"the table cannot be read ({reason}); store text, numbers and times in its columns") from None

@@ -10,16 +10,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ghostpoi import candidates, outside, sessions, trajectory_lm
+from ghostpoi import outside, sessions, trajectory_lm
 from ghostpoi.candidates import Candidates
 from ghostpoi.checkins import Checkins, Ints, Longs, Places, places
 from ghostpoi.errors import InputError
 from ghostpoi.geo import haversine_km, speed_kmh
+from ghostpoi.methods import HasSets, sets_of
 from ghostpoi.outside import Venues
 from ghostpoi.protocols import Publication
 from ghostpoi.publisher import Checkpoint, Report, Task, publish
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Dataset, by_user_and_time
+from ghostpoi.sessions import Dataset, Vocabulary, by_user_and_time
 
 LM_UNITS = 1.0  # an epoch of the trajectory LM, in epochs of the surrogate
 
@@ -59,16 +60,27 @@ def prepare(table: Checkins, settings: Publication) -> Prepared:
             )
     data = sessions.build(table, settings.filters)
     place, words = places(table), data.vocabulary
-    venues = Venues.of(place)
-    covered = candidates.find(words.lat, words.lon, words.category, settings.candidates)
-    every = candidates.find(venues.lat, venues.lon, venues.category, settings.candidates)
-    prepared = Prepared(table, data, place, covered, every)
+    covered = sets_of(settings.method, words.lat, words.lon, words.category, settings.candidates)
+    prepared = Prepared(table, data, place, covered, _every(settings, place, words))
     if not prepared.has_candidates.any():
         raise InputError(
             "no venue has another of its category nearby, so nothing can be substituted; "
             "widen the search with --set candidates.radius_km=5 or map a coarser category with --map category=COLUMN"
         )
     return prepared
+
+
+def _every(settings: Publication, place: Places, words: Vocabulary) -> Candidates:
+    """The candidate sets of all venues. Sets of a method's own may not mix venues that models know with others.
+
+    A venue's rows in and outside sessions would else be drawn from two sets, and what is in both would give it away.
+    """
+    venues, method = Venues.of(place), settings.method
+    group = venues.category
+    if isinstance(method, HasSets):
+        group = 2 * group
+        group[words.source[1:] + 1] += 1
+    return sets_of(method, venues.lat, venues.lon, group, settings.candidates)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 from ghostpoi import formats
 from ghostpoi.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
+from ghostpoi.methods import METHODS
 from ghostpoi.protection import Prepared, fast_steps, prepare
 from ghostpoi.protocols import Publication, publication
 from ghostpoi.release import MANIFEST
 from ghostpoi.settings import override
 
-PUBLIC_FILES = {MANIFEST, "report.html", "card.md", "croissant.json"}
+PAGES = ("card.md", "croissant.json", "report.html")
 PUBLIC_KEYS = {
     "tool", "method", "protocol", "settings", "columns", "rows", "plausibility", "speed", "data", "audit",
 }  # fmt: skip
@@ -38,6 +40,8 @@ NEEDED: dict[tuple[str, str], Any] = {
     ("speed", "min_gap_s"): (int, float),
 }
 PRIVATE_WORDS = ("seed", "pairs", "checkpoint", "private")
+PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_WORDS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
+PRIVATE_MARK = "ghostpoi-private"  # stands in every page that shows clean data, wherever it was moved to since
 
 
 @dataclass(frozen=True)
@@ -97,14 +101,32 @@ def check_hash(release: Path, manifest: dict[str, Any]) -> Line:
 
 
 def _nothing_private(release: Path, manifest: dict[str, Any]) -> Line:
-    allowed = PUBLIC_FILES | {manifest["data"]["file"]}
+    allowed = {MANIFEST, *PAGES, manifest["data"]["file"]}
     strange = sorted(
         str(p.relative_to(release)) for p in release.rglob("*") if str(p.relative_to(release)) not in allowed
     )
     keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))
-    if strange or keys:
-        return Line("nothing private", False, f"found {', '.join(strange + keys)}; remove it before you release")
+    inside = [f"{page} with {what}" for page in PAGES for what in _private_inside(release / page)]
+    if strange or keys or inside:
+        found = ", ".join(strange + keys + inside)
+        return Line("nothing private", False, f"found {found}; remove it before you release")
     return Line("nothing private", True, "only the data, the manifest and public pages")
+
+
+def _private_inside(page: Path) -> list[str]:
+    """What a public page must not hold. It cannot be seen what words mean, but keys and the mark of a private page."""
+    if not page.is_symlink() and not page.exists():
+        return []
+    if page.is_symlink() or not page.is_file():
+        return ["no content of its own"]  # a link leads out of the release, perhaps into the private folder
+    try:
+        text = page.read_text("utf-8")
+        keys = _private_keys(json.loads(text)) if page.suffix == ".json" else set()
+    except (OSError, ValueError, RecursionError):
+        return ["content that cannot be read"]
+    if page.suffix == ".md":
+        keys = {word.lower() for word in PRIVATE_LINE.findall(text)}
+    return sorted(keys) + ["clean data"] * (PRIVATE_MARK in text)
 
 
 def _private_keys(value: Any) -> set[str]:
@@ -154,10 +176,11 @@ def _against(
 
 
 def settings_of(manifest: dict[str, Any]) -> Publication:
-    """The sections that decide sessions and candidates, as the manifest gives them."""
-    settings = publication("random")
-    for section in ("filters", "candidates", "speed"):
-        values = manifest["settings"][section].items()
+    """The method and the sections that decide sessions and candidates, as the manifest gives them."""
+    method = manifest.get("method")
+    settings = publication(method if method in METHODS else "random")
+    for section in ("filters", "candidates", "speed", "method"):
+        values = manifest["settings"].get(section, {}).items()
         settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
     return settings
 

@@ -102,7 +102,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "a folder inside a closed one": {"nobody": True, "out": "theirs/inside/release"},
 }
 CASES = KILL | OTHER
-WORDS = ["--seed", str(SEED), *SETS]
+WORDS = ["--method", "ghost", "--seed", str(SEED), *SETS]  # the most there is to interrupt
 
 
 def folder(case: str) -> Path:

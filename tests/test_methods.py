@@ -11,8 +11,9 @@ from hypothesis import settings as tests
 from hypothesis import strategies as st
 from small import prepared, settings
 
+from ghostpoi.candidates import Candidates
 from ghostpoi.errors import InputError
-from ghostpoi.methods import KEEP, METHODS, Method
+from ghostpoi.methods import KEEP, METHODS, Method, sets_of
 from ghostpoi.methods.base import sample
 from ghostpoi.methods.ghost import Ghost, with_entropy_floor
 from ghostpoi.methods.random import Random
@@ -33,7 +34,13 @@ def lm() -> CausalTransformer:
 
 
 def task(method: Method, *more: str) -> Task:
-    return replace(make_task(prepared(), settings("ghost", *more), lm()), method=method)
+    return replace(make_task(prepared(), settings("ghost", *more), lm()), method=method, candidates=sets(method))
+
+
+@cache
+def sets(method: Method) -> Candidates:
+    words = prepared().data.vocabulary
+    return sets_of(method, words.lat, words.lon, words.category, settings().candidates)
 
 
 @cache
@@ -43,11 +50,11 @@ def published(name: str, seed: int) -> Substitution:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_contract(name: str) -> None:
-    result, data, sets = published(name, 1), prepared().data, prepared().covered
+    result, data, own = published(name, 1), prepared().data, sets(METHODS[name])
     clean, poi = data.all.poi, result.poi
-    changed, has = poi != clean, sets.size[clean] > 0
+    changed, has = poi != clean, own.size[clean] > 0
     assert poi.min() >= 1  # padding is never released
-    assert (sets.poi[clean[changed]] == poi[changed][:, None]).any(1).all()
+    assert (own.poi[clean[changed]] == poi[changed][:, None]).any(1).all()
     assert (data.vocabulary.category[clean] == data.vocabulary.category[poi]).all()
     assert not changed[~has].any()
     assert changed[has & ~result.forced].all() or METHODS[name].may_keep
@@ -73,13 +80,13 @@ def walked_too_fast(poi: np.ndarray) -> np.ndarray:
 
 def test_the_strict_mask_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
     hard = task(Random(), "speed.limit_kmh=1")
-    result, clean, sets = publish(hard, Seed(1), CPU), prepared().data.all.poi, prepared().covered
+    result, clean, own = publish(hard, Seed(1), CPU), prepared().data.all.poi, prepared().covered
     kept, taken = result.forced & (result.poi == clean), result.forced & (result.poi != clean)
     assert kept.any()
     assert taken.any()
-    assert (sets.poi[clean[taken]] == result.poi[taken][:, None]).any(1).all()
+    assert (own.poi[clean[taken]] == result.poi[taken][:, None]).any(1).all()
     loose = publish(task(Random(), "speed.limit_kmh=1", "speed.empty=ignore"), Seed(1), CPU)
-    assert (loose.poi != clean)[sets.size[clean] > 0].all()
+    assert (loose.poi != clean)[own.size[clean] > 0].all()
 
 
 class Bad(Random):

@@ -118,7 +118,7 @@ def test_rows_without_a_candidate_can_be_withheld() -> None:
 def test_the_same_seed_gives_the_same_bytes_and_another_another(tmp_path: Path) -> None:
     one = release("ghost")
     for name, seed, same in (("a", SEED, True), ("b", SEED + 1, False)):
-        other = protect(city(), tmp_path / name, "--seed", seed)
+        other = protect(city(), tmp_path / name, "--method", "ghost", "--seed", seed)
         for file in ("checkins.txt", "manifest.json"):
             assert ((other.folder / file).read_bytes() == (one.folder / file).read_bytes()) == same
     fresh = [protect(city(), tmp_path / name, "--method", "random") for name in ("c", "d")]

@@ -14,6 +14,7 @@ from small import Release, called, city, prepared, release, rich_csv, rich_parqu
 
 from ghostpoi.methods import METHODS
 from ghostpoi.outside import Venues
+from ghostpoi.verify import PRIVATE_MARK
 
 CHECKS = ["data file", "nothing private", "speed", "rows", "category", "radius", "venue fields", "counts"]
 
@@ -206,9 +207,39 @@ def test_a_private_file_in_the_release(name: str, tmp_path: Path) -> None:
 
 def test_public_pages_are_fine(tmp_path: Path) -> None:
     folder = tampered(tmp_path, lambda rows, manifest: None)
-    for name in ("report.html", "card.md"):
-        (folder / name).write_text("x")
+    for name, text in (("report.html", "x"), ("card.md", "| `seed` | x |\n3 seeds: a, b"), ("croissant.json", "{}")):
+        (folder / name).write_text(text)
     assert lines(folder)["nothing private"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("card.md", "# Card\n\nseed: 7\n", "card.md with seed"),
+        ("card.md", "---\nlicense: mit\nprivate: /home/me\n---\n", "card.md with private"),
+        ("card.md", "| **Pairs** = 1 |", "card.md with pairs"),
+        ("croissant.json", '{"a": [{"seed": 7}]}', "croissant.json with seed"),
+        ("croissant.json", "seed", "croissant.json with content that cannot be read"),
+        ("report.html", f"<body class='{PRIVATE_MARK}'>", "report.html with clean data"),
+        ("card.md", f"<!-- {PRIVATE_MARK} -->", "card.md with clean data"),
+        ("report.html", b"\xff\x00", "report.html with content that cannot be read"),
+    ],
+)
+def test_something_private_in_a_public_page(name: str, text: str | bytes, found: str, tmp_path: Path) -> None:
+    folder = tampered(tmp_path, lambda rows, manifest: None)
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    assert lines(folder)["nothing private"] is False
+    assert found in " ".join(called("verify", folder).stdout.split())
+
+
+@pytest.mark.parametrize("name", ["card.md", "croissant.json", "report.html"])
+def test_a_page_must_be_a_plain_file(name: str, tmp_path: Path) -> None:
+    folder = tampered(tmp_path, lambda rows, manifest: None)
+    (folder / name).symlink_to(tmp_path / "nowhere")
+    assert lines(folder)["nothing private"] is False
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    assert lines(folder)["nothing private"] is False
 
 
 # Bad input.

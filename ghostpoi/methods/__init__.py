@@ -1,6 +1,7 @@
 """Methods: each proposes a substitute for one position of a batch of sessions."""
 
-from ghostpoi.methods.base import KEEP, Method
+from ghostpoi.methods.base import KEEP, HasSets, Method, sets_of
+from ghostpoi.methods.crowd import Crowd
 from ghostpoi.methods.em import Em
 from ghostpoi.methods.ghost import Ghost
 from ghostpoi.methods.ghost_ef import GHOST_EF
@@ -17,6 +18,7 @@ METHODS: dict[str, Method] = {
     "em": Em(),
     "ts-ue": TsUe(),
     "random": Random(),
+    "crowd": Crowd(),
 }
 
-__all__ = ["KEEP", "METHODS", "Method"]
+__all__ = ["KEEP", "METHODS", "HasSets", "Method", "sets_of"]

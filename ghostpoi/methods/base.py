@@ -1,10 +1,13 @@
 """What a method is: it looks at one position of a batch of sessions and proposes; publisher.py enforces."""
 
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from ghostpoi import candidates, settings
+from ghostpoi.candidates import Candidates
+from ghostpoi.checkins import Floats, Ints
 from ghostpoi.position import Position
 
 KEEP = -1  # a proposal to release the clean POI itself
@@ -21,6 +24,20 @@ class Method(Protocol):
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
         """The column (B,) of position.candidates to release, or KEEP; `uniform` (B,) is all its randomness."""
+
+
+@runtime_checkable
+class HasSets(Protocol):
+    """A method with candidate sets of its own."""
+
+    def sets(self, lat: Floats, lon: Floats, category: Ints) -> Candidates: ...
+
+
+def sets_of(method: object, lat: Floats, lon: Floats, category: Ints, rule: settings.Candidates) -> Candidates:
+    """What a method chooses from; arguments are (P+1,) with row 0 as padding."""
+    if isinstance(method, HasSets):
+        return method.sets(lat, lon, category)
+    return candidates.find(lat, lon, category, rule)
 
 
 def sample(log_weight: Tensor, uniform: Tensor) -> Tensor:

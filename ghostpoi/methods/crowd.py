@@ -1,0 +1,47 @@
+"""Crowd: a visit is released as some venue of its crowd, drawn without looking at which of them was visited.
+
+Two visits to venues of one crowd, in the same place of the same released trajectory, are released alike: a release
+tells the crowd and nothing more, however often somebody comes back, whatever else is known, and however many releases
+there are. What can be won back is what the crowds tell (docs/crowd.md).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ghostpoi import crowds
+from ghostpoi.candidates import Candidates
+from ghostpoi.channel import Channel, uniform
+from ghostpoi.checkins import Floats, Ints
+from ghostpoi.methods.base import sample
+from ghostpoi.position import Position
+from ghostpoi.settings import Section, setting
+
+
+@dataclass(frozen=True)
+class Crowd(Section):
+    """P(p') proportional to T_psi(p' | released prefix)^beta over the crowd, the same for all venues of the crowd."""
+
+    size: int = setting(16, "venues in a crowd, at least; less than twice as many", 2)
+    reach_km: float = setting(30.0, "no crowd is wider than this", 0, 20_100)
+    beta: float = setting(0.25, "weight of the manifold term; 0 draws evenly", 0, 1e6)
+
+    needs_surrogate: ClassVar[bool] = False
+    may_keep: ClassVar[bool] = True  # a venue is one of its own candidates
+
+    @property
+    def needs_trajectory_lm(self) -> bool:
+        return self.beta > 0
+
+    def choose(self, position: Position, uniform: Tensor) -> Tensor:
+        even = torch.zeros_like(position.feasible, dtype=torch.float64)
+        score = self.beta * position.mani() if self.beta else even
+        return sample(torch.where(position.feasible, score, -torch.inf), uniform)
+
+    def sets(self, lat: Floats, lon: Floats, category: Ints) -> Candidates:
+        return crowds.find(lat, lon, category, self.size, self.reach_km)
+
+    def channel(self, candidates: Candidates) -> Channel:
+        return uniform(candidates)

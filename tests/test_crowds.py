@@ -1,0 +1,144 @@
+"""Crowds and the method that hides in them: what a release tells is the crowd and nothing more."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as tests
+from hypothesis import strategies as st
+from small import prepared, settings
+
+from ghostpoi import crowds, outside
+from ghostpoi.candidates import Candidates
+from ghostpoi.channel import rule_of
+from ghostpoi.checkins import Ints
+from ghostpoi.geo import haversine_km
+from ghostpoi.methods.crowd import Crowd
+from ghostpoi.model import CausalTransformer
+from ghostpoi.outside import Venues
+from ghostpoi.protection import make_task, prepare
+from ghostpoi.publisher import publish
+from ghostpoi.randomness import Seed
+
+CPU = torch.device("cpu")
+
+
+def found(lat: list[float], lon: list[float], category: list[int], size: int, reach_km: float) -> Candidates:
+    pad = [np.nan]
+    return crowds.find(np.array(pad + lat), np.array(pad + lon), np.array([-1, *category], np.int32), size, reach_km)
+
+
+def test_a_line_is_halved_until_a_half_would_be_too_small() -> None:
+    sets = found([0.0] * 7, [0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06], [0] * 7, 2, 1000.0)
+    assert [sets.poi[p][sets.poi[p] > 0].tolist() for p in range(1, 8)] == [
+        [1, 2, 3], [1, 2, 3], [1, 2, 3], [4, 5], [4, 5], [6, 7], [6, 7]
+    ]  # fmt: skip
+
+
+def test_the_reach_cuts_at_the_widest_gap_and_leaves_a_lone_venue_without_candidates() -> None:
+    sets = found([0.0, 0.0, 0.0], [0.0, 0.01, 5.0], [0, 0, 0], 3, 50.0)
+    assert sets.poi.tolist() == [[0, 0], [1, 2], [1, 2], [0, 0]]
+    assert found([0.0, 0.0, 0.0], [0.0, 0.01, 5.0], [0, 0, 0], 3, 1000.0).size.tolist() == [0, 3, 3, 3]
+
+
+def test_a_crowd_lies_across_the_antimeridian() -> None:
+    sets = found([0.0] * 4, [179.99, -179.99, 10.0, 10.01], [0] * 4, 2, 20.0)
+    assert sets.poi[1].tolist() == sets.poi[2].tolist() == [1, 2]
+    assert sets.poi[3].tolist() == [3, 4]
+
+
+@tests(deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(40, 41), st.floats(-74, -73), st.integers(0, 2)), min_size=1, max_size=60),
+    st.integers(2, 6),
+    st.sampled_from([2.0, 20.0, 1000.0]),
+)
+def test_crowds_part_the_venues(spots: list[tuple[float, float, int]], size: int, reach_km: float) -> None:
+    lat, lon, category = (list(column) for column in zip(*spots, strict=True))
+    sets = found(lat, lon, category, size, reach_km)
+    for p in range(1, len(spots) + 1):
+        crowd = sets.poi[p][sets.poi[p] > 0]
+        if not len(crowd):
+            continue
+        assert p in crowd
+        assert (np.diff(crowd) > 0).all()
+        assert len(crowd) < 2 * size
+        assert all((sets.poi[q] == sets.poi[p]).all() for q in crowd)  # the same for all, in the same order
+        assert {category[q - 1] for q in crowd} == {category[p - 1]}
+        a, b = np.array(lat)[crowd - 1], np.array(lon)[crowd - 1]
+        assert haversine_km(a[:, None], b[:, None], a[None], b[None]).max() <= reach_km * (1 + 1e-9)
+    if reach_km == 1000.0:
+        members = np.bincount(category, minlength=3)[np.array(category)]
+        assert (sets.size[1:][members >= size] >= size).all()
+
+
+@cache
+def lm() -> CausalTransformer:
+    return CausalTransformer(len(prepared().data.vocabulary), settings().lm, 1).requires_grad_(False)
+
+
+def own_sets(method: Crowd) -> Candidates:
+    words = prepared().data.vocabulary
+    return method.sets(words.lat, words.lon, words.category)
+
+
+def swapped(poi: Ints, sets: Candidates, seed: int) -> Ints:
+    """Every visit moved to some venue of its crowd."""
+    size = sets.size[poi]
+    column = (Seed(seed).generator("swap").random(len(poi)) * np.maximum(size, 1)).astype(np.int64)
+    return np.where(size > 0, sets.poi[poi, column], poi).astype(np.int32)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.7])
+@pytest.mark.parametrize("empty", ["strict", "ignore"])
+def test_whoever_went_elsewhere_in_the_crowd_is_released_alike(beta: float, empty: str) -> None:
+    method = Crowd(size=4, beta=beta)
+    sets, sessions = own_sets(method), prepared().data.all
+    task = replace(
+        make_task(prepared(), settings("ghost", f"speed.empty={empty}", "speed.limit_kmh=2"), lm()),
+        method=method, candidates=sets,
+    )  # fmt: skip
+    other = swapped(sessions.poi, sets, 1)
+    assert (other != sessions.poi).mean() > 0.3
+    one = publish(task, Seed(9), CPU)
+    two = publish(replace(task, sessions=replace(sessions, poi=other)), Seed(9), CPU)
+    assert one.poi.tobytes() == two.poi.tobytes()
+    assert one.forced.tobytes() == two.forced.tobytes()
+    assert one.forced.any()  # the speed mask had to give way somewhere, and did so alike
+
+
+def test_rows_outside_sessions_keep_the_same_secret() -> None:
+    chosen = settings("crowd", "method.size=4")
+    ready = prepare(prepared().table, chosen)
+    table, venues = ready.table, Venues.of(ready.places)
+    nothing = np.full(len(table), -1, np.int32)
+    moved = swapped(table.poi + 1, ready.every, 2) - 1
+    assert (moved != table.poi).mean() > 0.3
+    one, _ = outside.draw(table, venues, ready.every, nothing, Seed(3), chosen.speed)
+    two, _ = outside.draw(
+        replace(table, poi=moved.astype(np.int32)), venues, ready.every, nothing, Seed(3), chosen.speed
+    )
+    assert one.tobytes() == two.tobytes()
+
+
+def test_a_venue_has_one_crowd_in_and_outside_sessions() -> None:
+    ready = prepare(prepared().table, settings("crowd", "method.size=4"))
+    source = ready.data.vocabulary.source
+    for p in range(1, len(source)):
+        inside = source[ready.covered.poi[p][ready.covered.poi[p] > 0]]
+        everywhere = ready.every.poi[source[p] + 1]
+        assert inside.tolist() == (everywhere[everywhere > 0] - 1).tolist()
+
+
+def test_the_channel_is_the_same_for_all_of_a_crowd() -> None:
+    method = Crowd(size=4)
+    sets = own_sets(method)
+    rule = rule_of(method, sets)
+    assert rule.exact
+    channel = rule.channel
+    size = np.maximum(sets.size[channel.clean], 1)
+    np.testing.assert_allclose(channel.probability, 1 / size)
+    assert (np.bincount(channel.clean, channel.probability)[1:] > 1 - 1e-9).all()
