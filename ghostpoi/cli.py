@@ -72,7 +72,7 @@ def inspect(file: File, json: Json = False, map: Map = None, set: Set = None, co
 def protect(
     file: File,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the release.")],
-    method: Annotated[str, typer.Option(help="ghost, ghost-sym, ghost-ef, pgd, em, ts-ue or random.")] = "ghost",
+    method: Annotated[str, typer.Option(help="crowd, ghost, ghost-sym, ghost-ef, pgd, em, ts-ue or random.")] = "crowd",
     seed: Annotated[
         int | None, typer.Option(help="For experiments. Left out, it is 128 bits from the operating system.", min=0)
     ] = None,
@@ -158,8 +158,12 @@ def audit(
     file: File,
     release: Annotated[Path, typer.Argument(help="A folder that protect wrote, or another tool's file of these rows.")],
     adversaries: Annotated[
-        str | None, typer.Option(help="Names, separated by commas; none always runs. Default: all.")
+        str | None,
+        typer.Option(help="Names, separated by commas; none always runs. Default: all that train no model."),
     ] = None,
+    everybody: Annotated[
+        bool, typer.Option("--all", help="All adversaries, those too that train a model of their own.")
+    ] = False,
     leak: Annotated[float, typer.Option(help="Share of training sessions whose clean values leaked.")] = 0.05,
     seeds: Annotated[int, typer.Option(help="Repetitions: each with another leak, adversary and victim.", min=1)] = 3,
     protocol: Annotated[str, typer.Option(help="strong or paper.")] = "strong",
@@ -181,17 +185,19 @@ def audit(
         bool, typer.Option("--all-controls", help="Random against every adversary, not only none and the strongest.")
     ] = False,
     no_store: Annotated[bool, typer.Option("--no-store", help="Leave the manifest of the release as it is.")] = False,
+    make_report: Annotated[bool, typer.Option("--report", help="Then write RELEASE/report.html.")] = False,
     json: Json = False,
 ) -> None:
     """Measure what adversaries still learn from a release; go on after an interruption by calling it again."""
     from ghostpoi import audit_text
-    from ghostpoi.adversaries import ADVERSARIES
     from ghostpoi.audit import Request, parse_adversaries, work
     from ghostpoi.audit import audit as run
     from ghostpoi.devices import device as find_device
     from ghostpoi.progress import bar
 
-    names = parse_adversaries(",".join(ADVERSARIES) if adversaries is None else adversaries)
+    if make_report and (no_store or not release.is_dir()):
+        raise InputError("--report needs a release folder and an audit that is stored in it; leave --no-store out")
+    names = parse_adversaries(adversaries, everybody)
     request = Request(
         file, release, names, leak, seeds, protocol, find_device(device), _mapping(map), set or [], config, cache,
         naturalness, all_controls, not no_store,
@@ -202,6 +208,34 @@ def audit(
         _print_json(found)
     else:
         audit_text.audited(_console(), str(release), found)
+    if make_report:
+        from ghostpoi.report.page import Request as Page
+        from ghostpoi.report.page import write_pages
+
+        for path in write_pages(Page(release)):
+            _say(f"wrote {path}")
+
+
+@app.command()
+def report(
+    release: Annotated[Path, typer.Argument(help="The folder that protect wrote.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The page. Default: RELEASE/report.html, or DIR/report.html.")
+    ] = None,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(help="Another release of the same file, to compare methods with; may be repeated."),
+    ] = None,
+    private: Annotated[Path | None, typer.Option(help="The private folder of the release; with --with-clean.")] = None,
+    with_clean: Annotated[
+        bool, typer.Option("--with-clean", help="Show clean data beside the released: for your own eyes.")
+    ] = False,
+) -> None:
+    """Write one page about a release that works from disk: verdict, map, plausibility, utility, trade-off."""
+    from ghostpoi.report.page import Request, write_pages
+
+    for path in write_pages(Request(release, private, with_clean, tuple(compare or ()), output)):
+        print(path)
 
 
 @app.command()
@@ -312,6 +346,8 @@ study_app = typer.Typer(
 app.add_typer(study_app, name="study")
 Study = Annotated[str, typer.Argument(help="A study's name (see study list), or a TOML file.")]
 Results = Annotated[Path, typer.Option(help="The folder of results.")]
+Prepared = Annotated[Path, typer.Option("--data", help="What ghostpoi prepare wrote.")]
+Protocol = Annotated[str, typer.Option(help="strong or paper.")]
 
 
 @study_app.command("list")
@@ -327,10 +363,13 @@ def study_list() -> None:
 @study_app.command("run")
 def study_run(
     names: Annotated[list[str], typer.Argument(help="Names of studies (see study list), or TOML files.")],
-    data: Annotated[Path, typer.Option("--data", help="What ghostpoi prepare wrote.")],
-    protocol: Annotated[str, typer.Option(help="strong or paper.")] = "strong",
+    data: Prepared,
+    protocol: Protocol = "strong",
     device: Device = "auto",
     results: Results = Path("results"),
+    victims: Annotated[
+        bool, typer.Option(help="--no-victims: only make releases and restorations, for a later run to train on.")
+    ] = True,
 ) -> None:
     """Make the cells of a study that are missing: one JSON each, all seeds in it."""
     from ghostpoi import dataset_file
@@ -341,16 +380,41 @@ def study_run(
     studies = [plan.load(name) for name in names]
     prepared, where = dataset_file.load(data), find_device(device)
     for study in studies:
-        folder = Runner(study, protocol, prepared, where, results, _say).run()
+        folder = Runner(study, protocol, prepared, where, results, _say).run(victims)
         _say(f"{study.name}: cells in {folder}")
 
 
-Protocol = Annotated[str, typer.Option(help="strong or paper.")]
+@study_app.command("calibrate")
+def study_calibrate(
+    data: Prepared,
+    protocol: Protocol = "paper",
+    device: Device = "auto",
+    results: Results = Path("results"),
+    seeds: Annotated[int, typer.Option(min=1, help="Clean victims to train.")] = 3,
+    trials: Annotated[int, typer.Option(min=1, help="Releases of TS-UE to make.")] = 7,
+) -> None:
+    """Find what the paper leaves open, on the clean model and on TS-UE's substitution rate alone. Changes nothing."""
+    from ghostpoi import dataset_file
+    from ghostpoi.devices import device as find_device
+    from ghostpoi.study import calibrate
+    from ghostpoi.study.run import commit, hardware
+    from ghostpoi.study.store import write_json
+
+    prepared, where = dataset_file.load(data), find_device(device)
+    found = {
+        "protocol": protocol,
+        "data": prepared.name,
+        "hardware": hardware(where),
+        "commit": commit(),
+        "clean": calibrate.clean_epochs(prepared, protocol, where, seeds, _say),
+        "ts-ue": calibrate.reach(prepared, protocol, where, trials, _say),
+    }
+    write_json(results / "calibration" / f"{protocol}.json", found)
 
 
 @study_app.command("tables")
 def study_tables(
-    name: Annotated[str, typer.Argument(help="main, manifold, weights, entropy, rounds or leak.")],
+    name: Annotated[str, typer.Argument(help="A study that comes with ghostpoi (see study list).")],
     results: Results = Path("results"),
     protocol: Protocol = "strong",
     latex: Annotated[bool, typer.Option("--latex", help="LaTeX instead of Markdown.")] = False,
@@ -369,7 +433,9 @@ def study_tables(
 
 @study_app.command("figures")
 def study_figures(
-    name: Annotated[str, typer.Argument(help="main, rounds or leak; or map, one day clean and released.")],
+    name: Annotated[
+        str, typer.Argument(help="main, rounds, leak, adaptive or crowds; or map, one day clean and released.")
+    ],
     results: Results = Path("results"),
     protocol: Protocol = "strong",
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("figures"),
@@ -393,12 +459,15 @@ def study_figures(
 @study_app.command("page")
 def study_page(
     output: Annotated[Path, typer.Option("-o", "--output", help="The Markdown file; figures go beside it.")],
+    name: Annotated[
+        str, typer.Argument(help="reproduction: all beside the paper's. adaptive: adversaries that know the rule.")
+    ] = "reproduction",
     results: Results = Path("results"),
 ) -> None:
-    """Write the page that holds every table and figure beside the paper's, and what reproduces."""
+    """Write a page that holds the tables and figures of several studies, and what they say."""
     from ghostpoi.study import page
 
-    print(page.write(results, output, _say))
+    print(page.make(name, results, output, _say))
 
 
 @app.command()

@@ -16,7 +16,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.fit import Training
 from ghostpoi.model import ModelSettings
 from ghostpoi.prepare import prepare_file
-from ghostpoi.study import plan, run, tables
+from ghostpoi.study import plan, run, table, tables
 from ghostpoi.study.cells import Cells
 from ghostpoi.study.store import alone
 from ghostpoi.synth_file import write_city
@@ -104,7 +104,7 @@ def test_cells_controls_and_a_second_run(
         assert cells.release(method, "plausibility", "category_match") == {"mean": 1.0, "std": 0.0, "seeds": [1.0, 1.0]}
     identity = (cells.figure("random", "bridge", 0.1) or {})["denoiser_identity"]
     assert [seed[0] for seed in identity] == [1.0, 1.0]
-    assert tables.controls(cells).rows[0][1] != tables.MISSING
+    assert tables.controls(cells).rows[0][1] != table.MISSING
 
     monkeypatch.setattr(run, "publish", refuse)
     monkeypatch.setattr(transformer, "train_victims", refuse)

@@ -4,58 +4,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from conftest import ghostpoi
+from fabricated import Fabricated
 
 from ghostpoi.errors import InputError
 from ghostpoi.sessions import Sessions, Vocabulary
 from ghostpoi.study import figures, findings, page, paper, tables
 from ghostpoi.study.cells import Cells
-from ghostpoi.study.store import cell_name, write_json
-
-NYC = "dataset_TSMC2014_NYC"
-
-
-class Fabricated:
-    """A folder of results to which cells are added one by one."""
-
-    def __init__(self, results: Path, study: str = "main", protocol: str = "paper", data: str = NYC) -> None:
-        self.results, self.study, self.protocol, self.data = results, study, protocol, data
-
-    def put(self, name: str, **cell: Any) -> None:
-        about = {"study": self.study, "protocol": self.protocol, "data": self.data, "seeds": [0, 1, 2]}
-        about |= {"hardware": "a machine", "commit": "abc", "settings": {}}
-        write_json(self.results / self.study / self.protocol / name, about | cell)
-
-    def contest(self, method: str, adversary: str, acc: list[float], leak: float | None = None, **extra: Any) -> None:
-        accuracy = {"acc@1": acc, "acc@5": [2 * a for a in acc], "acc@10": acc, "mrr": [1.5 * a for a in acc]}
-        shown = {"all": accuracy, "last": accuracy, "victim_seconds": [1.0] * len(acc), **extra}
-        name = cell_name(method, adversary, leak, "transformer")
-        self.put(name, kind="contest", method=method, adversary=adversary, leak=leak, figures=shown)
-
-    def release(self, method: str, **shown: Any) -> None:
-        name = cell_name(method, "release", None, "figures")
-        self.put(name, kind="release", method=method, figures={"release_seconds": [10.0] * 3, **shown})
-
-    def floors(self, **shown: Any) -> None:
-        self.put("floors.json", kind="floors", method="clean", figures=shown)
-
-    def method(self, name: str, none: list[float], leak: float = 0.05) -> None:
-        """A method whose adversaries win back 0.01, 0.02, 0.03 and 0.005 (leak-mixed)."""
-        self.contest(name, "none", none)
-        for adversary, more in (("bridge", 0.01), ("frequency", 0.02), ("bigram", 0.03), ("leak-mixed", 0.005)):
-            extra: dict[str, Any] = {}
-            if adversary == "bridge":
-                extra["denoiser_identity"] = [[1.0, 0.25, 0.5]] * 3
-            if adversary == "frequency":
-                extra["table_entropy_bits"] = [1.5, 1.5, 1.5]
-            self.contest(name, adversary, [a + more for a in none], leak, **extra)
-
-    def cells(self) -> Cells:
-        return Cells.read(self.results, self.study, self.protocol)
+from ghostpoi.study.table import MISSING, NONE, Table
 
 
 @pytest.fixture
@@ -76,7 +35,7 @@ def main(tmp_path: Path) -> Fabricated:
     return made
 
 
-def entry(table: tables.Table, method: str, source: str, column: str) -> str:
+def entry(table: Table, method: str, source: str, column: str) -> str:
     at = table.columns.index(column)
     (row,) = [r for r in table.rows if r[:2] == (method, source)]
     return row[at]
@@ -106,15 +65,15 @@ def test_gaps_are_per_seed_and_the_paper_stands_below(main: Fabricated) -> None:
     table = tables.tables(main.cells())[0]
     assert entry(table, "PGD", "measured", "Δprot") == "0.0800 ± 0.0100"
     assert entry(table, "PGD", "paper", "Δsurv A3") == "0.0161 ± 0.0032"
-    assert entry(table, "PGD", "paper", "leak-mixed") == tables.NONE
+    assert entry(table, "PGD", "paper", "leak-mixed") == NONE
     assert "random (control)" in {row[0] for row in table.rows}
 
 
 def test_what_is_missing_says_so(main: Fabricated) -> None:
     nyc, tokyo = tables.tables(main.cells())[:2]
-    assert entry(nyc, "EM", "measured", "Δprot") == tables.MISSING
-    assert entry(nyc, "PGD", "measured", "Markov") == tables.MISSING
-    assert {c for row in tokyo.rows if row[1] == "measured" for c in row[2:]} == {tables.MISSING}
+    assert entry(nyc, "EM", "measured", "Δprot") == MISSING
+    assert entry(nyc, "PGD", "measured", "Markov") == MISSING
+    assert {c for row in tokyo.rows if row[1] == "measured" for c in row[2:]} == {MISSING}
     assert entry(tokyo, "EM", "paper", "A4 bigram") == "0.1112 ± 0.0037"
 
 
@@ -174,7 +133,7 @@ def test_data_of_another_city(tmp_path: Path) -> None:
     made = Fabricated(tmp_path / "tky", data="TKY")
     made.contest("clean", "clean", [0.14] * 3)
     nyc, tokyo = tables.tables(made.cells())[:2]
-    assert entry(nyc, "GHOST", "measured", "clean") == tables.MISSING
+    assert entry(nyc, "GHOST", "measured", "clean") == MISSING
     assert entry(tokyo, "GHOST", "measured", "clean") == "0.1400 ± 0.0000"
 
 
@@ -225,7 +184,7 @@ def test_findings_come_from_the_cells(main: Fabricated) -> None:
     assert "GHOST: 43%" in next(answer for claim, answer in said.items() if "work of its denoiser" in claim)
     assert "GHOST 0.250 ± 0.000 (0.500" in next(answer for claim, answer in said.items() if "identity" in claim)
     assert "+4.8%" in next(answer for claim, answer in said.items() if "most natural" in claim)
-    assert said["Five rounds are enough"] == tables.MISSING
+    assert said["Five rounds are enough"] == MISSING
 
 
 @pytest.mark.parametrize("study", figures.FIGURES)

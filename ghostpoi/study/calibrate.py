@@ -24,7 +24,7 @@ from ghostpoi.victims.transformer import STAGE, initial
 CLEAN_ACCURACY, RATE = 0.1379, 0.749  # the paper's, on NYC
 FIRST_SEED = 100  # a study's seeds are 0, 1, 2
 EPOCHS = 40
-STEP_SIZES = (0.01, 100.0)
+REACHES = (1.0, 1000.0)
 
 Say = Callable[[str], None]
 
@@ -52,22 +52,22 @@ def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int
     return {"epochs": best + 1, "acc@1": float(mean[best]), "curves": curves}
 
 
-def step_size(data: Prepared, protocol: str, device: torch.device, trials: int, say: Say) -> dict[str, Any]:
-    """TS-UE's step size by bisection on the substitution rate. Nothing else of its releases is looked at."""
+def reach(data: Prepared, protocol: str, device: torch.device, trials: int, say: Say) -> dict[str, Any]:
+    """TS-UE's radius by bisection on the substitution rate. Nothing else of its releases is looked at."""
     settings, words = publication("ts-ue", protocol), data.vocabulary
-    low, high = STEP_SIZES
+    low, high = REACHES
     tried: list[tuple[float, float]] = []
     for _ in range(trials):
         size = float(f"{(low * high) ** 0.5:.3g}")
         task = Task(
-            data.train, words, data.candidates, TsUe(step_size=size), settings.rounds, settings.speed,
+            data.train, words, data.candidates, TsUe(reach=size), settings.rounds, settings.speed,
             settings.surrogate, settings.training, None,
         )  # fmt: skip
         released = publish(task, Seed(FIRST_SEED), device).poi
         rate = float((released != data.train.poi).mean())
         tried.append((size, rate))
-        say(f"step size {size:g}: {rate:.4f} substituted")
+        say(f"radius {size:g}: {rate:.4f} substituted")
         low, high = (size, high) if rate < RATE else (low, size)
     best = min(tried, key=lambda t: abs(t[1] - RATE))
-    say(f"step size {best[0]:g}: {best[1]:.4f}, the paper's is {RATE}")
-    return {"step_size": best[0], "rate": best[1], "tried": tried}
+    say(f"radius {best[0]:g}: {best[1]:.4f}, the paper's is {RATE}")
+    return {"reach": best[0], "rate": best[1], "tried": tried}

@@ -1,7 +1,7 @@
 """The finished cells of one study under one protocol, asked by name. What is not there is None."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,19 @@ from ghostpoi.measures.gaps import Gaps, Spread, gaps, spread
 from ghostpoi.study.store import read_cells
 
 LEAK = 0.05  # the paper's
-LEAKLESS = ("clean", "none")
+LEAKLESS = ("clean", "none", "deconvolution", "habits")  # these hold no leaked session, so no ratio belongs to them
 ADVERSARIES = {"none": "A1", "bridge": "A2", "frequency": "A3", "bigram": "A4"}  # the paper's names
+# All that face one release. The names stand here because tables are made where there is no torch.
+ADAPTIVE = ADVERSARIES | {
+    "per-user": "A5", "deconvolution": "A6", "habits": "A7", "habits+leak": "A8", "hidden-markov": "A9",
+    "paired-bridge": "A10",
+}  # fmt: skip
+MANY = "multi-release-"  # A11, before the number of releases that it holds
+VICTIM = "transformer"  # the victim of every study that names no other
 METRICS = ("acc@1", "acc@5", "mrr")
 PROTOCOLS = ("paper", "strong")
 Series = list[float]  # one value per seed
+Contests = Mapping[tuple[str, str, float | None], dict[str, Any]]  # (method, adversary, leak) -> figures
 
 
 @dataclass(frozen=True)
@@ -23,10 +31,11 @@ class Cells:
 
     study: str
     protocol: str
-    contests: Mapping[tuple[str, str, float | None], dict[str, Any]]
+    contests: Contests  # of one victim
     releases: Mapping[str, dict[str, Any]]
     floors: Mapping[str, Any]
     about: tuple[Mapping[str, Any], ...]  # every cell, for what it was measured on
+    by_victim: Mapping[str, Contests] = field(default_factory=dict)
 
     @staticmethod
     def read(results: Path, study: str, protocol: str) -> "Cells":
@@ -35,10 +44,12 @@ class Cells:
             raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(PROTOCOLS)}")
         folder = results / study / protocol
         cells = read_cells(folder)
-        contests, releases, floors = {}, {}, {}
+        by_victim: dict[str, dict[tuple[str, str, float | None], dict[str, Any]]] = {}
+        releases, floors = {}, {}
         try:
             for cell in cells:
                 if cell["kind"] == "contest":
+                    contests = by_victim.setdefault(cell.get("victim", VICTIM), {})
                     contests[cell["method"], cell["adversary"], cell["leak"]] = cell["figures"]
                 elif cell["kind"] == "release":
                     releases[cell["method"]] = cell["figures"]
@@ -49,7 +60,21 @@ class Cells:
                     raise InputError(f"{folder} mixes cells of different {known}; use one --results folder for each")
         except (KeyError, TypeError) as e:
             raise InputError(f"{folder} holds a .json file that is not a cell ({e} is missing); move it away") from None
-        return Cells(study, protocol, contests, releases, floors, tuple(cells))
+        return Cells(study, protocol, by_victim.get(VICTIM, {}), releases, floors, tuple(cells), by_victim)
+
+    def of(self, victim: str) -> "Cells":
+        """The same, with another victim's contests."""
+        return replace(self, contests=self.by_victim.get(victim, {}))
+
+    @property
+    def victims(self) -> list[str]:
+        """Those with any cell."""
+        return list(self.by_victim)
+
+    @property
+    def leaks(self) -> list[float]:
+        """The ratios with any cell."""
+        return sorted({r for contests in self.by_victim.values() for _, _, r in contests if r is not None})
 
     @property
     def data(self) -> str | None:
@@ -65,7 +90,12 @@ class Cells:
     @property
     def methods(self) -> list[str]:
         """Those with any cell, in the order of their files."""
-        return list(dict.fromkeys([m for m, _, _ in self.contests if m != "clean"] + list(self.releases)))
+        found = [m for contests in (self.contests, *self.by_victim.values()) for m, _, _ in contests if m != "clean"]
+        return list(dict.fromkeys(found + list(self.releases)))
+
+    def settings(self, method: str) -> Mapping[str, Any]:
+        """All settings of a method, section by section, as its cells have them."""
+        return next((cell["settings"] for cell in self.about if cell["method"] == method and "settings" in cell), {})
 
     def about_all(self, key: str) -> list[str]:
         """The different values of a field over all cells."""

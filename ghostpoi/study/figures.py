@@ -18,8 +18,9 @@ from ghostpoi.errors import InputError
 from ghostpoi.measures.gaps import spread
 from ghostpoi.sessions import Sessions, Vocabulary
 from ghostpoi.study import paper
+from ghostpoi.study.adaptive.figures import trade_off, worst_cases
 from ghostpoi.study.cells import LEAK, Cells
-from ghostpoi.study.tables import METHODS
+from ghostpoi.study.table import METHODS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -279,6 +280,8 @@ FIGURES: dict[str, tuple[str, Callable[[Cells], "Figure"]]] = {
     "main": ("pareto", pareto),
     "rounds": ("convergence", convergence),
     "leak": ("leak", leakage),
+    "adaptive": ("worst", worst_cases),
+    "crowds": ("trade-off", trade_off),
 }
 
 

@@ -1,58 +1,23 @@
 """What the cells say about the paper's claims: statements computed per protocol, none of them typed.
 
-A difference between two victims is taken seed by seed. It is called clear only if its 95% interval (Student's t over
-the seeds) leaves out 0; anything else is inside the spread, and is never called a win. Three seeds make that a strict
-test; many differences are looked at, so a single clear one is weak evidence too.
+A difference between two victims is taken seed by seed, and only a clear one is called so (verdict.py). Three seeds make
+that a strict test; many differences are looked at, so a single clear one is weak evidence too.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.special import stdtrit
 
-from ghostpoi.measures.gaps import Spread, spread
+from ghostpoi.measures.gaps import spread
 from ghostpoi.study import paper
-from ghostpoi.study.cells import ADVERSARIES, LEAK, METRICS, Cells, Series
-from ghostpoi.study.tables import ALPHA, MISSING, NONE, Table, label, show
+from ghostpoi.study.cells import ADVERSARIES, LEAK, METRICS, Cells
+from ghostpoi.study.table import ALPHA, MISSING, NONE, Table, label, show
+from ghostpoi.study.verdict import INSIDE, Verdict, against
 
 PAPERS = ("ghost", "pgd", "em", "ts-ue")  # the methods of the paper's main table
 OURS = ("ghost-sym", "ghost-ef")
 CLEAN_WITHIN = 0.006  # how near the clean victim has to come to the paper's
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A difference over seeds, and what may be said of it."""
-
-    difference: Spread
-
-    @property
-    def clear(self) -> bool:
-        n, std = len(self.difference["seeds"]), self.difference["std"]
-        if n < 2:
-            return False
-        half = float(stdtrit(n - 1, 0.975)) * std / float(np.sqrt(n))
-        return abs(self.difference["mean"]) > half + 1e-9  # not for what rounding makes of equal figures
-
-    @property
-    def word(self) -> str:
-        if not self.clear:
-            return "inside the spread"
-        return "lower" if self.difference["mean"] < 0 else "higher"
-
-    @property
-    def text(self) -> str:
-        d = self.difference
-        return f"{d['mean']:+.4f} ± {d['std']:.4f}, {self.word}"
-
-
-def against(one: Series | None, two: Series | None) -> Verdict | None:
-    """One series minus the other."""
-    if one is None or two is None or len(one) != len(two):
-        return None
-    return Verdict(spread([a - b for a, b in zip(one, two, strict=True)]))
 
 
 def versus_random(cells: Cells) -> Table:
@@ -67,7 +32,7 @@ def versus_random(cells: Cells) -> Table:
     heads = ("method", *(f"{ADVERSARIES.get(a, '')} {a}".strip() for a in names))
     title = f"acc@1 minus that of the random control, protocol {cells.protocol} (lower protects better)"
     count = f"Of {len(words)} differences {words.count('lower')} are lower, {words.count('higher')} higher, "
-    return Table(title, heads, tuple(rows), (count + f"{words.count('inside the spread')} inside the spread.",))
+    return Table(title, heads, tuple(rows), (count + f"{words.count(INSIDE)} inside the spread.",))
 
 
 def statements(cells: dict[str, Cells]) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,10 @@ from ghostpoi.atomic import replacing
 from ghostpoi.errors import InputError
 from ghostpoi.measures.gaps import spread
 from ghostpoi.study import figures, findings, paper, tables
+from ghostpoi.study.adaptive import page as adaptive
 from ghostpoi.study.cells import PROTOCOLS, Cells
+from ghostpoi.study.table import MISSING, Table, show
+from ghostpoi.study.verdict import against
 from ghostpoi.victims.transformer import victim_settings
 
 SUBJECTS = {
@@ -22,6 +25,13 @@ SUBJECTS = {
 FOLDER = "figures"
 
 
+def make(name: str, results: Path, output: Path, say: Callable[[str], None]) -> Path:
+    """One of the pages that come of cells."""
+    if name not in PAGES:
+        raise InputError(f"there is no page {name!r}; pages are {', '.join(PAGES)}")
+    return PAGES[name](results, output, say)
+
+
 def write(results: Path, output: Path, say: Callable[[str], None], with_map: bool = True) -> Path:
     """The page and its figures beside it. The map is of a synthetic city and is drawn only if it is not there yet."""
     if not output.parent.is_dir():
@@ -29,8 +39,8 @@ def write(results: Path, output: Path, say: Callable[[str], None], with_map: boo
     cells = {p: {s: Cells.read(results, s, p) for s in SUBJECTS} for p in PROTOCOLS}
     folder = output.parent / FOLDER
     for protocol in PROTOCOLS:
-        for study in figures.FIGURES:
-            if cells[protocol][study].about:
+        for study in SUBJECTS:
+            if study in figures.FIGURES and cells[protocol][study].about:
                 figures.draw(cells[protocol][study], folder, ("svg",))
     if with_map and not (folder / "map.svg").exists():
         figures.MapRequest().draw(folder, say, ("svg",))
@@ -52,7 +62,7 @@ def page(cells: dict[str, dict[str, Cells]], with_map: bool) -> str:
 def _opening(cells: dict[str, dict[str, Cells]]) -> str:
     every = [c for studies in cells.values() for c in studies.values() if c.about]
     facts = {
-        name: sorted({value for c in every for value in c.about_all(key)}) or [tables.MISSING]
+        name: sorted({value for c in every for value in c.about_all(key)}) or [MISSING]
         for name, key in (("Data", "data"), ("Hardware", "hardware"), ("Commits", "commit"), ("Seeds", "seeds"))
     }
     return "\n".join(
@@ -78,18 +88,18 @@ def _protocols(cells: dict[str, dict[str, Cells]]) -> str:
         ours = cells[protocol]["main"].clean()
         shown = asdict(model) | asdict(training)
         rows.append(
-            (protocol, tables.show(spread(ours)) if ours else tables.MISSING,
+            (protocol, show(spread(ours)) if ours else MISSING,
              ", ".join(f"{key} {value}" for key, value in shown.items()))
         )  # fmt: skip
-    more = findings.against(*(cells[p]["main"].clean() for p in ("strong", "paper")))
-    table = tables.Table(
+    more = against(*(cells[p]["main"].clean() for p in ("strong", "paper")))
+    table = Table(
         "The victim under both protocols, chosen by clean test accuracy before any method's accuracy was measured",
         ("protocol", "clean acc@1", "settings"),
         tuple(rows),
         (
             "`paper` is the victim whose clean accuracy is the paper's; it stops early. `strong` is trained until it "
             "stops improving: a weak victim flatters a defence. Clean acc@1 of `strong` minus `paper`: "
-            + (f"{more.text}." if more else f"{tables.MISSING}."),
+            + (f"{more.text}." if more else f"{MISSING}."),
         ),
     )
     return "## Protocols\n\n" + table.markdown()
@@ -101,7 +111,7 @@ def _subject(study: str, subject: str, cells: dict[str, dict[str, Cells]]) -> st
         here = cells[protocol][study]
         for table in tables.tables(here):
             if paper.CITIES["tky"] not in table.title or here.city == "tky":
-                parts.append(tables.Table(table.title, table.columns, table.rows).markdown())
+                parts.append(Table(table.title, table.columns, table.rows).markdown())
         if study in figures.FIGURES and here.about:
             name = f"{figures.FIGURES[study][0]}-{protocol}"
             parts.append(f"![{name}]({FOLDER}/{name}.svg)\n")
@@ -114,7 +124,7 @@ def _tokyo(cells: dict[str, dict[str, Cells]]) -> str:
         return ""
     absent = Cells("main", "any", {}, {}, {}, ())
     found = [t for t in tables.tables(absent) if paper.CITIES["tky"] in t.title]
-    shown = [tables.Table(t.title, t.columns, t.rows).markdown() for t in found]
+    shown = [Table(t.title, t.columns, t.rows).markdown() for t in found]
     words = "The studies run on any prepared file; Tokyo was not measured. The paper's figures, for the record:"
     return "\n".join(["## Tokyo: not measured", "", words, "", *shown])
 
@@ -157,3 +167,9 @@ def _paper_itself() -> str:
         "Where text and figures differ, we follow the figures: sets of at least 6, and the split that gives the counts."
     )
     return "\n".join([*lines, "", words, "", findings.contradictions().markdown()])
+
+
+PAGES: dict[str, Callable[[Path, Path, Callable[[str], None]], Path]] = {
+    "reproduction": write,
+    "adaptive": adaptive.write,
+}

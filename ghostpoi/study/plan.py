@@ -8,10 +8,12 @@ from ghostpoi.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
 from ghostpoi.protocols import Publication, publication
 from ghostpoi.settings import override
+from ghostpoi.victims import VICTIMS
 
 FOLDER = Path(__file__).parent / "studies"
-KEYS = {"title", "methods", "adversaries", "leak", "seeds"}
+KEYS = {"title", "methods", "adversaries", "leak", "seeds", "victims", "releases", "detector"}
 SEEDS = 3
+VICTIM = "transformer"
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class Study:
     adversaries: tuple[str, ...]
     leak: tuple[float, ...]
     seeds: int
+    victims: tuple[str, ...] = (VICTIM,)
+    releases: tuple[int, ...] = ()  # how many releases of the same rows A11 holds
+    detector: bool = False  # whether A12 is asked about every release
 
 
 def names() -> list[str]:
@@ -72,10 +77,18 @@ def load(name: str) -> Study:
     seeds = table.get("seeds", SEEDS)
     if not (isinstance(seeds, int) and seeds >= 1):
         raise InputError(f"{path}: 'seeds' must be a whole number, at least 1")
+    victims = table.get("victims", [VICTIM])
+    for victim in victims:
+        if victim not in VICTIMS:
+            raise InputError(f"{path}: there is no victim {victim!r}; there are {', '.join(VICTIMS)}")
+    releases = table.get("releases", [])
+    if not (isinstance(releases, list) and all(isinstance(k, int) and k >= 1 for k in releases)):
+        raise InputError(f"{path}: 'releases' must be a list of whole numbers, at least 1")
     methods = list(dict.fromkeys([*table["methods"], "random"]))  # the control stands in every study
     variants = tuple(Variant(" ".join(text.split())) for text in methods)
     for variant in variants:
         variant.settings("strong")
     return Study(
-        path.stem, table.get("title", path.stem), variants, tuple(table["adversaries"]), tuple(map(float, leak)), seeds
-    )
+        path.stem, table.get("title", path.stem), variants, tuple(table["adversaries"]), tuple(map(float, leak)), seeds,
+        tuple(victims), tuple(releases), bool(table.get("detector", False)),
+    )  # fmt: skip

@@ -5,6 +5,7 @@ and studies share what they have in common. Only torch, numpy and scipy are need
 """
 
 import hashlib
+import json
 import os
 import platform
 import subprocess
@@ -19,24 +20,28 @@ import torch
 from numpy.typing import NDArray
 
 from ghostpoi import arena, trajectory_lm
-from ghostpoi.adversaries import ADVERSARIES, leak
-from ghostpoi.arena import CLEAN, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.adversaries import ADVERSARIES, TRAINED, leak
+from ghostpoi.arena import CLEAN, LEAK_MIXED, LEAK_ONLY, Restoration
 from ghostpoi.atomic import replacing
+from ghostpoi.candidates import Candidates
+from ghostpoi.channel import rule_of
 from ghostpoi.checkins import Ints
 from ghostpoi.dataset_file import Prepared
 from ghostpoi.measures import floors
 from ghostpoi.measures.accuracy import figures
+from ghostpoi.measures.detection import detect
 from ghostpoi.measures.plausibility import plausibility
 from ghostpoi.measures.utility import utility
+from ghostpoi.methods import HasSets
 from ghostpoi.model import CausalTransformer
 from ghostpoi.publisher import Task, publish
 from ghostpoi.randomness import Seed
-from ghostpoi.study.plan import Study, Variant
+from ghostpoi.study.plan import VICTIM, Study, Variant
 from ghostpoi.study.store import alone, cell_name, key, read_json, write_json
 from ghostpoi.version import __version__
 from ghostpoi.victims import VICTIMS, Job, victim_settings
 
-VICTIM = "transformer"
+MANY = "multi-release"  # A11, who holds several releases of the same rows
 SAME = ("protocol", "data", "method", "settings", "seeds", "version")  # what a cell must share to serve two studies
 
 
@@ -47,10 +52,16 @@ class Contest:
     method: str
     adversary: str
     leak: float | None
+    victim: str = VICTIM
 
     @property
     def file(self) -> str:
-        return cell_name(self.method, self.adversary, self.leak, VICTIM)
+        return cell_name(self.method, self.adversary, self.leak, self.victim)
+
+    @property
+    def work(self) -> str:
+        """What a restoration depends on, but for the method's settings."""
+        return f"{self.adversary} {self.leak}"
 
 
 @dataclass
@@ -67,14 +78,20 @@ class Runner:
     def __post_init__(self) -> None:
         self.folder = self.results / self.study.name / self.protocol
         self.work = self.results / ".work"
-        self.identity = key(_digest(self.data), self.protocol, victim_settings(self.protocol), __version__)
+        self.identity = key(_digest(self.data), self.protocol, __version__)
 
-    def run(self) -> Path:
-        """Make all cells that are missing."""
+    def run(self, victims: bool = True) -> Path:
+        """Make all cells that are missing. Without victims: what they will be trained on, where nothing is trained."""
         with alone(self.folder):
             contests = self._contests()
             missing = [c for c in contests if not self._have(c.file, c.method)]
-            releases = [v for v in self.study.methods if not self._have(_release_file(v), v.text)]
+            asked = ("detector",) if self.study.detector else ()
+            releases = [v for v in self.study.methods if not self._have(_release_file(v), v.text, asked)]
+            if not victims:
+                for contest in (c for c in missing if c.adversary not in TRAINED):
+                    for seed in range(self.study.seeds):
+                        self._job(contest, seed)
+                return self.folder
             if missing or releases:
                 self._releases(releases)
                 per_seed = [self._victims(seed, missing) for seed in range(self.study.seeds)]
@@ -83,27 +100,34 @@ class Runner:
             self._floors()
         return self.folder
 
-    def _have(self, file: str, method: str) -> bool:
+    def _have(self, file: str, method: str, asked: tuple[str, ...] = ()) -> bool:
         """Whether a cell is there, or was measured by another study: then it is taken over, with where and how."""
         if (self.folder / file).exists():
             return True
         wanted = {key: value for key, value in self._about(method).items() if key in SAME}
         for path in sorted(self.results.glob(f"*/{self.protocol}/{file}")):
             cell = read_json(path)
-            if cell is not None and {key: cell.get(key) for key in SAME} == wanted:
+            if cell is None or any(figure not in cell["figures"] for figure in asked):
+                continue
+            if {key: cell.get(key) for key in SAME} == wanted:
                 write_json(self.folder / file, cell | {"study": self.study.name})
                 return True
         return False
 
     def _contests(self) -> list[Contest]:
         """All cells, the controls among them."""
-        out = [Contest(CLEAN, CLEAN, None)]
-        out += [Contest(CLEAN, LEAK_ONLY, ratio) for ratio in self.study.leak]
-        for variant in self.study.methods:
-            for adversary in self.study.adversaries:
+        return [contest for victim in self.study.victims for contest in self._against(victim)]
+
+    def _against(self, victim: str) -> list[Contest]:
+        study = self.study
+        out = [Contest(CLEAN, CLEAN, None, victim)]
+        out += [Contest(CLEAN, LEAK_ONLY, ratio, victim) for ratio in study.leak]
+        for variant in study.methods:
+            for adversary in study.adversaries:
                 uses = ADVERSARIES[adversary].uses_leak
-                out += [Contest(variant.text, adversary, r) for r in (self.study.leak if uses else (None,))]
-            out += [Contest(variant.text, LEAK_MIXED, ratio) for ratio in self.study.leak]
+                out += [Contest(variant.text, adversary, r, victim) for r in (study.leak if uses else (None,))]
+            out += [Contest(variant.text, LEAK_MIXED, ratio, victim) for ratio in study.leak]
+            out += [Contest(variant.text, f"{MANY}-{k}", r, victim) for k in study.releases for r in study.leak]
         return out
 
     def _releases(self, variants: list[Variant]) -> None:
@@ -113,6 +137,8 @@ class Runner:
             for seed in range(self.study.seeds):
                 released, seconds = self._released(variant, seed)
                 found.append(self._release_figures(released) | {"release_seconds": seconds})
+                if self.study.detector:
+                    found[-1]["detector"] = self._detector(released, seed)
             cell = self._about(variant.text) | {"kind": "release", "figures": arena.over_seeds(found)}
             write_json(self.folder / _release_file(variant), cell)
 
@@ -126,6 +152,18 @@ class Runner:
             "clean_naturalness": trajectory_lm.naturalness(lm, train),
             "utility": utility(train, released, words),
         }
+
+    def _detector(self, released: Ints, seed: int) -> dict[str, float]:
+        """A12: whether released sessions can be told from clean ones."""
+        train = self.data.train
+        leaked = leak(train, self.study.leak[0], Seed(seed))
+        return detect(train, released, leaked, self.data.vocabulary, Seed(seed), self.device)
+
+    def _sets(self, variant: Variant) -> Candidates:
+        method, words = variant.settings(self.protocol).method, self.data.vocabulary
+        return (
+            method.sets(words.lat, words.lon, words.category) if isinstance(method, HasSets) else self.data.candidates
+        )
 
     def _trajectory_lm(self, variant: Variant) -> CausalTransformer:
         settings = variant.settings(self.protocol).trajectory_lm
@@ -142,7 +180,7 @@ class Runner:
                 return z["poi"], float(z["seconds"])
         lm = self._trajectory_lm(variant) if settings.method.needs_trajectory_lm else None
         task = Task(
-            self.data.train, self.data.vocabulary, self.data.candidates, settings.method, settings.rounds,
+            self.data.train, self.data.vocabulary, self._sets(variant), settings.method, settings.rounds,
             settings.speed, settings.surrogate, settings.training, lm,
         )  # fmt: skip
         begin = time.perf_counter()
@@ -155,57 +193,79 @@ class Runner:
         return result.poi, seconds
 
     def _victims(self, seed: int, contests: list[Contest]) -> dict[Contest, dict[str, Any]]:
-        """Train the victims of one seed, those that are not on disk yet, all together."""
+        """Train the victims of one seed, those that are not on disk yet, all of one kind together."""
         path = {c: self.work / "victims" / f"{key(self.identity, self._key(c), seed)}.json" for c in contests}
         found = {c: value for c in contests if (value := read_json(path[c])) is not None}
-        todo = [c for c in contests if c not in found]
-        if not todo:
-            return found
-        begin = time.perf_counter()
-        prepared = [self._job(contest, seed) for contest in todo]
-        middle = time.perf_counter()
-        train = VICTIMS[VICTIM].train
-        results = train(
-            [job for job, _ in prepared],
-            self.data.val,
-            self.data.test,
-            len(self.data.vocabulary),
-            self.protocol,
-            self.device,
-        )
-        for contest, result, (_, extra) in zip(todo, results, prepared, strict=True):
-            found[contest] = arena.accuracies(result, self.data.test) | extra
-            write_json(path[contest], found[contest])
-        self.say(
-            f"{self.protocol}: seed {seed}, {len(todo)} restorations in {middle - begin:.1f} s, "
-            f"victims in {time.perf_counter() - middle:.1f} s"
-        )
+        for victim in self.study.victims:
+            todo = [c for c in contests if c not in found and c.victim == victim]
+            if not todo:
+                continue
+            begin = time.perf_counter()
+            prepared = [self._job(contest, seed) for contest in todo]
+            middle = time.perf_counter()
+            data, rows = self.data, len(self.data.vocabulary)
+            results = VICTIMS[victim].train(
+                [job for job, _ in prepared], data.val, data.test, rows, self.protocol, self.device,
+                vocabulary=data.vocabulary,
+            )  # fmt: skip
+            for contest, result, (_, extra) in zip(todo, results, prepared, strict=True):
+                found[contest] = arena.accuracies(result, data.test) | extra
+                write_json(path[contest], found[contest])
+            self.say(
+                f"{self.protocol}: seed {seed}, {len(todo)} restorations in {middle - begin:.1f} s, "
+                f"{victim} victims in {time.perf_counter() - middle:.1f} s"
+            )
         return found
 
     def _key(self, contest: Contest) -> str:
+        victim = victim_settings(self.protocol) if contest.victim == VICTIM else VICTIMS[contest.victim]
         if contest.method == CLEAN:
-            return repr(contest)
-        return f"{Variant(contest.method).settings(self.protocol)!r} {contest.adversary} {contest.leak}"
+            return f"{contest!r} {victim!r}"
+        return f"{Variant(contest.method).settings(self.protocol)!r} {contest.work} {contest.victim} {victim!r}"
 
     def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
         train, seed = self.data.train, Seed(number)
-        leaked: NDArray[np.bool_] = leak(train, contest.leak or 0.0, seed)
         if contest.adversary == LEAK_ONLY:
-            return arena.leak_only(train, leaked, seed), {}
+            return arena.leak_only(train, self._leaked(contest, seed), seed), {}
         if contest.method == CLEAN:
             return Job(CLEAN, train, seed), {}
-        released, _ = self._released(Variant(contest.method), number)
-        restored = arena.restore(
-            train, released, leaked, len(self.data.vocabulary), contest.adversary, seed, self.device
-        )
+        restored = self._restored(contest, number)
         return Job(contest.file, arena.with_poi(train, restored.poi), seed), restored.figures
+
+    def _leaked(self, contest: Contest, seed: Seed) -> NDArray[np.bool_]:
+        return leak(self.data.train, contest.leak or 0.0, seed)
+
+    def _restored(self, contest: Contest, number: int) -> Restoration:
+        """What an adversary makes of a release, from disk if it is there."""
+        variant, train, rows = Variant(contest.method), self.data.train, len(self.data.vocabulary)
+        attack = repr(ADVERSARIES.get(contest.adversary))
+        name = key(self.identity, variant.settings(self.protocol), contest.work, attack, number)
+        path = self.work / "restorations" / f"{name}.npz"
+        if path.exists():
+            with np.load(path) as z:
+                return Restoration(z["poi"], json.loads(str(z["figures"])))
+        seed = Seed(number)
+        leaked, method = self._leaked(contest, seed), variant.settings(self.protocol).method
+        rule = rule_of(method, self._sets(variant), self.data.vocabulary)
+        if contest.adversary.startswith(MANY):
+            # Further releases of the same rows, by seeds that no cell stands for.
+            count = int(contest.adversary.removeprefix(f"{MANY}-"))
+            releases = [self._released(variant, number + 1000 * k)[0] for k in range(count)]
+            restored = arena.restore_many(train, releases, leaked, rows, rule)
+        else:
+            released, _ = self._released(variant, number)
+            restored = arena.restore(train, released, leaked, rows, contest.adversary, seed, self.device, rule)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, mode=0o600) as out:
+            np.savez_compressed(out, poi=restored.poi, figures=json.dumps(restored.figures))
+        return restored
 
     def _write(self, contest: Contest, per_seed: list[dict[str, Any]]) -> None:
         cell = self._about(contest.method) | {
             "kind": "contest",
             "adversary": contest.adversary,
             "leak": contest.leak,
-            "victim": VICTIM,
+            "victim": contest.victim,
             "figures": arena.over_seeds(per_seed),
         }
         write_json(self.folder / contest.file, cell)

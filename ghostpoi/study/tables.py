@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from ghostpoi.errors import InputError
 from ghostpoi.measures.gaps import Spread, spread
 from ghostpoi.study import paper
+from ghostpoi.study.adaptive.tables import SPECS as ADAPTIVE
+from ghostpoi.study.adaptive.tables import Spec as AdaptiveSpec
 from ghostpoi.study.cells import LEAK, Cells, Series
+from ghostpoi.study.table import CONTROL, NONE, Table, control_last, label, shown
 
-MISSING, NONE = "not measured", "n/a"
-CONTROL = "random"
-ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
 HEADINGS = {
     "clean": "clean", "none": "A1 none", "bridge": "A2 bridge", "frequency": "A3 frequency", "bigram": "A4 bigram",
     "prot": "Δprot", "surv_bridge": "Δsurv A2", "surv_frequency": "Δsurv A3", "surv_bigram": "Δsurv A4",
@@ -20,16 +20,6 @@ HEADINGS = {
     "speed_violations_released": "over speed limit, released", "naturalness": "mean log p",
 }  # fmt: skip
 DIGITS = {"mean_km": 3, "p95_km": 3}  # of all others 4
-METHODS = {
-    "ghost": "GHOST", "ghost-sym": "GHOST-Sym", "ghost-ef": "GHOST-EF", "pgd": "PGD", "em": "EM",
-    "ts-ue": "TS-UE (calibrated)", "random": "random (control)", "clean": "clean (reference)",
-}  # fmt: skip
-SETTINGS = {"method.alpha": ALPHA, "method.beta": "β", "method.eta": "η", "method.tau": "τ", "rounds.outer": "T"}
-DEFAULTS = {
-    "weights": f"{ALPHA}=2.0, β=0.5",
-    "entropy": "η=0.0",
-    "rounds": "T=5",
-}  # what a plain `ghost` is in these studies
 GAPS_NOTE = "Gaps are taken per seed, then averaged; ± is the standard deviation over seeds (n - 1)."
 EXTRA_NOTE = (
     "leak-mixed: the release with the leaked sessions swapped in and no purifier. Markov: a first-order Markov model "
@@ -39,32 +29,6 @@ TSUE_NOTE = (
     "TS-UE's form and settings were chosen with the paper's substitution rate and displacements on NYC in view, so its "
     "plausibility figures are no result of ours."
 )
-
-
-@dataclass(frozen=True)
-class Table:
-    """Text in rows and columns."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-
-    def markdown(self) -> str:
-        """As a pipe table under its title."""
-        lines = [f"**{self.title}**", "", _pipes(self.columns), _pipes(["---"] * len(self.columns))]
-        lines += [_pipes(row) for row in self.rows]
-        return "\n".join(lines + [line for note in self.notes for line in ("", note)]) + "\n"
-
-    def latex(self) -> str:
-        """As a table with booktabs rules."""
-        head = " & ".join(_tex(c) for c in self.columns) + r" \\"
-        lines = [
-            r"\begin{table}", rf"\caption{{{_tex(' '.join([self.title + '.', *self.notes]))}}}", r"\centering",
-            rf"\begin{{tabular}}{{ll{'c' * (len(self.columns) - 2)}}}", r"\toprule", head, r"\midrule",
-        ]  # fmt: skip
-        lines += [" & ".join(_tex(cell) for cell in row) + r" \\" for row in self.rows]
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
 
 
 @dataclass(frozen=True)
@@ -146,7 +110,7 @@ class Leak:
 
 Spec = Contest | OfRelease | Leak
 ALL = ("clean", "none", "bridge", "frequency", "bigram")
-SPECS: dict[str, tuple[Spec, ...]] = {
+SPECS: dict[str, tuple[Spec | AdaptiveSpec, ...]] = {
     "main": (
         Contest(
             "Table I", "main protection matrix, acc@1", "main",
@@ -166,6 +130,7 @@ SPECS: dict[str, tuple[Spec, ...]] = {
     "entropy": (Contest("Table VI", "entropy floor", "entropy", ("prot", "mean", "worst")),),
     "rounds": (Contest("Convergence figure", "outer rounds", "rounds", ("prot", "mean", "worst")),),
     "leak": (Leak(),),
+    **ADAPTIVE,
 }  # fmt: skip
 
 
@@ -189,29 +154,9 @@ def controls(cells: Cells) -> Table:
     for text, values in found:
         same = values * len(clean) if clean and values and len(values) == 1 else values  # counting has no seeds
         gap = [c - v for c, v in zip(clean, same, strict=True)] if clean and same else None
-        rows.append((text, _show(values and spread(values)), _show(gap and spread(gap))))
+        rows.append((text, shown(spread(values) if values else None), shown(spread(gap) if gap else None)))
     title = f"Controls of the study {cells.study}, protocol {cells.protocol}"
     return Table(title, ("control", "acc@1", "below clean by"), tuple(rows))
-
-
-def label(method: str, study: str = "") -> str:
-    """A method's text as a reader wants it: `ghost method.eta=1.0` is GHOST (η=1.0)."""
-    name, *changes = method.split()
-    shown = METHODS.get(name, name)
-    pairs = [change.partition("=") for change in changes]
-    inside = ", ".join(f"{SETTINGS.get(key, key)}={value}" for key, _, value in pairs)
-    inside = inside or (DEFAULTS.get(study, "") if name == "ghost" else "")
-    return f"{shown} ({inside})" if inside else shown
-
-
-def show(value: Spread, digits: int = 4) -> str:
-    """mean ± std; the mean alone for one seed."""
-    mean = f"{value['mean']:.{digits}f}"
-    return f"{mean} ± {value['std']:.{digits}f}" if len(value["seeds"]) > 1 else mean
-
-
-def _show(value: Spread | list[float] | None, digits: int = 4) -> str:
-    return show(value, digits) if isinstance(value, dict) else MISSING
 
 
 def _rows(
@@ -232,7 +177,7 @@ def _pair(
     columns: Sequence[str], extra: Sequence[str],
 ) -> list[tuple[str, ...]]:  # fmt: skip
     """Our row and, where the paper prints anything of it, the paper's below."""
-    ours = (name, "measured", *(_show(measured.get(c), DIGITS.get(c, 4)) for c in (*columns, *extra)))
+    ours = (name, "measured", *(shown(measured.get(c), DIGITS.get(c, 4)) for c in (*columns, *extra)))
     if not printed:
         return [ours]
     theirs = (name, "paper", *(_printed(printed.get(c), DIGITS.get(c, 4)) for c in columns), *[NONE] * len(extra))
@@ -245,7 +190,7 @@ def _printed(value: paper.Printed | None, digits: int) -> str:
 
 def _ordered(printed: Mapping[str, object], found: Sequence[str]) -> list[str]:
     """The paper's methods in its order, then ours, the control last and always."""
-    return [m for m in dict.fromkeys([*printed, *found]) if m != CONTROL] + [CONTROL]
+    return control_last([*printed, *found])
 
 
 def _cities(section: str) -> list[str]:
@@ -266,17 +211,3 @@ def _title(spec: Spec, cells: Cells, city: str) -> str:
 
 def _heads(columns: Sequence[str]) -> tuple[str, ...]:
     return ("method", "source", *(HEADINGS[c] for c in columns))
-
-
-def _pipes(row: Sequence[str]) -> str:
-    return "| " + " | ".join(row) + " |"
-
-
-TEX = {
-    "±": r"$\pm$", "Δ": r"$\Delta$", ALPHA: r"$\alpha$", "β": r"$\beta$", "η": r"$\eta$", "τ": r"$\tau$",
-    "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "\\": r"\textbackslash{}",
-}  # fmt: skip
-
-
-def _tex(text: str) -> str:
-    return "".join(TEX.get(c, c) for c in text)

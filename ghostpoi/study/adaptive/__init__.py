@@ -1,0 +1,1 @@
+"""What adversaries that know the rule win back: tables, figures, findings and the page."""
