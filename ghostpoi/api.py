@@ -64,7 +64,7 @@ def protect(
     prepared = prepare(checkins, chosen)
     key = Seed.fresh() if seed is None else Seed(seed)
     outcome = protect_table(prepared, chosen, key, _device(device))
-    donor = donors(prepared, outcome, key)
+    donor = donors(prepared, outcome, chosen.method, key)
     if isinstance(table, pl.DataFrame):
         return table.with_columns(table[name].gather(pl.Series(donor)) for name in change)
     result: Any = table.copy()

@@ -15,7 +15,7 @@ from ghostpoi.candidates import Candidates
 from ghostpoi.checkins import Checkins, Ints, Longs, Places, places
 from ghostpoi.errors import InputError
 from ghostpoi.geo import haversine_km, speed_kmh
-from ghostpoi.methods import HasSets, sets_of
+from ghostpoi.methods import HasSets, Method, sets_of
 from ghostpoi.outside import Venues
 from ghostpoi.protocols import Publication
 from ghostpoi.publisher import Checkpoint, Report, Task, publish
@@ -147,14 +147,16 @@ def _trajectory_lm(
     )
 
 
-def donors(prepared: Prepared, outcome: Outcome, seed: Seed) -> Longs:
+def donors(prepared: Prepared, outcome: Outcome, method: Method, seed: Seed) -> Longs:
     """For every row, the row whose venue fields it shows: its own, or a random genuine row of the new venue.
 
-    Among rows that give the venue the category by which it was chosen; files may give it others at times.
+    Among rows that give the venue the category by which it was chosen; files may give it others at times. Where a
+    method may draw the venue itself, a row is drawn too: one that showed its own spelling would be known for genuine.
     """
     table = prepared.table
     donor = np.arange(len(table))
-    changed = np.flatnonzero(outcome.poi != table.poi)
+    drawn = prepared.has_candidates if isinstance(method, HasSets) else outcome.poi != table.poi
+    changed = np.flatnonzero(drawn)
     usual = np.flatnonzero(table.category == prepared.places.category[table.poi])
     by_poi = usual[np.argsort(table.poi[usual], kind="stable")]
     count = np.bincount(table.poi[by_poi], minlength=len(table.pois))

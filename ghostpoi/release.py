@@ -93,7 +93,8 @@ def _make(request: Request, say: Callable[[str], None], report: Report) -> dict[
             out, clean=table.poi, released=outcome.poi, poi_id=table.pois.astype(str), lat=prepared.places.lat,
             lon=prepared.places.lon, category=table.categories.astype(str)[prepared.places.category], shown=shown,
         )  # fmt: skip
-    released, withheld = rows.copy_fields(columns.change, donors(prepared, outcome, run.seed)), 0
+    donor = donors(prepared, outcome, request.settings.method, run.seed)
+    released, withheld = rows.copy_fields(columns.change, donor), 0
     if request.withhold:
         released, withheld = released.take(shown), len(table) - len(shown)
     figures = {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ghostpoi import formats
 from ghostpoi.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
-from ghostpoi.methods import METHODS
+from ghostpoi.methods import METHODS, HasSets
 from ghostpoi.protection import Prepared, fast_steps, prepare
 from ghostpoi.protocols import Publication, publication
 from ghostpoi.release import MANIFEST
@@ -147,7 +147,8 @@ def _against(
     file: Path, mapping: dict[str, str], manifest: dict[str, Any], written: Checkins, source: formats.Source
 ) -> list[Line]:
     table, clean_source = formats.read(file, mapping or manifest["columns"]["fields"], manifest["data"]["format"])
-    prepared = prepare(table, settings_of(manifest))
+    settings = settings_of(manifest)
+    prepared = prepare(table, settings)
     withheld = manifest["rows"]["withheld"]
     shown = np.flatnonzero(prepared.has_candidates) if withheld else np.arange(len(table))
     expected = len(table) - withheld
@@ -166,11 +167,12 @@ def _against(
         return [*lines, Line("venues", False, f"the venue {unknown} does not occur in {file}")]
     clean = table.poi[shown].astype(np.int64)
     changed = released != clean
+    drawn = prepared.has_candidates[shown] if isinstance(settings.method, HasSets) else changed
     return [
         *lines,
         _category(prepared, clean, released, changed),
         _candidates(prepared, shown, released, changed),
-        _genuine(clean_rows, rows, manifest, clean, released, changed),
+        _genuine(clean_rows, rows, manifest, clean, released, drawn),
         _counts(manifest, changed),
     ]
 
@@ -235,9 +237,9 @@ def _genuine(
     manifest: dict[str, Any],
     poi: Longs,
     released: Longs,
-    changed: NDArray[np.bool_],
+    drawn: NDArray[np.bool_],
 ) -> Line:
-    """Venue fields must be those of one genuine row of the new venue, or the row's own where it was not substituted."""
+    """Venue fields must be those of one genuine row of the new venue, or the row's own where none was drawn."""
     names = manifest["columns"]["changed_with_the_venue"]
 
     def keys(source: formats.Rows, code: Longs) -> NDArray[np.uint64]:
@@ -245,7 +247,7 @@ def _genuine(
         return pl.DataFrame({"poi": pl.Series(code), **columns}).hash_rows().to_numpy()
 
     genuine, shown = keys(clean, poi), keys(rows, released)
-    stale = int((np.where(changed, ~np.isin(shown, genuine), shown != genuine)).sum())
+    stale = int((np.where(drawn, ~np.isin(shown, genuine), shown != genuine)).sum())
     mixed = f"{stale:,} rows mix the fields of two venues"
     return Line("venue fields", stale == 0, mixed if stale else f"{', '.join(names)} change together")
 

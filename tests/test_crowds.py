@@ -17,9 +17,10 @@ from ghostpoi.channel import rule_of
 from ghostpoi.checkins import Ints
 from ghostpoi.geo import haversine_km
 from ghostpoi.methods.crowd import Crowd
+from ghostpoi.methods.random import Random
 from ghostpoi.model import CausalTransformer
 from ghostpoi.outside import Venues
-from ghostpoi.protection import make_task, prepare
+from ghostpoi.protection import Outcome, donors, make_task, prepare
 from ghostpoi.publisher import publish
 from ghostpoi.randomness import Seed
 
@@ -131,6 +132,18 @@ def test_a_venue_has_one_crowd_in_and_outside_sessions() -> None:
         inside = source[ready.covered.poi[p][ready.covered.poi[p] > 0]]
         everywhere = ready.every.poi[source[p] + 1]
         assert inside.tolist() == (everywhere[everywhere > 0] - 1).tolist()
+
+
+def test_a_venue_drawn_for_itself_shows_the_spelling_of_any_of_its_rows() -> None:
+    ready = prepare(prepared().table, settings("crowd", "method.size=4"))
+    table = ready.table
+    itself = Outcome(table.poi.copy(), np.zeros(len(table), bool))
+    donor = donors(ready, itself, Crowd(), Seed(1))
+    assert (table.poi[donor] == table.poi).all()
+    often = np.bincount(table.poi)[table.poi] > 5
+    assert (donor != np.arange(len(table)))[often & ready.has_candidates].mean() > 0.5
+    assert (donor == np.arange(len(table)))[~ready.has_candidates].all()
+    assert (donors(ready, itself, Random(), Seed(1)) == np.arange(len(table))).all()
 
 
 def test_the_channel_is_the_same_for_all_of_a_crowd() -> None:

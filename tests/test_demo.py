@@ -23,7 +23,7 @@ def test_the_demo_ends_with_a_verified_release_and_its_page(tmp_path: Path, monk
         "card.md", "checkins.txt", "croissant.json", "manifest.json", "report.html",
     ]  # fmt: skip
     assert all(line.passed for line in verify(folder / "release", folder / "city.txt", {}))
-    assert (folder / "release-random" / "manifest.json").is_file()
+    assert all((folder / f"release-{method}" / "manifest.json").is_file() for method in demo.OTHERS)
     page, own = folder / "release" / "report.html", folder / "release.private" / "report.html"
     assert text.getvalue().splitlines()[-1].endswith(str(page))
     assert "Not audited yet" not in page.read_text()
