@@ -1,4 +1,4 @@
-"""The README's pictures of the report, made from a synthetic city; or, to look a page over, all sizes of a given one.
+"""The README's pictures of the report, made by the demo; or, to look a page over, all sizes of a given one.
 
 python docs/screenshots.py writes docs/figures/report.png and report-map.png; with a page and -o FOLDER it takes it at
 1280, 820 and 390 pixels, light and dark; with a public and a private page it takes the README's pictures of those.
@@ -10,14 +10,12 @@ import json
 import tempfile
 from pathlib import Path
 
+from rich.console import Console
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from ghostpoi import audit, release
-from ghostpoi.devices import device
-from ghostpoi.protocols import publication
-from ghostpoi.report.page import Request, write_report
-from ghostpoi.synth_file import write_city
+from ghostpoi import demo
+from ghostpoi.report.page import PAGE
 
 FIGURES = Path(__file__).parent / "figures"
 WIDTHS = (1280, 820, 390)
@@ -76,22 +74,10 @@ def look_over(page: Path, folder: Path) -> None:
 
 
 def pictures() -> None:
-    """The verdict of the public page, and the map of the private one: the data is synthetic."""
+    """The verdict of the demo's public page, and the map of its private one: the data is synthetic."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        city = folder / "city.txt"
-        write_city(city, 500, 1500, 120, 7)
-        ours, other, private = (folder / name for name in ("release", "release-random", "release.private"))
-        for method, out in (("ghost", ours), ("random", other)):
-            request = release.Request(
-                city, out, folder / f"{out.name}.private", publication(method), method, "strong", {}, [],
-                False, None, False, False, device("auto"),
-            )  # fmt: skip
-            release.make(request, print, lambda label, units: None)
-            wanted = audit.Request(city, out, ("none", "frequency", "bigram", "habits"), seeds=2)
-            audit.audit(wanted, print, lambda label, units: None)
-        public = write_report(Request(ours, compare=(other,)))
-        shoot(public, write_report(Request(ours, private, True, (other,))))
+        demo.run(Path(scratch), Console())
+        shoot(Path(scratch) / "release" / PAGE, Path(scratch) / "release.private" / PAGE)
 
 
 def shoot(public: Path, private: Path) -> None:

@@ -28,6 +28,7 @@ def test_scoring_agrees_with_its_definition(city: Path) -> None:
     assert figures["max_abs_diff"] < 1e-4
     assert figures["ratio"] > 0
     assert 0 < figures["share_of_peak"] < 1
+    assert figures["manifold_share"] < 1
     json.dumps(figures)
 
 

@@ -55,7 +55,7 @@ def test_the_command_writes_the_pages_and_the_release_still_verifies(release: Pa
 def test_every_adversary_and_control_is_named_and_failure_comes_first(release: Path) -> None:
     page = text(write_report(Request(release)))
     assert 'class="headline fails">Fails against “frequency”<' in page
-    assert "A random draw of the same candidates does better." in page
+    assert "A random draw of near venues does better." in page
     for name in ("A1 none: as released", "A3 frequency", "tomorrow&#39;s &lt;new&gt;+one", "random release, frequency"):
         assert name in page
     assert page.count('class="badge"') == 3

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -256,3 +257,11 @@ def test_tables_need_neither_matplotlib_nor_polars() -> None:
         "import sys, ghostpoi.study.tables; sys.exit(any(m in sys.modules for m in ('matplotlib', 'polars', 'torch')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_share_of_the_manifold_term_comes_from_the_benchmark() -> None:
+    measured = {"manifold_share": 0.125, "pass_seconds": 10.04, "positions": 1234}
+    cells = Cells("main", "paper", {}, {}, {}, (), {}, measured)
+    found = findings._overhead(cells)
+    assert found.startswith("It takes 12.5% of one scoring pass on a CPU (10.0 s over 1,234 positions;")
+    assert findings._overhead(replace(cells, scoring={})) == MISSING

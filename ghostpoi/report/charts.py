@@ -103,7 +103,7 @@ def verdict_chart(audit: Audit) -> Chart:
     made = figure(traces, 130 + ROW_PX * len(rows), x, y, shapes=shapes, bargap=0.42)
     return Chart(
         "verdict", "Accuracy gone, adversary by adversary",
-        "Longer bars are better for the publisher. Diamonds are the control: a random draw of the same candidates. The "
+        "Longer bars are better for the publisher. Diamonds are the control: a random draw of near venues. The "
         "dashed line is a victim that saw nothing but the leaked rows: whoever holds such a leak does at least that "
         "well, whatever is released." + (" Whiskers are one standard deviation over seeds." if audit.seeds > 1 else ""),
         made,

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from ghostpoi import candidates, settings
 from ghostpoi.checkins import Floats, Longs
 from ghostpoi.geo import haversine_km, speed_kmh
+from ghostpoi.methods import HasSets, sets_of
+from ghostpoi.methods.crowd import Crowd
+from ghostpoi.protocols import Publication
 from ghostpoi.report.charts import Chart, axis, figure
 from ghostpoi.report.collect import Collected
 from ghostpoi.report.theme import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
@@ -28,7 +30,8 @@ HEIGHT = 340
 
 def plausibility_charts(found: Collected) -> list[Chart]:
     """All of them; the displacements themselves are for the publisher alone."""
-    rule, km, size = _reach(found)
+    rule = settings_of(found.main.manifest)
+    km, size = _reach(found, rule)
     moved = displacement_chart(found) if found.clean is not None else reach_chart(found, km)
     return [rows_chart(found.main.manifest["rows"]), moved, sizes_chart(size, rule), speed_chart(found)]
 
@@ -62,23 +65,25 @@ def rows_chart(rows: dict[str, Any]) -> Chart:
     )  # fmt: skip
 
 
-def _reach(found: Collected) -> tuple[settings.Candidates, Floats, Longs]:
-    """The rule, the distances from released check-ins to the candidates of their venues, and how many those are.
+def _reach(found: Collected, rule: Publication) -> tuple[Floats, Longs]:
+    """The distances from released check-ins to the candidates of their venues, and how many those are.
 
     Over the venues of the release alone: what any reader can compute.
     """
-    rule, venues = settings_of(found.main.manifest).candidates, found.venues
+    venues = found.venues
     seen = np.unique(found.released)
-    category = np.unique([venues.category[p] for p in seen], return_inverse=True)[1].astype(np.int32)
-    lat, lon = (np.append(np.nan, values[seen]) for values in (venues.lat, venues.lon))
-    sets = candidates.find(lat, lon, np.append(np.int32(-1), category).astype(np.int32), rule)
     visits = np.bincount(np.searchsorted(seen, found.released), minlength=len(seen))
-    real = sets.poi[1:] > 0
+    category = np.unique([venues.category[p] for p in seen], return_inverse=True)[1].astype(np.int32)
+    if isinstance(rule.method, HasSets):  # its sets part rare venues from others; a reader sees which are rare, nearly
+        category = 2 * category + (visits >= rule.filters.min_poi_checkins)
+    lat, lon = (np.append(np.nan, values[seen]) for values in (venues.lat, venues.lon))
+    sets = sets_of(rule.method, lat, lon, np.append(-1, category).astype(np.int32), rule.candidates)
+    real = (sets.poi[1:] > 0) & (sets.poi[1:] != np.arange(1, len(seen) + 1)[:, None])
     km = haversine_km(lat[1:, None], lon[1:, None], lat[sets.poi[1:]], lon[sets.poi[1:]])
     weight = np.where(real, (visits / np.maximum(1, real.sum(axis=1)))[:, None], 0.0)
     top = max(0.5, float(km[real].max())) if real.any() else 0.5
     counts, edges = np.histogram(km[real], bins=np.linspace(0, top, 31), weights=weight[real])
-    return rule, np.stack([edges[:-1], edges[1:], counts / max(1.0, counts.sum())]), np.repeat(sets.size[1:], visits)
+    return np.stack([edges[:-1], edges[1:], counts / max(1.0, counts.sum())]), np.repeat(sets.size[1:], visits)
 
 
 def reach_chart(found: Collected, bins: Floats) -> Chart:
@@ -115,18 +120,28 @@ def displacement_chart(found: Collected) -> Chart:
     )  # fmt: skip
 
 
-def sizes_chart(size: Longs, rule: settings.Candidates) -> Chart:
+def sizes_chart(size: Longs, rule: Publication) -> Chart:
     """How many candidates stand behind a released check-in."""
     counts = np.bincount(size, minlength=2)
     trace = go.Bar(
         x=list(range(len(counts))), y=(counts / max(1, counts.sum())).tolist(), marker={"color": BLUE},
         name="check-ins", hovertemplate="%{x} candidates: %{y:.1%} of check-ins<extra></extra>",
     )  # fmt: skip
-    shown = [_mark(rule.min_candidates - 0.5, f"widened below {rule.min_candidates}", MUTED, "dot")]
+    c = rule.candidates
+    if isinstance(rule.method, Crowd):
+        words = (
+            f"The crowd of a venue, itself among it: {rule.method.size} or more venues of the same category, no two "
+            f"more than {rule.method.reach_km:g} km apart; fewer where there are no more. "
+        )
+        shown = []
+    else:
+        words = (
+            f"Venues of the same category within {c.radius_km:g} km, or further where there are fewer than "
+            f"{c.min_candidates}; at most {c.max_candidates}. "
+        )
+        shown = [_mark(c.min_candidates - 0.5, f"widened below {c.min_candidates}", MUTED, "dot")]
     return Chart(
-        "sizes", "How many candidates a venue has",
-        f"Venues of the same category within {rule.radius_km:g} km, or further where there are fewer than "
-        f"{rule.min_candidates}; at most {rule.max_candidates}. By released check-in, from the release alone.",
+        "sizes", "How many candidates a venue has", f"{words}By released check-in, from the release alone.",
         figure([trace], HEIGHT, axis("candidates"), _shares(), shapes=shown, bargap=0.15),
     )  # fmt: skip
 

@@ -6,9 +6,9 @@ from ghostpoi.report.figures import Audit, Spread
 SHORT = {"none": "as released"}
 SAYS = {"holds": "Holds", "partly": "Partly holds", "fails": "Fails"}
 BESIDE_RANDOM = {
-    -1: "Less is learned than from a random draw of the same candidates.",
-    0: "A random draw of the same candidates does as well.",
-    1: "A random draw of the same candidates does better.",
+    -1: "Less is learned than from a random draw of near venues.",
+    0: "A random draw of near venues does as well.",
+    1: "A random draw of near venues does better.",
 }
 LIMITS = (
     ("The rule is public.", "Whoever reads the code of ghostpoi knows which venues could stand behind a released one. "

@@ -7,7 +7,7 @@ from typing import Any
 
 from ghostpoi.errors import InputError
 from ghostpoi.measures.gaps import Gaps, Spread, gaps, spread
-from ghostpoi.study.store import read_cells
+from ghostpoi.study.store import read_cells, read_json
 
 LEAK = 0.05  # the paper's
 LEAKLESS = ("clean", "none", "deconvolution", "habits")  # these hold no leaked session, so no ratio belongs to them
@@ -36,6 +36,7 @@ class Cells:
     floors: Mapping[str, Any]
     about: tuple[Mapping[str, Any], ...]  # every cell, for what it was measured on
     by_victim: Mapping[str, Contests] = field(default_factory=dict)
+    scoring: Mapping[str, Any] = field(default_factory=dict)  # what `ghostpoi bench scoring --json` printed
 
     @staticmethod
     def read(results: Path, study: str, protocol: str) -> "Cells":
@@ -60,7 +61,8 @@ class Cells:
                     raise InputError(f"{folder} mixes cells of different {known}; use one --results folder for each")
         except (KeyError, TypeError) as e:
             raise InputError(f"{folder} holds a .json file that is not a cell ({e} is missing); move it away") from None
-        return Cells(study, protocol, by_victim.get(VICTIM, {}), releases, floors, tuple(cells), by_victim)
+        scoring = read_json(results / "bench" / "scoring.json") or {}
+        return Cells(study, protocol, by_victim.get(VICTIM, {}), releases, floors, tuple(cells), by_victim, scoring)
 
     def of(self, victim: str) -> "Cells":
         """The same, with another victim's contests."""

@@ -280,6 +280,12 @@ def _leaks(cells: Cells) -> str:
 
 
 def _overhead(cells: Cells) -> str:
+    if "manifold_share" in cells.scoring:
+        return (
+            f"It takes {cells.scoring['manifold_share']:.1%} of one scoring pass on a CPU "
+            f"({cells.scoring['pass_seconds']:.1f} s over {cells.scoring['positions']:,} positions; "
+            "`ghostpoi bench scoring`)."
+        )
     one, two = (cells.release(m, "release_seconds") for m in ("ghost", "pgd"))
     if not (one and two):
         return MISSING
