@@ -61,9 +61,9 @@ def _audit(console: Console, city: Path, out: Path, cache: Path) -> None:
     """With one seed, to be quick; victims that both audits need are trained once."""
     _command(
         console,
-        f"audit {city} {out} --adversaries {','.join(ADVERSARIES)} --seeds 1 --no-naturalness --cache {cache}",
+        f"audit {city} {out} --adversaries {','.join(ADVERSARIES)} --seeds 1 --cache {cache}",
     )
-    asked = audit.Request(city, out, ADVERSARIES, seeds=1, naturalness=False, cache=cache)
+    asked = audit.Request(city, out, ADVERSARIES, seeds=1, cache=cache)
     with bar(audit.work(asked)) as report:
         audit_text.audited(console, str(out), audit.audit(asked, console.print, report))
 

@@ -152,6 +152,8 @@ def transfer(victims: Mapping[str, Cells], methods: Sequence[str], where: str) -
     for victim, cells in victims.items():
         for method in control_last(methods):
             each = (cells.clean(), cells.leak_only(), cells.series(method, "none"), cells.series(method, "habits+leak"))
+            if not any(each[2:]):
+                continue  # what was not measured is named once, at the end of the page
             over = text(over_leak_only(cells, method))
             rows.append((victim, label(method), *map(_acc, each), named(worst(cells, method)), over))
     heads = (
