@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from ghostpoi.geo import haversine_km
 from ghostpoi.model import ModelSettings
 from ghostpoi.randomness import Seed
 from ghostpoi.sessions import Sessions, Vocabulary
-from ghostpoi.victims import VICTIMS, WRONG, Job, Result, batched, graph, gru, markov, stan, transformer, user
+from ghostpoi.victims import VICTIMS, WRONG, Exam, Job, Result, batched, graph, gru, markov, stan, transformer, user
 from ghostpoi.victims.base import askable
 from ghostpoi.victims.graph import GraphStack, transitions
 from ghostpoi.victims.gru import GRUStack, initial_gru
@@ -36,7 +35,7 @@ SEED = Seed(5)
 CPU = torch.device("cpu")
 MODEL = ModelSettings(16, 2, 2, 24, 10, 0.0)
 TRAINING = Training(batch_sessions=32, learning_rate=0.01, epochs=15, patience=4)
-NEURAL: dict[str, ModuleType] = {"gru": gru, "stan": stan, "graph": graph, "user": user}
+NEURAL = {"gru": gru, "stan": stan, "graph": graph, "user": user}
 
 
 def city(seed: int = 0) -> Vocabulary:
@@ -75,6 +74,7 @@ def noise(lengths: list[int], seed: int) -> Sessions:
 
 LENGTHS = [3, 12, 5, 2, 7, 4, 25, 1, 3, 9] * 3
 VALIDATION, TEST = noise([5, 14, 3] * 4, 7), noise([6, 2, 22] * 4, 8)
+EXAM = Exam(VALIDATION, TEST, ROWS, CPU, vocabulary=CITY)
 
 
 @pytest.fixture
@@ -82,15 +82,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[Training], None]:
     """Small models, trained as told."""
 
     def shrink(training: Training) -> None:
-        for module in (transformer, *NEURAL.values()):
-            monkeypatch.setattr(module, "victim_settings", lambda protocol: (MODEL, training))
+        monkeypatch.setattr(transformer, "victim_settings", lambda protocol: (MODEL, training))
 
     shrink(TRAINING)
     return shrink
 
 
 def train(name: str, jobs: list[Job], validation: Sessions = VALIDATION, test: Sessions = TEST) -> list[Result]:
-    return VICTIMS[name].train(jobs, validation, test, ROWS, "strong", CPU, vocabulary=CITY)
+    return VICTIMS[name].train(jobs, Exam(validation, test, ROWS, CPU, vocabulary=CITY), "strong")
 
 
 @pytest.mark.parametrize("name", VICTIMS)
@@ -136,7 +135,7 @@ def test_pois_and_users_that_a_victim_does_not_know(name: str, small: Callable[[
     assert (others >= 1).all()
     assert (others < ROWS).all()
     with pytest.raises(ValueError, match="some: a POI"):
-        VICTIMS[name].train([job], VALIDATION, TEST, ROWS - 2, "strong", CPU, vocabulary=_without(CITY, 2))
+        VICTIMS[name].train([job], replace(EXAM, rows=ROWS - 2, vocabulary=_without(CITY, 2)), "strong")
 
 
 def _without(vocabulary: Vocabulary, last: int) -> Vocabulary:
@@ -151,9 +150,7 @@ def test_nothing_to_learn_from_is_no_failure(name: str, small: Callable[[Trainin
     small(replace(TRAINING, epochs=1))
     jobs = [Job(str(lengths), noise(lengths, 0), SEED) for lengths in ([], [1, 1], [2], [0, 3, 0])]
     heard: list[float] = []
-    found = VICTIMS[name].train(
-        jobs, VALIDATION, TEST, ROWS, "strong", CPU, lambda label, n: heard.append(n), vocabulary=CITY
-    )
+    found = VICTIMS[name].train(jobs, replace(EXAM, progress=lambda label, n: heard.append(n)), "strong")
     assert [r.name for r in found] == [job.name for job in jobs]
     assert sum(heard) == pytest.approx(len(jobs))
     empty = train(name, jobs[:2], noise([], 0), noise([1], 0))
@@ -164,10 +161,10 @@ def test_nothing_to_learn_from_is_no_failure(name: str, small: Callable[[Trainin
 @pytest.mark.parametrize("name", VICTIMS)
 def test_protocols(name: str) -> None:
     with pytest.raises(InputError, match="no protocol 'weak'"):
-        VICTIMS[name].train([], VALIDATION, TEST, ROWS, "weak", CPU, vocabulary=CITY)
+        VICTIMS[name].train([], EXAM, "weak")
     for protocol in ("strong", "paper"):
         job = Job("one", noise([3, 4], 0), SEED)
-        (found,) = VICTIMS[name].train([job], VALIDATION, TEST, ROWS, protocol, CPU, vocabulary=CITY)
+        (found,) = VICTIMS[name].train([job], EXAM, protocol)
         assert found.epochs >= 1
 
 
@@ -235,7 +232,7 @@ def test_the_stan_victim_knows_the_hour_and_the_pace(small: Callable[[Training],
 def test_stan_wants_coordinates() -> None:
     for vocabulary in (None, _without(CITY, 1)):
         with pytest.raises(ValueError, match="give it the vocabulary"):
-            VICTIMS["stan"].train([], VALIDATION, TEST, ROWS, "strong", CPU, vocabulary=vocabulary)
+            VICTIMS["stan"].train([], replace(EXAM, vocabulary=vocabulary), "strong")
 
 
 def test_markov_counts(small: Callable[[Training], None]) -> None:

@@ -12,7 +12,7 @@ from ghostpoi.fit import Accuracy, Training
 from ghostpoi.model import ModelSettings
 from ghostpoi.randomness import Seed
 from ghostpoi.sessions import Sessions
-from ghostpoi.victims import VICTIMS, WRONG, Job, Result, batched, stack, train_victims, victim_settings
+from ghostpoi.victims import VICTIMS, WRONG, Exam, Job, Result, batched, stack, train_victims, victim_settings
 from ghostpoi.victims.base import askable
 from ghostpoi.victims.lines import lay_out
 from ghostpoi.victims.stack import Stack
@@ -275,7 +275,7 @@ def test_protocols() -> None:
     assert strong[1].patience > paper[1].patience > 0
     with pytest.raises(InputError, match="no protocol 'weak'"):
         victim_settings("weak")
-    ran = VICTIMS["transformer"].train([], VALIDATION, TEST, ROWS, "strong", CPU)
+    ran = VICTIMS["transformer"].train([], Exam(VALIDATION, TEST, ROWS, CPU), "strong")
     assert ran == []
 
 

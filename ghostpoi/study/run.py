@@ -39,7 +39,7 @@ from ghostpoi.randomness import Seed
 from ghostpoi.study.plan import VICTIM, Study, Variant
 from ghostpoi.study.store import alone, cell_name, key, read_json, write_json
 from ghostpoi.version import __version__
-from ghostpoi.victims import VICTIMS, Job, victim_settings
+from ghostpoi.victims import VICTIMS, Exam, Job, victim_settings
 
 MANY = "multi-release"  # A11, who holds several releases of the same rows
 SAME = ("protocol", "data", "method", "settings", "seeds", "version")  # what a cell must share to serve two studies
@@ -203,11 +203,9 @@ class Runner:
             begin = time.perf_counter()
             prepared = [self._job(contest, seed) for contest in todo]
             middle = time.perf_counter()
-            data, rows = self.data, len(self.data.vocabulary)
-            results = VICTIMS[victim].train(
-                [job for job, _ in prepared], data.val, data.test, rows, self.protocol, self.device,
-                vocabulary=data.vocabulary,
-            )  # fmt: skip
+            data, words = self.data, self.data.vocabulary
+            exam = Exam(data.val, data.test, len(words), self.device, vocabulary=words)
+            results = VICTIMS[victim].train([job for job, _ in prepared], exam, self.protocol)
             for contest, result, (_, extra) in zip(todo, results, prepared, strict=True):
                 found[contest] = arena.accuracies(result, data.test) | extra
                 write_json(path[contest], found[contest])

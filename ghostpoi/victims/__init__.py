@@ -1,6 +1,6 @@
 """Victims: the next-POI models that somebody trains on a release, restored or not."""
 
-from ghostpoi.victims.base import WRONG, Job, Progress, Result, Victim
+from ghostpoi.victims.base import WRONG, Exam, Job, Progress, Result, Victim
 from ghostpoi.victims.graph import Graph
 from ghostpoi.victims.gru import GRU
 from ghostpoi.victims.markov import Markov
@@ -17,4 +17,4 @@ VICTIMS: dict[str, Victim] = {
     "user": User(),
 }
 
-__all__ = ["VICTIMS", "WRONG", "Job", "Progress", "Result", "Victim", "train_victims", "victim_settings"]
+__all__ = ["VICTIMS", "WRONG", "Exam", "Job", "Progress", "Result", "Victim", "train_victims", "victim_settings"]

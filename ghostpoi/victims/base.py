@@ -44,24 +44,23 @@ class Result:
     seconds: float  # wall-clock time; of victims trained together, an equal share each
 
 
+@dataclass(frozen=True)
+class Exam:
+    """What the victims of all jobs have in common: they are validated and tested on the same sessions."""
+
+    validation: Sessions
+    test: Sessions
+    rows: int  # P+1
+    device: torch.device
+    progress: Progress = lambda label, victims: None
+    vocabulary: Vocabulary | None = None  # where POIs lie; a victim that cannot do without it refuses to train
+
+
 class Victim(Protocol):
     """A next-POI model that somebody trains on what they got. How strong it is, a protocol says."""
 
-    def train(
-        self,
-        jobs: Sequence[Job],
-        validation: Sessions,
-        test: Sessions,
-        rows: int,
-        protocol: str,
-        device: torch.device,
-        progress: Progress | None = None,
-        vocabulary: Vocabulary | None = None,
-    ) -> list[Result]:
-        """One result per job, in their order. Every job is validated and tested on the same sessions.
-
-        `vocabulary` says where POIs lie. A victim that cannot do without it refuses to train.
-        """
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
+        """One result per job, in their order."""
 
 
 def askable(pairs: P, rows: int, stand_in: int = 1) -> tuple[P, NDArray[np.bool_]]:

@@ -5,7 +5,7 @@ The graph is that of the sessions it is trained on, released or restored: nobody
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +17,13 @@ from torch.nn import functional as F
 from ghostpoi.fit import Precision, next_poi
 from ghostpoi.model import CausalTransformer, ModelSettings
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions, Vocabulary
-from ghostpoi.victims.base import Job, Progress, Result
+from ghostpoi.sessions import Sessions
+from ghostpoi.victims.base import Exam, Job, Result
 from ghostpoi.victims.lines import Lines
 from ghostpoi.victims.stack import Stack, look_up, repeated
 from ghostpoi.victims.steps import Seen
 from ghostpoi.victims.together import STAGE, train_stacks
-from ghostpoi.victims.transformer import initial, victim_settings
+from ghostpoi.victims.transformer import initial, other_settings
 
 LAYERS = 2
 
@@ -34,28 +34,15 @@ class Graph:
 
     dropout: float = 0.4  # clean NYC validation acc@1 .231, with .2 it is .226
 
-    def train(
-        self,
-        jobs: Sequence[Job],
-        validation: Sessions,
-        test: Sessions,
-        rows: int,
-        protocol: str,
-        device: torch.device,
-        progress: Progress | None = None,
-        vocabulary: Vocabulary | None = None,
-    ) -> list[Result]:
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         """One result per job, in their order."""
-        model, training = victim_settings(protocol)
-        model = replace(model, dropout=self.dropout)
 
-        def build(some: Sequence[Job]) -> GraphStack:
-            graphs = [transitions(job.train, rows) for job in some]
-            return GraphStack.start(initial(rows, model, some[0].seed).to(device), graphs, some[0].seed)
+        def build(some: Sequence[Job], model: ModelSettings) -> GraphStack:
+            graphs = [transitions(job.train, exam.rows) for job in some]
+            return GraphStack.start(initial(exam.rows, model, some[0].seed).to(exam.device), graphs, some[0].seed)
 
-        return train_stacks(
-            jobs, validation, test, rows, model, training, device, build, progress, bulk=GraphStack.bulk
-        )
+        settings = other_settings(protocol, dropout=self.dropout)
+        return train_stacks(jobs, exam, *settings, build, bulk=GraphStack.bulk)
 
 
 def transitions(sessions: Sessions, rows: int) -> sparse.csr_array:

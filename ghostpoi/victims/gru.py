@@ -1,7 +1,7 @@
 """A recurrent victim, as in GRU4Rec: one gated recurrent unit, step by step for many victims at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -9,13 +9,12 @@ from torch import Tensor, nn
 
 from ghostpoi.model import ModelSettings, Pad
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions, Vocabulary
-from ghostpoi.victims.base import Job, Progress, Result
+from ghostpoi.victims.base import Exam, Job, Result
 from ghostpoi.victims.lines import Lines
 from ghostpoi.victims.stack import Stack, dropped, look_up, repeated
 from ghostpoi.victims.steps import Seen
 from ghostpoi.victims.together import STAGE, train_stacks
-from ghostpoi.victims.transformer import victim_settings
+from ghostpoi.victims.transformer import other_settings
 
 
 @dataclass(frozen=True)
@@ -25,26 +24,15 @@ class GRU:
     dropout: float = 0.4
     max_positions: int = 50  # a GRU forgets sooner, and every position is one more step to wait for
 
-    def train(
-        self,
-        jobs: Sequence[Job],
-        validation: Sessions,
-        test: Sessions,
-        rows: int,
-        protocol: str,
-        device: torch.device,
-        progress: Progress | None = None,
-        vocabulary: Vocabulary | None = None,
-    ) -> list[Result]:
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         """One result per job, in their order."""
-        model, training = victim_settings(protocol)
-        model = replace(model, dropout=self.dropout, max_positions=self.max_positions)
 
-        def build(some: Sequence[Job]) -> GRUStack:
-            weights = repeated(initial_gru(rows, model, some[0].seed), len(some))
-            return GRUStack({name: w.to(device) for name, w in weights.items()}, rows, model, "float32")
+        def build(some: Sequence[Job], model: ModelSettings) -> GRUStack:
+            weights = repeated(initial_gru(exam.rows, model, some[0].seed), len(some))
+            return GRUStack({name: w.to(exam.device) for name, w in weights.items()}, exam.rows, model, "float32")
 
-        return train_stacks(jobs, validation, test, rows, model, training, device, build, progress)
+        settings = other_settings(protocol, dropout=self.dropout, max_positions=self.max_positions)
+        return train_stacks(jobs, exam, *settings, build)
 
 
 def initial_gru(rows: int, model: ModelSettings, seed: Seed) -> dict[str, Tensor]:

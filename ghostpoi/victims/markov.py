@@ -10,8 +10,8 @@ from scipy import sparse
 
 from ghostpoi.checkins import Floats, Longs
 from ghostpoi.fit import Pairs, next_poi
-from ghostpoi.sessions import Sessions, Vocabulary
-from ghostpoi.victims.base import Job, Progress, Result, askable, counted
+from ghostpoi.sessions import Sessions
+from ghostpoi.victims.base import Exam, Job, Result, askable, counted
 from ghostpoi.victims.together import check
 from ghostpoi.victims.transformer import victim_settings
 
@@ -29,31 +29,20 @@ class Markov:
     back_off: float = 0.1  # of a POI that came two steps later, or one step earlier
     popular: float = 10.0  # of popularity, a share of all check-ins
 
-    def train(
-        self,
-        jobs: Sequence[Job],
-        validation: Sessions,
-        test: Sessions,
-        rows: int,
-        protocol: str,
-        device: torch.device,
-        progress: Progress | None = None,
-        vocabulary: Vocabulary | None = None,
-    ) -> list[Result]:
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         """One result per job, in their order. Counting needs no seed, and any protocol comes to the same."""
         victim_settings(protocol)  # that there is one
-        check(jobs, rows)
-        goal, exam = (askable(next_poi(s, max(2, s.positions)), rows) for s in (validation, test))
+        check(jobs, exam.rows)
+        goal, asked = (askable(next_poi(s, max(2, s.positions)), exam.rows) for s in (exam.validation, exam.test))
         results = []
         for job in jobs:
             began = time.perf_counter()
-            counts, base = self.counts(job.train, rows)
-            hits = counted(ranks(counts, base, goal[0], device), goal[1]) == 1
-            found = counted(ranks(counts, base, exam[0], device), exam[1])
+            counts, base = self.counts(job.train, exam.rows)
+            hits = counted(ranks(counts, base, goal[0], exam.device), goal[1]) == 1
+            found = counted(ranks(counts, base, asked[0], exam.device), asked[1])
             seconds = time.perf_counter() - began
             results.append(Result(job.name, found, float(hits.mean()) if len(hits) else 0.0, 1, seconds))
-            if progress:
-                progress(job.name, 1.0)
+            exam.progress(job.name, 1.0)
         return results
 
     def counts(self, train: Sessions, rows: int) -> tuple[sparse.csr_array, Floats]:

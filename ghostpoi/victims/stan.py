@@ -5,7 +5,7 @@ logits. So does this, for each head of each layer of the Transformer, and the ho
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -15,13 +15,13 @@ from torch import Tensor
 from ghostpoi.fit import Precision
 from ghostpoi.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.model import CausalTransformer, ModelSettings
-from ghostpoi.sessions import Sessions, Vocabulary
-from ghostpoi.victims.base import Job, Progress, Result
+from ghostpoi.sessions import Vocabulary
+from ghostpoi.victims.base import Exam, Job, Result
 from ghostpoi.victims.lines import Lines
 from ghostpoi.victims.stack import Stack, look_up, repeated
 from ghostpoi.victims.steps import Seen
 from ghostpoi.victims.together import train_stacks
-from ghostpoi.victims.transformer import initial, victim_settings
+from ghostpoi.victims.transformer import initial, other_settings
 
 KNOTS = 8  # of each relation, one for every doubling: up to 32 hours, and up to 32 km
 GAP_S, KM = 900.0, 0.25  # the first doubling
@@ -34,28 +34,17 @@ class Stan:
 
     dropout: float = 0.4  # clean NYC validation acc@1 .232, with .2 it is .226
 
-    def train(
-        self,
-        jobs: Sequence[Job],
-        validation: Sessions,
-        test: Sessions,
-        rows: int,
-        protocol: str,
-        device: torch.device,
-        progress: Progress | None = None,
-        vocabulary: Vocabulary | None = None,
-    ) -> list[Result]:
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         """One result per job, in their order. It needs the vocabulary."""
-        if vocabulary is None or len(vocabulary) != rows:
+        if exam.vocabulary is None or len(exam.vocabulary) != exam.rows:
             raise ValueError("this victim measures distances: give it the vocabulary of the POIs")
-        model, training = victim_settings(protocol)
-        model = replace(model, dropout=self.dropout)
-        places = points(vocabulary).to(device)
+        places = points(exam.vocabulary).to(exam.device)
 
-        def build(some: Sequence[Job]) -> StanStack:
-            return StanStack.start(initial(rows, model, some[0].seed).to(device), len(some), places)
+        def build(some: Sequence[Job], model: ModelSettings) -> StanStack:
+            return StanStack.start(initial(exam.rows, model, some[0].seed).to(exam.device), len(some), places)
 
-        return train_stacks(jobs, validation, test, rows, model, training, device, build, progress, bulk=StanStack.bulk)
+        settings = other_settings(protocol, dropout=self.dropout)
+        return train_stacks(jobs, exam, *settings, build, bulk=StanStack.bulk)
 
 
 def points(vocabulary: Vocabulary) -> Tensor:

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +13,9 @@ from ghostpoi.errors import InputError
 from ghostpoi.fit import Accuracy, Training
 from ghostpoi.model import CausalTransformer, ModelSettings
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions, Vocabulary
+from ghostpoi.sessions import Sessions
 from ghostpoi.victims import batched
-from ghostpoi.victims.base import Job, Progress, Result, askable, counted
+from ghostpoi.victims.base import Exam, Job, Progress, Result, askable, counted
 from ghostpoi.victims.stack import Stack
 from ghostpoi.victims.together import STAGE as STAGE
 from ghostpoi.victims.together import check, train_stacks
@@ -30,23 +31,20 @@ def victim_settings(protocol: str) -> tuple[ModelSettings, Training]:
     raise InputError(f"there is no protocol {protocol!r}; protocols are strong, paper")
 
 
+def other_settings(protocol: str, **own: Any) -> tuple[ModelSettings, Training]:
+    """Those of a victim that is like the Transformer but for settings of its own."""
+    model, training = victim_settings(protocol)
+    return replace(model, **own), training
+
+
 @dataclass(frozen=True)
 class Transformer:
     """Somebody downloads the release and trains the model of the paper on it, with early stopping on clean sessions."""
 
-    def train(
-        self,
-        jobs: Sequence[Job],
-        validation: Sessions,
-        test: Sessions,
-        rows: int,
-        protocol: str,
-        device: torch.device,
-        progress: Progress | None = None,
-        vocabulary: Vocabulary | None = None,
-    ) -> list[Result]:
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         """One result per job, in their order."""
-        return train_victims(jobs, validation, test, rows, *victim_settings(protocol), device, progress)
+        model, training = victim_settings(protocol)
+        return train_victims(jobs, exam.validation, exam.test, exam.rows, model, training, exam.device, exam.progress)
 
 
 def train_victims(
@@ -57,24 +55,22 @@ def train_victims(
     model: ModelSettings,
     training: Training,
     device: torch.device,
-    progress: Progress | None = None,
+    progress: Progress = lambda label, victims: None,
     together: bool | None = None,
     tf32: bool = True,
 ) -> list[Result]:
     """As `train_stacks`, of Transformers; those that are not trained together are trained by `fit.train`."""
+    exam = Exam(validation, test, rows, device, progress)
     if together if together is not None else device.type == "cuda":
 
-        def build(some: Sequence[Job]) -> Stack:
+        def build(some: Sequence[Job], model: ModelSettings) -> Stack:
             start = initial(rows, model, some[0].seed).to(device)
             return Stack.of(start, len(some), training.precision)
 
-        return train_stacks(
-            jobs, validation, test, rows, model, training, device, build, progress, together=True, tf32=tf32
-        )
+        return train_stacks(jobs, exam, model, training, build, together=True, tf32=tf32)
     check(jobs, rows)
-    report = progress or (lambda label, victims: None)
     with batched.tf32(tf32 and device.type == "cuda"):
-        return [_train_alone(job, validation, test, rows, model, training, device, report) for job in jobs]
+        return [_train_alone(job, exam, model, training) for job in jobs]
 
 
 def initial(rows: int, model: ModelSettings, seed: Seed) -> CausalTransformer:
@@ -82,25 +78,22 @@ def initial(rows: int, model: ModelSettings, seed: Seed) -> CausalTransformer:
     return CausalTransformer(rows, model, seed.torch_seed(*STAGE, "weights"))
 
 
-def _train_alone(
-    job: Job, validation: Sessions, test: Sessions, rows: int, settings: ModelSettings, training: Training,
-    device: torch.device, report: Progress,
-) -> Result:  # fmt: skip
+def _train_alone(job: Job, exam: Exam, settings: ModelSettings, training: Training) -> Result:
     began = time.perf_counter()
-    model = initial(rows, settings, job.seed).to(device)
+    model = initial(exam.rows, settings, job.seed).to(exam.device)
     # fit.train cannot count a target as wrong by itself; the rarest training POI, which is never first, does it.
-    rarest = int(np.bincount(job.train.poi, minlength=rows)[1:].argmin()) + 1
-    goal, _ = askable(fit.next_poi(validation, settings.max_positions), rows, rarest)
-    exam, known = askable(fit.next_poi(test, settings.max_positions), rows)
+    rarest = int(np.bincount(job.train.poi, minlength=exam.rows)[1:].argmin()) + 1
+    goal, _ = askable(fit.next_poi(exam.validation, settings.max_positions), exam.rows, rarest)
+    asked, known = askable(fit.next_poi(exam.test, settings.max_positions), exam.rows)
     ran = 0
 
     def count(number: int, loss: float, now: Accuracy | None) -> None:
         nonlocal ran
         ran = number + 1
-        report(job.name, 1 / training.epochs)
+        exam.progress(job.name, 1 / training.epochs)
 
     pairs = fit.next_poi(job.train, settings.max_positions)
     best = fit.train(model, pairs, goal, training, job.seed, STAGE, count)
-    report(job.name, 1 - ran / max(1, training.epochs))
-    ranks = counted(fit.ranks(model, exam), known)
+    exam.progress(job.name, 1 - ran / max(1, training.epochs))
+    ranks = counted(fit.ranks(model, asked), known)
     return Result(job.name, ranks, best.acc1 if best else 0.0, ran, time.perf_counter() - began)

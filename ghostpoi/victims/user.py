@@ -1,19 +1,18 @@
 """A victim that knows who is asking: habits differ, and a release keeps each user's check-ins together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ghostpoi.model import CausalTransformer
-from ghostpoi.sessions import Sessions, Vocabulary
-from ghostpoi.victims.base import Job, Progress, Result
+from ghostpoi.model import CausalTransformer, ModelSettings
+from ghostpoi.victims.base import Exam, Job, Result
 from ghostpoi.victims.lines import Lines
 from ghostpoi.victims.stack import Stack, look_up, repeated
 from ghostpoi.victims.steps import Seen
 from ghostpoi.victims.together import train_stacks
-from ghostpoi.victims.transformer import initial, victim_settings
+from ghostpoi.victims.transformer import initial, other_settings
 
 
 @dataclass(frozen=True)
@@ -25,27 +24,15 @@ class User:
 
     dropout: float = 0.5  # clean NYC validation acc@1 .262, with .2 and .6 it is .256
 
-    def train(
-        self,
-        jobs: Sequence[Job],
-        validation: Sessions,
-        test: Sessions,
-        rows: int,
-        protocol: str,
-        device: torch.device,
-        progress: Progress | None = None,
-        vocabulary: Vocabulary | None = None,
-    ) -> list[Result]:
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         """One result per job, in their order."""
-        model, training = victim_settings(protocol)
-        model = replace(model, dropout=self.dropout)
-        everyone = [validation, test, *(job.train for job in jobs)]
+        everyone = [exam.validation, exam.test, *(job.train for job in jobs)]
         users = 1 + max(int(sessions.user.max(initial=0)) for sessions in everyone)
 
-        def build(some: Sequence[Job]) -> UserStack:
-            return UserStack.start(initial(rows, model, some[0].seed).to(device), len(some), users)
+        def build(some: Sequence[Job], model: ModelSettings) -> UserStack:
+            return UserStack.start(initial(exam.rows, model, some[0].seed).to(exam.device), len(some), users)
 
-        return train_stacks(jobs, validation, test, rows, model, training, device, build, progress)
+        return train_stacks(jobs, exam, *other_settings(protocol, dropout=self.dropout), build)
 
 
 class UserStack(Stack):
