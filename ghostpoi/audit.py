@@ -29,7 +29,7 @@ from ghostpoi.fit import Training
 from ghostpoi.measures import floors
 from ghostpoi.measures.accuracy import figures
 from ghostpoi.measures.gaps import gaps, spread, strongest
-from ghostpoi.measures.plausibility import plausibility
+from ghostpoi.measures.plausibility import plausibility, published
 from ghostpoi.measures.utility import utility
 from ghostpoi.methods import METHODS, Method
 from ghostpoi.model import ModelSettings
@@ -330,13 +330,14 @@ def public(found: dict[str, Any]) -> dict[str, Any]:
     """What may stand in a release: accuracies, divergences and figures of the release, no statistic of clean data."""
     out = {name: found[name] for name in PUBLIC}
     out["plausibility"] = _without(out["plausibility"], "_clean")
-    out["utility"] = {name: _without(group, "_before") for name, group in out["utility"].items()}
+    # Radii that all grow are apart by the difference of their means: beside the mean after it, that is the mean before.
+    out["utility"] = {name: _without(group, "_before", "wasserstein_km") for name, group in out["utility"].items()}
     out["naturalness"] = out["naturalness"] and {"released": out["naturalness"]["released"]}
     return out
 
 
-def _without(figures: dict[str, float], ending: str) -> dict[str, float]:
-    return {name: value for name, value in figures.items() if not name.endswith(ending)}
+def _without(figures: dict[str, float], *endings: str) -> dict[str, float]:
+    return published({name: value for name, value in figures.items() if not name.endswith(endings)})
 
 
 def _store(release: Path, audit: dict[str, Any]) -> None:

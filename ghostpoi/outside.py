@@ -32,9 +32,13 @@ class Venues:
 
 
 def draw(
-    table: Checkins, venues: Venues, sets: Candidates, released: Ints, seed: Seed, speed: settings.Speed
-) -> tuple[Ints, NDArray[np.bool_]]:
-    """Decide the rows of `released` (N,) that are -1; returns POI codes and where the speed mask left nothing."""
+    table: Checkins, venues: Venues, sets: Candidates, released: Ints, seed: Seed, speed: settings.Speed,
+    keeps: bool = True,
+) -> tuple[Ints, NDArray[np.bool_]]:  # fmt: skip
+    """Decide the rows of `released` (N,) that are -1; returns POI codes and where the speed mask left nothing.
+
+    There the strict mask `keeps` a venue that is slow enough; a method that hides it among its set does not.
+    """
     order = by_user_and_time(table.user, table.time)  # (N,) rows
     user, time = table.user[order], table.time[order]
     anchor, chosen = table.poi[order] + 1, released[order] + 1  # venues count from 1; 0: undecided
@@ -53,7 +57,7 @@ def draw(
             (np.where(has_before, chosen[before], 0), np.where(has_before, time[at] - time[before], 0)),
             (np.where(has_after, chosen[after], 0), np.where(has_after, time[after] - time[at], 0)),
         ]
-        chosen[at], forced[at] = _wave(venues, sets, anchor[at], neighbours, uniform[at], speed)
+        chosen[at], forced[at] = _wave(venues, sets, anchor[at], neighbours, uniform[at], speed, keeps)
     out, out_forced = np.empty_like(chosen), np.empty_like(forced)
     out[order], out_forced[order] = chosen - 1, forced
     return out, out_forced
@@ -61,7 +65,7 @@ def draw(
 
 def _wave(
     venues: Venues, sets: Candidates, anchor: Ints, neighbours: list[tuple[Ints, Longs]],
-    uniform: NDArray[np.float64], speed: settings.Speed,
+    uniform: NDArray[np.float64], speed: settings.Speed, keeps: bool,
 ) -> tuple[Ints, NDArray[np.bool_]]:  # fmt: skip
     options = np.concatenate([sets.poi[anchor], anchor[:, None]], axis=1)  # (B, K+1), the anchor last
     allowed = np.logical_and.reduce(
@@ -80,7 +84,7 @@ def _wave(
     if speed.empty == "strict" and emptied.any():
         kmh = np.max([_kmh(venues, n, options[:, :-1], gap, speed) for n, gap in neighbours], axis=0)
         slowest = options[np.arange(len(anchor)), np.where(real, kmh, np.inf).argmin(axis=1)]
-        chosen = np.where(emptied, np.where(allowed[:, -1], anchor, slowest), chosen)
+        chosen = np.where(emptied, np.where(allowed[:, -1] & keeps, anchor, slowest), chosen)
     return chosen.astype(np.int32), emptied
 
 

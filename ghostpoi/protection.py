@@ -71,16 +71,11 @@ def prepare(table: Checkins, settings: Publication) -> Prepared:
 
 
 def _every(settings: Publication, place: Places, words: Vocabulary) -> Candidates:
-    """The candidate sets of all venues. Sets of a method's own may not mix venues that models know with others.
-
-    A venue's rows in and outside sessions would else be drawn from two sets, and what is in both would give it away.
-    """
-    venues, method = Venues.of(place), settings.method
-    group = venues.category
-    if isinstance(method, HasSets):
-        group = 2 * group
-        group[words.source[1:] + 1] += 1
-    return sets_of(method, venues.lat, venues.lon, group, settings.candidates)
+    """The candidate sets of all venues."""
+    venues = Venues.of(place)
+    known = np.zeros(len(venues.lat), bool)
+    known[words.source[1:] + 1] = True
+    return sets_of(settings.method, venues.lat, venues.lon, venues.category, settings.candidates, known)
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,8 @@ def protect_table(
     released[data.all.row] = data.vocabulary.source[result.poi]
     report("drawing the rows outside sessions", 0)
     venues = Venues.of(prepared.places)
-    poi, forced = outside.draw(prepared.table, venues, prepared.every, released, seed, settings.speed)
+    keeps = not isinstance(settings.method, HasSets)
+    poi, forced = outside.draw(prepared.table, venues, prepared.every, released, seed, settings.speed, keeps)
     forced[data.all.row] = result.forced
     return Outcome(poi, forced)
 

@@ -23,6 +23,7 @@ from ghostpoi.atomic import replacing
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.formats.files import extension, load
+from ghostpoi.measures.plausibility import published
 from ghostpoi.protection import (
     LM_UNITS,
     count_rows,
@@ -104,7 +105,7 @@ def _make(request: Request, say: Callable[[str], None], report: Report) -> dict[
         "settings": request.settings.public(),
         "columns": {"fields": source.mapping, "changed_with_the_venue": columns.change, "kept": columns.keep},
         "rows": count_rows(prepared, outcome) | {"withheld": withheld},
-        "plausibility": plausibility(table, prepared.places, outcome.poi),
+        "plausibility": published(plausibility(table, prepared.places, outcome.poi)),
     }
     manifest = _write(request, run, source, released, figures)
     for name in ("pairs.npz", RUN):  # the note last: as long as it is here, --resume can do all of this again

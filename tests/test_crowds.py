@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
-from small import prepared, settings
+from small import SEED, city, prepared, protect, settings
 
 from ghostpoi import crowds, outside
 from ghostpoi.candidates import Candidates
@@ -47,7 +48,7 @@ def test_the_reach_cuts_at_the_widest_gap_and_leaves_a_lone_venue_without_candid
 
 def test_a_crowd_lies_across_the_antimeridian() -> None:
     sets = found([0.0] * 4, [179.99, -179.99, 10.0, 10.01], [0] * 4, 2, 20.0)
-    assert sets.poi[1].tolist() == sets.poi[2].tolist() == [1, 2]
+    assert sets.poi[1].tolist() == sets.poi[2].tolist() == [2, 1]
     assert sets.poi[3].tolist() == [3, 4]
 
 
@@ -65,7 +66,7 @@ def test_crowds_part_the_venues(spots: list[tuple[float, float, int]], size: int
         if not len(crowd):
             continue
         assert p in crowd
-        assert (np.diff(crowd) > 0).all()
+        assert len(set(crowd.tolist())) == len(crowd)
         assert len(crowd) < 2 * size
         assert all((sets.poi[q] == sets.poi[p]).all() for q in crowd)  # the same for all, in the same order
         assert {category[q - 1] for q in crowd} == {category[p - 1]}
@@ -74,6 +75,18 @@ def test_crowds_part_the_venues(spots: list[tuple[float, float, int]], size: int
     if reach_km == 1000.0:
         members = np.bincount(category, minlength=3)[np.array(category)]
         assert (sets.size[1:][members >= size] >= size).all()
+
+
+def test_a_rare_venue_left_alone_hides_in_the_crowd_of_the_nearest_known_one() -> None:
+    lat, lon = np.array([np.nan, *[0.0] * 6]), np.array([np.nan, 0.0, 0.01, 0.05, 0.06, 0.02, 9.0])
+    category, known = (
+        np.array([-1, 0, 0, 0, 0, 0, 0], np.int32),
+        np.array([False, True, True, True, True, False, False]),
+    )
+    sets = crowds.find(lat, lon, category, 2, 30.0, known)
+    assert sets.poi.tolist() == [[0, 0], [1, 2], [1, 2], [3, 4], [3, 4], [1, 2], [0, 0]]
+    far = crowds.find(lat, lon, category, 2, 1.5, known)
+    assert far.poi[5].tolist() == [0, 0]  # its host would be too wide
 
 
 @cache
@@ -109,6 +122,29 @@ def test_whoever_went_elsewhere_in_the_crowd_is_released_alike(beta: float, empt
     assert one.poi.tobytes() == two.poi.tobytes()
     assert one.forced.tobytes() == two.forced.tobytes()
     assert one.forced.any()  # the speed mask had to give way somewhere, and did so alike
+
+
+def test_the_released_file_is_the_same_wherever_in_the_crowd_people_were(tmp_path: Path) -> None:
+    """The whole of it, by the command line: visits trade places inside crowds, and no byte of the release changes."""
+    ready = prepare(prepared().table, settings("crowd"))
+    table = ready.table
+    every = ready.every.poi
+    member = (every == np.arange(len(every))[:, None]).any(axis=1)  # a guest of a crowd lies outside sessions
+    crowd = np.where(member, every[:, 0], 0)[table.poi + 1]  # its first venue names it
+    lines = city().read_bytes().splitlines(keepends=True)
+    fields = [line.split(b"\t") for line in lines]
+    moved = 0
+    for name in np.unique(crowd[crowd > 0]):
+        rows = np.flatnonzero(crowd == name)
+        for row, other in zip(rows, Seed(4).generator("trade", int(name)).permutation(rows), strict=True):
+            fields[row] = [lines[row].split(b"\t")[0], *lines[other].split(b"\t")[1:6], *lines[row].split(b"\t")[6:]]
+            moved += table.poi[row] != table.poi[other]
+    assert moved > 200
+    traded = tmp_path / "traded.txt"
+    traded.write_bytes(b"".join(b"\t".join(line) for line in fields))
+    one, two = (protect(file, tmp_path / file.stem, "--seed", SEED) for file in (city(), traded))
+    assert one.manifest["method"] == "crowd"
+    assert one.data.read_bytes() == two.data.read_bytes()
 
 
 def test_rows_outside_sessions_keep_the_same_secret() -> None:

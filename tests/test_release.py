@@ -100,7 +100,7 @@ def test_counts_add_up(method: str) -> None:
     assert rows["covered"]["rows"] + rows["outside"]["rows"] == before.height == made.manifest["data"]["rows"]
     changed = (before["venue_id"] != table(made.data, "txt")["venue_id"]).sum()
     assert rows["covered"]["substituted"] + rows["outside"]["substituted"] == changed
-    assert made.manifest["plausibility"]["substitution_rate"] == pytest.approx(changed / before.height)
+    assert made.manifest["plausibility"]["substitution_rate"] == round(changed / before.height, 3)
     assert made.manifest["plausibility"]["category_match"] == 1
     assert rows["withheld"] == 0
 

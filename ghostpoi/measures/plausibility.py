@@ -1,5 +1,7 @@
 """Would a reader of the release notice? What substitutions change, position by position and step by step."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ghostpoi.checkins import Ints
@@ -43,3 +45,11 @@ def _violations(sessions: Sessions, poi: Ints, v: Vocabulary, rule: Speed) -> fl
     km = haversine_km(v.lat[p], v.lon[p], v.lat[q], v.lon[q])
     gap = sessions.time[at + 1] - sessions.time[at]
     return float((speed_kmh(km, gap, rule.min_gap_s) > rule.limit_kmh).mean())
+
+
+def published(figures: Mapping[str, float]) -> dict[str, float]:
+    """Figures as a release may show them: three digits, of km two.
+
+    An exact quantile lies between the distances of two true pairs; whoever measures all pairs of venues finds them.
+    """
+    return {name: round(value, 2 if name.endswith("_km") else 3) for name, value in figures.items()}

@@ -2,7 +2,9 @@
 
 from typing import ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ghostpoi import candidates, settings
@@ -30,13 +32,21 @@ class Method(Protocol):
 class HasSets(Protocol):
     """A method with candidate sets of its own."""
 
-    def sets(self, lat: Floats, lon: Floats, category: Ints) -> Candidates: ...
+    def sets(
+        self, lat: Floats, lon: Floats, category: Ints, known: NDArray[np.bool_] | None = None
+    ) -> Candidates: ...  # fmt: skip
 
 
-def sets_of(method: object, lat: Floats, lon: Floats, category: Ints, rule: settings.Candidates) -> Candidates:
-    """What a method chooses from; arguments are (P+1,) with row 0 as padding."""
+def sets_of(
+    method: object, lat: Floats, lon: Floats, category: Ints, rule: settings.Candidates,
+    known: NDArray[np.bool_] | None = None,
+) -> Candidates:  # fmt: skip
+    """What a method chooses from; arguments are (P+1,) with row 0 as padding.
+
+    `known` tells which venues models know, where that is not all of them; only sets of a method's own depend on it.
+    """
     if isinstance(method, HasSets):
-        return method.sets(lat, lon, category)
+        return method.sets(lat, lon, category, known)
     return candidates.find(lat, lon, category, rule)
 
 

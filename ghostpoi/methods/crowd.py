@@ -1,8 +1,8 @@
 """Crowd: a visit is released as some venue of its crowd, drawn without looking at which of them was visited.
 
-Two visits to venues of one crowd, in the same place of the same released trajectory, are released alike: a release
-tells the crowd and nothing more, however often somebody comes back, whatever else is known, and however many releases
-there are. What can be won back is what the crowds tell (docs/crowd.md).
+Two visits to venues of one crowd, in the same place of the same released trajectory, are released alike: drawn evenly,
+a release tells the crowd and nothing more, however often somebody comes back and however many releases there are. With
+a weight on the manifold term it also tells what is popular (docs/crowd.md).
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from ghostpoi import crowds
 from ghostpoi.candidates import Candidates
 from ghostpoi.channel import Channel, uniform
 from ghostpoi.checkins import Floats, Ints
+from ghostpoi.crowds import Bools
 from ghostpoi.methods.base import sample
 from ghostpoi.position import Position
 from ghostpoi.settings import Section, setting
@@ -24,9 +25,9 @@ from ghostpoi.settings import Section, setting
 class Crowd(Section):
     """P(p') proportional to T_psi(p' | released prefix)^beta over the crowd, the same for all venues of the crowd."""
 
-    size: int = setting(16, "venues in a crowd, at least; less than twice as many", 2)
+    size: int = setting(16, "venues in a crowd, at least, where there are so many near; less than twice as many", 2)
     reach_km: float = setting(30.0, "no crowd is wider than this", 0, 20_100)
-    beta: float = setting(0.25, "weight of the manifold term; 0 draws evenly", 0, 1e6)
+    beta: float = setting(0.0, "weight of the manifold term, made of clean data; 0 draws evenly", 0, 1e6)
 
     needs_surrogate: ClassVar[bool] = False
     may_keep: ClassVar[bool] = True  # a venue is one of its own candidates
@@ -40,8 +41,8 @@ class Crowd(Section):
         score = self.beta * position.mani() if self.beta else even
         return sample(torch.where(position.feasible, score, -torch.inf), uniform)
 
-    def sets(self, lat: Floats, lon: Floats, category: Ints) -> Candidates:
-        return crowds.find(lat, lon, category, self.size, self.reach_km)
+    def sets(self, lat: Floats, lon: Floats, category: Ints, known: Bools | None = None) -> Candidates:
+        return crowds.find(lat, lon, category, self.size, self.reach_km, known)
 
     def channel(self, candidates: Candidates) -> Channel:
         return uniform(candidates)

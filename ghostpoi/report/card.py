@@ -48,7 +48,6 @@ UTILITY = (
     ("flows", "common_part", "common part of flows between 1 km cells", 1),
     ("flows", "common_part_between", "the same, without steps that stay in their cell", 1),
     ("gyration", "relative_change", "mean relative change of a user's radius of gyration", 0),
-    ("gyration", "wasserstein_km", "distance between the distributions of radii of gyration, in km", 0),
     ("visits", "unique_pois_relative_change", "mean relative change of a user's number of venues", 0),
 )
 PLAIN = re.compile(r"\w(?:[\w .,/()+-]*[\w)])?")

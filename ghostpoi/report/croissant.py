@@ -39,7 +39,7 @@ LIMITS = (
     "Leaked pairs of clean and released visits help every adversary, and leaked sessions themselves teach a model.",
     "Times, users and categories are untouched, and as identifying as they were. This is no anonymisation.",
     "Rows that were kept are genuine, and which rows those are follows from the rule.",
-    "A second release of the same rows gives an adversary more evidence, not less.",
+    "A second release of the same rows can give an adversary more evidence, never less.",
 )
 ROLES = {
     "user": "Who checked in, as an id",

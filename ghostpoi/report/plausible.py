@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from ghostpoi.checkins import Floats, Longs
 from ghostpoi.geo import haversine_km, speed_kmh
-from ghostpoi.methods import HasSets, sets_of
+from ghostpoi.methods import sets_of
 from ghostpoi.methods.crowd import Crowd
 from ghostpoi.protocols import Publication
 from ghostpoi.report.charts import Chart, axis, figure
@@ -74,10 +74,9 @@ def _reach(found: Collected, rule: Publication) -> tuple[Floats, Longs]:
     seen = np.unique(found.released)
     visits = np.bincount(np.searchsorted(seen, found.released), minlength=len(seen))
     category = np.unique([venues.category[p] for p in seen], return_inverse=True)[1].astype(np.int32)
-    if isinstance(rule.method, HasSets):  # its sets part rare venues from others; a reader sees which are rare, nearly
-        category = 2 * category + (visits >= rule.filters.min_poi_checkins)
+    known = np.append(False, visits >= rule.filters.min_poi_checkins)  # nearly: by what the release shows
     lat, lon = (np.append(np.nan, values[seen]) for values in (venues.lat, venues.lon))
-    sets = sets_of(rule.method, lat, lon, np.append(-1, category).astype(np.int32), rule.candidates)
+    sets = sets_of(rule.method, lat, lon, np.append(-1, category).astype(np.int32), rule.candidates, known)
     real = (sets.poi[1:] > 0) & (sets.poi[1:] != np.arange(1, len(seen) + 1)[:, None])
     km = haversine_km(lat[1:, None], lon[1:, None], lat[sets.poi[1:]], lon[sets.poi[1:]])
     weight = np.where(real, (visits / np.maximum(1, real.sum(axis=1)))[:, None], 0.0)

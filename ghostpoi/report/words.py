@@ -19,7 +19,8 @@ LIMITS = (
      "the number of check-ins stay as identifying as they were."),
     ("Kept rows are genuine.", "A row whose venue has no candidate stays as it was, unless it was withheld, and which "
      "rows those are follows from the rule."),
-    ("One release only.", "A second release of the same rows, drawn anew, gives an adversary more evidence, not less."),
+    ("One release only.", "A second release of the same rows, drawn anew, can give an adversary more evidence, never "
+     "less."),
     ("Only what was tried was measured.", "The verdict speaks of the adversaries and the victim model above, on the "
      "last part of each user's sessions, and of no others."),
 )  # fmt: skip

@@ -215,6 +215,10 @@ def _missing(measured: Measured) -> list[str]:
 
 def _not_asked() -> Iterable[str]:
     yield f"protocol `paper`: this page is about the stronger victim alone, protocol `{PROTOCOL}`"
+    yield (
+        "an adversary who counts what is popular inside crowds, which `crowd` with β above 0 shows: A6 to A9 take its "
+        "draws for even ones, so their figures for it are too kind"
+    )
     yield "adversaries that nobody here thought of: a worst case is the worst of those listed"
 
 
