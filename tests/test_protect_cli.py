@@ -37,7 +37,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         r".+diverged; .+",
     ),
     "diverging LM": (
-        ("--set", "lm_training.learning_rate=1e30", "--set", "lm_training.epochs=3"),
+        ("--method", "ghost", "--set", "lm_training.learning_rate=1e30", "--set", "lm_training.epochs=3"),
         r"the trajectory LM's .+ diverged; .+",
     ),
 }
