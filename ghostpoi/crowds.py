@@ -53,11 +53,12 @@ def find(
 
 def _host(alone: int, poi: Ints, at: Floats, others: Longs, reach: float) -> Ints:
     """The crowd of the nearest of these venues, if all of it is within reach; else nothing."""
+    nobody = np.zeros(0, np.int32)
     if not len(others):
-        return np.zeros(0, np.int32)
+        return nobody
     nearest = others[((at[others] - at[alone]) ** 2).sum(axis=1).argmin()]
     crowd = poi[nearest][poi[nearest] > 0] if poi[nearest, 0] else np.array([nearest], np.int32)
-    return crowd[: len(crowd) * bool(_width(at[np.append(crowd, alone)]) <= reach)]
+    return crowd if _width(at[np.append(crowd, alone)]) <= reach else nobody
 
 
 def _categories(category: Ints) -> Iterator[Longs]:
