@@ -54,7 +54,7 @@ def publication(method: str = "crowd", protocol: str = "strong") -> Publication:
     if protocol == "strong":
         return base
     if protocol == "paper":
-        # Calibrated under each protocol to the rate that the paper reports (ghostpoi study calibrate).
+        # Calibrated under each protocol to the rate that the paper reports; docs/method.md says how.
         chosen = replace(base.method, reach=28.0) if isinstance(base.method, TsUe) else base.method
         return replace(
             base,

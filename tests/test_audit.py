@@ -160,7 +160,7 @@ def test_the_manifest_gets_public_figures_alone(tmp_path: Path) -> None:
     names = set(_keys(stored))
     assert "speed_violations_clean" in found["plausibility"]
     assert "clean" in found["naturalness"]
-    assert not [n for n in names if n.endswith(("_before", "_clean"))]
+    assert not [n for n in names if n.endswith(("_before", "_clean", "wasserstein_km"))]
     assert set(stored["naturalness"]) == {"released"}
     assert not names & {"settings", "sessions", "distributions", "poi_visits"}
 

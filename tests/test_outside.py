@@ -22,7 +22,7 @@ LINE = [("a", 0.0), ("b", 1.0), ("c", 2.0), ("d", 40.0)]  # venues along a merid
 
 
 def draw(
-    rows: list[tuple[str, str, int]], released: dict[int, str], seed: int = 1, **speed: object
+    rows: list[tuple[str, str, int]], released: dict[int, str], seed: int = 1, keeps: bool = True, **speed: object
 ) -> tuple[list[str], list[bool]]:
     """Draw rows (user, venue, time); those in `released` are decided already."""
     km = dict(LINE)
@@ -35,7 +35,7 @@ def draw(
     decided[len(rows) :] = table.poi[len(rows) :]
     for row, name in released.items():
         decided[row] = code[name]
-    poi, forced = outside.draw(table, venues, sets, decided, Seed(seed), replace(Speed(), **speed))
+    poi, forced = outside.draw(table, venues, sets, decided, Seed(seed), replace(Speed(), **speed), keeps)
     return [str(table.pois[p]) for p in poi[: len(rows)]], forced[: len(rows)].tolist()
 
 
@@ -86,6 +86,12 @@ def drawn(seed: int) -> tuple[Checkins, np.ndarray, np.ndarray]:
     p = prepared()
     released = np.where(p.is_covered, p.table.poi, -1).astype(np.int32)
     return p.table, *outside.draw(p.table, Venues.of(p.places), p.every, released, Seed(seed), settings().speed)
+
+
+def test_a_venue_that_hides_among_others_is_never_kept_for_speed() -> None:
+    rows = [("u", "a", 0), ("u", "a", 60)]  # at 0.5 km/h nothing but a itself can be reached from a
+    assert draw(rows, {0: "a"}, limit_kmh=0.5) == (["a", "a"], [False, True])
+    assert draw(rows, {0: "a"}, keeps=False, limit_kmh=0.5) == (["a", "b"], [False, True])  # the slowest of its set
 
 
 def test_contract_on_the_city() -> None:

@@ -34,6 +34,7 @@ from small import (
 
 from ghostpoi import formats
 from ghostpoi import release as release_module
+from ghostpoi.measures.plausibility import published
 from ghostpoi.methods import METHODS
 from ghostpoi.randomness import Seed
 
@@ -124,6 +125,13 @@ def test_the_same_seed_gives_the_same_bytes_and_another_another(tmp_path: Path) 
     fresh = [protect(city(), tmp_path / name, "--method", "random") for name in ("c", "d")]
     assert fresh[0].data.read_bytes() != fresh[1].data.read_bytes()
     assert seed_of(fresh[0]).bit_length() > 90
+
+
+def test_published_figures_are_too_coarse_to_tell_a_pair_by() -> None:
+    figures = release("crowd").manifest["plausibility"]
+    assert figures == published(figures)
+    exact = {"p95_km": 4.123456, "beyond_1km": 0.123456}
+    assert published(exact) == {"p95_km": 4.12, "beyond_1km": 0.123}
 
 
 def seed_of(made: Release) -> int:

@@ -16,7 +16,7 @@ from small import called, sentence
 from ghostpoi import formats
 from ghostpoi.geo import haversine_km
 from ghostpoi.report import page as module
-from ghostpoi.report import safe, theme, words
+from ghostpoi.report import plausible, safe, theme, words
 from ghostpoi.report.collect import collect
 from ghostpoi.report.figures import Audit, Spread
 from ghostpoi.report.page import Request, write_pages, write_report
@@ -406,3 +406,16 @@ def test_audit_with_report_is_refused_before_the_work(tmp_path: Path) -> None:
     release = small.release("random")
     assert "--report needs" in sentence(called("audit", release.file, release.file, "--report"))
     assert "--report needs" in sentence(called("audit", release.file, release.folder, "--report", "--no-store"))
+
+
+def test_a_crowd_release_shows_its_crowds() -> None:
+    found = collect(small.release("crowd").folder, [], None)
+    charts = {chart.id: chart for chart in plausible.plausibility_charts(found)}
+    assert charts["sizes"].caption.startswith("The crowd of a venue, itself among it: 16 or more venues")
+    shares = charts["sizes"].figure.data[0].y
+    assert sum(shares) == pytest.approx(1, abs=1e-3)
+    assert shares[1] == 0  # a crowd of one is none
+    assert len(shares) <= 32
+    nearest = charts["distance"].figure.data[0]
+    assert sum(nearest.y) == pytest.approx(1, abs=1e-3)
+    assert "widened" not in charts["sizes"].caption

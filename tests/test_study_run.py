@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from conftest import ghostpoi
@@ -14,9 +15,12 @@ from ghostpoi.adversaries.bridge import Bridge
 from ghostpoi.dataset_file import Prepared
 from ghostpoi.errors import InputError
 from ghostpoi.fit import Training
+from ghostpoi.methods.ts_ue import TsUe
 from ghostpoi.model import ModelSettings
 from ghostpoi.prepare import prepare_file
-from ghostpoi.study import plan, run, table, tables
+from ghostpoi.publisher import Substitution, Task
+from ghostpoi.randomness import Seed
+from ghostpoi.study import calibrate, plan, run, table, tables
 from ghostpoi.study.cells import Cells
 from ghostpoi.study.store import alone
 from ghostpoi.synth_file import write_city
@@ -214,3 +218,29 @@ def test_studies_that_come_along(name: str) -> None:
     assert "random" in [variant.text for variant in study.methods]
     assert study.seeds == 3
     assert name in tables.SPECS
+
+
+def test_calibration_looks_at_the_clean_model_and_the_rate_alone(
+    data: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrate, "EPOCHS", 2)
+    monkeypatch.setattr(calibrate, "victim_settings", transformer.victim_settings)
+    said: list[str] = []
+    cpu = torch.device("cpu")
+    clean = calibrate.clean_epochs(data, "paper", cpu, 1, said.append)
+    assert [len(curve) for curve in clean["curves"]] == [2]
+    best = min(clean["curves"][0], key=lambda a: abs(a - calibrate.CLEAN_ACCURACY))
+    assert clean["acc@1"] == best == clean["curves"][0][clean["epochs"] - 1]
+
+    def rate(task: Task, seed: Seed, device: torch.device) -> Substitution:
+        """Substitutes as many positions as the radius says, in hundredths."""
+        assert isinstance(task.method, TsUe)
+        poi = task.sessions.poi.copy()
+        many = int(len(poi) * min(1.0, task.method.reach / 100))
+        poi[:many] = poi[:many] % (len(task.vocabulary) - 1) + 1
+        return Substitution(poi, np.zeros(len(poi), bool))
+
+    monkeypatch.setattr(calibrate, "publish", rate)
+    found = calibrate.reach(data, "paper", cpu, 12, said.append)
+    assert found["reach"] == pytest.approx(74.9, rel=0.02)
+    assert found["rate"] == pytest.approx(calibrate.RATE, abs=0.01)
