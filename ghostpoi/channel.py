@@ -89,6 +89,7 @@ class Rule:
     exact: bool  # False: the method has no channel of its own, and this one is a guess to be refined
     lat: Floats | None = None  # (P+1,) where venues are, as the release shows it
     lon: Floats | None = None
+    leaning: float = 0.0  # among POIs that are released alike, popularity goes by the released count to this power
 
 
 @runtime_checkable
@@ -107,4 +108,4 @@ def rule_of(method: object, candidates: Candidates, words: Vocabulary | None = N
     keeps = bool(getattr(method, "may_keep", False))
     channel = method.channel(candidates) if isinstance(method, HasChannel) else uniform(candidates, keeps)
     lat, lon = (words.lat, words.lon) if words else (None, None)
-    return Rule(candidates, channel, exact, lat, lon)
+    return Rule(candidates, channel, exact, lat, lon, float(getattr(method, "leaning", 0.0)))

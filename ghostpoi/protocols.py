@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args
 from ghostpoi.errors import InputError
 from ghostpoi.fit import Training
 from ghostpoi.methods import METHODS, Method
-from ghostpoi.methods.ts_ue import TsUe
 from ghostpoi.model import ModelSettings
 from ghostpoi.publisher import Rounds
 from ghostpoi.settings import Settings
@@ -54,13 +53,10 @@ def publication(method: str = "crowd", protocol: str = "strong") -> Publication:
     if protocol == "strong":
         return base
     if protocol == "paper":
-        # Calibrated under each protocol to the rate that the paper reports; docs/method.md says how.
-        chosen = replace(base.method, reach=28.0) if isinstance(base.method, TsUe) else base.method
         return replace(
             base,
-            method=chosen,
             speed=replace(base.speed, empty="ignore"),
-            surrogate=replace(base.surrogate, tied=True, start=1.0),
+            surrogate=replace(base.surrogate, tied=True),
             training=replace(base.training, patience=3),
         )
     raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(get_args(Protocol))}")

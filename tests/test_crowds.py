@@ -191,3 +191,10 @@ def test_the_channel_is_the_same_for_all_of_a_crowd() -> None:
     size = np.maximum(sets.size[channel.clean], 1)
     np.testing.assert_allclose(channel.probability, 1 / size)
     assert (np.bincount(channel.clean, channel.probability)[1:] > 1 - 1e-9).all()
+
+
+def test_the_rule_says_whether_released_counts_tell_what_is_popular() -> None:
+    sets = own_sets(Crowd(size=4))
+    assert rule_of(Crowd(), sets).leaning == 0
+    assert rule_of(Crowd(beta=0.5), sets).leaning > 0
+    assert rule_of(Random(), sets).leaning == 0

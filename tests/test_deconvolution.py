@@ -72,6 +72,15 @@ class TestWhereTheyMustSucceed:
         found = popularity(uniform(sets), np.array([0, 0, 0, 8.0]), np.array([0, 3.0, 1.0, 0]), 2000)
         assert found[1:3] == pytest.approx([0.75, 0.25], abs=1e-5)
 
+    @pytest.mark.parametrize("name", ["deconvolution", "habits", "habits+leak", "hidden-markov"])
+    def test_released_counts_tell_what_is_popular_in_a_crowd_if_the_rule_leans(self, name: str) -> None:
+        # One crowd of three: all are released alike, and only a rule that says so makes the frequent 2 the popular one.
+        sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
+        even = evidence_of(sets, [0, 1], [[1, 2, 2, 2], [3, 2, 2, 1]])
+        leaning = replace(even, rule=replace(even.rule, leaning=1.0)) if even.rule else even
+        assert answer(name, even) == [1] * 8  # no difference: ties go to the smaller
+        assert answer(name, leaning) == [2] * 8
+
     def test_habits_from_many_draws(self) -> None:
         # 3 and 4 may be either; that user 0 also released 5, and user 1 also 6, tells their habits apart.
         sets = candidates_of([3, 4, 5], [3, 4, 6], [1], [1], [1], [2])

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ghostpoi.adversaries.base import Evidence
-from ghostpoi.adversaries.visits import popularity
+from ghostpoi.adversaries.visits import liked, popularity
 from ghostpoi.checkins import Ints
 from ghostpoi.randomness import Seed
 
@@ -30,7 +30,7 @@ class Deconvolution:
             return poi
         channel = evidence.rule.channel.covering(poi)
         released = np.bincount(poi, minlength=evidence.rows).astype(float)
-        prior = popularity(channel, released, np.zeros(evidence.rows), self.iterations)
+        prior = popularity(channel, released, np.zeros(evidence.rows), self.iterations, liked(evidence))
         weight = prior[channel.clean] * channel.probability  # (M,)
         order = np.lexsort((channel.clean, -weight, channel.released))
         return channel.clean[order[channel.start[poi]]].astype(np.int32)

@@ -9,7 +9,7 @@ import torch
 from ghostpoi.adversaries.base import Evidence
 from ghostpoi.adversaries.imitation import attracted, learned, stickiness
 from ghostpoi.adversaries.region import closeness
-from ghostpoi.adversaries.visits import TINY, Visits, filled, users
+from ghostpoi.adversaries.visits import TINY, Visits, filled, liked, users
 from ghostpoi.channel import Channel, Rule
 from ghostpoi.checkins import Floats, Ints, Longs
 from ghostpoi.randomness import Seed
@@ -59,7 +59,7 @@ class HabitModel:
     def explain(self, evidence: Evidence, channel: Channel, symbol: Longs, quick: bool = False) -> Explanation:
         """The habits of all users under a channel; `symbol` (N,) is what was released in its numbers."""
         at, visits = evidence.positions, Visits.of(evidence, channel, symbol)
-        prior = visits.popularity(self.iterations // 2)
+        prior = visits.popularity(self.iterations // 2, liked(evidence))
         base = self.strength * prior[visits.clean]  # (T,)
         share = visits.posterior(base, self.repeats, self.iterations // 4)
         if not quick:

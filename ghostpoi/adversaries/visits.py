@@ -57,11 +57,11 @@ class Visits:
             np.bincount(evidence.clean[at], minlength=rows).astype(float),
         )  # fmt: skip
 
-    def popularity(self, iterations: int) -> Floats:
+    def popularity(self, iterations: int, start: Floats | None = None) -> Floats:
         """The visits to each POI that best explain what all users released, by EM: a distribution (P+1,)."""
         symbol = self.channel.released[self.entry[self.first]]  # (G,)
         released = summed(symbol, self.count, self.channel.symbols)
-        return popularity(self.channel, released, self.popular, iterations)
+        return popularity(self.channel, released, self.popular, iterations, start)
 
     def posterior(self, base: Floats, repeats: float, iterations: int, stickiness: float = AFRESH) -> Floats:
         """The probability of each option given all other visits of its user, (T,); sums to 1 over a cell.
@@ -104,10 +104,15 @@ class Visits:
         return likeliest(share, self.clean, self.owner, self.first)[self.cell]
 
 
-def popularity(channel: Channel, released: Floats, leaked: Floats, iterations: int) -> Floats:
-    """EM for the clean distribution (P+1,) behind counts of released POIs (Q,), with counts that leaked (P+1,)."""
+def popularity(
+    channel: Channel, released: Floats, leaked: Floats, iterations: int, start: Floats | None = None
+) -> Floats:
+    """EM for the clean distribution (P+1,) behind counts of released POIs (Q,), with counts that leaked (P+1,).
+
+    Between POIs that are released alike EM cannot choose and leaves them as they were at the `start`.
+    """
     rows = len(leaked)
-    prior = np.ones(rows)
+    prior = np.ones(rows) if start is None else start
     for _ in range(iterations):
         weight = prior[channel.clean] * channel.probability
         total = summed(channel.released, weight, len(released))[channel.released]
@@ -115,6 +120,12 @@ def popularity(channel: Channel, released: Floats, leaked: Floats, iterations: i
         prior = summed(channel.clean, share * released[channel.released], rows) + leaked
         prior = prior / max(prior.sum(), TINY)
     return (1 - RARE) * prior + RARE / rows
+
+
+def liked(evidence: Evidence) -> Floats:
+    """How popular the release makes each POI look, as far as the rule lets that tell something, (P+1,)."""
+    count = np.bincount(evidence.released.poi, minlength=evidence.rows) + 1.0
+    return count ** (evidence.rule.leaning if evidence.rule else 0.0)
 
 
 def summed(key: Longs, weight: Floats, size: int = 0) -> Floats:

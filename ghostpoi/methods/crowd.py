@@ -25,9 +25,9 @@ from ghostpoi.settings import Section, setting
 class Crowd(Section):
     """P(p') proportional to T_psi(p' | released prefix)^beta over the crowd, the same for all venues of the crowd."""
 
-    size: int = setting(16, "venues in a crowd, at least, where there are so many near; less than twice as many", 2)
-    reach_km: float = setting(30.0, "no crowd is wider than this", 0, 20_100)
-    beta: float = setting(0.0, "weight of the manifold term, made of clean data; 0 draws evenly", 0, 1e6)
+    size: int = setting(32, "venues in a crowd, at least, where there are so many near; less than twice as many", 2)
+    reach_km: float = setting(40.0, "no crowd is wider than this", 0, 20_100)
+    beta: float = setting(0.5, "weight of the manifold term, made of clean data; 0 draws evenly", 0, 1e6)
 
     needs_surrogate: ClassVar[bool] = False
     may_keep: ClassVar[bool] = True  # a venue is one of its own candidates
@@ -35,6 +35,11 @@ class Crowd(Section):
     @property
     def needs_trajectory_lm(self) -> bool:
         return self.beta > 0
+
+    @property
+    def leaning(self) -> float:
+        """Whether released counts tell what is popular inside a crowd."""
+        return 1.0 if self.beta else 0.0
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
         even = torch.zeros_like(position.feasible, dtype=torch.float64)
