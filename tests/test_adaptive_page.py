@@ -15,9 +15,10 @@ from ghostpoi.errors import InputError
 from ghostpoi.study import figures, page, plan, tables
 from ghostpoi.study.adaptive import findings, missing, outside, target
 from ghostpoi.study.adaptive import page as adaptive
+from ghostpoi.study.adaptive import tables as adaptive_tables
 from ghostpoi.study.adaptive.worst import COSTS, attacks, comparable, over_leak_only, worst
 from ghostpoi.study.cells import ADAPTIVE, LEAKLESS, Cells
-from ghostpoi.study.table import MISSING, NONE, Table
+from ghostpoi.study.table import CATEGORIES, MISSING, NONE, Table
 
 ROOT = Path(__file__).parent.parent
 SEEDS = [-0.001, 0.0, 0.001]
@@ -333,6 +334,29 @@ def test_ties_are_no_wins(results: Path) -> None:
     assert "clearly below leak-only, so that whoever ignores the release does better: crowd" in findings.bound_text(
         made.cells()
     )
+
+
+def test_what_swapping_the_leak_in_gives_is_said_where_it_is_the_worst(results: Path) -> None:
+    made = Fabricated(results, "adaptive", "strong")
+    assert findings.mixed_text(made.cells()).endswith("never the worst.")
+    made.contest("crowd", "leak-mixed", around(0.1), 0.05)  # the worst adversary gets 0.07
+    assert findings.mixed_text(made.cells()).endswith(
+        "more than the worst of them against crowd 0.1000 ± 0.0010, minus the worst +0.0300 ± 0.0000, higher."
+    )
+
+
+def test_the_bound_of_whole_categories(results: Path) -> None:
+    assert findings.categories_text(read(results, "crowds")).endswith(f"{MISSING}.")
+    made = Fabricated(results, "crowds", "strong")
+    made.contest(CATEGORIES, "none", around(0.02))
+    made.contest(CATEGORIES, "habits+leak", around(0.09), 0.05)
+    said = findings.categories_text(made.cells())
+    assert "the worst case over A1, A8 is 0.0900 ± 0.0010 (A8): +0.0400 ± 0.0000, higher, than leak-only" in said
+    assert "and above the target of 0.080" in said
+    made.contest(CATEGORIES, "habits+leak", around(0.06), 0.05)
+    assert "and below the target of 0.080" in findings.categories_text(made.cells())
+    assert row(adaptive_tables.ablation(made.cells()), "categories alone (bound)")["worst"] == "0.0600 ± 0.0010 (A8)"
+    assert CATEGORIES in [variant.text for variant in plan.load("crowds").methods]
 
 
 def test_costs_have_a_direction() -> None:

@@ -16,6 +16,8 @@ SETTINGS = {
     "method.alpha": ALPHA, "method.beta": "β", "method.eta": "η", "method.tau": "τ", "rounds.outer": "T",
     "method.size": "size", "method.reach_km": "reach km",
 }  # fmt: skip
+CATEGORIES = "crowd method.beta=0.0 method.size=1000000 method.reach_km=20000.0"  # one crowd for each category
+VARIANTS = {CATEGORIES: "categories alone (bound)"}  # variants that have a name of their own
 DEFAULTS = {
     "weights": f"{ALPHA}=2.0, β=0.5",
     "entropy": "η=0.0",
@@ -51,6 +53,8 @@ class Table:
 
 def label(method: str, study: str = "") -> str:
     """A method's text as a reader wants it: `ghost method.eta=1.0` is GHOST (η=1.0)."""
+    if method in VARIANTS:
+        return VARIANTS[method]
     name, *changes = method.split()
     shown = METHODS.get(name, name)
     pairs = [change.partition("=") for change in changes]

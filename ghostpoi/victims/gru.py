@@ -21,7 +21,7 @@ from ghostpoi.victims.transformer import other_settings
 class GRU:
     """Somebody trains a GRU, which knows of the past only what it carries along."""
 
-    dropout: float = 0.4
+    dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
     max_positions: int = 50  # a GRU forgets sooner, and every position is one more step to wait for
 
     def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:

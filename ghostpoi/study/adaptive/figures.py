@@ -44,7 +44,11 @@ def worst_cases(cells: Cells) -> "Figure":
             point = worst(cells, method, among=only)
             if point:
                 axes.plot(point.accuracy["mean"], at, marker, color=INK, markerfacecolor="white", zorder=5)
+        mixed = cells.series(method, "leak-mixed")
+        if mixed:
+            axes.plot(spread(mixed)["mean"], at, "x", color=INK, zorder=5)
     axes.plot([], [], "o", color=INK, markerfacecolor="white", label="A1: as released")
+    axes.plot([], [], "x", color=INK, linestyle="none", label="leak-mixed, no adversary")
     axes.plot([], [], "^", color=INK, markerfacecolor="white", label="strongest without any leak")
     _line(axes, cells.leak_only(), (0, (1, 1)), f"leak-only at {LEAK:.0%}")
     _line(axes, cells.clean(), "-", "clean")

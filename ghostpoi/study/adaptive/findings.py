@@ -8,7 +8,7 @@ from ghostpoi.study.adaptive.tables import full_label, named, release_counts, te
 from ghostpoi.study.adaptive.target import HOLDS, WITHIN, at_most
 from ghostpoi.study.adaptive.worst import COSTS, Attack, attacks, comparable, measured, over_leak_only, worst
 from ghostpoi.study.cells import ADAPTIVE, LEAK, LEAKLESS, MANY, Cells, Series
-from ghostpoi.study.table import CONTROL, MISSING, Table, control_last, label, show, shown
+from ghostpoi.study.table import CATEGORIES, CONTROL, MISSING, Table, control_last, label, show, shown
 from ghostpoi.study.verdict import INSIDE, Verdict, against
 
 Parts = list[str | list[str]]  # paragraphs and lists
@@ -39,6 +39,17 @@ def strongest_text(cells: Cells) -> str:
     ahead = [a[:2] for m in cells.methods if len(a := attacks(cells, m)) > 1]
     clear = sum(bool((v := against(one.seeds, two.seeds)) and v.clear) for one, two in ahead)
     return f"Strongest in the mean: {each}. Clearly ahead of the next adversary against {clear} of {len(ahead)}."
+
+
+def mixed_text(cells: Cells) -> str:
+    """Where no adversary is needed: the leaked sessions swapped into the release teach more than any of them."""
+    said = []
+    for method in control_last(cells.methods):
+        found, mixed = worst(cells, method), cells.series(method, "leak-mixed")
+        if found and mixed and spread(mixed)["mean"] > found.accuracy["mean"]:
+            said.append(f"{label(method)} {show(spread(mixed))}, minus the worst {text(against(mixed, found.seeds))}")
+    opening = "Whoever holds the leak can also swap it into the release and do nothing else (leak-mixed, a control): "
+    return opening + (f"more than the worst of them against {'; '.join(said)}." if said else "never the worst.")
 
 
 def outside_lines(cells: Cells) -> list[str]:
@@ -89,6 +100,21 @@ def bound_text(cells: Cells) -> str:
     return f"The worst case is {'; '.join(said)}. Nearest: {label(nearest)}, {found[nearest].text}."
 
 
+def categories_text(cells: Cells) -> str:
+    """What the categories alone tell, beside the leak: the ablation's crowds that are whole categories."""
+    found, over = worst(cells, CATEGORIES), over_leak_only(cells, CATEGORIES)
+    if found is None or over is None:
+        return f"The bound for releases that keep categories: {MISSING}."
+    least, alone = outside.target("worst"), named(found)
+    word = {HOLDS: "below", WITHIN: "below, within the spread,"}.get(at_most(found.seeds, least), "above")
+    return (
+        "A release that keeps users, times and categories tells at least these. Drawn evenly from the whole category, "
+        f"wherever in the city, it tells nothing else, and the worst case over {_tried(cells)} is {alone}: "
+        f"{over.text}, than leak-only, and {word} the target of {least:.3f}. Narrower crowds tell more, never less: "
+        "this is what is left to win for all of them, and the ablation has its price."
+    )
+
+
 def leak_text(cells: Cells) -> Parts:
     """Per method: at which ratios the release adds to the leak."""
     said = []
@@ -133,8 +159,7 @@ def ablation_text(cells: Cells) -> Parts:
         parts = {"worst case": against(found.seeds, base.seeds)}
         parts |= {k: against(COSTS[k].get(cells, method), COSTS[k].get(cells, plain)) for k in ("naturalness", "flows")}
         said.append(f"{label(method)}: " + "; ".join(f"{name} {text(v)}" for name, v in parts.items()) + ".")
-    tried = ", ".join(ADAPTIVE[a] for a in measured(cells))
-    opening = f"Minus {full_label(cells, plain)}, whose worst case over {tried} is {named(base)}:"
+    opening = f"Minus {full_label(cells, plain)}, whose worst case over {_tried(cells)} is {named(base)}:"
     lower = [label(m) for m in cells.methods if m not in (plain, CONTROL) and _lower(worst(cells, m), base)]
     closing = f"A clearly lower worst case than the default: {', '.join(lower) if lower else 'none of them'}."
     return [opening, said, closing] if said else [f"The ablation: {MISSING}."]
@@ -158,6 +183,10 @@ def transfer_text(victims: Mapping[str, Cells]) -> Parts:
         most = max(over, key=lambda victim: over[victim].difference["mean"])
         said.append(f"{label(method)}: {verdict}. Furthest: {most}, {over[most].text}.")
     return [clean, said]
+
+
+def _tried(cells: Cells) -> str:
+    return ", ".join(ADAPTIVE[a] for a in measured(cells))
 
 
 def _lower(one: Attack | None, two: Attack) -> bool:

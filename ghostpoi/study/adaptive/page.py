@@ -107,7 +107,8 @@ def page(measured: Measured) -> str:
         _section("What the adversaries know", KNOWS, _known()),
         _section("Who wins back how much", "", tables.accuracies(main), _figure(main, "worst"), tables.restored(main)),
         _section(
-            "The strongest adversary", findings.strongest_text(main), findings.strongest(main, where),
+            "The strongest adversary", findings.strongest_text(main), findings.mixed_text(main),
+            findings.strongest(main, where),
             "Beside an earlier measurement outside of this project:", findings.outside_lines(main),
             tables.beside_outside(main),
         ),
@@ -116,7 +117,10 @@ def page(measured: Measured) -> str:
             target.table(main, measured.victims, where),
         ),
         _section("What a release costs", "", tables.costs(main)),
-        _section("How near to the bound", BOUND, findings.bound_text(main), findings.bound(main, where)),
+        _section(
+            "How near to the bound", BOUND, findings.bound_text(main), findings.bound(main, where),
+            findings.categories_text(measured.studies["crowds"]),
+        ),
         _study(measured, "adaptive-leak", "As more leaks", findings.leak_text, tables.leaks),
         _study(measured, "adaptive-releases", "Several releases (A11)", findings.release_text, tables.releases),
         _study(measured, "crowds", "What makes the difference: the ablation", findings.ablation_text, tables.ablation),
@@ -216,8 +220,8 @@ def _missing(measured: Measured) -> list[str]:
 def _not_asked() -> Iterable[str]:
     yield f"protocol `paper`: this page is about the stronger victim alone, protocol `{PROTOCOL}`"
     yield (
-        "an adversary who counts what is popular inside crowds, which `crowd` with β above 0 shows: A6 to A9 take its "
-        "draws for even ones, so their figures for it are too kind"
+        "adversaries made for `crowd` with β above 0, whose draws tell what T_psi knows: A6 to A9 count what is "
+        "popular inside crowds and look no further; what a victim learns of the rest shows under A1 and leak-mixed"
     )
     yield "adversaries that nobody here thought of: a worst case is the worst of those listed"
 

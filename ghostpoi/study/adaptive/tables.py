@@ -7,7 +7,19 @@ from ghostpoi.measures.gaps import spread
 from ghostpoi.study.adaptive import outside
 from ghostpoi.study.adaptive.worst import COSTS, Attack, Cost, measured, over_leak_only, worst
 from ghostpoi.study.cells import ADAPTIVE, LEAK, MANY, Cells, Series
-from ghostpoi.study.table import CONTROL, METHODS, MISSING, NONE, SETTINGS, Table, control_last, label, show, shown
+from ghostpoi.study.table import (
+    CONTROL,
+    METHODS,
+    MISSING,
+    NONE,
+    SETTINGS,
+    VARIANTS,
+    Table,
+    control_last,
+    label,
+    show,
+    shown,
+)
 from ghostpoi.study.verdict import Verdict, against
 
 WORST_NOTE = (
@@ -178,7 +190,7 @@ def transfer_alone(cells: Cells) -> Table:
 
 def full_label(cells: Cells, method: str) -> str:
     """A method with all its settings, those that no text names included."""
-    settings = cells.settings(method).get("method", {})
+    settings = {} if method in VARIANTS else cells.settings(method).get("method", {})
     inside = ", ".join(f"{SETTINGS.get(f'method.{key}', key)}={value}" for key, value in settings.items())
     return f"{label(method.split()[0])} ({inside})" if inside else label(method)
 
