@@ -10,6 +10,7 @@ import pytest
 from conftest import ghostpoi
 from fabricated import Fabricated
 
+from ghostpoi import demo
 from ghostpoi.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
 from ghostpoi.study import figures, page, plan, tables
@@ -357,6 +358,25 @@ def test_the_bound_of_whole_categories(results: Path) -> None:
     assert "and below the target of 0.080" in findings.categories_text(made.cells())
     assert row(adaptive_tables.ablation(made.cells()), "categories alone (bound)")["worst"] == "0.0600 ± 0.0010 (A8)"
     assert CATEGORIES in [variant.text for variant in plan.load("crowds").methods]
+
+
+def test_the_order_of_methods_on_the_synthetic_city(results: Path) -> None:
+    main = read(results)
+    assert findings.order_text(read(results, "city"), main).endswith(f"{MISSING}.")
+    made = Fabricated(results, "city", "strong")
+    controls(made)
+    for method, acc in (("crowd", 0.03), ("ghost", 0.05), ("random", [0.04, 0.06, 0.08])):
+        made.contest(method, "habits+leak", acc if isinstance(acc, list) else around(acc), 0.05)
+    said = findings.order_text(made.cells(), main)
+    assert "crowd < GHOST < random (control); the same as on" in said
+    assert said.endswith("Of 2 neighbours in this order 1 are clearly apart.")
+    made.contest("crowd", "habits+leak", around(0.09), 0.05)
+    assert "GHOST < random (control) < crowd; on " in findings.order_text(made.cells(), main)
+
+
+def test_the_page_names_the_city_of_the_demonstration() -> None:
+    named = f"--users {demo.USERS} --pois {demo.POIS} --days {demo.DAYS} --seed {demo.SEED}"
+    assert named == adaptive.SYNTH
 
 
 def test_costs_have_a_direction() -> None:

@@ -125,7 +125,7 @@ def popularity(
 def liked(evidence: Evidence) -> Floats:
     """How popular the release makes each POI look, as far as the rule lets that tell something, (P+1,)."""
     count = np.bincount(evidence.released.poi, minlength=evidence.rows) + 1.0
-    looks: Floats = count ** (evidence.rule.leaning if evidence.rule else 0.0)
+    looks: Floats = np.power(count, evidence.rule.leaning if evidence.rule else 0.0, dtype=np.float64)
     return looks
 
 

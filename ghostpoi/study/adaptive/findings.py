@@ -1,6 +1,7 @@
 """What the cells say about adversaries that know the rule: sentences computed, none of them typed."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from ghostpoi.measures.gaps import spread
 from ghostpoi.study.adaptive import outside
@@ -163,6 +164,29 @@ def ablation_text(cells: Cells) -> Parts:
     lower = [label(m) for m in cells.methods if m not in (plain, CONTROL) and _lower(worst(cells, m), base)]
     closing = f"A clearly lower worst case than the default: {', '.join(lower) if lower else 'none of them'}."
     return [opening, said, closing] if said else [f"The ablation: {MISSING}."]
+
+
+def order_text(city: Cells, main: Cells) -> str:
+    """Whether worst cases come in the same order on the synthetic city."""
+    both = [m for m in city.methods if worst(city, m) and worst(main, m, among=measured(city))]
+    if len(both) < 2:
+        return f"The order of methods on it: {MISSING}."
+
+    def order(cells: Cells) -> list[str]:
+        found = {m: w.accuracy["mean"] for m in both if (w := worst(cells, m, among=measured(city)))}
+        return sorted(found, key=lambda m: found[m])
+
+    here, there = order(city), order(main)
+    said = [" < ".join(label(m) for m in each) for each in (here, there)]
+    word = f"the same as on {main.data}" if here == there else f"on {main.data} it is {said[1]}"
+    clear = sum(
+        bool((a := worst(city, one)) and (b := worst(city, two)) and (v := against(a.seeds, b.seeds)) and v.clear)
+        for one, two in pairwise(here)
+    )
+    return (
+        f"The demonstration's city ({city.data}). Worst cases over {_tried(city)}: {said[0]}; {word}. "
+        f"Of {len(here) - 1} neighbours in this order {clear} are clearly apart."
+    )
 
 
 def transfer_text(victims: Mapping[str, Cells]) -> Parts:

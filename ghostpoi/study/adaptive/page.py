@@ -17,6 +17,8 @@ from ghostpoi.study.table import MISSING, Table
 
 PROTOCOL = "strong"  # a weak victim flatters a defence
 STUDIES = ("adaptive", "adaptive-leak", "adaptive-releases", "crowds", "transfer")
+CITY = "city"  # the study of the synthetic city that the demonstration makes
+SYNTH = "--users 400 --pois 1200 --days 100 --seed 7"  # that city
 FOLDER = "figures"
 LEAKED = "leaked pairs"
 RULE = "the candidate rule, and the channel where the method has one"
@@ -47,7 +49,7 @@ class Measured:
     @staticmethod
     def read(results: Path) -> "Measured":
         """All that is there; none is fine."""
-        return Measured({study: Cells.read(results, study, PROTOCOL) for study in STUDIES})
+        return Measured({study: Cells.read(results, study, PROTOCOL) for study in (*STUDIES, CITY)})
 
     @property
     def any(self) -> bool:
@@ -127,6 +129,10 @@ def page(measured: Measured) -> str:
         _section(
             "Other victims", *findings.transfer_text(measured.victims),
             tables.transfer(measured.victims, transfer.methods or main.methods, tables.place(transfer)),
+        ),
+        _section(
+            "The synthetic city", findings.order_text(measured.studies[CITY], main),
+            tables.ablation(measured.studies[CITY], "Worst cases"),
         ),
         _section("What was not measured", _missing(measured)),
         _section("How it was made", _commands()),
@@ -231,6 +237,9 @@ def _commands() -> str:
         [
             "    ghostpoi prepare dataset_TSMC2014_NYC.txt -o nyc.npz",
             f"    ghostpoi study run {' '.join(STUDIES)} --data nyc.npz --protocol {PROTOCOL}",
+            f"    ghostpoi synth -o city.txt {SYNTH}",
+            "    ghostpoi prepare city.txt -o city.npz",
+            f"    ghostpoi study run {CITY} --data city.npz --protocol {PROTOCOL}",
             "    ghostpoi study page adaptive -o docs/adaptive.md",
         ]
     )

@@ -143,7 +143,7 @@ def releases(cells: Cells) -> Table:
     return Table(f"Several releases of the same rows, {LEAK:.0%} leak ({place(cells)})", heads, tuple(rows))
 
 
-def ablation(cells: Cells) -> Table:
+def ablation(cells: Cells, title: str = "Ablation") -> Table:
     """One setting changed at a time: the worst case, and what it costs."""
     tried, kept = measured(cells), ("naturalness", "popularity", "flows", "mean_km", "p95_km")
     rows = []
@@ -155,7 +155,7 @@ def ablation(cells: Cells) -> Table:
     heads = (
         "method", *map(heading, tried), "worst", "worst minus leak-only", *(COSTS[key].heading for key in kept),
     )  # fmt: skip
-    return Table(f"Ablation, {LEAK:.0%} leak ({place(cells)})", heads, tuple(rows), (WORST_NOTE, COST_NOTE))
+    return Table(f"{title}, {LEAK:.0%} leak ({place(cells)})", heads, tuple(rows), (WORST_NOTE, COST_NOTE))
 
 
 def transfer(victims: Mapping[str, Cells], methods: Sequence[str], where: str) -> Table:
