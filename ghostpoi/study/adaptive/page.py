@@ -237,8 +237,8 @@ def _commands() -> str:
         [
             "    ghostpoi prepare dataset_TSMC2014_NYC.txt -o nyc.npz",
             f"    ghostpoi study run {' '.join(STUDIES)} --data nyc.npz --protocol {PROTOCOL}",
-            f"    ghostpoi synth -o city.txt {SYNTH}",
-            "    ghostpoi prepare city.txt -o city.npz",
+            f"    ghostpoi synth -o synthetic_city.txt {SYNTH}",
+            "    ghostpoi prepare synthetic_city.txt -o city.npz",
             f"    ghostpoi study run {CITY} --data city.npz --protocol {PROTOCOL}",
             "    ghostpoi study page adaptive -o docs/adaptive.md",
         ]
