@@ -27,7 +27,7 @@ class Crowd(Section):
 
     size: int = setting(32, "venues in a crowd, at least, where there are so many near; less than twice as many", 2)
     reach_km: float = setting(40.0, "no crowd is wider than this", 0, 20_100)
-    beta: float = setting(0.5, "weight of the manifold term, made of clean data; 0 draws evenly", 0, 1e6)
+    beta: float = setting(0.0, "weight of the manifold term, made of clean data; 0 draws evenly", 0, 1e6)
 
     needs_surrogate: ClassVar[bool] = False
     may_keep: ClassVar[bool] = True  # a venue is one of its own candidates

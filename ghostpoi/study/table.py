@@ -16,7 +16,7 @@ SETTINGS = {
     "method.alpha": ALPHA, "method.beta": "β", "method.eta": "η", "method.tau": "τ", "rounds.outer": "T",
     "method.size": "size", "method.reach_km": "reach km",
 }  # fmt: skip
-CATEGORIES = "crowd method.beta=0.0 method.size=1000000 method.reach_km=20000.0"  # one crowd for each category
+CATEGORIES = "crowd method.size=1000000 method.reach_km=20000.0"  # one crowd for each category
 VARIANTS = {CATEGORIES: "categories alone (bound)"}  # variants that have a name of their own
 DEFAULTS = {
     "weights": f"{ALPHA}=2.0, β=0.5",
