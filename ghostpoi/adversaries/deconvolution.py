@@ -30,7 +30,7 @@ class Deconvolution:
             return poi
         channel = evidence.rule.channel.covering(poi)
         released = np.bincount(poi, minlength=evidence.rows).astype(float)
-        prior = popularity(channel, released, np.zeros(evidence.rows), self.iterations, liked(evidence))
+        prior = popularity(channel, released, liked(evidence), self.iterations)
         weight = prior[channel.clean] * channel.probability  # (M,)
         order = np.lexsort((channel.clean, -weight, channel.released))
         return channel.clean[order[channel.start[poi]]].astype(np.int32)

@@ -9,7 +9,7 @@ import torch
 from ghostpoi.adversaries.base import Evidence
 from ghostpoi.adversaries.imitation import attracted, learned, stickiness
 from ghostpoi.adversaries.region import closeness
-from ghostpoi.adversaries.visits import TINY, Visits, filled, liked, users
+from ghostpoi.adversaries.visits import AFRESH, TINY, Visits, filled, liked, users
 from ghostpoi.channel import Channel, Rule
 from ghostpoi.checkins import Floats, Ints, Longs
 from ghostpoi.randomness import Seed
@@ -29,8 +29,8 @@ class HabitModel:
     """How habits are told from a release.
 
     The settings were chosen once on NYC by the share restored: on a random release of a seed that no study uses, on
-    draws fixed per user and POI, on GHOST and PGD releases under protocol `paper`, and, for nearness, on draws from
-    crowds.
+    draws fixed per user and POI, on GHOST and PGD releases under protocol `paper`, and, for nearness and looks, on draws
+    from crowds.
     """
 
     strength: float = 30.0  # visits that the popularity of a POI counts as, for each user
@@ -38,6 +38,7 @@ class HabitModel:
     trust: float = 30.0  # pairs that a guessed channel counts as, for each clean POI
     pull: float = 10.0  # visits that a pull of 1 counts as, for each released POI
     rounds: int = 6  # of guessing the pull
+    looks: float = 30.0  # visits that a POI's popularity in the release counts as, where draws lean to what is popular
     near_km: float = 0.25  # a venue this far from all that a user visits is half as near as one among them
     near_power: float = 4.0  # how much nearness tells
     regions: int = 3  # rounds of finding out where each user goes
@@ -56,10 +57,15 @@ class HabitModel:
                 guess, pull = attracted(rule.channel, visits, released, pull, self.pull)
         return learned(guess, *pairs, self.trust, rule.exact)
 
-    def explain(self, evidence: Evidence, channel: Channel, symbol: Longs, quick: bool = False) -> Explanation:
-        """The habits of all users under a channel; `symbol` (N,) is what was released in its numbers."""
+    def explain(
+        self, evidence: Evidence, channel: Channel, symbol: Longs, quick: bool = False, looks: Floats | None = None
+    ) -> Explanation:
+        """The habits of all users under a channel; `symbol` (N,) is what was released in its numbers.
+
+        `looks` (P+1,) is how popular POIs look, unless it is that of the release at hand.
+        """
         at, visits = evidence.positions, Visits.of(evidence, channel, symbol)
-        prior = visits.popularity(self.iterations // 2, liked(evidence))
+        prior = visits.popularity(self.iterations // 2, self.looks * (liked(evidence) if looks is None else looks))
         base = self.strength * prior[visits.clean]  # (T,)
         share = visits.posterior(base, self.repeats, self.iterations // 4)
         if not quick:
@@ -67,7 +73,10 @@ class HabitModel:
             for _ in range(self.regions):
                 placed = base * self.region(visits, share, base, evidence.rule)
                 share = visits.posterior(placed, self.repeats, self.iterations // 4)
-            sticky = stickiness(channel, users(evidence)[at], symbol[at], evidence.clean[at].astype(np.int64))
+            # Popular draws come again and look as if the publisher stuck to them.
+            afresh = evidence.rule is not None and evidence.rule.leaning > 0
+            pairs = users(evidence)[at], symbol[at], evidence.clean[at].astype(np.int64)
+            sticky = AFRESH if afresh else stickiness(channel, *pairs)
             share = visits.posterior(placed, self.repeats, self.iterations, sticky)
         return Explanation(visits, prior, share)
 

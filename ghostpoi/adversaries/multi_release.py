@@ -6,7 +6,7 @@ import numpy as np
 
 from ghostpoi.adversaries.base import Evidence
 from ghostpoi.adversaries.habits import MODEL, HabitModel
-from ghostpoi.adversaries.visits import filled, summed
+from ghostpoi.adversaries.visits import filled, liked, summed
 from ghostpoi.channel import Channel
 from ghostpoi.checkins import Floats, Ints, Longs
 
@@ -25,7 +25,8 @@ def restore_many(evidences: Sequence[Evidence], model: HabitModel = MODEL) -> In
     if len(channels) < len(evidences):
         raise ValueError("every release needs its rule")
     together, symbol = np.unique(np.stack([e.released.poi for e in evidences], 1), axis=0, return_inverse=True)
-    found = model.explain(first, product(channels, together.astype(np.int64)), symbol)
+    looks = np.mean([liked(e) for e in evidences], axis=0)
+    found = model.explain(first, product(channels, together.astype(np.int64)), symbol, looks=looks)
     return filled(first, found.visits.argmax(found.share))
 
 

@@ -57,11 +57,14 @@ class Visits:
             np.bincount(evidence.clean[at], minlength=rows).astype(float),
         )  # fmt: skip
 
-    def popularity(self, iterations: int, start: Floats | None = None) -> Floats:
-        """The visits to each POI that best explain what all users released, by EM: a distribution (P+1,)."""
+    def popularity(self, iterations: int, liked: Floats) -> Floats:
+        """The visits to each POI that best explain what all users released, by EM: a distribution (P+1,).
+
+        `liked` (P+1,) are visits that count as if they had leaked.
+        """
         symbol = self.channel.released[self.entry[self.first]]  # (G,)
         released = summed(symbol, self.count, self.channel.symbols)
-        return popularity(self.channel, released, self.popular, iterations, start)
+        return popularity(self.channel, released, self.popular + liked, iterations)
 
     def posterior(self, base: Floats, repeats: float, iterations: int, stickiness: float = AFRESH) -> Floats:
         """The probability of each option given all other visits of its user, (T,); sums to 1 over a cell.
@@ -104,15 +107,10 @@ class Visits:
         return likeliest(share, self.clean, self.owner, self.first)[self.cell]
 
 
-def popularity(
-    channel: Channel, released: Floats, leaked: Floats, iterations: int, start: Floats | None = None
-) -> Floats:
-    """EM for the clean distribution (P+1,) behind counts of released POIs (Q,), with counts that leaked (P+1,).
-
-    Between POIs that are released alike EM cannot choose and leaves them as they were at the `start`.
-    """
+def popularity(channel: Channel, released: Floats, leaked: Floats, iterations: int) -> Floats:
+    """EM for the clean distribution (P+1,) behind counts of released POIs (Q,), with counts that leaked (P+1,)."""
     rows = len(leaked)
-    prior = np.ones(rows) if start is None else start
+    prior = np.ones(rows)
     for _ in range(iterations):
         weight = prior[channel.clean] * channel.probability
         total = summed(channel.released, weight, len(released))[channel.released]
@@ -123,10 +121,18 @@ def popularity(
 
 
 def liked(evidence: Evidence) -> Floats:
-    """How popular the release makes each POI look, as far as the rule lets that tell something, (P+1,)."""
+    """Visits that the release suggests where the rule draws what is popular, one for each POI on average, (P+1,).
+
+    EM cannot choose between POIs that are released alike; how often each of them was released can.
+    """
+    rule = evidence.rule
+    if rule is None or not rule.leaning:
+        return np.zeros(evidence.rows)
     count = np.bincount(evidence.released.poi, minlength=evidence.rows) + 1.0
-    looks: Floats = np.power(count, evidence.rule.leaning if evidence.rule else 0.0, dtype=np.float64)
-    return looks
+    looks: Floats = np.power(count, rule.leaning, dtype=np.float64)
+    alike = summed(rule.channel.released, looks[rule.channel.clean], evidence.rows)  # of all that stand behind it
+    number = np.bincount(rule.channel.released, minlength=evidence.rows)
+    return np.divide(number * looks, alike, out=np.zeros(evidence.rows), where=alike > 0)
 
 
 def summed(key: Longs, weight: Floats, size: int = 0) -> Floats:
