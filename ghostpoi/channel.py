@@ -89,12 +89,15 @@ class Rule:
     exact: bool  # False: the method has no channel of its own, and this one is a guess to be refined
     lat: Floats | None = None  # (P+1,) where venues are, as the release shows it
     lon: Floats | None = None
-    leaning: float = 0.0  # among POIs that are released alike, popularity goes by the released count to this power
+    leaning: float = 0.0  # among POIs released alike, popularity looks like the released count to this power; 0: even
 
 
 @runtime_checkable
 class HasChannel(Protocol):
-    """A method that releases by a fixed public channel and can hand it over."""
+    """A method that can hand over its public channel.
+
+    One whose draws also follow what is popular has a `leaning` besides, which Rule explains.
+    """
 
     def channel(self, candidates: Candidates) -> Channel: ...
 

@@ -114,7 +114,7 @@ def test_names_are_those_of_the_adversaries() -> None:
     assert {name for name, a in ADVERSARIES.items() if not a.uses_leak} == set(LEAKLESS) - {"clean"}
     assert list(ADAPTIVE.values()) == [f"A{n}" for n in range(1, 11)]
     assert set(adaptive.KNOWN) == set(ADAPTIVE)
-    assert set(adaptive.STUDIES) < set(plan.names())
+    assert {*adaptive.STUDIES, adaptive.CITY} < set(plan.names())
 
 
 def test_cells_of_several_victims(results: Path) -> None:
@@ -337,26 +337,40 @@ def test_ties_are_no_wins(results: Path) -> None:
     )
 
 
-def test_what_swapping_the_leak_in_gives_is_said_where_it_is_the_worst(results: Path) -> None:
+def test_what_swapping_the_leak_in_gives_is_said_where_it_is_the_worst(results: Path, tmp_path: Path) -> None:
     made = Fabricated(results, "adaptive", "strong")
-    assert findings.mixed_text(made.cells()).endswith("never the worst.")
+    assert findings.mixed_text(read(results, "nothing")).endswith(f"{MISSING}.")
+    assert findings.mixed_text(made.cells()).endswith("That is never the strongest.")
+    assert "swapped in" not in target.summary(made.cells(), victims_of(results))
     made.contest("crowd", "leak-mixed", around(0.1), 0.05)  # the worst adversary gets 0.07
     assert findings.mixed_text(made.cells()).endswith(
-        "more than the worst of them against crowd 0.1000 ± 0.0010, minus the worst +0.0300 ± 0.0000, higher."
+        "That gives more against crowd 0.1000 ± 0.0010, minus the strongest adversary +0.0300 ± 0.0000, higher."
     )
+    assert "no adversary it gives 0.1000 ± 0.0010, minus the bound +0.0200 ± 0.0010, higher" in target.summary(
+        made.cells(), victims_of(results)
+    )
+    made.contest("crowd", "leak-mixed", [0.05, 0.07, 0.12], 0.05)
+    assert findings.mixed_text(made.cells()).endswith("inside the spread.")
 
 
-def test_the_bound_of_whole_categories(results: Path) -> None:
+@pytest.mark.parametrize(
+    ("seeds", "word"),
+    [
+        (around(0.09), "above the target"),
+        ([0.083, 0.085, 0.093], "above, within the spread, the target"),
+        ([0.06, 0.07, 0.09], "below, within the spread, the target"),
+        (around(0.06), "below the target"),
+    ],
+)
+def test_the_bound_of_whole_categories(results: Path, seeds: list[float], word: str) -> None:
     assert findings.categories_text(read(results, "crowds")).endswith(f"{MISSING}.")
     made = Fabricated(results, "crowds", "strong")
     made.contest(CATEGORIES, "none", around(0.02))
-    made.contest(CATEGORIES, "habits+leak", around(0.09), 0.05)
+    made.contest(CATEGORIES, "habits+leak", seeds, 0.05)
     said = findings.categories_text(made.cells())
-    assert "the worst case over A1, A8 is 0.0900 ± 0.0010 (A8): +0.0400 ± 0.0000, higher, than leak-only" in said
-    assert "and above the target of 0.080" in said
-    made.contest(CATEGORIES, "habits+leak", around(0.06), 0.05)
-    assert "and below the target of 0.080" in findings.categories_text(made.cells())
-    assert row(adaptive_tables.ablation(made.cells()), "categories alone (bound)")["worst"] == "0.0600 ± 0.0010 (A8)"
+    assert "The worst case of that over A1, A8 is" in said
+    assert f"and {word} of 0.080" in said
+    assert row(adaptive_tables.ablation(made.cells()), "categories alone (bound)")["worst"].endswith("(A8)")
     assert CATEGORIES in [variant.text for variant in plan.load("crowds").methods]
 
 
@@ -365,13 +379,21 @@ def test_the_order_of_methods_on_the_synthetic_city(results: Path) -> None:
     assert findings.order_text(read(results, "city"), main).endswith(f"{MISSING}.")
     made = Fabricated(results, "city", "strong")
     controls(made)
-    for method, acc in (("crowd", 0.03), ("ghost", 0.05), ("random", [0.04, 0.06, 0.08])):
-        made.contest(method, "habits+leak", acc if isinstance(acc, list) else around(acc), 0.05)
+    for method, acc in (("crowd", around(0.03)), ("ghost", around(0.06)), ("random", [0.05, 0.07, 0.09])):
+        made.contest(method, "habits+leak", acc, 0.05)
+    made.contest("em", "none", around(0.01))  # faced another adversary alone, and so has no place in the order
+    made.contest("crowd", "none", around(0.01))
+    made.contest("ghost", "none", around(0.01))
+    made.contest("random", "none", around(0.01))
     said = findings.order_text(made.cells(), main)
-    assert "crowd < GHOST < random (control); the same as on" in said
-    assert said.endswith("Of 2 neighbours in this order 1 are clearly apart.")
-    made.contest("crowd", "habits+leak", around(0.09), 0.05)
-    assert "GHOST < random (control) < crowd; on " in findings.order_text(made.cells(), main)
+    assert "lowest first: crowd 0.0300 ± 0.0010, GHOST 0.0600 ± 0.0010, random (control) 0.0700 ± 0.0200. " in said
+    assert "Clearly apart: crowd below GHOST; so on" in said  # random's spread is too wide
+    assert said.endswith("Below leak-only in the mean, so that the release helps nobody: crowd.")
+    made.contest("crowd", "habits+leak", around(0.2), 0.05)
+    said = findings.order_text(made.cells(), main)
+    assert "GHOST below crowd" in said
+    assert "it is the other way round for" in said
+    assert row(tables.tables(made.cells())[0], "crowd")["leak-mixed"] == MISSING
 
 
 def test_the_page_names_the_city_of_the_demonstration() -> None:

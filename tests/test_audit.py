@@ -287,7 +287,10 @@ def test_who_knows_the_rule_restores_more(tmp_path: Path) -> None:
     assert found["habits+leak"]["restored"]["mean"] > found["none"]["restored"]["mean"]
 
 
-@pytest.mark.parametrize(("method", "more"), [("random", ()), ("crowd", ("method.size=4", "method.beta=0"))])
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [("random", ()), ("crowd", ("method.size=4",)), ("crowd", ("method.size=4", "method.beta=0.5"))],
+)
 def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: str, more: tuple[str, ...]) -> None:
     file, release = released(tmp_path, False, method, "speed.limit_kmh=9999", *more)
     pair = open_pair(file, release, {})
@@ -298,6 +301,7 @@ def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: st
     assert rules["release"].exact
     assert rules["random"].exact
     assert (rules["release"].channel.find(data.train.poi, data.released) >= 0).all()
+    assert (rules["release"].leaning > 0) == ("method.beta=0.5" in more)
     if method == "crowd":  # its sets are its own, in the size that the manifest gives
         assert (rules["random"].channel.find(data.train.poi, data.released) < 0).any()
         assert rules["release"].candidates.size[1:].max() < 8

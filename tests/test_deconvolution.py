@@ -81,6 +81,34 @@ class TestWhereTheyMustSucceed:
         assert answer(name, even) == [1] * 8  # no difference: ties go to the smaller
         assert answer(name, leaning) == [2] * 8
 
+    @pytest.mark.parametrize("name", ["habits+leak", "hidden-markov"])
+    def test_a_leaked_visit_does_not_drown_what_a_leaning_release_tells(self, name: str) -> None:
+        # One visit of somebody else to 3 leaked; 2 was released nine times out of twelve.
+        sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
+        even = evidence_of(sets, [9, 0, 1], [[1], [1, 2, 2, 2, 2, 2], [3, 2, 2, 2, 2]], leaked=[[3]])
+        leaning = replace(even, rule=replace(even.rule, leaning=1.0)) if even.rule else even
+        assert answer(name, even)[1:] == [3] * 11
+        assert answer(name, leaning)[1:] == [2] * 11
+
+    def test_several_leaning_releases_are_counted_together(self) -> None:
+        sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
+        rule = Rule(sets, uniform(sets), exact=True, leaning=1.0)
+        one, two = (replace(evidence_of(sets, [0], [released]), rule=rule) for released in ([1, 1, 2, 3], [2, 2, 2, 2]))
+        assert restore_many([one]).tolist() == [1] * 4
+        assert restore_many([one, two]).tolist() == [2] * 4
+
+    def test_popular_draws_are_not_taken_for_sticky_ones(self) -> None:
+        # Every leaked visit to 1 was released as 2, as a leaning draw may; that makes no other 2 a 1.
+        sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
+        evidence = evidence_of(sets, [0, 1], [[2] * 6, [2] * 6], leaked=[[1] * 6])
+        assert evidence.rule is not None
+        leaning = replace(evidence, rule=replace(evidence.rule, leaning=1.0))
+        symbol = evidence.released.poi.astype(np.int64)
+        even, lean = (
+            MODEL.explain(e, evidence.rule.channel, symbol, looks=np.zeros(4)).share for e in (evidence, leaning)
+        )
+        assert not np.allclose(even, lean)
+
     def test_habits_from_many_draws(self) -> None:
         # 3 and 4 may be either; that user 0 also released 5, and user 1 also 6, tells their habits apart.
         sets = candidates_of([3, 4, 5], [3, 4, 6], [1], [1], [1], [2])

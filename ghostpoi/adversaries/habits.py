@@ -29,8 +29,8 @@ class HabitModel:
     """How habits are told from a release.
 
     The settings were chosen once on NYC by the share restored: on a random release of a seed that no study uses, on
-    draws fixed per user and POI, on GHOST and PGD releases under protocol `paper`, and, for nearness and looks, on draws
-    from crowds.
+    draws fixed per user and POI, on GHOST and PGD releases under protocol `paper`, and, for nearness and looks, on
+    draws from crowds.
     """
 
     strength: float = 30.0  # visits that the popularity of a POI counts as, for each user

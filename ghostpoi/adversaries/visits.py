@@ -57,10 +57,10 @@ class Visits:
             np.bincount(evidence.clean[at], minlength=rows).astype(float),
         )  # fmt: skip
 
-    def popularity(self, iterations: int, liked: Floats) -> Floats:
+    def popularity(self, iterations: int, liked: Floats | float = 0.0) -> Floats:
         """The visits to each POI that best explain what all users released, by EM: a distribution (P+1,).
 
-        `liked` (P+1,) are visits that count as if they had leaked.
+        `liked`, (P+1,) or the same for all, are visits that count as if they had leaked.
         """
         symbol = self.channel.released[self.entry[self.first]]  # (G,)
         released = summed(symbol, self.count, self.channel.symbols)

@@ -38,7 +38,7 @@ class Crowd(Section):
 
     @property
     def leaning(self) -> float:
-        """Whether released counts tell what is popular inside a crowd."""
+        """The power of released counts that tells what is popular inside a crowd; 0: they tell nothing."""
         return 1.0 if self.beta else 0.0
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:

@@ -1,12 +1,11 @@
 """What the cells say about adversaries that know the rule: sentences computed, none of them typed."""
 
 from collections.abc import Mapping
-from itertools import pairwise
 
 from ghostpoi.measures.gaps import spread
 from ghostpoi.study.adaptive import outside
 from ghostpoi.study.adaptive.tables import full_label, named, release_counts, text
-from ghostpoi.study.adaptive.target import HOLDS, WITHIN, at_most
+from ghostpoi.study.adaptive.target import BARELY, HOLDS, WITHIN, at_most
 from ghostpoi.study.adaptive.worst import COSTS, Attack, attacks, comparable, measured, over_leak_only, worst
 from ghostpoi.study.cells import ADAPTIVE, LEAK, LEAKLESS, MANY, Cells, Series
 from ghostpoi.study.table import CATEGORIES, CONTROL, MISSING, Table, control_last, label, show, shown
@@ -44,13 +43,17 @@ def strongest_text(cells: Cells) -> str:
 
 def mixed_text(cells: Cells) -> str:
     """Where no adversary is needed: the leaked sessions swapped into the release teach more than any of them."""
+    opening = "Whoever holds the leak can also swap it into the release and do nothing else (leak-mixed, a control)"
+    known = {m: values for m in control_last(cells.methods) if (values := cells.series(m, "leak-mixed"))}
+    if not known:
+        return f"{opening}: {MISSING}."
     said = []
-    for method in control_last(cells.methods):
-        found, mixed = worst(cells, method), cells.series(method, "leak-mixed")
-        if found and mixed and spread(mixed)["mean"] > found.accuracy["mean"]:
-            said.append(f"{label(method)} {show(spread(mixed))}, minus the worst {text(against(mixed, found.seeds))}")
-    opening = "Whoever holds the leak can also swap it into the release and do nothing else (leak-mixed, a control): "
-    return opening + (f"more than the worst of them against {'; '.join(said)}." if said else "never the worst.")
+    for method, values in known.items():
+        found = worst(cells, method)
+        ahead = against(values, found.seeds) if found else None
+        if ahead and ahead.difference["mean"] > 0:
+            said.append(f"against {label(method)} {show(spread(values))}, minus the strongest adversary {ahead.text}")
+    return f"{opening}. " + (f"That gives more {'; '.join(said)}." if said else "That is never the strongest.")
 
 
 def outside_lines(cells: Cells) -> list[str]:
@@ -107,12 +110,13 @@ def categories_text(cells: Cells) -> str:
     if found is None or over is None:
         return f"The bound for releases that keep categories: {MISSING}."
     least, alone = outside.target("worst"), named(found)
-    word = {HOLDS: "below", WITHIN: "below, within the spread,"}.get(at_most(found.seeds, least), "above")
+    within = {HOLDS: "below", WITHIN: "below, within the spread,", BARELY: "above, within the spread,"}
+    word = within.get(at_most(found.seeds, least), "above")
     return (
-        "A release that keeps users, times and categories tells at least these. Drawn evenly from the whole category, "
-        f"wherever in the city, it tells nothing else, and the worst case over {_tried(cells)} is {alone}: "
-        f"{over.text}, than leak-only, and {word} the target of {least:.3f}. Narrower crowds tell more, never less: "
-        "this is what is left to win for all of them, and the ablation has its price."
+        "Every release here shows who visited which category when. Drawn evenly from the whole category, wherever in "
+        f"the city, it shows nothing more. The worst case of that over {_tried(cells)} is {alone}, minus leak-only "
+        f"{over.text}, and {word} the target of {least:.3f}. Narrower crowds show at least as much, so that an ideal "
+        "adversary gets no less from them; what the bound costs is in the ablation."
     )
 
 
@@ -167,25 +171,24 @@ def ablation_text(cells: Cells) -> Parts:
 
 
 def order_text(city: Cells, main: Cells) -> str:
-    """Whether worst cases come in the same order on the synthetic city."""
-    both = [m for m in city.methods if worst(city, m) and worst(main, m, among=measured(city))]
+    """Which worst cases are clearly lower than others on the synthetic city, and whether that contradicts the study."""
+    tried = measured(city)
+    both = [m for m in comparable(city) if all(main.series(m, a) for a in tried)]
     if len(both) < 2:
         return f"The order of methods on it: {MISSING}."
-
-    def order(cells: Cells) -> list[str]:
-        found = {m: w.accuracy["mean"] for m in both if (w := worst(cells, m, among=measured(city)))}
-        return sorted(found, key=lambda m: found[m])
-
-    here, there = order(city), order(main)
-    said = [" < ".join(label(m) for m in each) for each in (here, there)]
-    word = f"the same as on {main.data}" if here == there else f"on {main.data} it is {said[1]}"
-    clear = sum(
-        bool((a := worst(city, one)) and (b := worst(city, two)) and (v := against(a.seeds, b.seeds)) and v.clear)
-        for one, two in pairwise(here)
-    )
+    found = {m: (w, o) for m in both if (w := worst(city, m)) and (o := worst(main, m, among=tried))}
+    ranked = sorted(found, key=lambda m: found[m][0].accuracy["mean"])
+    pairs = [(one, two) for n, one in enumerate(ranked) for two in ranked[n + 1 :]]
+    clear = [(a, b) for a, b in pairs if (v := against(found[a][0].seeds, found[b][0].seeds)) and v.clear]
+    other = [(a, b) for a, b in clear if (v := against(found[a][1].seeds, found[b][1].seeds)) and v.word == "higher"]
+    means = ", ".join(f"{label(m)} {show(found[m][0].accuracy)}" for m in ranked)
+    lower = "; ".join(f"{label(a)} below {label(b)}" for a, b in clear) or "none"
+    word = f"on {main.data} it is the other way round for {len(other)} of them" if other else f"so on {main.data}"
+    alone = [label(m) for m in ranked if (v := over_leak_only(city, m)) and v.difference["mean"] < 0]
+    below = f" Below leak-only in the mean, so that the release helps nobody: {', '.join(alone)}." if alone else ""
     return (
-        f"The demonstration's city ({city.data}). Worst cases over {_tried(city)}: {said[0]}; {word}. "
-        f"Of {len(here) - 1} neighbours in this order {clear} are clearly apart."
+        f"Cells of {city.data}. Worst cases over {_tried(city)}, lowest first: {means}. Clearly apart: {lower}; {word}."
+        f"{below}"
     )
 
 

@@ -80,7 +80,7 @@ def write(results: Path, output: Path, say: Callable[[str], None]) -> Path:
         raise InputError(f"-o {output}: the folder {output.parent} does not exist; make it first")
     measured = Measured.read(results)
     if not measured.any:
-        say(f"there are no cells of {', '.join(STUDIES)} in {results} yet; make them with ghostpoi study run")
+        say(f"there are no cells of {', '.join((*STUDIES, CITY))} in {results} yet; make them with ghostpoi study run")
     draw(measured, output.parent / FOLDER)
     text = page(measured)
     with replacing(output) as out:
@@ -144,7 +144,9 @@ KNOWS = (
     "Anyone can read this code, so the rule is public: the candidate sets and, where a method draws by a fixed "
     "probability, that too. The seed, the models and the clean file are not. A leaked pair is a whole training session "
     "in clean and in released form. Every victim is then trained on what the adversary made of the release, with the "
-    "leaked sessions in clean form where the adversary holds them, and tested on clean sessions."
+    "leaked sessions in clean form where the adversary holds them, and tested on clean sessions. The channel is the "
+    "probability with which a method releases a venue as another; β says how closely `crowd` follows T_psi, a language "
+    "model of trajectories that was trained on the clean sessions; its default is 0, chosen on these tables."
 )
 TARGET = (
     "It was set before these cells were measured, with the outside figures above in view: for acc@1 with the "
@@ -171,7 +173,8 @@ def _opening(measured: Measured) -> str:
             "",
             "A difference is taken seed by seed and called lower or higher only if its 95% interval over the seeds "
             "leaves out 0; everything else is inside the spread and no win. Many differences are looked at, so one "
-            "clear one among them is weak evidence.",
+            "clear one among them is weak evidence. A method's name stands for its settings of today; every cell holds "
+            "its settings in full, for older commits had other defaults.",
             "",
         ]
     )
@@ -226,8 +229,8 @@ def _missing(measured: Measured) -> list[str]:
 def _not_asked() -> Iterable[str]:
     yield f"protocol `paper`: this page is about the stronger victim alone, protocol `{PROTOCOL}`"
     yield (
-        "adversaries made for `crowd` with β above 0, whose draws tell what T_psi knows: A6 to A9 count what is "
-        "popular inside crowds and look no further; what a victim learns of the rest shows under A1 and leak-mixed"
+        "adversaries made for `crowd` with β above 0, whose draws tell what T_psi knows: A6 to A9 and A11 count what "
+        "is popular inside crowds and look no further; what a victim learns of the rest shows under A1 and leak-mixed"
     )
     yield "adversaries that nobody here thought of: a worst case is the worst of those listed"
 

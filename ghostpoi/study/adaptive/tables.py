@@ -151,9 +151,11 @@ def ablation(cells: Cells, title: str = "Ablation") -> Table:
         acc = [_acc(cells.series(method, a)) for a in tried]
         paid = [_cost(cells, method, key, COSTS[key]) for key in kept]
         over = text(over_leak_only(cells, method))
-        rows.append((full_label(cells, method), *acc, named(worst(cells, method)), over, *paid))
+        mixed = _acc(cells.series(method, "leak-mixed"))
+        rows.append((full_label(cells, method), *acc, named(worst(cells, method)), over, mixed, *paid))
     heads = (
-        "method", *map(heading, tried), "worst", "worst minus leak-only", *(COSTS[key].heading for key in kept),
+        "method", *map(heading, tried), "worst", "worst minus leak-only", "leak-mixed",
+        *(COSTS[key].heading for key in kept),
     )  # fmt: skip
     return Table(f"{title}, {LEAK:.0%} leak ({place(cells)})", heads, tuple(rows), (WORST_NOTE, COST_NOTE))
 
@@ -167,7 +169,8 @@ def transfer(victims: Mapping[str, Cells], methods: Sequence[str], where: str) -
             if not any(each[2:]):
                 continue  # what was not measured is named once, at the end of the page
             over = text(over_leak_only(cells, method))
-            rows.append((victim, label(method), *map(_acc, each), named(worst(cells, method)), over))
+            mixed = _acc(cells.series(method, "leak-mixed"))
+            rows.append((victim, label(method), *map(_acc, each), named(worst(cells, method)), over, mixed))
     heads = (
         "victim",
         "method",
@@ -177,6 +180,7 @@ def transfer(victims: Mapping[str, Cells], methods: Sequence[str], where: str) -
         "A8 habits+leak",
         "worst",
         "over its own leak-only by",
+        "leak-mixed",
     )
     none = (("none", label(CONTROL), *[MISSING] * (len(heads) - 2)),)
     note = "Worst: over the adversaries that were measured with this victim."
@@ -233,5 +237,6 @@ SPECS: dict[str, tuple[Spec, ...]] = {
     "adaptive-leak": (Spec(lambda c: [leaks(c)]),),
     "adaptive-releases": (Spec(lambda c: [releases(c)]),),
     "crowds": (Spec(lambda c: [ablation(c)]),),
+    "city": (Spec(lambda c: [ablation(c, "Worst cases")]),),
     "transfer": (Spec(lambda c: [transfer_alone(c)]),),
 }

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ghostpoi.measures.gaps import spread
 from ghostpoi.study.adaptive import outside
 from ghostpoi.study.adaptive.worst import COSTS, Attack, comparable, over_leak_only, untried, worst
 from ghostpoi.study.cells import Cells, Series
@@ -135,6 +136,13 @@ def summary(cells: Cells, victims: Mapping[str, Cells]) -> str:
     )
     rest = "; ".join(f"{name}: {line.text}" for name, line in each[best].items())
     said.append(f"Its lines: {rest}.")
+    mixed = cells.series(best, "leak-mixed")
+    if mixed and spread(mixed)["mean"] > found[best].accuracy["mean"]:
+        over = against(mixed, [bound] * len(mixed))
+        said.append(
+            f"With the leaked sessions swapped in and no adversary it gives {show(spread(mixed))}, minus the bound "
+            f"{over.text if over else MISSING}; no line counts that."
+        )
     for rival in _rivals(found, best):
         v = against(found[best].seeds, found[rival].seeds)
         said.append(f"Its worst case minus that of {label(rival)}: {v.text if v else MISSING}.")
