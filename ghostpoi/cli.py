@@ -370,18 +370,25 @@ def study_run(
     victims: Annotated[
         bool, typer.Option(help="--no-victims: only make releases and restorations, for a later run to train on.")
     ] = True,
+    show_tables: Annotated[
+        bool, typer.Option("--tables", help="Print the tables at the end, as study tables does.")
+    ] = False,
 ) -> None:
     """Make the cells of a study that are missing: one JSON each, all seeds in it."""
     from ghostpoi import dataset_file
     from ghostpoi.devices import device as find_device
-    from ghostpoi.study import plan
+    from ghostpoi.study import plan, tables
     from ghostpoi.study.run import Runner
 
     studies = [plan.load(name) for name in names]
+    for study in studies if show_tables else ():
+        tables.require(study.name)
     prepared, where = dataset_file.load(data), find_device(device)
     for study in studies:
         folder = Runner(study, protocol, prepared, where, results, _say).run(victims)
         _say(f"{study.name}: cells in {folder}")
+    for study in studies if show_tables else ():
+        study_tables(study.name, results, protocol)
 
 
 @study_app.command("calibrate")

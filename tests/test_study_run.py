@@ -9,7 +9,7 @@ import pytest
 import torch
 from conftest import ghostpoi
 
-from ghostpoi import dataset_file
+from ghostpoi import cli, dataset_file
 from ghostpoi.adversaries import ADVERSARIES
 from ghostpoi.adversaries.bridge import Bridge
 from ghostpoi.dataset_file import Prepared
@@ -210,6 +210,21 @@ def test_bad_input_on_the_command_line(study: Path, city: Path, tmp_path: Path) 
         assert done.returncode == 2, done.stderr
         assert says in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_a_run_that_prints_its_tables(
+    city: Path, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match="no tables for the study 'tiny'"):
+        cli.study_run([str(study)], city, "paper", "cpu", tmp_path / "results", show_tables=True)
+    assert not (tmp_path / "results").exists()  # refused before any work
+    rounds = study.rename(tmp_path / "rounds.toml")
+    cli.study_run([str(rounds)], city, "paper", "cpu", tmp_path / "results", show_tables=True)
+    told = capsys.readouterr().out
+    cli.study_tables("rounds", tmp_path / "results", "paper")
+    printed = capsys.readouterr().out
+    assert "Convergence figure" in printed
+    assert told.endswith(printed)
 
 
 @pytest.mark.parametrize("name", plan.names())

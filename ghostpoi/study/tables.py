@@ -134,10 +134,15 @@ SPECS: dict[str, tuple[Spec | AdaptiveSpec, ...]] = {
 }  # fmt: skip
 
 
+def require(study: str) -> None:
+    """Refuse a study that has no tables, before any work is put into it."""
+    if study not in SPECS:
+        raise InputError(f"there are no tables for the study {study!r}; there are for {', '.join(SPECS)}")
+
+
 def tables(cells: Cells) -> list[Table]:
     """All tables of a study."""
-    if cells.study not in SPECS:
-        raise InputError(f"there are no tables for the study {cells.study!r}; there are for {', '.join(SPECS)}")
+    require(cells.study)
     return [table for spec in SPECS[cells.study] for table in spec.tables(cells)]
 
 
