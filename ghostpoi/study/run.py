@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ghostpoi import arena, trajectory_lm
 from ghostpoi.adversaries import ADVERSARIES, TRAINED, leak
+from ghostpoi.adversaries.habits import MODEL
 from ghostpoi.arena import CLEAN, LEAK_MIXED, LEAK_ONLY, Restoration
 from ghostpoi.atomic import replacing
 from ghostpoi.candidates import Candidates
@@ -236,7 +237,7 @@ class Runner:
     def _restored(self, contest: Contest, number: int) -> Restoration:
         """What an adversary makes of a release, from disk if it is there."""
         variant, train, rows = Variant(contest.method), self.data.train, len(self.data.vocabulary)
-        attack = repr(ADVERSARIES.get(contest.adversary))
+        attack = repr(MODEL if contest.adversary.startswith(MANY) else ADVERSARIES.get(contest.adversary))
         name = key(self.identity, variant.settings(self.protocol), contest.work, attack, number)
         path = self.work / "restorations" / f"{name}.npz"
         if path.exists():
