@@ -33,6 +33,7 @@ from ghostpoi.measures.plausibility import plausibility, published
 from ghostpoi.measures.utility import utility
 from ghostpoi.methods import METHODS, Method
 from ghostpoi.model import ModelSettings
+from ghostpoi.progress import BEFORE
 from ghostpoi.protection import prepare
 from ghostpoi.protocols import publication
 from ghostpoi.publisher import Rounds, Task, publish
@@ -278,7 +279,7 @@ class Auditor:
         identity = key(__version__, model, training, self.rows, device.type, _digest(val), _digest(test))
         paths = [self.cache / "victims" / f"{key(identity, _digest(j.train), j.seed.value)}.json" for j in jobs]
         todo = {path: job for path, job in zip(paths, jobs, strict=True) if read_json(path) is None}
-        self.report("victims", len(jobs) - len(todo))
+        self.report(BEFORE, len(jobs) - len(todo))
         # Who has more to learn trains longer; the longest go first, so that no core waits for the last.
         places = sorted(todo, key=lambda path: -self._clean_positions(todo[path].train))
         some = [todo[path] for path in places]

@@ -22,6 +22,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.methods import KEEP, Method
 from ghostpoi.model import CausalTransformer, ModelSettings
 from ghostpoi.position import Position, Walker
+from ghostpoi.progress import BEFORE
 from ghostpoi.randomness import Seed
 from ghostpoi.sessions import Sessions, Vocabulary
 from ghostpoi.settings import Section, setting
@@ -86,7 +87,7 @@ def publish(
         if checkpoint:
             checkpoint.store(surrogate, optimizer, done)
     else:
-        report("resuming", (done + 1) * rounds.inner + done * WALK_UNITS)
+        report(BEFORE, (done + 1) * rounds.inner + done * WALK_UNITS)
     substituter = Substituter(task, surrogate, device, again=rounds.outer - done > 1)
     while True:
         number = done + 1

@@ -15,6 +15,7 @@ from ghostpoi import publisher as publisher_module
 from ghostpoi.errors import InputError
 from ghostpoi.methods import METHODS
 from ghostpoi.model import CausalTransformer
+from ghostpoi.progress import BEFORE
 from ghostpoi.protection import make_task
 from ghostpoi.publisher import Checkpoint, Substituter, Substitution, Task, publish, substitute, units
 from ghostpoi.randomness import Seed
@@ -80,7 +81,7 @@ def test_a_run_goes_on_after_any_round(name: str, count: int, after: bool, tmp_p
     done: list[str] = []
     result = publish(task(), SEED, CPU, checkpoint, lambda label, units: done.append(label))
     assert result.poi.tobytes() == undisturbed().poi.tobytes()
-    assert ("resuming" in done) == warm
+    assert (BEFORE in done) == warm
     assert said == []
 
 
