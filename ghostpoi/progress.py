@@ -1,11 +1,38 @@
 """A progress bar with the time left on a terminal, and silence elsewhere."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 
 BEFORE = "found done"  # the label of work that an earlier run did: it moves the bar and tells nothing of the pace
+
+
+@dataclass
+class Pace:
+    """The time left, at the pace of all work so far: victims that stop early come in leaps."""
+
+    total: float
+    done: float = 0.0
+    before: float = 0.0  # done when the clock began: what was found done, and the first piece of work
+    begun: float | None = None  # when the first piece of work was done; what comes before it is preparation
+
+    def report(self, label: str, units: float, now: float) -> None:
+        """So much was just done."""
+        self.done += units
+        if label == BEFORE:
+            self.before += units
+        elif units and self.begun is None:
+            self.begun, self.before = now, self.done
+
+    def left(self, now: float) -> str:
+        """How long the rest takes, as far as can be told."""
+        worked = self.done - self.before
+        if self.begun is None or worked <= 0:
+            return "-:--:--"
+        return str(timedelta(seconds=round((now - self.begun) * max(self.total - self.done, 0.0) / worked)))
 
 
 @contextmanager
@@ -18,11 +45,11 @@ def bar(total: float) -> Iterator[Callable[[str, float], None]]:
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
     from rich.text import Text
 
-    class Left(ProgressColumn):
-        """At the pace of the whole run: victims that stop early come in leaps, and rich looks at the last one."""
+    pace = Pace(total)
 
+    class Left(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(left(task.elapsed or 0.0, task.completed, task.fields["before"], total), style="cyan")
+            return Text(pace.left(time.monotonic()), style="cyan")
 
     columns = (
         TextColumn("{task.description:36}"),
@@ -33,17 +60,10 @@ def bar(total: float) -> Iterator[Callable[[str, float], None]]:
         Left(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task, before = progress.add_task("reading", total=total, before=0.0), 0.0
+        task = progress.add_task("reading", total=total)
 
         def report(label: str, units: float) -> None:
-            nonlocal before
-            before += units if label == BEFORE else 0.0
-            progress.update(task, description=label, advance=units, before=before)
+            pace.report(label, units, time.monotonic())
+            progress.update(task, description=label, advance=units)
 
         yield report
-
-
-def left(elapsed: float, done: float, before: float, total: float) -> str:
-    """How long the rest takes if it goes on as it went since the start, where `before` was done by then."""
-    worked = done - before
-    return str(timedelta(seconds=round(elapsed * max(total - done, 0.0) / worked))) if worked > 0 else "-:--:--"
