@@ -152,7 +152,9 @@ TARGET = (
     "It was set before these cells were measured, with the outside figures above in view: for acc@1 with the "
     f"Transformer victim at {LEAK:.0%} leak, over A1 to A10. Collapsing many venues onto one would be no defence, so a "
     "release must also be no worse than a uniform draw in naturalness, popularity and flows, and no other victim may "
-    "get much more from it than from the leak."
+    "get much more from it than from the leak. What was tried for it: the ablation below, with figures; channels by "
+    "linear programs and a bounded number of draws, measured outside, in the table above; and what is told on the page "
+    "of [crowd](crowd.md#what-was-tried-on-the-way). What no such release can keep back: the bound below."
 )
 BOUND = (
     "Whoever holds the leaked sessions can throw the release away and learn from them alone: no release can push an "
