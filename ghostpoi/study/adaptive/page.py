@@ -154,7 +154,7 @@ TARGET = (
     "release must also be no worse than a uniform draw in naturalness, popularity and flows, and no other victim may "
     "get much more from it than from the leak. What was tried for it: the ablation below, with figures; channels by "
     "linear programs and a bounded number of draws, measured outside, in the table above; and what is told on the page "
-    "of [crowd](crowd.md#what-was-tried-on-the-way). What no such release can keep back: the bound below."
+    "of [crowd](crowd.md). What no such release can keep back: the bound below."
 )
 BOUND = (
     "Whoever holds the leaked sessions can throw the release away and learn from them alone: no release can push an "
