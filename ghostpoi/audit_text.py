@@ -16,6 +16,7 @@ NAMES = {
     "habits": "A7 habits",
     "habits+leak": "A8 habits and leak",
     "hidden-markov": "A9 hidden Markov",
+    "paired-bridge": "A10 paired bridge",
     "leak-only": "the leaked sessions alone",
     "leak-mixed": "release + leaked sessions",
     "random": "random release",

@@ -15,12 +15,14 @@ import ghostpoi.audit as module
 from ghostpoi.adversaries import ADVERSARIES, TRAINED
 from ghostpoi.alignment import match, open_pair
 from ghostpoi.audit import QUICK, Request, audit, parse_adversaries, public, work
+from ghostpoi.audit_text import NAMES
 from ghostpoi.errors import InputError
 from ghostpoi.protocols import publication
 from ghostpoi.randomness import Seed
 from ghostpoi.release import MANIFEST, make
 from ghostpoi.release import Request as Publishing
 from ghostpoi.settings import override
+from ghostpoi.study.cells import ADAPTIVE
 from ghostpoi.verdicts import Accuracies, differs, verdicts
 from ghostpoi.verify import verify
 from ghostpoi.workers import train_each
@@ -377,3 +379,7 @@ def test_a_difference_inside_the_spread_is_none() -> None:
     assert differs([0.10], [0.20], N) == -1
     assert differs([0.20], [0.21], 100) == 0
     assert differs([0.20], [0.20], N) == 0
+
+
+def test_every_adversary_has_its_number_in_the_table() -> None:
+    assert [NAMES[name].split()[0] for name in ADVERSARIES] == [ADAPTIVE[name] for name in ADVERSARIES]
