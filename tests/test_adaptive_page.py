@@ -309,6 +309,10 @@ def test_sentences_come_from_the_cells(results: Path) -> None:
     assert closing == "A clearly lower worst case than the default: crowd (size=16)."
     clean, victims = findings.transfer_text(victims_of(results))
     assert clean.startswith("Clean acc@1: transformer 0.1900")  # type: ignore[union-attr]
+    Fabricated(results, "transfer", "strong").contest("clean", "clean", around(0.17), victim="gru")
+    assert str(findings.transfer_text(victims_of(results))[0]).endswith(
+        "None is more than 0.0200 behind the transformer."
+    )
     assert victims[0] == (
         "crowd: more than 0.030 over its own leak-only in the mean: markov +0.0400 ± 0.0000, higher. "
         "Furthest: markov, +0.0400 ± 0.0000, higher."
@@ -388,7 +392,7 @@ def test_the_order_of_methods_on_the_synthetic_city(results: Path) -> None:
     said = findings.order_text(made.cells(), main)
     assert "lowest first: crowd 0.0300 ± 0.0010, GHOST 0.0600 ± 0.0010, random (control) 0.0700 ± 0.0200. " in said
     assert "Clearly apart: crowd below GHOST; so on" in said  # random's spread is too wide
-    assert said.endswith("Below leak-only in the mean, so that the release helps nobody: crowd.")
+    assert said.endswith("Below leak-only in the mean, where ignoring the release does better: crowd.")
     made.contest("crowd", "habits+leak", around(0.2), 0.05)
     said = findings.order_text(made.cells(), main)
     assert "GHOST below crowd" in said

@@ -7,7 +7,7 @@ from ghostpoi.study.adaptive import outside
 from ghostpoi.study.adaptive.tables import full_label, named, release_counts, text
 from ghostpoi.study.adaptive.target import BARELY, HOLDS, WITHIN, at_most
 from ghostpoi.study.adaptive.worst import COSTS, Attack, attacks, comparable, measured, over_leak_only, worst
-from ghostpoi.study.cells import ADAPTIVE, LEAK, LEAKLESS, MANY, Cells, Series
+from ghostpoi.study.cells import ADAPTIVE, LEAK, LEAKLESS, MANY, VICTIM, Cells, Series
 from ghostpoi.study.table import CATEGORIES, CONTROL, MISSING, Table, control_last, label, show, shown
 from ghostpoi.study.verdict import INSIDE, Verdict, against
 
@@ -185,7 +185,9 @@ def order_text(city: Cells, main: Cells) -> str:
     lower = "; ".join(f"{label(a)} below {label(b)}" for a, b in clear) or "none"
     word = f"on {main.data} it is the other way round for {len(other)} of them" if other else f"so on {main.data}"
     alone = [label(m) for m in ranked if (v := over_leak_only(city, m)) and v.difference["mean"] < 0]
-    below = f" Below leak-only in the mean, so that the release helps nobody: {', '.join(alone)}." if alone else ""
+    below = (
+        f" Below leak-only in the mean, where ignoring the release does better: {', '.join(alone)}." if alone else ""
+    )
     return (
         f"Cells of {city.data}. Worst cases over {_tried(city)}, lowest first: {means}. Clearly apart: {lower}; {word}."
         f"{below}"
@@ -199,6 +201,9 @@ def transfer_text(victims: Mapping[str, Cells]) -> Parts:
         return [f"Other victims: {MISSING}."]
     ranked = sorted(known, key=lambda victim: -known[victim]["mean"])
     clean = "Clean acc@1: " + ", ".join(f"{victim} {show(known[victim])}" for victim in ranked) + "."
+    if VICTIM in known:
+        behind = max(known[VICTIM]["mean"] - known[victim]["mean"] for victim in ranked)
+        clean += f" None is more than {behind:.4f} behind the {VICTIM}."
     said = []
     limit = outside.target("over_leak_only")
     for method in control_last(list(dict.fromkeys(m for cells in victims.values() for m in cells.methods))):
