@@ -14,7 +14,8 @@ METHODS = {
 }  # fmt: skip
 SETTINGS = {
     "method.alpha": ALPHA, "method.beta": "β", "method.eta": "η", "method.tau": "τ", "rounds.outer": "T",
-    "method.size": "size", "method.reach_km": "reach km",
+    "method.size": "size", "method.reach_km": "reach km", "surrogate.start": "start", "surrogate.dropout": "dropout",
+    "surrogate.feed_forward": "feed-forward", "training.clip": "clip",
 }  # fmt: skip
 CATEGORIES = "crowd method.size=1000000 method.reach_km=20000.0"  # one crowd for each category
 VARIANTS = {CATEGORIES: "categories alone (bound)"}  # variants that have a name of their own
@@ -60,7 +61,9 @@ def label(method: str, study: str = "") -> str:
     pairs = [change.partition("=") for change in changes]
     inside = ", ".join(f"{SETTINGS.get(key, key)}={value}" for key, _, value in pairs)
     inside = inside or (DEFAULTS.get(study, "") if name == "ghost" else "")
-    return f"{shown} ({inside})" if inside else shown
+    if not inside:
+        return shown
+    return f"{shown[:-1]}, {inside})" if shown.endswith(")") else f"{shown} ({inside})"
 
 
 def show(value: Spread, digits: int = 4) -> str:

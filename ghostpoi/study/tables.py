@@ -9,7 +9,8 @@ from ghostpoi.study import paper
 from ghostpoi.study.adaptive.tables import SPECS as ADAPTIVE
 from ghostpoi.study.adaptive.tables import Spec as AdaptiveSpec
 from ghostpoi.study.cells import LEAK, Cells, Series
-from ghostpoi.study.table import CONTROL, NONE, Table, control_last, label, shown
+from ghostpoi.study.table import CONTROL, MISSING, NONE, Table, control_last, label, shown
+from ghostpoi.study.verdict import against
 
 HEADINGS = {
     "clean": "clean", "none": "A1 none", "bridge": "A2 bridge", "frequency": "A3 frequency", "bigram": "A4 bigram",
@@ -108,7 +109,46 @@ class Leak:
         ]
 
 
-Spec = Contest | OfRelease | Leak
+@dataclass(frozen=True)
+class Whole:
+    """A release's plausibility and what is learned from it in one table, each row against its rival under A1.
+
+    For studies that the paper lacks: its figures for a plain method stand below ours.
+    """
+
+    caption: str
+    study: str
+    columns: tuple[str, ...]
+    rival: Callable[[str], str]
+    whose: str  # the rival's, in words
+    note: str
+
+    def tables(self, cells: Cells) -> list[Table]:
+        """One of NYC, then the controls that belong to no method."""
+        printed = paper.section("nyc", "plausibility")
+        for method, row in paper.section("nyc", "main").items():
+            printed[method] = printed.get(method, {}) | row
+        families = [*printed, CONTROL]
+        # The paper's rows are there because they are printed; GHOST's variants without a manifold term are no part.
+        methods = [m for m in _ordered(printed, cells.methods) if m.split()[0] in families]
+        rows: list[tuple[str, ...]] = []
+        for method in sorted(methods, key=lambda m: families.index(m.split()[0])):
+            found = {c: cells.release(method, "plausibility", c) for c in self.columns}
+            row = cells.row(method) | {c: value for c, value in found.items() if value is not None}
+            ours, *theirs = _pair(label(method, self.study), row, printed.get(method), self.columns, ("leak-mixed",))
+            verdict = against(cells.series(method, "none"), cells.series(self.rival(method), "none"))
+            same = self.rival(method) == method
+            rows.append((*ours, NONE if same else verdict.text if verdict else MISSING))
+            rows += [(*line, NONE) for line in theirs]
+        place = paper.CITIES["nyc"] if cells.city == "nyc" or not cells.about else str(cells.data)
+        heads = (*_heads((*self.columns, "leak-mixed")), f"A1 minus {self.whose}")
+        notes = (self.note, GAPS_NOTE, TSUE_NOTE)
+        title = f"{self.caption[:1].upper()}{self.caption[1:]} ({place}, protocol {cells.protocol})"
+        return [Table(title, heads, tuple(rows), notes), controls(cells)]
+
+
+Spec = Contest | OfRelease | Leak | Whole
+MOVED = ("substitution_rate", "beyond_1km", "mean_km", "p95_km")
 ALL = ("clean", "none", "bridge", "frequency", "bigram")
 SPECS: dict[str, tuple[Spec | AdaptiveSpec, ...]] = {
     "main": (
@@ -130,6 +170,21 @@ SPECS: dict[str, tuple[Spec | AdaptiveSpec, ...]] = {
     "entropy": (Contest("Table VI", "entropy floor", "entropy", ("prot", "mean", "worst")),),
     "rounds": (Contest("Convergence figure", "outer rounds", "rounds", ("prot", "mean", "worst")),),
     "leak": (Leak(),),
+    "surrogate": (
+        Whole(
+            "what hangs on the surrogate's settings that the paper leaves open", "surrogate", (*MOVED, "none", "frequency"),
+            lambda method: method.split()[0], "the plain method's",
+            "A plain row has the protocol's settings, the others differ from it in what stands in brackets. Measured after "
+            "the protocol was fixed, to see what hangs on it: nothing was chosen by this table.",
+        ),
+    ),
+    "seeds": (
+        Whole(
+            "the paper's methods over many seeds", "seeds", (*MOVED, "none", "frequency", "bigram"),
+            lambda method: CONTROL, "random's",
+            "Three seeds tell a mean from a neighbour's only where they lie far apart; these are more.",
+        ),
+    ),
     **ADAPTIVE,
 }  # fmt: skip
 
