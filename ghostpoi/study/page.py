@@ -21,7 +21,10 @@ SUBJECTS = {
     "entropy": "Entropy floor: Table VI",
     "rounds": "Outer rounds: the convergence figure",
     "leak": "Leak ratio: the leak figure",
+    "seeds": "Beyond the paper: its methods over thirty seeds",
+    "surrogate": "Beyond the paper: what hangs on the surrogate",
 }
+BEYOND = ("seeds", "surrogate")  # no table of the paper asks for them: shown under the protocols that were measured
 FOLDER = "figures"
 
 
@@ -63,8 +66,14 @@ def _opening(cells: dict[str, dict[str, Cells]]) -> str:
     every = [c for studies in cells.values() for c in studies.values() if c.about]
     facts = {
         name: sorted({value for c in every for value in c.about_all(key)}) or [MISSING]
-        for name, key in (("Data", "data"), ("Hardware", "hardware"), ("Commits", "commit"), ("Seeds", "seeds"))
+        for name, key in (("Data", "data"), ("Hardware", "hardware"), ("Commits", "commit"))
     }
+    seeds: dict[str, list[str]] = {}
+    for c in every:
+        for count in {len(cell["seeds"]) for cell in c.about}:
+            seeds.setdefault(f"{count} a cell", []).append(c.study)
+    most = max(seeds, key=lambda count: len(seeds[count]), default=MISSING)
+    facts["Seeds"] = [most, *(f"{n} in {', '.join(dict.fromkeys(s))}" for n, s in seeds.items() if n != most)]
     return "\n".join(
         [
             "# Reproduction of the paper",
@@ -109,9 +118,13 @@ def _subject(study: str, subject: str, cells: dict[str, dict[str, Cells]]) -> st
     parts = [f"## {subject}", ""]
     for protocol in PROTOCOLS:
         here = cells[protocol][study]
+        if study in BEYOND and not here.about:
+            parts.append(f"Protocol {protocol}: {MISSING}.\n")
+            continue
         for table in tables.tables(here):
             if paper.CITIES["tky"] not in table.title or here.city == "tky":
-                parts.append(Table(table.title, table.columns, table.rows).markdown())
+                notes = table.notes[:1] if study in BEYOND else ()  # the others stand at the top of the page
+                parts.append(Table(table.title, table.columns, table.rows, notes).markdown())
         if study in figures.FIGURES and here.about:
             name = f"{figures.FIGURES[study][0]}-{protocol}"
             parts.append(f"![{name}]({FOLDER}/{name}.svg)\n")

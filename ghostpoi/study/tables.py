@@ -126,8 +126,8 @@ class Whole:
     def tables(self, cells: Cells) -> list[Table]:
         """One of NYC, then the controls that belong to no method."""
         printed = paper.section("nyc", "plausibility")
-        for method, row in paper.section("nyc", "main").items():
-            printed[method] = printed.get(method, {}) | row
+        for method, accuracies in paper.section("nyc", "main").items():
+            printed[method] = printed.get(method, {}) | accuracies
         families = [*printed, CONTROL]
         # The paper's rows are there because they are printed; GHOST's variants without a manifold term are no part.
         methods = [m for m in _ordered(printed, cells.methods) if m.split()[0] in families]
@@ -136,9 +136,9 @@ class Whole:
             found = {c: cells.release(method, "plausibility", c) for c in self.columns}
             row = cells.row(method) | {c: value for c, value in found.items() if value is not None}
             ours, *theirs = _pair(label(method, self.study), row, printed.get(method), self.columns, ("leak-mixed",))
-            verdict = against(cells.series(method, "none"), cells.series(self.rival(method), "none"))
-            same = self.rival(method) == method
-            rows.append((*ours, NONE if same else verdict.text if verdict else MISSING))
+            rival = self.rival(method)
+            verdict = against(cells.series(method, "none"), cells.series(rival, "none"))
+            rows.append((*ours, NONE if rival == method else verdict.text if verdict else MISSING))
             rows += [(*line, NONE) for line in theirs]
         place = paper.CITIES["nyc"] if cells.city == "nyc" or not cells.about else str(cells.data)
         heads = (*_heads((*self.columns, "leak-mixed")), f"A1 minus {self.whose}")
@@ -172,10 +172,10 @@ SPECS: dict[str, tuple[Spec | AdaptiveSpec, ...]] = {
     "leak": (Leak(),),
     "surrogate": (
         Whole(
-            "what hangs on the surrogate's settings that the paper leaves open", "surrogate", (*MOVED, "none", "frequency"),
-            lambda method: method.split()[0], "the plain method's",
-            "A plain row has the protocol's settings, the others differ from it in what stands in brackets. Measured after "
-            "the protocol was fixed, to see what hangs on it: nothing was chosen by this table.",
+            "what hangs on the surrogate's settings that the paper leaves open", "surrogate",
+            (*MOVED, "none", "frequency"), lambda method: method.split()[0], "the plain method's",
+            "A plain row has the protocol's settings, the others differ from it in what stands in brackets. Measured "
+            "after the protocol was fixed, to see what hangs on it: nothing was chosen by this table.",
         ),
     ),
     "seeds": (
@@ -262,7 +262,7 @@ def _is_of(cells: Cells, city: str) -> bool:
     return bool(cells.about) and (cells.city or "nyc") == city
 
 
-def _title(spec: Spec, cells: Cells, city: str) -> str:
+def _title(spec: Contest | OfRelease | Leak, cells: Cells, city: str) -> str:
     place = paper.CITIES[city]
     if _is_of(cells, city) and cells.city is None:
         place = f"measured on {cells.data}, which is not the paper's {place}"
