@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ghostpoi import graphs, settings
+from ghostpoi import graphs, settings, threads
 from ghostpoi.candidates import Candidates
 from ghostpoi.checkins import Ints, Longs
 from ghostpoi.fit import Precision, precise
@@ -23,7 +23,7 @@ from ghostpoi.geo import EARTH_RADIUS_KM
 from ghostpoi.model import CausalTransformer, Layout, Prefix, Readout
 from ghostpoi.sessions import Sessions, Vocabulary
 
-BUDGET = {"cpu": 48_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 200 MB of keys and values, 4 GB
+BUDGET = {"cpu": 24_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 100 MB of keys and values, 4 GB
 WIDTHS = (0, 8, 16, 1 << 30)  # sessions whose sets are of similar size attend together: less padding
 WARM_UP_WAVES = 3  # run before a capture: libraries set themselves up
 SHORTEST = 32  # sessions count as at least this long: bounds a wave's candidates to what the caches of a CPU hold
@@ -222,14 +222,25 @@ class Walker:
                 readout.refresh()
         if self.again and not self.waves:
             self._capture()
-        for number, batch in enumerate(self.batches):
-            if self.graphs:
-                self.graphs[number].replay()
-            else:
-                self._walk(batch, self.waves[number] if self.waves else self._waves(batch))
+
+        def done(number: int) -> None:
             if progress:
-                progress(int(self.sessions.length[batch].sum()))
+                progress(int(self.sessions.length[self.batches[number]].sum()))
+
+        pieces = [partial(self._one, number) for number in range(len(self.batches))]
+        if self.device.type == "cpu":
+            threads.side_by_side(pieces, done)
+        else:
+            for number, piece in enumerate(pieces):
+                piece()
+                done(number)
         return Walk(self.released.cpu().numpy().astype(np.int32), self.forced.cpu().numpy())
+
+    def _one(self, number: int) -> None:
+        if self.graphs:
+            self.graphs[number].replay()
+        else:
+            self._walk(self.batches[number], self.waves[number] if self.waves else self._waves(self.batches[number]))
 
     def _capture(self) -> None:
         """One graph per batch; none, if what the method does cannot be captured."""

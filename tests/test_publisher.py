@@ -156,14 +156,14 @@ def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -
         return substitute(few, surrogate, SEED, 1, CPU, lambda label, units: None).poi
 
     alone = once()
-    torch.set_num_threads(2)
     try:
-        assert (once() == alone).all()
+        for threads in (1, 2, 3):  # of which each walks batches of its own
+            torch.set_num_threads(threads)
+            for budget in (33, 500, 10**6):
+                monkeypatch.setitem(position.BUDGET, "cpu", budget)
+                assert (once() == alone).all(), (threads, budget)
     finally:
         torch.set_num_threads(1)
-    for budget in (33, 500, 10**6):
-        monkeypatch.setitem(position.BUDGET, "cpu", budget)
-        assert (once() == alone).all(), budget
 
 
 def test_all_work_is_reported() -> None:

@@ -159,6 +159,35 @@ def test_the_paper_contradicts_itself() -> None:
     assert not any(key[:2] == ("nyc", "ghost") and key[3].startswith("Table I's") for key in found)
 
 
+@pytest.mark.parametrize(
+    ("study", "column", "expected"),
+    [
+        ("surrogate", "A1 minus the plain method's", (NONE, "-0.0200 ± 0.0010, lower", NONE)),
+        ("seeds", "A1 minus random's", ("+0.0050 ± 0.0005, higher", "-0.0150 ± 0.0005, lower", NONE)),
+    ],
+)
+def test_rows_against_their_rivals(tmp_path: Path, study: str, column: str, expected: tuple[str, ...]) -> None:
+    made = Fabricated(tmp_path, study)
+    made.contest("clean", "clean", [0.14] * 3)
+    variant = "ts-ue surrogate.start=0.1"
+    for method, series in {
+        "random": [0.05, 0.05, 0.05], variant: [0.0345, 0.035, 0.0355], "ts-ue": [0.0555, 0.055, 0.0545],
+    }.items():  # fmt: skip
+        made.method(method, series)
+    made.release(variant, plausibility={"beyond_1km": [0.6, 0.61, 0.62], "p95_km": [4.6] * 3})
+    table, controls = tables.tables(made.cells())
+    names = ("TS-UE (calibrated)", "TS-UE (calibrated, start=0.1)", "random (control)")
+    ours = [row for row in table.rows if row[0] in names and row[1] == "measured"]
+    assert tuple(row[0] for row in ours) == names  # a method's variants follow it, the control is last
+    assert tuple(row[table.columns.index(column)] for row in ours) == expected
+    assert entry(table, names[1], "measured", "beyond 1 km") == "0.6100 ± 0.0100"
+    assert entry(table, names[1], "measured", "P95 km") == "4.600 ± 0.000"
+    assert entry(table, names[0], "measured", "P95 km") == MISSING
+    assert entry(table, names[0], "paper", "P95 km") == "4.702 ± 0.017"
+    assert entry(table, names[0], "paper", "A1 none") == "0.0575 ± 0.0020"
+    assert controls.title.startswith("Controls")
+
+
 def test_verdicts() -> None:
     clear, tie = findings.against([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]), findings.against([0.1, 0.2], [0.2, 0.1])
     assert clear is not None
@@ -235,6 +264,9 @@ def test_page_is_the_same_every_time(main: Fabricated, tmp_path: Path) -> None:
     for expected in ("Tokyo: not measured", "What reproduces", "figures/pareto-paper.svg", "epochs 4", "calibrated"):
         assert expected in texts[0]
     assert "pareto-strong" not in texts[0]  # no cells, no figure
+    assert "- Seeds: 3 a cell\n" in texts[0]
+    beyond = texts[0].split("## Beyond the paper: its methods over thirty seeds")[1].split("## ")[0]
+    assert beyond.split() == ["Protocol", "paper:", "not", "measured.", "Protocol", "strong:", "not", "measured."]
     with pytest.raises(InputError, match="does not exist"):
         page.write(main.results, tmp_path / "absent" / "p.md", print)
 

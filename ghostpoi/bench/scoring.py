@@ -42,7 +42,7 @@ def run(data: Prepared, share: float, say: Callable[[str], None]) -> dict[str, A
     pass_s, keeper, _ = _walk(data, data.train, surrogate, lm, keep=False)
     adv_s, *_ = _walk(data, data.train, surrogate, None, keep=False)
     peak = matmul_peak()
-    operations = keeper.operations
+    operations = sum(keeper.counted)
     return {
         "ratio": slow_s / fast_s,
         "max_abs_diff": difference,
@@ -68,8 +68,7 @@ class _Keeper:
     manifold: bool  # whether the manifold term is asked for
     adv: np.ndarray = field(default_factory=lambda: np.zeros(0))
     mani: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    operations: float = 0.0
-    length: int = 0
+    counted: list[float] = field(default_factory=list)  # a wave's operations each: batches are walked side by side
 
     def choose(self, position: Position) -> Tensor:
         adv = position.adv()
@@ -86,7 +85,7 @@ class _Keeper:
         logits = 2 * self.shape.dim * (self.rows - 1)
         last = 2 * (self.shape.dim**2 + 2 * self.shape.dim * self.shape.feed_forward)  # left out: nobody asks for it
         asked = 1 if options.unique is not None else int((position.candidates[:, 0] > 0).sum())
-        self.operations += scored * (layers + logits) + sessions * (2 * layers - last) + asked * logits
+        self.counted.append(scored * (layers + logits) + sessions * (2 * layers - last) + asked * logits)
         column = (adv + mani).argmax(1, keepdim=True)
         return position.candidates.gather(1, column).squeeze(1)
 
