@@ -150,6 +150,7 @@ FORMS = (
     "%Y-%m-%d %H:%M",
     "%Y-%m-%d",
 )
+MIN_PIECE = 100_000  # times: fewer are parsed sooner than threads would share them
 FIRST, LAST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999: what a calendar can show
 
 
@@ -172,8 +173,7 @@ def _seconds(column: pl.Series) -> pl.Series:
         if sample.len() and sample.str.to_datetime(form, strict=False, time_unit="us").null_count() == 0:
             if not form.startswith("%a"):
                 text = _iso_spaced(_stripped(text))
-            seconds = text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
-            return _fill_other_forms(text, seconds)
+            return _fill_other_forms(text, _in_form(text, form))
     return _unix(_stripped(text).cast(pl.Float64, strict=False))
 
 
@@ -189,8 +189,16 @@ def _fill_other_forms(text: pl.Series, seconds: pl.Series) -> pl.Series:
         if missing.len() == 0:
             break
         rest = _iso_spaced(_stripped(text.gather(missing)))
-        seconds = seconds.scatter(missing, rest.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s"))
+        seconds = seconds.scatter(missing, _in_form(rest, form))
     return seconds
+
+
+def _in_form(text: pl.Series, form: str) -> pl.Series:
+    """Seconds of the times in this form, else null; in pieces side by side, since polars parses on one core."""
+    seconds = pl.col(text.name).str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
+    size = max(MIN_PIECE, -(-text.len() // pl.thread_pool_size()))
+    pieces = [text.slice(at, size).to_frame().lazy().select(seconds) for at in range(0, max(1, text.len()), size)]
+    return pl.concat(pl.collect_all(pieces)).to_series()
 
 
 def _unix(number: pl.Series) -> pl.Series:

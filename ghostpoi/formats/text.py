@@ -97,9 +97,7 @@ def open_body(
             raise InputError(f"{path} holds a header line and no check-ins; give a file with at least one row of data")
         columns = _header(path, data[begin:feed].decode(encoding), delimiter)
         begin = feed + 1
-    start, content, tail = data[:begin], data[begin:stop], data[stop:]
-    if encoding != "utf-8":
-        content = _to_utf8(content, encoding)
+    start, content, tail = data[:begin], _to_utf8(data, begin, stop, encoding), data[stop:]
     quoted = quotes and b'"' in content
     marked = quoted or b"\r" in content
     if marked:
@@ -134,13 +132,13 @@ def _value(raw: pl.Expr, quotes: bool) -> pl.Expr:
     return pl.when(text != "").then(text)
 
 
-def _to_utf8(content: bytes, encoding: str) -> bytes:
-    """Piece by piece, since few pieces hold a letter that is not ASCII. One-byte encodings only."""
-    if content.isascii():
-        return content
+def _to_utf8(data: bytes, begin: int, stop: int, encoding: str) -> bytes:
+    """A part of the data, piece by piece, since few hold a letter that is not ASCII. One-byte encodings and UTF-8."""
+    if encoding == "utf-8" or data.isascii():
+        return data[begin:stop]
     out = io.BytesIO()
-    for at in range(0, len(content), 4096):
-        piece = content[at : at + 4096]
+    for at in range(begin, stop, 4096):
+        piece = data[at : min(at + 4096, stop)]
         out.write(piece if piece.isascii() else piece.decode(encoding).encode())
     return out.getvalue()
 
