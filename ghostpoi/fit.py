@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ghostpoi import memory
 from ghostpoi.checkins import Ints, Longs
 from ghostpoi.model import CausalTransformer
 from ghostpoi.randomness import Seed
@@ -152,6 +153,7 @@ def packed_epoch(
                 torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             optimizer.step()
             total += loss.detach() * len(batch.token)
+    memory.give_back()
     return float(total)
 
 

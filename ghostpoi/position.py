@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ghostpoi import graphs, settings, threads
+from ghostpoi import graphs, memory, settings, threads
 from ghostpoi.candidates import Candidates
 from ghostpoi.checkins import Ints, Longs
 from ghostpoi.fit import Precision, precise
@@ -230,6 +230,7 @@ class Walker:
         pieces = [partial(self._one, number) for number in range(len(self.batches))]
         if self.device.type == "cpu":
             threads.side_by_side(pieces, done)
+            memory.give_back()
         else:
             for number, piece in enumerate(pieces):
                 piece()
