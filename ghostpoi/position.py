@@ -4,7 +4,7 @@ A candidate needs one new token on its session's cached prefix, not a forward pa
 all sessions position by position, lets the caller choose, and continues each session's prefix with what was chosen.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -227,21 +227,17 @@ class Walker:
             if progress:
                 progress(int(self.sessions.length[self.batches[number]].sum()))
 
-        pieces = [partial(self._one, number) for number in range(len(self.batches))]
         if self.device.type == "cpu":
-            threads.side_by_side(pieces, done)
+            threads.side_by_side([partial(self._steps, batch) for batch in self.batches], done)
             memory.give_back()
         else:
-            for number, piece in enumerate(pieces):
-                piece()
+            for number, batch in enumerate(self.batches):
+                if self.graphs:
+                    self.graphs[number].replay()
+                else:
+                    self._walk(batch, self.waves[number] if self.waves else None)
                 done(number)
         return Walk(self.released.cpu().numpy().astype(np.int32), self.forced.cpu().numpy())
-
-    def _one(self, number: int) -> None:
-        if self.graphs:
-            self.graphs[number].replay()
-        else:
-            self._walk(self.batches[number], self.waves[number] if self.waves else self._waves(self.batches[number]))
 
     def _capture(self) -> None:
         """One graph per batch; none, if what the method does cannot be captured."""
@@ -259,7 +255,13 @@ class Walker:
     def _waves(self, batch: Longs) -> list["_Wave"]:
         return _waves(self.sessions, batch, self.candidates, self.city, self.limit)
 
-    def _walk(self, batch: Longs, waves: list["_Wave"]) -> None:
+    def _walk(self, batch: Longs, waves: list["_Wave"] | None) -> None:
+        for _ in self._steps(batch, waves):
+            pass
+
+    def _steps(self, batch: Longs, waves: list["_Wave"] | None = None) -> Iterator[None]:
+        """Walk a batch, wave by wave."""
+        waves = self._waves(batch) if waves is None else waves
         longest = min(int(self.sessions.length[batch[0]]), self.limit)
         with precise(self.precision, self.device):
             cached = [
@@ -280,6 +282,7 @@ class Walker:
             if (i + 1) % self.limit:
                 for c in filter(None, cached):
                     c.push(chosen)
+            yield
 
 
 def _batches(length: Longs, limit: int, budget: int) -> list[Longs]:

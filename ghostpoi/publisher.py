@@ -122,7 +122,7 @@ class Substituter:
         self.task = task
         # Every round finds its random numbers and reports its faults in the same place: a captured walk needs that.
         self.uniform = torch.zeros(task.sessions.positions, dtype=torch.float64, device=device)
-        self.broken = torch.zeros((), dtype=torch.bool, device=device)
+        self.broken = torch.zeros(task.sessions.positions, dtype=torch.bool, device=device)  # threads share no place
         lm = task.trajectory_lm if task.method.needs_trajectory_lm else None
         self.walker = Walker(
             task.sessions, task.candidates, task.vocabulary, task.speed, (surrogate, lm),
@@ -135,7 +135,7 @@ class Substituter:
         self.uniform.copy_(torch.from_numpy(seed.generator("round", number).random(n)))
         self.broken.zero_()
         result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
-        if self.broken:
+        if self.broken.any():
             raise Broken(f"{self.task.method!r} proposed a POI outside the candidate set or the speed mask")
         return Substitution(result.poi, result.forced)
 
@@ -147,7 +147,7 @@ def _enforced(method: Method, uniform: Tensor, broken: Tensor) -> Callable[[Posi
         fine = (proposed == column) & position.feasible.gather(1, column[:, None]).squeeze(1)
         if method.may_keep:
             fine = fine | (keep & position.anchor_feasible)
-        broken.logical_or_((position.feasible.any(1) & ~fine).any())
+        broken.index_copy_(0, position.index, position.feasible.any(1) & ~fine)
         return torch.where(keep, position.anchor, position.candidates.gather(1, column[:, None]).squeeze(1))
 
     return choose

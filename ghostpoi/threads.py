@@ -4,29 +4,38 @@ Where tensors are small, threads that each follow their own piece waste less tha
 never wait for one another. torch lets go of the interpreter's lock inside its operations.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from threading import Event
 
 import torch
 
 MOST = 4  # beyond, they would wait for the interpreter's lock
+Piece = Callable[[], Iterator[object]]  # its steps: between two of them it can be stopped
 
 
-def side_by_side(pieces: Sequence[Callable[[], None]], done: Callable[[int], None]) -> None:
+def side_by_side(pieces: Sequence[Piece], done: Callable[[int], None]) -> None:
     """Run all, beginning in their order. `done` gets the number of each, here, as soon as it is done."""
-    cores = torch.get_num_threads()
+    cores, stop = torch.get_num_threads(), Event()
     workers = min(cores, MOST, len(pieces))
     if workers < 2:
         for number, piece in enumerate(pieces):
-            piece()
+            _run(piece, stop)
             done(number)
         return
-    pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(cores // workers,))
+    pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(-(-cores // workers),))
     try:
-        number_of = {pool.submit(piece): number for number, piece in enumerate(pieces)}
+        number_of = {pool.submit(_run, piece, stop): number for number, piece in enumerate(pieces)}
         for future in as_completed(number_of):
             future.result()
             done(number_of[future])
-    finally:  # also when interrupted: what has not begun is not wanted any more
-        pool.shutdown(cancel_futures=True)
+    finally:  # also after a fault or Ctrl-C: then nobody wants the rest
+        stop.set()
         torch.set_num_threads(cores)  # the last call decides for all threads to come
+        pool.shutdown(cancel_futures=True)
+
+
+def _run(piece: Piece, stop: Event) -> None:
+    for _ in piece():
+        if stop.is_set():
+            return

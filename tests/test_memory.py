@@ -1,5 +1,6 @@
 """Freed memory goes back to the operating system, where the C library can do that."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -25,4 +26,4 @@ def test_without_the_call_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -186,6 +186,10 @@ def test_rows_against_their_rivals(tmp_path: Path, study: str, column: str, expe
     assert entry(table, names[0], "paper", "P95 km") == "4.702 ± 0.017"
     assert entry(table, names[0], "paper", "A1 none") == "0.0575 ± 0.0020"
     assert controls.title.startswith("Controls")
+    tokyo = replace(made.cells(), about=({"data": "dataset_TSMC2014_TKY", "seeds": [0]},))
+    table = tables.tables(tokyo)[0]
+    assert "Foursquare-TKY" in table.title
+    assert entry(table, names[0], "paper", "P95 km") == "4.169 ± 0.051"
 
 
 def test_verdicts() -> None:

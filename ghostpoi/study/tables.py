@@ -124,13 +124,13 @@ class Whole:
     note: str
 
     def tables(self, cells: Cells) -> list[Table]:
-        """One of NYC, then the controls that belong to no method."""
-        printed = paper.section("nyc", "plausibility")
-        for method, accuracies in paper.section("nyc", "main").items():
+        """One of the city that was measured, then the controls that belong to no method."""
+        city = cells.city or "nyc"
+        printed = paper.section(city, "plausibility")
+        for method, accuracies in paper.section(city, "main").items():
             printed[method] = printed.get(method, {}) | accuracies
-        families = [*printed, CONTROL]
-        # The paper's rows are there because they are printed; GHOST's variants without a manifold term are no part.
-        methods = [m for m in _ordered(printed, cells.methods) if m.split()[0] in families]
+        methods = _ordered(printed, cells.methods)
+        families = list(dict.fromkeys(m.split()[0] for m in methods))
         rows: list[tuple[str, ...]] = []
         for method in sorted(methods, key=lambda m: families.index(m.split()[0])):
             found = {c: cells.release(method, "plausibility", c) for c in self.columns}
@@ -140,10 +140,9 @@ class Whole:
             verdict = against(cells.series(method, "none"), cells.series(rival, "none"))
             rows.append((*ours, NONE if rival == method else verdict.text if verdict else MISSING))
             rows += [(*line, NONE) for line in theirs]
-        place = paper.CITIES["nyc"] if cells.city == "nyc" or not cells.about else str(cells.data)
         heads = (*_heads((*self.columns, "leak-mixed")), f"A1 minus {self.whose}")
         notes = (self.note, GAPS_NOTE, TSUE_NOTE)
-        title = f"{self.caption[:1].upper()}{self.caption[1:]} ({place}, protocol {cells.protocol})"
+        title = f"{self.caption} ({_place(cells, city)}, protocol {cells.protocol})"
         return [Table(title, heads, tuple(rows), notes), controls(cells)]
 
 
@@ -172,7 +171,7 @@ SPECS: dict[str, tuple[Spec | AdaptiveSpec, ...]] = {
     "leak": (Leak(),),
     "surrogate": (
         Whole(
-            "what hangs on the surrogate's settings that the paper leaves open", "surrogate",
+            "What hangs on the surrogate's settings that the paper leaves open", "surrogate",
             (*MOVED, "none", "frequency"), lambda method: method.split()[0], "the plain method's",
             "A plain row has the protocol's settings, the others differ from it in what stands in brackets. Measured "
             "after the protocol was fixed, to see what hangs on it: nothing was chosen by this table.",
@@ -180,7 +179,7 @@ SPECS: dict[str, tuple[Spec | AdaptiveSpec, ...]] = {
     ),
     "seeds": (
         Whole(
-            "the paper's methods over many seeds", "seeds", (*MOVED, "none", "frequency", "bigram"),
+            "The paper's methods over many seeds", "seeds", (*MOVED, "none", "frequency", "bigram"),
             lambda method: CONTROL, "random's",
             "Three seeds tell a mean from a neighbour's only where they lie far apart; these are more.",
         ),
@@ -263,10 +262,13 @@ def _is_of(cells: Cells, city: str) -> bool:
 
 
 def _title(spec: Contest | OfRelease | Leak, cells: Cells, city: str) -> str:
-    place = paper.CITIES[city]
+    return f"{spec.number}: {spec.caption} ({_place(cells, city)}, protocol {cells.protocol})"
+
+
+def _place(cells: Cells, city: str) -> str:
     if _is_of(cells, city) and cells.city is None:
-        place = f"measured on {cells.data}, which is not the paper's {place}"
-    return f"{spec.number}: {spec.caption} ({place}, protocol {cells.protocol})"
+        return f"measured on {cells.data}, which is not the paper's {paper.CITIES[city]}"
+    return paper.CITIES[city]
 
 
 def _heads(columns: Sequence[str]) -> tuple[str, ...]:
