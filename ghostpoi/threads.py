@@ -31,8 +31,10 @@ def side_by_side(pieces: Sequence[Piece], done: Callable[[int], None]) -> None:
             done(number_of[future])
     finally:  # also after a fault or Ctrl-C: then nobody wants the rest
         stop.set()
-        torch.set_num_threads(cores)  # the last call decides for all threads to come
-        pool.shutdown(cancel_futures=True)
+        try:
+            pool.shutdown(cancel_futures=True)
+        finally:
+            torch.set_num_threads(cores)  # the last call decides for all threads to come
 
 
 def _run(piece: Piece, stop: Event) -> None:

@@ -188,6 +188,17 @@ def test_what_cannot_be_read_is_null_and_only_that(text: str) -> None:
     assert seconds("2012-04-03 18:00:09", text, "2012-04-03 18:00:10") == [AT, None, AT + 1]
 
 
+def test_pieces_side_by_side_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    forms = ["Tue Apr 03 18:00:{:02d} +0000 2012", "2012-04-03T18:00:{:02d}Z", "2012-04-03 20:00:{:02d}+02:00"]
+    texts = [forms[0 if i < 20 else i % 3].format(i) for i in range(60)]
+    column = pl.Series("time", [*texts, None, "never"])
+    began = 1_333_476_000  # 2012-04-03 18:00:00 UTC
+    monkeypatch.setattr("ghostpoi.formats.fields.MIN_PIECE", 7)
+    monkeypatch.setattr(pl, "thread_pool_size", lambda: 5)
+    assert parse_times(column).to_list() == [*range(began, began + 60), None, None]
+    assert parse_times(column.head(0)).to_list() == []
+
+
 def test_numbers_that_no_calendar_holds_are_null() -> None:
     assert seconds(AT, AT, 10**15) == [AT, AT, None]
     assert seconds(float(AT), float("nan"), float("inf"), None) == [AT, None, None, None]

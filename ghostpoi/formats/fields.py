@@ -195,9 +195,9 @@ def _fill_other_forms(text: pl.Series, seconds: pl.Series) -> pl.Series:
 
 def _in_form(text: pl.Series, form: str) -> pl.Series:
     """Seconds of the times in this form, else null; in pieces side by side, since polars parses on one core."""
-    seconds = pl.nth(0).str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
+    seconds = pl.col("t").str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
     size = max(MIN_PIECE, -(-text.len() // pl.thread_pool_size()))
-    pieces = [text.slice(at, size).to_frame().lazy().select(seconds) for at in range(0, max(1, text.len()), size)]
+    pieces = [text.slice(at, size).to_frame("t").lazy().select(seconds) for at in range(0, max(1, text.len()), size)]
     return pl.concat(pl.collect_all(pieces)).to_series()
 
 
