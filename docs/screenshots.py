@@ -14,7 +14,7 @@ from rich.console import Console
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from ghostpoi import demo
+from ghostpoi.cli import demo
 from ghostpoi.report.page import PAGE
 
 FIGURES = Path(__file__).parent / "figures"

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import polars as pl
 
 from ghostpoi import settings as _settings
-from ghostpoi.devices import device as _device
+from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
-from ghostpoi.formats.fields import find_columns, to_checkins
-from ghostpoi.protection import donors, prepare, protect_table
-from ghostpoi.protocols import publication
+from ghostpoi.models.devices import device as _device
+from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.table import donors, prepare, protect_table
+from ghostpoi.publish.venue_columns import classify
 from ghostpoi.randomness import Seed
-from ghostpoi.venue_columns import classify
 
 if TYPE_CHECKING:
     import pandas

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from ghostpoi.checkins import Checkins
+from ghostpoi.data.checkins import Checkins
 
 os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one_thread
 

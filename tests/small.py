@@ -17,12 +17,13 @@ import polars as pl
 import pytest
 import torch
 
-from ghostpoi import formats, synth
 from ghostpoi.cli import main
-from ghostpoi.protection import Prepared, prepare
-from ghostpoi.protocols import Publication, publication
+from ghostpoi.data import formats
+from ghostpoi.data import synthetic as synth
+from ghostpoi.data.synthetic_file import city_frame, write_city
+from ghostpoi.publish.protocols import Publication, publication
+from ghostpoi.publish.table import Prepared, prepare
 from ghostpoi.settings import override
-from ghostpoi.synth_file import city_frame, write_city
 
 torch.set_num_threads(1)
 

@@ -10,8 +10,8 @@ import pytest
 from conftest import ghostpoi
 from fabricated import Fabricated
 
-from ghostpoi import demo
-from ghostpoi.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.cli import demo
 from ghostpoi.errors import InputError
 from ghostpoi.study import figures, page, plan, tables
 from ghostpoi.study.adaptive import findings, missing, outside, target

@@ -11,20 +11,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghostpoi.adversaries import ADVERSARIES, Adversary, Evidence, leak, leak_mixed, purify
-from ghostpoi.adversaries.base import Bools
-from ghostpoi.adversaries.bigram import Bigram
-from ghostpoi.adversaries.bridge import Bridge, kept
-from ghostpoi.adversaries.frequency import Frequency
-from ghostpoi.adversaries.per_user import PerUser
-from ghostpoi.candidates import Candidates
-from ghostpoi.channel import Rule, uniform
-from ghostpoi.checkins import Ints
+from ghostpoi.attack.adversaries import ADVERSARIES, Adversary, Evidence, leak, leak_mixed, purify
+from ghostpoi.attack.adversaries.base import Bools
+from ghostpoi.attack.adversaries.bigram import Bigram
+from ghostpoi.attack.adversaries.bridge import Bridge, kept
+from ghostpoi.attack.adversaries.frequency import Frequency
+from ghostpoi.attack.adversaries.per_user import PerUser
+from ghostpoi.attack.rule import Rule, uniform
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
-from ghostpoi.fit import Training
-from ghostpoi.model import ModelSettings
+from ghostpoi.models.fit import Training
+from ghostpoi.models.transformer import ModelSettings
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions
 
 CPU = torch.device("cpu")
 SEED = Seed(7)

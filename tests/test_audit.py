@@ -11,21 +11,21 @@ import pytest
 import torch
 from conftest import HEADER, ghostpoi
 
-import ghostpoi.audit as module
-from ghostpoi.adversaries import ADVERSARIES, TRAINED
-from ghostpoi.alignment import match, open_pair
-from ghostpoi.audit import QUICK, Request, audit, parse_adversaries, public, work
-from ghostpoi.audit_text import NAMES
+import ghostpoi.evaluate.audit as module
+from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED
+from ghostpoi.attack.processes import train_each
+from ghostpoi.cli.audit_text import NAMES
 from ghostpoi.errors import InputError
-from ghostpoi.protocols import publication
+from ghostpoi.evaluate.alignment import match, open_pair
+from ghostpoi.evaluate.audit import QUICK, Request, audit, parse_adversaries, public, work
+from ghostpoi.evaluate.verdicts import Accuracies, differs, verdicts
+from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.release import MANIFEST, make
+from ghostpoi.publish.release import Request as Publishing
+from ghostpoi.publish.verify import verify
 from ghostpoi.randomness import Seed
-from ghostpoi.release import MANIFEST, make
-from ghostpoi.release import Request as Publishing
 from ghostpoi.settings import override
 from ghostpoi.study.cells import ADAPTIVE
-from ghostpoi.verdicts import Accuracies, differs, verdicts
-from ghostpoi.verify import verify
-from ghostpoi.workers import train_each
 
 USERS, DAYS, POIS = 12, 25, 24
 TINY = (
@@ -229,7 +229,7 @@ def test_victims_side_by_side_are_those_one_by_one(
 ) -> None:
     pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
     one = run(*pair, adversaries=("none",))
-    monkeypatch.setattr("ghostpoi.workers.WORTHWHILE", 0)
+    monkeypatch.setattr("ghostpoi.attack.processes.WORTHWHILE", 0)
     torch.set_num_threads(2)
     two = run(*pair, adversaries=("none",), cache=pair[0].parent / "other")
     assert two["clean"] == one["clean"]

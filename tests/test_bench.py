@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ghostpoi import dataset_file
 from ghostpoi.bench import data as bench_data
 from ghostpoi.bench import growth, prepare, protect, scoring, training
-from ghostpoi.devices import device
+from ghostpoi.data import prepared as dataset_file
 from ghostpoi.errors import InputError
+from ghostpoi.models.devices import device
 
 
 @pytest.fixture(scope="module")

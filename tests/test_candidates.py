@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ghostpoi import candidates
-from ghostpoi.geo import EARTH_RADIUS_KM, chord, haversine_km, speed_kmh, unit_sphere
+from ghostpoi.data import candidates
+from ghostpoi.data.geo import EARTH_RADIUS_KM, chord, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.settings import Candidates, Speed
 
 City = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghostpoi.candidates import Candidates
-from ghostpoi.channel import Channel, rule_of, uniform
-from ghostpoi.methods import METHODS
+from ghostpoi.attack.rule import Channel, rule_of, uniform
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.publish.methods import METHODS
 
 
 def candidates_of(*sets: list[int]) -> Candidates:

@@ -18,7 +18,7 @@ import pytest
 from conftest import HEADER, ghostpoi
 from small import Done, called
 
-from ghostpoi.synth_file import COMPRESS, write_city
+from ghostpoi.data.synthetic_file import COMPRESS, write_city
 
 ROW = "u,v,c,40.7,-74,2012-04-03T18:00:09Z"
 TSMC = "u\tv\tc\tname\t40.7\t-74.0\t-240\tTue Apr 03 18:00:09 +0000 2012"
@@ -209,7 +209,9 @@ def test_bad_input_in_a_process_of_its_own(case: str, tmp_path: Path) -> None:
 
 DROP = """
 import os, sys
-from ghostpoi import cli, formats, render, settings, summary, synth_file
+from ghostpoi import cli, settings
+from ghostpoi.data import formats, inspect as summary, synthetic_file as synth_file
+from ghostpoi.cli import render
 if os.geteuid() == 0:  # root may read everything; and nobody else may be allowed to start this Python
     os.setgroups([])
     os.setgid(65534)
@@ -317,9 +319,9 @@ FORMS = [form + end for form in (".txt", ".csv", ".tsv", ".parquet") for end in 
 
 
 def test_synth_writes_every_form_and_all_read_back_alike(tmp_path: Path) -> None:
-    from ghostpoi import formats
+    from ghostpoi.data import formats
+    from ghostpoi.data.inspect import summarise
     from ghostpoi.settings import Filters, Settings
-    from ghostpoi.summary import summarise
 
     seen = []
     for form in FORMS:

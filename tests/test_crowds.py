@@ -13,17 +13,18 @@ from hypothesis import settings as tests
 from hypothesis import strategies as st
 from small import SEED, city, prepared, protect, settings
 
-from ghostpoi import crowds, outside
-from ghostpoi.candidates import Candidates
-from ghostpoi.channel import rule_of
-from ghostpoi.checkins import Ints
-from ghostpoi.geo import haversine_km
-from ghostpoi.methods.crowd import Crowd
-from ghostpoi.methods.random import Random
-from ghostpoi.model import CausalTransformer
-from ghostpoi.outside import Venues
-from ghostpoi.protection import Outcome, donors, make_task, prepare
-from ghostpoi.publisher import publish
+from ghostpoi.attack.rule import rule_of
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.publish import crowds
+from ghostpoi.publish import unmodelled as outside
+from ghostpoi.publish.methods.crowd import Crowd
+from ghostpoi.publish.methods.random import Random
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.table import Outcome, donors, make_task, prepare
+from ghostpoi.publish.unmodelled import Venues
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")

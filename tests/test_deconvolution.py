@@ -13,21 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_channel import candidate_sets, candidates_of
 
-from ghostpoi import arena
-from ghostpoi.adversaries import ADVERSARIES, Evidence, purify
-from ghostpoi.adversaries.deconvolution import Deconvolution
-from ghostpoi.adversaries.habits import MODEL, Explanation
-from ghostpoi.adversaries.hidden_markov import forward_backward, states_of, steps_of
-from ghostpoi.adversaries.imitation import attracted, learned, stickiness
-from ghostpoi.adversaries.multi_release import product, restore_many
-from ghostpoi.adversaries.region import closeness
-from ghostpoi.adversaries.visits import AFRESH, RARE, TINY, Visits, popularity
-from ghostpoi.candidates import Candidates
-from ghostpoi.channel import Channel, Rule, uniform
-from ghostpoi.checkins import Floats, Ints, Longs
-from ghostpoi.geo import haversine_km
+from ghostpoi.attack.adversaries import ADVERSARIES, Evidence, purify
+from ghostpoi.attack.adversaries.deconvolution import Deconvolution
+from ghostpoi.attack.adversaries.habits import MODEL, Explanation
+from ghostpoi.attack.adversaries.hidden_markov import forward_backward, states_of, steps_of
+from ghostpoi.attack.adversaries.imitation import attracted, learned, stickiness
+from ghostpoi.attack.adversaries.multi_release import product, restore_many
+from ghostpoi.attack.adversaries.region import closeness
+from ghostpoi.attack.inference.visits import AFRESH, RARE, TINY, Visits, popularity
+from ghostpoi.attack.rule import Channel, Rule, uniform
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.evaluate import arena
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions
 
 CPU = torch.device("cpu")
 SEED = Seed(7)

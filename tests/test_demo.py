@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ghostpoi import demo
-from ghostpoi.verify import verify
+from ghostpoi.cli import demo
+from ghostpoi.publish.verify import verify
 
 
 def test_the_demo_ends_with_a_verified_release_and_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

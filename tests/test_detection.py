@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghostpoi.adversaries import leak
-from ghostpoi.checkins import Ints
-from ghostpoi.measures.detection import Known, auc, detect, elsewhere
+from ghostpoi.attack.adversaries import leak
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.evaluate.measures.detection import Known, auc, detect, elsewhere
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions, Vocabulary
 
 CPU = torch.device("cpu")
 SEED = Seed(5)

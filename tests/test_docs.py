@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from ghostpoi.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.cli import app
-from ghostpoi.methods import METHODS
-from ghostpoi.protocols import Publication
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.publish.protocols import Publication
 from ghostpoi.study import plan
 
 ROOT = Path(__file__).parent.parent

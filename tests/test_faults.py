@@ -77,15 +77,19 @@ print(json.dumps(results))
 """
 
 KILL: dict[str, dict[str, Any]] = {
-    "before the trajectory LM": {"call": ["ghostpoi.trajectory_lm", "train"], "count": 1, "after": False},
-    "before the LM is kept": {"call": ["ghostpoi.trajectory_lm", "train"], "count": 1, "after": True},
-    "in warm-up": {"call": ["ghostpoi.publisher", "_refit"], "count": 1, "after": False},
-    "after warm-up": {"call": ["ghostpoi.publisher", "_refit"], "count": 1, "after": True},
+    "before the trajectory LM": {"call": ["ghostpoi.models.trajectory_lm", "train"], "count": 1, "after": False},
+    "before the LM is kept": {"call": ["ghostpoi.models.trajectory_lm", "train"], "count": 1, "after": True},
+    "in warm-up": {"call": ["ghostpoi.publish.rounds", "_refit"], "count": 1, "after": False},
+    "after warm-up": {"call": ["ghostpoi.publish.rounds", "_refit"], "count": 1, "after": True},
     "while storing a checkpoint": {"replace": "checkpoint.safetensors", "count": 1},
-    "during the first round": {"call": ["ghostpoi.methods.ghost", "Ghost", "choose"], "count": 5, "after": True},
-    "between rounds": {"call": ["ghostpoi.publisher", "Checkpoint", "store"], "count": 2, "after": True},
+    "during the first round": {
+        "call": ["ghostpoi.publish.methods.ghost", "Ghost", "choose"],
+        "count": 5,
+        "after": True,
+    },
+    "between rounds": {"call": ["ghostpoi.publish.rounds", "Checkpoint", "store"], "count": 2, "after": True},
     "while storing the second": {"replace": "checkpoint.safetensors", "count": 2},
-    "after the last round": {"call": ["ghostpoi.outside", "draw"], "count": 1, "after": False},
+    "after the last round": {"call": ["ghostpoi.publish.unmodelled", "draw"], "count": 1, "after": False},
     "while writing pairs": {"replace": "pairs.npz", "count": 1},
     "while writing data": {"replace": "checkins.txt", "count": 1},
     "while writing the manifest": {"replace": "manifest.json", "count": 1},
@@ -223,7 +227,7 @@ def test_damaged_files_are_noticed_said_and_made_again() -> None:
 def interrupted(tmp_path: Path, file: Path, *more: object) -> Path:
     """A private folder as a run leaves it that was stopped before its first round."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ghostpoi.release.protect_table", _stop)
+        patch.setattr("ghostpoi.publish.release.protect_table", _stop)
         done = called("protect", file, "-o", tmp_path / "r", "--method", "random", "--seed", SEED, *SETS, *more)
     assert done.returncode == 130
     assert done.stderr == "ghostpoi: interrupted\n"

@@ -9,12 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghostpoi import fit
-from ghostpoi.fit import Accuracy, Training, adamw, epoch, from_start, next_poi, ranks, train
-from ghostpoi.model import CausalTransformer, ModelSettings
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.models import fit
+from ghostpoi.models.fit import Accuracy, Training, adamw, epoch, from_start, next_poi, ranks, train
+from ghostpoi.models.reference import padded_epoch
+from ghostpoi.models.transformer import CausalTransformer, ModelSettings
 from ghostpoi.randomness import Seed
-from ghostpoi.reference import padded_epoch
-from ghostpoi.sessions import Sessions
 
 ROWS = 17
 SEED = Seed(3)

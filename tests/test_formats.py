@@ -15,10 +15,10 @@ import pytest
 import zstandard
 from conftest import HEADER, same_checkins
 
-from ghostpoi import formats
-from ghostpoi.checkins import duplicates, places
+from ghostpoi.data import formats
+from ghostpoi.data.checkins import duplicates, places
+from ghostpoi.data.formats.compression import extension, load
 from ghostpoi.errors import InputError
-from ghostpoi.formats.files import extension, load
 
 Save = Callable[[str, bytes | str], Path]
 

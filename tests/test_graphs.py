@@ -10,14 +10,15 @@ from test_fit import ROWS, SEED, TRAIN, TRAINING, model_of
 from test_position import World
 from torch import Tensor
 
-from ghostpoi import fit, graphs
-from ghostpoi.checkins import Ints
-from ghostpoi.fit import Training, adamw, from_start, next_poi
-from ghostpoi.methods import METHODS, Method
-from ghostpoi.methods.ghost import Ghost
-from ghostpoi.model import CausalTransformer, ModelSettings, Prefix
-from ghostpoi.position import Position
-from ghostpoi.publisher import Rounds, Substituter, Task, substitute
+from ghostpoi.data.checkins import Ints
+from ghostpoi.models import cuda_graphs as graphs
+from ghostpoi.models import fit
+from ghostpoi.models.fit import Training, adamw, from_start, next_poi
+from ghostpoi.models.transformer import CausalTransformer, ModelSettings, Prefix
+from ghostpoi.publish.methods import METHODS, Method
+from ghostpoi.publish.methods.ghost import Ghost
+from ghostpoi.publish.rounds import Rounds, Substituter, Task, substitute
+from ghostpoi.publish.scoring import Position
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Speed
 

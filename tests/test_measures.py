@@ -13,17 +13,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghostpoi.checkins import Ints
-from ghostpoi.fit import Accuracy
-from ghostpoi.geo import EARTH_RADIUS_KM
-from ghostpoi.measures import floors
-from ghostpoi.measures.accuracy import Scores, evaluate, figures, scores, steps
-from ghostpoi.measures.gaps import Spread, gaps, spread, strongest
-from ghostpoi.measures.plausibility import plausibility
-from ghostpoi.measures.recovery import recovery
-from ghostpoi.measures.utility import distributions, profile, utility
-from ghostpoi.model import CausalTransformer, ModelSettings
-from ghostpoi.sessions import Sessions, Vocabulary
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.geo import EARTH_RADIUS_KM
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.evaluate.measures import floors
+from ghostpoi.evaluate.measures.accuracy import Scores, evaluate, figures, scores, steps
+from ghostpoi.evaluate.measures.gaps import Spread, gaps, spread, strongest
+from ghostpoi.evaluate.measures.plausibility import plausibility
+from ghostpoi.evaluate.measures.recovery import recovery
+from ghostpoi.evaluate.measures.utility import distributions, profile, utility
+from ghostpoi.models.fit import Accuracy
+from ghostpoi.models.transformer import CausalTransformer, ModelSettings
 from ghostpoi.settings import Speed
 
 DEGREE_KM = np.pi / 180 * EARTH_RADIUS_KM  # one degree on a great circle, 111.195 km

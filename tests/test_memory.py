@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ghostpoi import memory
+from ghostpoi.models import memory
 
 
 @pytest.mark.skipif(memory._malloc_trim is None, reason="the C library has no malloc_trim")

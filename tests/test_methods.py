@@ -11,18 +11,18 @@ from hypothesis import settings as tests
 from hypothesis import strategies as st
 from small import prepared, settings
 
-from ghostpoi.candidates import Candidates
+from ghostpoi.data.candidates import Candidates
 from ghostpoi.errors import InputError
-from ghostpoi.methods import KEEP, METHODS, Method, sets_of
-from ghostpoi.methods.base import sample
-from ghostpoi.methods.ghost import Ghost, with_entropy_floor
-from ghostpoi.methods.random import Random
-from ghostpoi.methods.ts_ue import TsUe
-from ghostpoi.model import CausalTransformer
-from ghostpoi.position import Position, walk
-from ghostpoi.protection import make_task
-from ghostpoi.protocols import publication
-from ghostpoi.publisher import Broken, Substitution, Task, publish, substitute
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.publish.methods import KEEP, METHODS, Method, sets_of
+from ghostpoi.publish.methods.base import sample
+from ghostpoi.publish.methods.ghost import Ghost, with_entropy_floor
+from ghostpoi.publish.methods.random import Random
+from ghostpoi.publish.methods.ts_ue import TsUe
+from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.rounds import Broken, Substitution, Task, publish, substitute
+from ghostpoi.publish.scoring import Position, walk
+from ghostpoi.publish.table import make_task
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")
@@ -71,7 +71,7 @@ def test_contract(name: str) -> None:
 
 
 def walked_too_fast(poi: np.ndarray) -> np.ndarray:
-    from ghostpoi.candidates import speed_mask
+    from ghostpoi.data.candidates import speed_mask
 
     words, s = prepared().data.vocabulary, prepared().data.all
     previous, gap = np.append(0, poi[:-1]), np.append(0, np.diff(s.time))

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from ghostpoi import model as model_module
-from ghostpoi.model import CausalTransformer, Layout, ModelSettings, Prefix, Readout
+from ghostpoi.models import transformer as model_module
+from ghostpoi.models.transformer import CausalTransformer, Layout, ModelSettings, Prefix, Readout
 
 ROWS = 23
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=7)

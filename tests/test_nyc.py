@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ghostpoi import formats
-from ghostpoi.checkins import Checkins
+from ghostpoi.data import formats
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.inspect import summarise
 from ghostpoi.settings import Candidates, Settings
-from ghostpoi.summary import summarise
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,14 @@ import pytest
 from conftest import checkins
 from small import prepared, settings
 
-from ghostpoi import candidates, outside
-from ghostpoi.candidates import speed_mask
-from ghostpoi.checkins import Checkins, places
-from ghostpoi.outside import Venues
-from ghostpoi.protection import Outcome, count_rows, fast_steps
+from ghostpoi.data import candidates
+from ghostpoi.data.candidates import speed_mask
+from ghostpoi.data.checkins import Checkins, places
+from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.publish import unmodelled as outside
+from ghostpoi.publish.table import Outcome, count_rows, fast_steps
+from ghostpoi.publish.unmodelled import Venues
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import by_user_and_time
 from ghostpoi.settings import Candidates, Speed
 
 KM = 1 / 111.195  # degrees

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ghostpoi.adversaries import Evidence, leak, purify
-from ghostpoi.adversaries.categorical import Chain, Parts, Support
-from ghostpoi.adversaries.paired_bridge import BothWays, PairedBridge
-from ghostpoi.candidates import Candidates
-from ghostpoi.channel import Rule, uniform
-from ghostpoi.checkins import Ints
-from ghostpoi.fit import Training
-from ghostpoi.model import ModelSettings
+from ghostpoi.attack.adversaries import Evidence, leak, purify
+from ghostpoi.attack.adversaries.paired_bridge import BothWays, PairedBridge
+from ghostpoi.attack.inference.categorical import Chain, Parts, Support
+from ghostpoi.attack.rule import Rule, uniform
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.models.fit import Training
+from ghostpoi.models.transformer import ModelSettings
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions
 
 CPU = torch.device("cpu")
 SEED = Seed(7)

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ghostpoi.candidates import Candidates, speed_mask
-from ghostpoi.geo import haversine_km
-from ghostpoi.model import CausalTransformer, ModelSettings
-from ghostpoi.position import Position, Walk, walk
-from ghostpoi.reference import adv_mani_by_definition, brute_force_scores
-from ghostpoi.sessions import Sessions, Vocabulary
+from ghostpoi.data.candidates import Candidates, speed_mask
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.models.reference import adv_mani_by_definition, brute_force_scores
+from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.publish.scoring import Position, Walk, walk
 from ghostpoi.settings import Speed
 
 SCORED = dict[int, tuple[Tensor, Tensor, Tensor]]  # position -> feasible, adv, mani, each (K,)
@@ -161,7 +161,7 @@ def test_the_loss_of_an_embedding_and_its_gradient() -> None:
 
 def test_a_method_that_never_asks_costs_no_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(9, [5, 9])
-    monkeypatch.setattr("ghostpoi.model.Prefix._forward", lambda *_, **__: pytest.fail("computed for nobody"))
+    monkeypatch.setattr("ghostpoi.models.transformer.Prefix._forward", lambda *_, **__: pytest.fail("computed"))
     done: list[int] = []
     found = walk(
         world.sessions, world.candidates, world.vocabulary, Speed(), world.surrogate, world.trajectory_lm,

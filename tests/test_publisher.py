@@ -10,14 +10,16 @@ import pytest
 import torch
 from small import prepared, settings
 
-from ghostpoi import fit, position, vault
-from ghostpoi import publisher as publisher_module
 from ghostpoi.errors import InputError
-from ghostpoi.methods import METHODS
-from ghostpoi.model import CausalTransformer
+from ghostpoi.models import fit
+from ghostpoi.models import tensor_file as vault
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE
-from ghostpoi.protection import make_task
-from ghostpoi.publisher import Checkpoint, Substituter, Substitution, Task, publish, substitute, units
+from ghostpoi.publish import rounds as publisher_module
+from ghostpoi.publish import scoring as position
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.publish.rounds import Checkpoint, Substituter, Substitution, Task, publish, substitute, units
+from ghostpoi.publish.table import make_task
 from ghostpoi.randomness import Seed
 
 CPU, SEED = torch.device("cpu"), Seed(11)

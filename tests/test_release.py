@@ -32,10 +32,10 @@ from small import (
     settings,
 )  # fmt: skip
 
-from ghostpoi import formats
-from ghostpoi import release as release_module
-from ghostpoi.measures.plausibility import published
-from ghostpoi.methods import METHODS
+from ghostpoi.data import formats
+from ghostpoi.evaluate.measures.plausibility import published
+from ghostpoi.publish import release as release_module
+from ghostpoi.publish.methods import METHODS
 from ghostpoi.randomness import Seed
 
 VENUE = {"txt": ["venue_id", "category_id", "latitude", "longitude", "category"]}

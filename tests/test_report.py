@@ -13,9 +13,9 @@ import pytest
 import small
 from small import called, sentence
 
-from ghostpoi import formats
-from ghostpoi.geo import haversine_km
-from ghostpoi.methods.crowd import Crowd
+from ghostpoi.data import formats
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.report import page as module
 from ghostpoi.report import plausible, safe, theme, words
 from ghostpoi.report.collect import collect

@@ -8,9 +8,9 @@ from conftest import checkins
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.checkins import Checkins
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.sessions import Sessions, build, by_user_and_time
 from ghostpoi.errors import InputError
-from ghostpoi.sessions import Sessions, build, by_user_and_time
 from ghostpoi.settings import Filters
 
 DAY = 86_400

@@ -9,22 +9,23 @@ import pytest
 import torch
 from conftest import ghostpoi
 
-from ghostpoi import cli, dataset_file
-from ghostpoi.adversaries import ADVERSARIES
-from ghostpoi.adversaries.bridge import Bridge
-from ghostpoi.dataset_file import Prepared
+from ghostpoi import cli
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries.bridge import Bridge
+from ghostpoi.attack.victims import transformer
+from ghostpoi.data import prepared as dataset_file
+from ghostpoi.data.prepare import prepare_file
+from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
-from ghostpoi.fit import Training
-from ghostpoi.methods.ts_ue import TsUe
-from ghostpoi.model import ModelSettings
-from ghostpoi.prepare import prepare_file
-from ghostpoi.publisher import Substitution, Task
+from ghostpoi.models.fit import Training
+from ghostpoi.models.transformer import ModelSettings
+from ghostpoi.publish.methods.ts_ue import TsUe
+from ghostpoi.publish.rounds import Substitution, Task
 from ghostpoi.randomness import Seed
 from ghostpoi.study import calibrate, plan, run, table, tables
 from ghostpoi.study.cells import Cells
 from ghostpoi.study.store import alone
-from ghostpoi.synth_file import write_city
-from ghostpoi.victims import transformer
 
 TINY = "surrogate.dim=16 surrogate.heads=2 lm.dim=16 lm.heads=2 rounds.outer=1 rounds.inner=1 lm_training.epochs=1"
 GHOST = f"ghost {TINY}"

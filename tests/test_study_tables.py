@@ -11,8 +11,8 @@ import pytest
 from conftest import ghostpoi
 from fabricated import Fabricated
 
+from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.sessions import Sessions, Vocabulary
 from ghostpoi.study import figures, findings, page, paper, tables
 from ghostpoi.study.cells import Cells
 from ghostpoi.study.table import MISSING, NONE, Table

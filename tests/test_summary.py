@@ -7,9 +7,9 @@ import pytest
 from conftest import checkins
 from rich.console import Console
 
-from ghostpoi.render import inspection
+from ghostpoi.cli.render import inspection
+from ghostpoi.data.inspect import summarise
 from ghostpoi.settings import Candidates, Filters, Settings
-from ghostpoi.summary import summarise
 
 DAY = 86_400
 KM = 1 / 111.195  # degrees of latitude in a kilometre

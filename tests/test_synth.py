@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.synthetic import START, City, category_id, make_city, poi_id, user_id
 from ghostpoi.errors import InputError
-from ghostpoi.geo import haversine_km
-from ghostpoi.synth import START, City, category_id, make_city, poi_id, user_id
 
 SMALL, MEDIUM, LARGER = (300, 800, 60), (1000, 5000, 300), (4000, 6000, 300)
 Session = list[tuple[int, int]]  # (poi, time)

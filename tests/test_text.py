@@ -9,10 +9,10 @@ from conftest import HEADER, same_checkins
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ghostpoi.checkins import FIELDS, Checkins
+from ghostpoi.data.checkins import FIELDS, Checkins
+from ghostpoi.data.formats import table, text, tsmc2014
+from ghostpoi.data.formats.fields import to_checkins
 from ghostpoi.errors import InputError
-from ghostpoi.formats import table, text, tsmc2014
-from ghostpoi.formats.fields import to_checkins
 
 PATH = Path("x.csv")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from ghostpoi.threads import MOST, Piece, side_by_side
+from ghostpoi.models.parallel import MOST, Piece, side_by_side
 
 
 @pytest.fixture(autouse=True)

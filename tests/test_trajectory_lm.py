@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from ghostpoi import trajectory_lm
-from ghostpoi.fit import Training
-from ghostpoi.model import CausalTransformer, ModelSettings
-from ghostpoi.sessions import Sessions
-from ghostpoi.trajectory_lm import TrajectoryLM, cache_key, load_or_train, log_likelihood, naturalness
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.models import trajectory_lm
+from ghostpoi.models.fit import Training
+from ghostpoi.models.trajectory_lm import TrajectoryLM, cache_key, load_or_train, log_likelihood, naturalness
+from ghostpoi.models.transformer import CausalTransformer, ModelSettings
 
 ROWS = 13
 LM = TrajectoryLM(ModelSettings(8, 2, 1, 8, 5, tied=True), Training(epochs=1, batch_sessions=4))

@@ -11,24 +11,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
+from ghostpoi.attack.victims import (
+    VICTIMS,
+    WRONG,
+    Exam,
+    Job,
+    Result,
+    batched,
+    graph,
+    gru,
+    markov,
+    stan,
+    transformer,
+    user,
+)
+from ghostpoi.attack.victims.base import askable
+from ghostpoi.attack.victims.graph import GraphStack, transitions
+from ghostpoi.attack.victims.gru import GRUStack, initial_gru
+from ghostpoi.attack.victims.lines import Lines, lay_out
+from ghostpoi.attack.victims.markov import Markov
+from ghostpoi.attack.victims.stack import Stack, look_up, repeated
+from ghostpoi.attack.victims.stan import GAP_S, HOURS, KM, KNOTS, StanStack, points
+from ghostpoi.attack.victims.steps import Seen, Steps, steps
+from ghostpoi.attack.victims.together import train_stacks
+from ghostpoi.attack.victims.transformer import initial
+from ghostpoi.attack.victims.user import UserStack
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.fit import Accuracy, Training, next_poi
-from ghostpoi.geo import haversine_km
-from ghostpoi.model import ModelSettings
+from ghostpoi.models.fit import Accuracy, Training, next_poi
+from ghostpoi.models.transformer import ModelSettings
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions, Vocabulary
-from ghostpoi.victims import VICTIMS, WRONG, Exam, Job, Result, batched, graph, gru, markov, stan, transformer, user
-from ghostpoi.victims.base import askable
-from ghostpoi.victims.graph import GraphStack, transitions
-from ghostpoi.victims.gru import GRUStack, initial_gru
-from ghostpoi.victims.lines import Lines, lay_out
-from ghostpoi.victims.markov import Markov
-from ghostpoi.victims.stack import Stack, look_up, repeated
-from ghostpoi.victims.stan import GAP_S, HOURS, KM, KNOTS, StanStack, points
-from ghostpoi.victims.steps import Seen, Steps, steps
-from ghostpoi.victims.together import train_stacks
-from ghostpoi.victims.transformer import initial
-from ghostpoi.victims.user import UserStack
 
 POIS, ROWS, USERS = 12, 13, 4
 SEED = Seed(5)

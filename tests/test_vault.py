@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ghostpoi import vault
+from ghostpoi.models import tensor_file as vault
 
 CPU = torch.device("cpu")
 TENSORS = {"a": torch.arange(12.0).view(3, 4).t(), "step": torch.tensor(3.0), "none": torch.zeros(0, 2)}

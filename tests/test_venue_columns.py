@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from ghostpoi.api import FrameColumns
+from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
-from ghostpoi.formats.fields import find_columns, to_checkins
-from ghostpoi.venue_columns import VenueColumns, classify
+from ghostpoi.publish.venue_columns import VenueColumns, classify
 
 
 @dataclass(frozen=True)

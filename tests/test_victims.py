@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from ghostpoi import fit
+from ghostpoi.attack.victims import VICTIMS, WRONG, Exam, Job, Result, batched, stack, train_victims, victim_settings
+from ghostpoi.attack.victims.base import askable
+from ghostpoi.attack.victims.lines import lay_out
+from ghostpoi.attack.victims.stack import Stack
+from ghostpoi.attack.victims.steps import steps
+from ghostpoi.attack.victims.together import STAGE, groups
+from ghostpoi.attack.victims.transformer import initial
+from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
-from ghostpoi.fit import Accuracy, Training
-from ghostpoi.model import ModelSettings
+from ghostpoi.models import fit
+from ghostpoi.models.fit import Accuracy, Training
+from ghostpoi.models.transformer import ModelSettings
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions
-from ghostpoi.victims import VICTIMS, WRONG, Exam, Job, Result, batched, stack, train_victims, victim_settings
-from ghostpoi.victims.base import askable
-from ghostpoi.victims.lines import lay_out
-from ghostpoi.victims.stack import Stack
-from ghostpoi.victims.steps import steps
-from ghostpoi.victims.together import STAGE, groups
-from ghostpoi.victims.transformer import initial
 
 ROWS = 19
 SEED = Seed(5)

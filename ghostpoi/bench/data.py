@@ -4,8 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from ghostpoi import dataset_file
-from ghostpoi.dataset_file import Prepared
+from ghostpoi.data import prepared as dataset_file
+from ghostpoi.data.prepared import Prepared
 
 NYC = "dataset_TSMC2014_NYC.txt.xz"
 
@@ -14,7 +14,7 @@ def load(path: Path | None) -> Prepared:
     """Sessions, vocabulary and candidate sets to measure on."""
     if path is not None:
         return dataset_file.load(path)
-    from ghostpoi.prepare import prepare_file
+    from ghostpoi.data.prepare import prepare_file
 
     nyc = Path(os.environ.get("GHOSTPOI_DATA", "../shared/data")) / NYC
     if nyc.is_file():
@@ -24,8 +24,8 @@ def load(path: Path | None) -> Prepared:
 
 def synthetic(users: int, pois: int, days: int) -> Prepared:
     """A synthetic city, prepared."""
-    from ghostpoi.prepare import prepare_file
-    from ghostpoi.synth_file import write_city
+    from ghostpoi.data.prepare import prepare_file
+    from ghostpoi.data.synthetic_file import write_city
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "synthetic.txt"

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ghostpoi import fit
 from ghostpoi.bench.data import synthetic
-from ghostpoi.methods import METHODS
-from ghostpoi.model import CausalTransformer, ModelSettings
-from ghostpoi.publisher import Rounds, Task, substitute
+from ghostpoi.models import fit
+from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.publish.rounds import Rounds, Task, substitute
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Speed
 

@@ -58,7 +58,7 @@ def _peak() -> int:
 
 
 def make_table(path: Path, users: int) -> tuple[int]:
-    from ghostpoi.synth_file import write_city
+    from ghostpoi.data.synthetic_file import write_city
 
     return (write_city(path, users, max(2, users * 5 // 4), DAYS, 0),)
 
@@ -67,7 +67,7 @@ def polars_alone(path: Path) -> tuple[int, float, int]:
     """The least that any tool built on polars must do."""
     import polars as pl
 
-    from ghostpoi.formats.tsmc2014 import COLUMNS
+    from ghostpoi.data.formats.tsmc2014 import COLUMNS
 
     before, begin = _peak(), time.perf_counter()
     frame = pl.read_csv(
@@ -79,7 +79,7 @@ def polars_alone(path: Path) -> tuple[int, float, int]:
 
 def read_and_segment(path: Path) -> tuple[int, float, int]:
     """What `inspect` and `protect` do first."""
-    from ghostpoi import formats, sessions
+    from ghostpoi.data import formats, sessions
     from ghostpoi.settings import Filters
 
     before, begin = _peak(), time.perf_counter()
@@ -92,9 +92,9 @@ def find_candidates(pois: int) -> tuple[int, float, int]:
     """C0 of every venue of a large city."""
     import numpy as np
 
-    from ghostpoi import candidates
+    from ghostpoi.data import candidates
+    from ghostpoi.data.synthetic import make_city
     from ghostpoi.settings import Candidates
-    from ghostpoi.synth import make_city
 
     city = make_city(1, pois, 1, 0)
     lat, lon = (np.concatenate([[np.nan], a]) for a in (city.poi_lat, city.poi_lon))

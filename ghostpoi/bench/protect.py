@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from ghostpoi import trajectory_lm
 from ghostpoi.bench.scoring import matmul_peak
-from ghostpoi.dataset_file import Prepared
-from ghostpoi.protocols import Publication, publication
-from ghostpoi.publisher import Task, publish
+from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.models import trajectory_lm
+from ghostpoi.publish.protocols import Publication, publication
+from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
-from ghostpoi.sessions import Sessions
 
 
 def run(data: Prepared, method: str, device: torch.device, say: Callable[[str], None]) -> dict[str, Any]:

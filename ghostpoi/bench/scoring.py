@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ghostpoi import reference, settings
-from ghostpoi.dataset_file import Prepared
-from ghostpoi.model import CausalTransformer, ModelSettings
-from ghostpoi.position import Position, walk
-from ghostpoi.sessions import Sessions
+from ghostpoi import settings
+from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.models import reference
+from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.publish.scoring import Position, walk
 
 EVERY_SPEED = settings.Speed(limit_kmh=1e9)  # the definition knows no mask
 

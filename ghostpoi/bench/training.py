@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi import fit, reference
-from ghostpoi.dataset_file import Prepared
-from ghostpoi.model import CausalTransformer, ModelSettings
+from ghostpoi.data.prepared import Prepared
+from ghostpoi.models import fit, reference
+from ghostpoi.models.transformer import CausalTransformer, ModelSettings
 from ghostpoi.randomness import Seed
 
 

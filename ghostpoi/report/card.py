@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ghostpoi.audit_text import NAMES
+from ghostpoi.cli.audit_text import NAMES
+from ghostpoi.evaluate.verdicts import share_gone
 from ghostpoi.report.croissant import (
     CITATION,
     KEYWORDS,
@@ -21,7 +22,6 @@ from ghostpoi.report.croissant import (
     from_manifest,
     write_page,
 )
-from ghostpoi.verdicts import share_gone
 
 CARD = "card.md"
 SIZES = (

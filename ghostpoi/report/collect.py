@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi import formats
-from ghostpoi.checkins import Checkins, Floats, Longs, places
+from ghostpoi.data import formats
+from ghostpoi.data.checkins import Checkins, Floats, Longs, places
+from ghostpoi.data.formats import Rows
+from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, unit_sphere
 from ghostpoi.errors import InputError
-from ghostpoi.formats import Rows
-from ghostpoi.geo import EARTH_RADIUS_KM, haversine_km, unit_sphere
+from ghostpoi.publish.verify import check_hash, read_manifest
 from ghostpoi.report.figures import Audit
-from ghostpoi.verify import check_hash, read_manifest
 
 PAIRS = "pairs.npz"
 # Columns that give the venue or its category a name that people read, as lower-case letters alone.

@@ -16,12 +16,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from ghostpoi import formats
-from ghostpoi.atomic import replacing
+from ghostpoi.data import formats
+from ghostpoi.data.formats.rows import ParquetRows, Rows, TextRows
 from ghostpoi.errors import InputError
-from ghostpoi.formats.source import ParquetRows, Rows, TextRows
-from ghostpoi.release import MANIFEST
-from ghostpoi.verify import check_hash, read_manifest
+from ghostpoi.files import replacing
+from ghostpoi.publish.release import MANIFEST
+from ghostpoi.publish.verify import check_hash, read_manifest
 
 CROISSANT = "croissant.json"
 FILE, RECORDS = "data-file", "checkins"  # ids inside the metadata

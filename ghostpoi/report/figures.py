@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.audit_text import NAMES
+from ghostpoi.cli.audit_text import NAMES
 from ghostpoi.errors import InputError
-from ghostpoi.verdicts import differs
+from ghostpoi.evaluate.verdicts import differs
 
 WORDS = ("fails", "partly", "holds")  # from worst to best
 RANDOM, LEAK_ONLY, POPULARITY = "random", "leak-only", "popularity"

@@ -12,8 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from ghostpoi.atomic import replacing
 from ghostpoi.errors import InputError
+from ghostpoi.files import replacing
+from ghostpoi.publish.verify import PRIVATE_MARK
 from ghostpoi.report import words
 from ghostpoi.report.card import write_card
 from ghostpoi.report.charts import Chart, Method, measured, naturalness_chart, tradeoff_chart, verdict_chart
@@ -25,7 +26,6 @@ from ghostpoi.report.safe import embedded, plain
 from ghostpoi.report.theme import DARK
 from ghostpoi.report.trajectories import map_data, method_names
 from ghostpoi.report.useful import utility_charts, utility_figures
-from ghostpoi.verify import PRIVATE_MARK
 from ghostpoi.version import __version__
 
 PAGE = "report.html"

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from ghostpoi.checkins import Floats, Longs
-from ghostpoi.geo import haversine_km, speed_kmh
-from ghostpoi.methods import sets_of
-from ghostpoi.methods.crowd import Crowd
-from ghostpoi.protocols import Publication
+from ghostpoi.data.checkins import Floats, Longs
+from ghostpoi.data.geo import haversine_km, speed_kmh
+from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.publish.methods import sets_of
+from ghostpoi.publish.methods.crowd import Crowd
+from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.verify import settings_of
 from ghostpoi.report.charts import Chart, axis, figure
 from ghostpoi.report.collect import Collected
 from ghostpoi.report.theme import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
-from ghostpoi.sessions import by_user_and_time
-from ghostpoi.verify import settings_of
 
 OUTCOMES = (  # of a row, in the manifest's words and in plain ones
     ("substituted", "substituted", BLUE, ""),

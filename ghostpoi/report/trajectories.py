@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.checkins import Longs
-from ghostpoi.geo import speed_kmh
+from ghostpoi.data.checkins import Longs
+from ghostpoi.data.geo import speed_kmh
+from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.report.collect import Collected
 from ghostpoi.report.safe import plain
-from ghostpoi.sessions import by_user_and_time
 
 DAY_S = 86_400
 DAWN_S = 4 * 3600  # a day on the map begins at about four in the morning, by the sun

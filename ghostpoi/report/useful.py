@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from ghostpoi.checkins import Floats, Ints, Longs
-from ghostpoi.measures.utility import Profile, profile, utility
+from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.data.sessions import Sessions, Vocabulary, by_user_and_time
+from ghostpoi.evaluate.measures.utility import Profile, profile, utility
 from ghostpoi.report.charts import Chart, axis, figure
 from ghostpoi.report.collect import Collected
 from ghostpoi.report.safe import label
 from ghostpoi.report.theme import BLUE, MUTED, VERMILLION
-from ghostpoi.sessions import Sessions, Vocabulary, by_user_and_time
 
 HEIGHT = 340
 TOP = 10  # venues or categories by name

@@ -1,6 +1,6 @@
 """What the page says in words. Names of adversaries that it does not know yet stand as they are."""
 
-from ghostpoi.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.report.figures import Audit, Spread
 
 SHORT = {"none": "as released"}

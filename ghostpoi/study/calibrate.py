@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from ghostpoi import fit
-from ghostpoi.dataset_file import Prepared
-from ghostpoi.methods.ts_ue import TsUe
-from ghostpoi.protocols import publication
-from ghostpoi.publisher import Task, publish
+from ghostpoi.attack.victims import victim_settings
+from ghostpoi.attack.victims.base import askable, counted
+from ghostpoi.attack.victims.transformer import STAGE, initial
+from ghostpoi.data.prepared import Prepared
+from ghostpoi.models import fit
+from ghostpoi.publish.methods.ts_ue import TsUe
+from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
-from ghostpoi.victims import victim_settings
-from ghostpoi.victims.base import askable, counted
-from ghostpoi.victims.transformer import STAGE, initial
 
 CLEAN_ACCURACY, RATE = 0.1379, 0.749  # the paper's, on NYC
 FIRST_SEED = 100  # a study's seeds are 0, 1, 2

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.errors import InputError
-from ghostpoi.measures.gaps import Gaps, Spread, gaps, spread
+from ghostpoi.evaluate.measures.gaps import Gaps, Spread, gaps, spread
 from ghostpoi.study.store import read_cells, read_json
 
 LEAK = 0.05  # the paper's

@@ -12,11 +12,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ghostpoi.atomic import replacing
-from ghostpoi.checkins import Ints
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.measures.gaps import spread
-from ghostpoi.sessions import Sessions, Vocabulary
+from ghostpoi.evaluate.measures.gaps import spread
+from ghostpoi.files import replacing
 from ghostpoi.study import paper
 from ghostpoi.study.adaptive.figures import trade_off, worst_cases
 from ghostpoi.study.cells import LEAK, Cells
@@ -242,16 +242,17 @@ class MapRequest:
 
         import torch
 
-        from ghostpoi import dataset_file, trajectory_lm
-        from ghostpoi.protocols import publication
-        from ghostpoi.publisher import Task, publish
+        from ghostpoi.data import prepared as dataset_file
+        from ghostpoi.models import trajectory_lm
+        from ghostpoi.publish.protocols import publication
+        from ghostpoi.publish.rounds import Task, publish
         from ghostpoi.randomness import Seed
 
         if self.data is not None:
             data = dataset_file.load(self.data)
         else:
-            from ghostpoi.prepare import prepare_file
-            from ghostpoi.synth_file import write_city
+            from ghostpoi.data.prepare import prepare_file
+            from ghostpoi.data.synthetic_file import write_city
 
             with tempfile.TemporaryDirectory() as place:
                 write_city(Path(place) / "city.txt", self.users, self.pois, self.days, 0)

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ghostpoi.measures.gaps import spread
+from ghostpoi.evaluate.measures.gaps import spread
 from ghostpoi.study import paper
 from ghostpoi.study.cells import ADVERSARIES, LEAK, METRICS, Cells
 from ghostpoi.study.table import ALPHA, MISSING, NONE, Table, label, show

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from ghostpoi.atomic import replacing
+from ghostpoi.attack.victims.transformer import victim_settings
 from ghostpoi.errors import InputError
-from ghostpoi.measures.gaps import spread
+from ghostpoi.evaluate.measures.gaps import spread
+from ghostpoi.files import replacing
 from ghostpoi.study import figures, findings, paper, tables
 from ghostpoi.study.adaptive import page as adaptive
 from ghostpoi.study.cells import PROTOCOLS, Cells
 from ghostpoi.study.table import MISSING, Table, show
 from ghostpoi.study.verdict import against
-from ghostpoi.victims.transformer import victim_settings
 
 SUBJECTS = {
     "main": "Main matrix: Tables I to III and the Pareto figure",

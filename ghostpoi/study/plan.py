@@ -4,11 +4,11 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from ghostpoi.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.errors import InputError
-from ghostpoi.protocols import Publication, publication
+from ghostpoi.publish.protocols import Publication, publication
 from ghostpoi.settings import override
-from ghostpoi.victims import VICTIMS
 
 FOLDER = Path(__file__).parent / "studies"
 KEYS = {"title", "methods", "adversaries", "leak", "seeds", "victims", "releases", "detector"}

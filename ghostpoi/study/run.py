@@ -19,28 +19,29 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ghostpoi import arena, trajectory_lm
-from ghostpoi.adversaries import ADVERSARIES, TRAINED, leak
-from ghostpoi.adversaries.habits import MODEL
-from ghostpoi.arena import CLEAN, LEAK_MIXED, LEAK_ONLY, Restoration
-from ghostpoi.atomic import replacing
-from ghostpoi.candidates import Candidates
-from ghostpoi.channel import rule_of
-from ghostpoi.checkins import Ints
-from ghostpoi.dataset_file import Prepared
-from ghostpoi.measures import floors
-from ghostpoi.measures.accuracy import figures
-from ghostpoi.measures.detection import detect
-from ghostpoi.measures.plausibility import plausibility
-from ghostpoi.measures.utility import utility
-from ghostpoi.methods import HasSets
-from ghostpoi.model import CausalTransformer
-from ghostpoi.publisher import Task, publish
+from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED, leak
+from ghostpoi.attack.adversaries.habits import MODEL
+from ghostpoi.attack.rule import rule_of
+from ghostpoi.attack.victims import VICTIMS, Exam, Job, victim_settings
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.prepared import Prepared
+from ghostpoi.evaluate import arena
+from ghostpoi.evaluate.arena import CLEAN, LEAK_MIXED, LEAK_ONLY, Restoration
+from ghostpoi.evaluate.measures import floors
+from ghostpoi.evaluate.measures.accuracy import figures
+from ghostpoi.evaluate.measures.detection import detect
+from ghostpoi.evaluate.measures.plausibility import plausibility
+from ghostpoi.evaluate.measures.utility import utility
+from ghostpoi.files import replacing
+from ghostpoi.models import trajectory_lm
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.publish.methods import HasSets
+from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 from ghostpoi.study.plan import VICTIM, Study, Variant
 from ghostpoi.study.store import alone, cell_name, key, read_json, write_json
 from ghostpoi.version import __version__
-from ghostpoi.victims import VICTIMS, Exam, Job, victim_settings
 
 MANY = "multi-release"  # A11, who holds several releases of the same rows
 SAME = ("protocol", "data", "method", "settings", "seeds", "version")  # what a cell must share to serve two studies

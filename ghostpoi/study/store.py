@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ghostpoi.atomic import replacing
 from ghostpoi.errors import InputError
+from ghostpoi.files import replacing
 
 
 def cell_name(method: str, adversary: str, leak: float | None, victim: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ghostpoi.measures.gaps import Spread
+from ghostpoi.evaluate.measures.gaps import Spread
 
 MISSING, NONE = "not measured", "n/a"
 CONTROL = "random"

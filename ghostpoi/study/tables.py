@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ghostpoi.errors import InputError
-from ghostpoi.measures.gaps import Spread, spread
+from ghostpoi.evaluate.measures.gaps import Spread, spread
 from ghostpoi.study import paper
 from ghostpoi.study.adaptive.tables import SPECS as ADAPTIVE
 from ghostpoi.study.adaptive.tables import Spec as AdaptiveSpec

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from ghostpoi.measures.gaps import Spread, spread
+from ghostpoi.evaluate.measures.gaps import Spread, spread
 from ghostpoi.study.cells import Series
 
 INSIDE = "inside the spread"

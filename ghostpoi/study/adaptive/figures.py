@@ -8,7 +8,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from ghostpoi.measures.gaps import spread
+from ghostpoi.evaluate.measures.gaps import spread
 from ghostpoi.study.adaptive import outside
 from ghostpoi.study.adaptive.tables import place
 from ghostpoi.study.adaptive.worst import COSTS, comparable, measured, worst

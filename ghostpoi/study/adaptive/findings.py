@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ghostpoi.measures.gaps import spread
+from ghostpoi.evaluate.measures.gaps import spread
 from ghostpoi.study.adaptive import outside
 from ghostpoi.study.adaptive.tables import full_label, named, release_counts, text
 from ghostpoi.study.adaptive.target import BARELY, HOLDS, WITHIN, at_most

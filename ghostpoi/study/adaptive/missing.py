@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ghostpoi.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.study.cells import ADAPTIVE, MANY, Cells
 from ghostpoi.study.plan import VICTIM, Study
 from ghostpoi.study.table import label

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from ghostpoi.atomic import replacing
 from ghostpoi.errors import InputError
+from ghostpoi.files import replacing
 from ghostpoi.study import figures, plan
 from ghostpoi.study.adaptive import findings, tables, target
 from ghostpoi.study.adaptive.figures import trade_off

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ghostpoi.measures.gaps import spread
+from ghostpoi.evaluate.measures.gaps import spread
 from ghostpoi.study.adaptive import outside
 from ghostpoi.study.adaptive.worst import COSTS, Attack, Cost, measured, over_leak_only, worst
 from ghostpoi.study.cells import ADAPTIVE, LEAK, MANY, Cells, Series

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ghostpoi.measures.gaps import spread
+from ghostpoi.evaluate.measures.gaps import spread
 from ghostpoi.study.adaptive import outside
 from ghostpoi.study.adaptive.worst import COSTS, Attack, comparable, over_leak_only, untried, worst
 from ghostpoi.study.cells import Cells, Series

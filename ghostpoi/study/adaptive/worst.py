@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from ghostpoi.measures.gaps import Spread, spread
+from ghostpoi.evaluate.measures.gaps import Spread, spread
 from ghostpoi.study.cells import ADAPTIVE, LEAK, Cells, Series
 from ghostpoi.study.table import CONTROL
 from ghostpoi.study.verdict import Verdict, against

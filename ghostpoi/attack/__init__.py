@@ -1,0 +1,1 @@
+"""Adversaries that restore a release, and victims that learn from it."""

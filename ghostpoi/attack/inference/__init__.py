@@ -1,0 +1,1 @@
+"""Inference that several adversaries share."""

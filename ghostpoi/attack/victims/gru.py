@@ -1,0 +1,124 @@
+"""A recurrent victim, as in GRU4Rec: one gated recurrent unit, step by step for many victims at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ghostpoi.attack.victims.base import Exam, Job, Result
+from ghostpoi.attack.victims.lines import Lines
+from ghostpoi.attack.victims.stack import Stack, dropped, look_up, repeated
+from ghostpoi.attack.victims.steps import Seen
+from ghostpoi.attack.victims.together import STAGE, train_stacks
+from ghostpoi.attack.victims.transformer import other_settings
+from ghostpoi.models.transformer import ModelSettings, Pad
+from ghostpoi.randomness import Seed
+
+
+@dataclass(frozen=True)
+class GRU:
+    """Somebody trains a GRU, which knows of the past only what it carries along."""
+
+    dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
+    max_positions: int = 50  # a GRU forgets sooner, and every position is one more step to wait for
+
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
+        """One result per job, in their order."""
+
+        def build(some: Sequence[Job], model: ModelSettings) -> GRUStack:
+            weights = repeated(initial_gru(exam.rows, model, some[0].seed), len(some))
+            return GRUStack({name: w.to(exam.device) for name, w in weights.items()}, exam.rows, model, "float32")
+
+        settings = other_settings(protocol, dropout=self.dropout, max_positions=self.max_positions)
+        return train_stacks(jobs, exam, *settings, build)
+
+
+def initial_gru(rows: int, model: ModelSettings, seed: Seed) -> dict[str, Tensor]:
+    """The weights that every victim of this seed starts from, by torch's names."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed.torch_seed(*STAGE, "gru"))
+        parts = nn.ModuleDict({name: nn.LayerNorm(model.dim) for name in ("before", "norm")})
+        parts["gru"] = nn.GRU(model.dim, model.dim)
+        tables = ["embedding"] if model.tied else ["embedding", "untied"]
+        weights = {name: torch.randn(rows, model.dim) * model.start for name in tables}
+        return weights | {name: w.detach() for name, w in parts.named_parameters()}
+
+
+class GRUStack(Stack):
+    """As one block of the Transformer with a GRU in it: it is added to what it reads, between two LayerNorms.
+
+    A bare GRU needs thrice the epochs: its states are short, so that its output matrix has a long way to go.
+    """
+
+    def hidden(self, seen: Seen, lines: Lines, dropout: float = 0.0) -> Tensor:
+        x = dropped(look_up(self.weights["embedding"], seen.token), dropout)
+        return self._norm("norm", x + dropped(self.recur(self._norm("before", x), lines), dropout))
+
+    def recur(self, x: Tensor, lines: Lines) -> Tensor:
+        """The states of the GRU after each token, (M, N, d)."""
+        into, w, into_bias, bias = (
+            self.weights[f"gru.{kind}_l0"] for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        gates = torch.baddbmm(into_bias[:, None], x, into.transpose(1, 2))  # (M, N, 3d)
+        gates = Pad.apply(gates, lines.by_step, lines.from_step)  # type: ignore[no-untyped-call]
+        states = _Recurrence.apply(gates, w, bias, lines.running)  # type: ignore[no-untyped-call]
+        return Pad.apply(states, lines.from_step, lines.by_step)  # type: ignore[no-any-return,no-untyped-call]
+
+
+class _Recurrence(torch.autograd.Function):
+    """The states after each token, (M, N, d), from the input's share of the gates, (M, N, 3d), both step by step.
+
+    Autograd would launch thrice the kernels: here a step back is little more than a product, and all else is done for
+    all steps at once.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias: Tensor, running: list[int]) -> Tensor:
+        d = weight.shape[2]
+        states, candidate, inner = (gates.new_empty(*gates.shape[:2], d) for _ in range(3))
+        switches = gates.new_empty(*gates.shape[:2], 2 * d)  # reset and update
+        views = (gates[:, :, : 2 * d], gates[:, :, 2 * d :], switches, *switches.chunk(2, 2), candidate, inner, states)
+        h, bias, w = gates.new_zeros(len(gates), max(running, default=0), d), bias[:, None], weight.transpose(1, 2)
+        for into_switch, into_new, switch, reset, update, new, own_new, state in _by_step(views, running):
+            own_switch, own = torch.split(torch.baddbmm(bias, h[:, : state.shape[1]], w), [2 * d, d], 2)
+            own_new.copy_(own)
+            torch.add(into_switch, own_switch, out=switch).sigmoid_()
+            torch.addcmul(into_new, reset, own, out=new).tanh_()
+            h = torch.lerp(new, h[:, : state.shape[1]], update, out=state)
+        ctx.running = running
+        ctx.save_for_backward(weight, states, candidate, inner, switches)
+        return states
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        weight, states, candidate, inner, switches = ctx.saved_tensors
+        reset, update = switches.chunk(2, 2)
+        before = _before(states, ctx.running)
+        # What each gate changes of the state; the gradient of a state is all that is missing.
+        by_candidate = (1 - update) * (1 - candidate * candidate)
+        by_reset = by_candidate * inner * reset * (1 - reset)
+        by_update = (before - candidate) * update * (1 - update)
+        by_own = torch.stack([by_reset, by_update, by_candidate * reset], 2)  # (M, N, 3, d)
+        total, d_own = grad.clone(), torch.empty_like(by_own)
+        later = grad[:, :0]
+        for d_state, by, d_gate, kept in reversed(_by_step((total, by_own, d_own, update), ctx.running)):
+            d_state[:, : later.shape[1]] += later
+            torch.mul(d_state[:, :, None], by, out=d_gate)
+            later = torch.baddbmm(d_state * kept, d_gate.flatten(2), weight)
+        d_gates = torch.cat([d_own[:, :, :2].flatten(2), total * by_candidate], 2)
+        d_own = d_own.flatten(2)  # (M, N, 3d)
+        return d_gates, torch.bmm(d_own.transpose(1, 2), before), d_own.sum(1), None
+
+
+def _by_step(tensors: Sequence[Tensor], running: list[int]) -> list[tuple[Tensor, ...]]:
+    """Views of each (M, N, ...) at every step."""
+    return list(zip(*(torch.split(t, running, 1) for t in tensors), strict=True)) if running else []
+
+
+def _before(states: Tensor, running: list[int]) -> Tensor:
+    """The state before each token, (M, N, d): that of the same window a step earlier, or nothing."""
+    earlier = torch.split(states, running, 1)[:-1] if running else ()
+    first = states.new_zeros(len(states), max(running, default=0), states.shape[2])
+    return torch.cat([first, *(h[:, :n] for h, n in zip(earlier, running[1:], strict=True))], 1)

@@ -1,0 +1,155 @@
+"""What was read and how, so that it can be written back: the same rows in the same order, in the same form."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from ghostpoi.data.checkins import FIELDS, IDS, Checkins
+from ghostpoi.data.formats import text
+from ghostpoi.data.formats.fields import to_checkins
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was read: where, in which format, and which column served as which field."""
+
+    path: Path
+    format: str
+    mapping: dict[str, str]
+
+
+class Columns(Protocol):
+    """Named columns to look at."""
+
+    @property
+    def columns(self) -> list[str]: ...
+
+    def column(self, name: str) -> pl.Series:
+        """One column, for comparing values."""
+
+
+class Rows(Columns, Protocol):
+    """All fields of a file, lossless."""
+
+    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "Rows":
+        """Rows in which these columns of row i are those of row donor[i]."""
+
+    def take(self, index: NDArray[np.int64]) -> "Rows":
+        """These rows, in this order."""
+
+    def write(self, out: BinaryIO) -> None:
+        """The file, in the form that it was read."""
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Raw fields of a text file. A carriage return at a line's end belongs to the line, not to its last field."""
+
+    frame: pl.DataFrame
+    dialect: text.Dialect
+    returns: pl.Series | None  # (N,) which lines end in one; None: no line does
+
+    @staticmethod
+    def of(body: text.Body) -> "TextRows":
+        frame = body.frame()
+        if not body.dialect.marked:
+            return TextRows(frame, body.dialect, None)
+        last, mark = frame.columns[-1], text.RETURN.decode()
+        returns = frame[last].str.ends_with(mark).fill_null(False)
+        return TextRows(frame.with_columns(pl.col(last).str.strip_suffix(mark)), body.dialect, returns)
+
+    @property
+    def columns(self) -> list[str]:
+        return self.frame.columns
+
+    def column(self, name: str) -> pl.Series:
+        return self.frame[name]
+
+    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "TextRows":
+        index = pl.Series(donor)
+        frame = self.frame.with_columns(self.frame[c].gather(index) for c in columns)
+        return TextRows(frame, self.dialect, self.returns)
+
+    def take(self, index: NDArray[np.int64]) -> "TextRows":
+        returns = None if self.returns is None else self.returns.gather(index)
+        return TextRows(self.frame[index], self.dialect, returns)
+
+    def write(self, out: BinaryIO) -> None:
+        frame = self.frame
+        if self.returns is not None and frame.height:
+            # The last line's end, whatever it is, stands in the dialect's tail.
+            ends = self.returns.head(frame.height - 1).extend_constant(False, 1)
+            last, mark = frame.columns[-1], text.RETURN.decode()
+            ended = pl.col(last).fill_null("") + pl.lit(mark)
+            frame = frame.with_columns(pl.when(ends).then(ended).otherwise(pl.col(last)).alias(last))
+        text.write(frame, self.dialect, out)
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """A Parquet table, with the schema and metadata that it came with."""
+
+    table: pa.Table
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.table.column_names)
+
+    def column(self, name: str) -> pl.Series:
+        return pl.Series(name, self.table.column(name))
+
+    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "ParquetRows":
+        table = self.table
+        for name in columns:
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, table.schema.field(at), table.column(at).take(pa.array(donor)))
+        return ParquetRows(table)
+
+    def take(self, index: NDArray[np.int64]) -> "ParquetRows":
+        return ParquetRows(self.table.take(pa.array(index)))
+
+    def write(self, out: BinaryIO) -> None:
+        table = self.table
+        for at, field in enumerate(table.schema):
+            if pa.types.is_dictionary(field.type):
+                table = table.set_column(at, field, _fresh_dictionary(table.column(at), field.type))
+        pq.write_table(table, out)
+
+
+def _fresh_dictionary(column: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.ChunkedArray:
+    """The column with a dictionary of what it holds now: the old one lists every clean value, as they appeared."""
+    values = column.cast(kind.value_type).combine_chunks()
+    new = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(new.indices.cast(kind.index_type), new.dictionary, ordered=kind.ordered)
+
+
+KINDS = dict.fromkeys(IDS, pl.Categorical()) | {"lat": pl.Float64(), "lon": pl.Float64(), "time": pl.String()}
+
+
+def read_text(body: text.Body, source: Source) -> tuple[Checkins, Source]:
+    """Typed columns straight from the bytes; where a value does not fit, again as text, to read or name it."""
+    column = {field: source.mapping[field] for field in FIELDS}
+
+    def where(row: int) -> str:
+        return f"{source.path}, line {body.line(row)}"
+
+    frame = None
+    if not body.dialect.marked and len(set(column.values())) == len(FIELDS):
+        frame = body.frame({c: KINDS[field] for field, c in column.items()})
+        if any(frame[c].null_count() for c in frame.columns) or any(_padded(frame[column[field]]) for field in IDS):
+            frame = None
+    if frame is None:
+        frame = body.values(list(dict.fromkeys(column.values())))
+    fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
+    return to_checkins(fields, column["category"], where, str(source.path)), source
+
+
+def _padded(ids: pl.Series) -> bool:
+    """Whether spaces surround an id."""
+    return bool(ids.unique().cast(pl.String).str.contains(r"^[ \t]|[ \t]$").any())

@@ -1,0 +1,82 @@
+"""What `inspect` says of a file: counts, what every filter drops, sessions, candidate coverage, speed."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from ghostpoi.data import candidates, sessions
+from ghostpoi.data.checkins import Checkins, duplicates
+from ghostpoi.data.geo import haversine_km, speed_kmh
+from ghostpoi.data.sessions import Dataset
+from ghostpoi.settings import Settings
+
+
+def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
+    """All figures as plain numbers, ready for JSON."""
+    data = sessions.build(table, settings.filters)
+    words = data.vocabulary
+    sets = candidates.find(words.lat, words.lon, words.category, settings.candidates)
+    parts = {"train": data.train, "val": data.val, "test": data.test}
+    length = data.all.length
+    # A short file may leave nothing to train on (a user's only session goes to the test part): then all sessions count.
+    trained = data.train.poi if data.train.positions else data.all.poi
+    return {
+        "checkins": len(table),
+        "users": len(table.users),
+        "pois": len(table.pois),
+        "categories": len(table.categories),
+        "duplicates": duplicates(table),
+        "time": {"first": _iso(int(table.time.min())), "last": _iso(int(table.time.max()))},
+        "pois_with_several_positions": _several_positions(table),
+        "filters": [asdict(step) for step in data.steps],
+        "after_filters": {
+            "checkins": int(data.kept.sum()),
+            "users": len(np.unique(table.user[data.kept])),
+            "pois": len(words) - 1,
+        },
+        "sessions": {name: len(part) for name, part in parts.items()},
+        "positions": {name: part.positions for name, part in parts.items()},
+        "session_length": {
+            "mean": float(length.mean()),
+            "median": float(np.median(length)),
+            "p95": float(np.quantile(length, 0.95)),
+            "max": int(length.max()),
+        },
+        "candidates": {
+            "mean_size": float(sets.size[1:].mean()),
+            "coverage": float((sets.size[trained] > 0).mean()),
+            "widened": float((sets.radius_km[1:] > settings.candidates.radius_km).mean()),
+            "empty": float((sets.size[1:] == 0).mean()),
+            "min_candidates": settings.candidates.min_candidates,
+            "category_field": table.category_field,
+        },
+        "speed": {"limit_kmh": settings.speed.limit_kmh, "share_over": share_over_limit(data, settings)},
+    }
+
+
+def share_over_limit(data: Dataset, settings: Settings) -> float:
+    """Share of the clean steps inside sessions that imply a speed over the limit."""
+    poi, words = data.all.poi, data.vocabulary
+    inside = np.diff(data.all.session_of()) == 0
+    km = haversine_km(words.lat[poi[:-1]], words.lon[poi[:-1]], words.lat[poi[1:]], words.lon[poi[1:]])[inside]
+    if not len(km):
+        return 0.0
+    fast = speed_kmh(km, np.diff(data.all.time)[inside], settings.speed.min_gap_s) > settings.speed.limit_kmh
+    return float(fast.mean())
+
+
+def _several_positions(table: Checkins) -> int:
+    """POIs whose rows do not all give the same coordinates."""
+    low_lat, low_lon = np.full((2, len(table.pois)), np.inf)
+    high_lat, high_lon = np.full((2, len(table.pois)), -np.inf)
+    np.minimum.at(low_lat, table.poi, table.lat)
+    np.maximum.at(high_lat, table.poi, table.lat)
+    np.minimum.at(low_lon, table.poi, table.lon)
+    np.maximum.at(high_lon, table.poi, table.lon)
+    return int(((low_lat < high_lat) | (low_lon < high_lon)).sum())
+
+
+def _iso(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,75 @@
+"""A synthetic city as a file: TSMC2014 (.txt) or a table (.csv, .tsv, .parquet), compressed if its name says so."""
+
+import gzip
+import io
+import lzma
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import zstandard
+
+from ghostpoi.data import synthetic as synth
+from ghostpoi.data.formats import tsmc2014
+from ghostpoi.data.formats.compression import extension
+from ghostpoi.errors import InputError
+from ghostpoi.files import replacing
+
+COMPRESS = {
+    ".gz": lambda data: gzip.compress(data, 6, mtime=0),
+    ".xz": lambda data: lzma.compress(data, preset=2),
+    ".zst": lambda data: zstandard.ZstdCompressor(level=6).compress(data),
+}
+
+
+def write_city(path: Path, users: int, pois: int, days: int, seed: int) -> int:
+    """Make a city and write it; returns the number of check-ins."""
+    kind = extension(path).lower()
+    if kind not in (".txt", ".csv", ".tsv", ".parquet"):
+        raise InputError(f"-o {path}: unknown kind of file; end the name in .txt (TSMC2014), .csv, .tsv or .parquet")
+    if not path.parent.is_dir():
+        raise InputError(f"-o {path}: the folder {path.parent} does not exist; make it first")
+    frame = city_frame(synth.make_city(users, pois, days, seed), seed)
+    if frame.height == 0:
+        raise InputError(f"a city of {users} users and {days} days has no check-in at all; raise --users or --days")
+    data = _bytes(frame, kind)
+    compress = COMPRESS.get(path.suffix.lower())
+    try:
+        with replacing(path) as out:
+            out.write(compress(data) if compress else data)
+    except OSError as e:
+        raise InputError(f"-o {path}: cannot be written ({e.strerror or e}); choose another place") from None
+    return frame.height
+
+
+def city_frame(city: synth.City, seed: int) -> pl.DataFrame:
+    """The eight columns of TSMC2014."""
+
+    def named(codes: np.ndarray, names: list[str]) -> pl.Series:
+        return pl.Series(names, dtype=pl.String).gather(codes)
+
+    venues, kinds = len(city.poi_lat), len(city.category_name)
+    category = city.poi_category[city.poi]
+    time = pl.Series(city.time).cast(pl.Int64) * 1000
+    columns = (
+        named(city.user, synth.user_id(range(int(city.user.max(initial=0)) + 1))),
+        named(city.poi, synth.poi_id(range(venues), seed)),
+        named(category, synth.category_id(range(kinds))),
+        named(category, city.category_name),
+        pl.Series(city.poi_lat[city.poi]),
+        pl.Series(city.poi_lon[city.poi]),
+        pl.Series(np.full(len(city.poi), city.tz_offset_min)),
+        time.cast(pl.Datetime("ms")).dt.strftime("%a %b %d %H:%M:%S +0000 %Y"),
+    )
+    return pl.DataFrame(dict(zip(tsmc2014.COLUMNS, columns, strict=True)))
+
+
+def _bytes(frame: pl.DataFrame, kind: str) -> bytes:
+    out = io.BytesIO()
+    if kind == ".parquet":
+        frame.write_parquet(out)
+        return out.getvalue()
+    text = frame.write_csv(
+        include_header=kind != ".txt", separator="," if kind == ".csv" else "\t", quote_style="necessary"
+    )
+    return text.encode("latin-1" if kind == ".txt" else "utf-8")

@@ -1,0 +1,208 @@
+"""A12: can a reader tell released sessions from clean ones?
+
+The adversary holds the release and, of some sessions that leaked, both forms. It learns from those to tell the two
+forms apart and is asked about other sessions, each shown in one form only: half of them clean, the other half released.
+An AUC of .5 means that it cannot tell, 1 that it always can. The clean form of sessions that did not leak serves to ask
+the question, never to learn from. A session's own forms never count in the statistics that describe it: the release
+holds every released session word for word, and finding it there would tell nothing about the others.
+
+Do not trust it with few leaked sessions: a detector that learned little says .5 of any release.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.data.geo import haversine_km, speed_kmh
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.models import fit
+from ghostpoi.randomness import Seed
+
+MIN_GAP_S = 60.0  # equal times do not divide by zero
+FAR = 8.0  # standard deviations: nothing counts as further out
+MEMBERS, HIDDEN, BATCH, UPDATES = 4, 64, 1024, 250  # classifiers that vote, and how each is trained
+RATE, DECAY, DROPOUT = 3e-3, 0.1, 0.2
+Bools = NDArray[np.bool_]
+
+
+def detect(
+    clean: Sessions, released: Ints, leaked: Bools, vocabulary: Vocabulary, seed: Seed, device: torch.device
+) -> dict[str, float]:
+    """How well the detector tells, from the clean sessions, the released POIs (N,) and who leaked (S,).
+
+    `auc` is over sessions, `auc_positions` over single check-ins and the step that leads to them. Both are .5 where
+    there is nothing to learn from or nothing to ask about.
+    """
+    if released.shape != clean.poi.shape or leaked.shape != (len(clean),):
+        raise ValueError("the release needs one POI per clean position, and leaked one value per session")
+    filled = clean.length > 0
+    asked = np.flatnonzero(~leaked & filled)
+    order = seed.generator("detection", "halves").permutation(len(asked))
+    shown_clean, shown_released = asked[order[: len(asked) // 2]], asked[order[len(asked) // 2 :]]
+    if not (leaked & filled).any() or not len(shown_clean):
+        return {"auc": 0.5, "auc_positions": 0.5, "asked": 0.0}
+    known = Known(clean, released, leaked, vocabulary)
+    forms = known.features(clean.poi), known.features(released)  # each (N, F)
+    lessons = np.flatnonzero(leaked & filled)
+    shown = shown_clean, shown_released
+    learn, ask = ([_of(clean, f, s) for f, s in zip(forms, which, strict=True)] for which in ((lessons,) * 2, shown))
+    return {
+        "auc": _judge([_pooled(*p) for p in learn], [_pooled(*p) for p in ask], seed, "sessions", device),
+        "auc_positions": _judge([x for x, _ in learn], [x for x, _ in ask], seed, "positions", device),
+        "asked": float(len(asked)),
+    }
+
+
+def auc(positive: Floats, negative: Floats) -> float:
+    """The probability that a positive's score is above a negative's, ties counting half: Mann-Whitney, exactly."""
+    if not len(positive) or not len(negative):
+        return 0.5
+    ordered = np.sort(negative)
+    below = np.searchsorted(ordered, positive, "left").sum()
+    not_above = np.searchsorted(ordered, positive, "right").sum()
+    return float(below + not_above) / (2 * len(positive) * len(negative))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the adversary counts in: the release, and the clean form of the leaked sessions."""
+
+    clean: Sessions  # POIs of sessions that did not leak are not read
+    released: Ints
+    leaked: Bools
+    vocabulary: Vocabulary
+
+    def features(self, poi: Ints) -> Floats:
+        """What is seen at every position of sessions with these POIs (N,), (N, F)."""
+        s, v = self.clean, self.vocabulary
+        session, rows = s.session_of(), len(v)
+        user = s.user.astype(np.int64)[session]
+        inside = np.repeat(self.leaked, s.length)
+        later = np.diff(session, prepend=-1) == 0  # not the first of its session
+        before = np.where(later, np.roll(poi, 1), poi)
+        gap = np.where(later, np.diff(s.time, prepend=0), 0)
+        km = haversine_km(v.lat[before], v.lon[before], v.lat[poi], v.lon[poi])
+        speed = np.where(later, speed_kmh(km, gap, MIN_GAP_S), 0.0)
+        hour = s.time / 86_400 * 2 * np.pi
+
+        def seen(key_of: Callable[[Ints], Longs], where: Bools | None = None) -> Floats:
+            """log(1 + how often the same is in the release, or in the leaked clean sessions), other sessions alone."""
+            source = self.released if where is None else s.poi
+            if where is None:
+                where = np.ones(len(source), bool)
+            return np.log1p(elsewhere(key_of(source)[where], session[where], key_of(poi), session))
+
+        def venue(x: Ints) -> Longs:
+            return x.astype(np.int64)
+
+        def step(x: Ints) -> Longs:
+            return np.where(later, np.roll(x, 1), 0).astype(np.int64) * rows + x
+
+        def category_step(x: Ints) -> Longs:
+            return step(np.where(x > 0, v.category[x] + 1, 0))
+
+        def category(x: Ints) -> Longs:
+            return v.category[x].astype(np.int64)
+
+        def habit(x: Ints) -> Longs:
+            return user * rows + x
+
+        popular, known_popular = seen(venue), seen(venue, inside)
+        columns = [
+            later, np.log1p(km), later & (before == poi), np.log1p(speed), np.log1p(gap), np.sin(hour), np.cos(hour),
+            popular, popular - seen(category), known_popular, popular - known_popular,
+            seen(step), seen(step, inside), seen(category_step), seen(habit), seen(habit, inside),
+            _repeated(session * rows + poi),
+        ]  # fmt: skip
+        return np.stack([np.asarray(c, np.float64) for c in columns], axis=1)
+
+
+def elsewhere(key: Longs, session: Longs, asked: Longs, asked_session: Longs) -> Longs:
+    """How often each asked key occurs among the keys, those of the asking session itself left out."""
+    names, of = np.unique(np.concatenate([key, asked]), return_inverse=True)
+    of_key, of_asked = of[: len(key)], of[len(key) :]
+    everywhere = np.bincount(of_key, minlength=len(names))[of_asked]
+    pair, count = np.unique(session * len(names) + of_key, return_counts=True)
+    wanted = asked_session * len(names) + of_asked
+    at = np.minimum(np.searchsorted(pair, wanted), max(0, len(pair) - 1))
+    own = np.where(pair[at] == wanted, count[at], 0) if len(pair) else np.zeros(len(asked), np.int64)
+    return everywhere - own
+
+
+def _repeated(key: Longs) -> Bools:
+    """Which keys occurred before."""
+    first = np.zeros(len(key), bool)
+    first[np.unique(key, return_index=True)[1]] = True
+    return ~first
+
+
+def _of(sessions: Sessions, features: Floats, which: Longs) -> tuple[Floats, Longs]:
+    """The features of some sessions, (M, F), and where each of them starts."""
+    length = sessions.length[which]
+    start = np.cumsum(length) - length
+    return features[np.repeat(sessions.start[which] - start, length) + np.arange(length.sum())], start
+
+
+def _pooled(features: Floats, start: Longs) -> Floats:
+    """One row per session: mean, spread, least and largest of every feature, and the length, (S, 4F + 1)."""
+    length = np.diff(start, append=len(features))[:, None]
+    mean = np.add.reduceat(features, start) / length
+    square = np.add.reduceat(features**2, start) / length
+    spread = np.sqrt(np.maximum(square - mean**2, 0))
+    ends = (f.reduceat(features, start) for f in (np.minimum, np.maximum))
+    return np.concatenate([mean, spread, *ends, np.log(length)], axis=1)
+
+
+def _judge(learn: list[Floats], ask: list[Floats], seed: Seed, stage: str, device: torch.device) -> float:
+    """The AUC on (clean, released) rows of a classifier that learned from others."""
+    x = np.concatenate(learn)
+    y = np.repeat([0.0, 1.0], [len(part) for part in learn])
+    centre, scale = x.mean(0), x.std(0)
+    scale[scale < 1e-9] = 1.0  # a feature that never changes says nothing
+    inputs, *asked = (
+        torch.from_numpy(((part - centre) / scale).clip(-FAR, FAR).astype(np.float32)).to(device) for part in (x, *ask)
+    )
+    model = _train(inputs, torch.from_numpy(y.astype(np.float32)).to(device), seed, stage)
+    with torch.no_grad():
+        clean, released = (model(part).mean(0) for part in asked)
+    return auc(released.cpu().numpy().astype(np.float64), clean.cpu().numpy().astype(np.float64))
+
+
+def _train(x: Tensor, y: Tensor, seed: Seed, stage: str) -> "Classifiers":
+    order = seed.generator("detection", stage, "order")
+    with fit.seeded(x.device, seed.torch_seed("detection", stage)):
+        model = Classifiers(x.shape[1]).to(x.device).train()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY, fused=True)
+        for _ in range(UPDATES):
+            rows = torch.from_numpy(order.integers(len(x), size=min(len(x), BATCH))).to(x.device)
+            found = model(x[rows])
+            loss = F.binary_cross_entropy_with_logits(found, y[rows].expand_as(found)) * MEMBERS
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+    return model.eval()
+
+
+class Classifiers(nn.Module):
+    """Small networks side by side, each one hidden layer beside a logistic regression; their mean is steadier."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.straight, self.widen, self.narrow = (
+            nn.Parameter(torch.randn(MEMBERS, a, b) / a**0.5)
+            for a, b in ((features, 1), (features, HIDDEN), (HIDDEN, 1))
+        )
+        self.shift, self.lift = (nn.Parameter(torch.zeros(MEMBERS, 1, n)) for n in (1, HIDDEN))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Each member's log-odds that a row is of a released session, (M, F) -> (members, M)."""
+        x = F.dropout(x.expand(MEMBERS, -1, -1), DROPOUT, self.training)
+        bent = F.dropout(F.gelu(x @ self.widen + self.lift), DROPOUT, self.training)
+        found: Tensor = x @ self.straight + bent @ self.narrow + self.shift
+        return found.squeeze(2)

@@ -1,0 +1,1 @@
+"""The causal Transformer, its training and its fast paths."""

@@ -1,0 +1,1 @@
+"""From a check-in table to a release."""

@@ -1,0 +1,62 @@
+"""The settings of a whole publication, and the two named protocols.
+
+`paper` follows the paper where it says something; `strong`, the default, gives surrogate and victim what they need to
+be good, because a weak victim flatters a defence.
+"""
+
+import difflib
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args
+
+from ghostpoi.errors import InputError
+from ghostpoi.models.fit import Training
+from ghostpoi.models.trajectory_lm import TrajectoryLM
+from ghostpoi.models.transformer import ModelSettings
+from ghostpoi.publish.methods import METHODS, Method
+from ghostpoi.publish.rounds import Rounds
+from ghostpoi.settings import Settings
+
+Protocol = Literal["strong", "paper"]
+
+
+@dataclass(frozen=True)
+class Publication(Settings):
+    """Everything that `protect` can be told."""
+
+    method: Method = METHODS["crowd"]
+    rounds: Rounds = field(default_factory=Rounds)
+    surrogate: ModelSettings = field(default_factory=ModelSettings)
+    training: Training = field(default_factory=lambda: Training(patience=5))
+    lm: ModelSettings = field(default_factory=lambda: TrajectoryLM().model)
+    lm_training: Training = field(default_factory=lambda: TrajectoryLM().training)
+
+    @property
+    def trajectory_lm(self) -> TrajectoryLM:
+        return TrajectoryLM(self.lm, self.lm_training)
+
+    def public(self) -> dict[str, dict[str, Any]]:
+        """The settings as plain values, section by section. None of them is a secret."""
+        return {
+            section.name: {f.name: getattr(group, f.name) for f in fields(group)}
+            for section in fields(self)
+            if fields(group := getattr(self, section.name))
+        }
+
+
+def publication(method: str = "crowd", protocol: str = "strong") -> Publication:
+    """The settings of a protocol with a method of METHODS."""
+    if method not in METHODS:
+        near = difflib.get_close_matches(method, METHODS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"methods are {', '.join(METHODS)}"
+        raise InputError(f"there is no method {method!r}; {hint}")
+    base = Publication(method=METHODS[method])
+    if protocol == "strong":
+        return base
+    if protocol == "paper":
+        return replace(
+            base,
+            speed=replace(base.speed, empty="ignore"),
+            surrogate=replace(base.surrogate, tied=True),
+            training=replace(base.training, patience=3),
+        )
+    raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(get_args(Protocol))}")

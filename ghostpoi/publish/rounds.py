@@ -1,0 +1,205 @@
+"""The publisher's loop: warm up the surrogate, then substitute and refit, round by round.
+
+The surrogate and its optimizer go on from round to round. Each round chooses afresh from C(p_i) of the clean anchor, on
+the prefix of its own choices. What the last refit would learn no release ever sees, so it is left out.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ghostpoi import settings
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.errors import InputError
+from ghostpoi.models import fit
+from ghostpoi.models import tensor_file as vault
+from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.progress import BEFORE
+from ghostpoi.publish.methods import KEEP, Method
+from ghostpoi.publish.scoring import Position, Walker
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import Section, setting
+
+Report = Callable[[str, float], None]  # what is being done, and how many units of work were just done
+
+
+@dataclass(frozen=True)
+class Rounds(Section):
+    """How often the publisher substitutes and refits."""
+
+    outer: int = setting(5, "rounds of substitution (T_outer)", 1)
+    inner: int = setting(5, "epochs of warm-up, and of refitting between two rounds (E_inner)", 0)
+    precision: Literal["float32", "bfloat16"] = setting("float32", "type of matrix products in scoring")
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that decides what is released, but for the seed."""
+
+    sessions: Sessions
+    vocabulary: Vocabulary
+    candidates: Candidates
+    method: Method
+    rounds: Rounds
+    speed: settings.Speed
+    surrogate: ModelSettings
+    training: fit.Training
+    trajectory_lm: CausalTransformer | None
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """What a round released."""
+
+    poi: Ints  # (N,) in the order of Sessions
+    forced: NDArray[np.bool_]  # (N,) the speed mask left nothing of a set that was not empty
+
+
+class Broken(Exception):
+    """A method proposed what it may not: a bug in the method."""
+
+
+def publish(
+    task: Task,
+    seed: Seed,
+    device: torch.device,
+    checkpoint: "Checkpoint | None" = None,
+    report: Report = lambda label, units: None,
+) -> Substitution:
+    """Run all rounds. With a checkpoint, go on after the last round that was stored there."""
+    rounds, method = task.rounds, task.method
+    if not method.needs_surrogate:  # then no round learns anything from another, and only the last is released
+        report("substituting", 0)
+        return substitute(task, None, seed, rounds.outer, device, report)
+    surrogate = CausalTransformer(len(task.vocabulary), task.surrogate, seed.torch_seed("surrogate")).to(device)
+    optimizer = fit.adamw(surrogate, task.training)
+    done = checkpoint.load(surrogate, optimizer) if checkpoint else None  # the last round whose refit is in the weights
+    if done is None:
+        _refit(task, surrogate, optimizer, task.sessions.poi, seed, 0, "warming up", report)
+        done = 0
+        if checkpoint:
+            checkpoint.store(surrogate, optimizer, done)
+    else:
+        report(BEFORE, (done + 1) * rounds.inner + done * WALK_UNITS)
+    substituter = Substituter(task, surrogate, device, again=rounds.outer - done > 1)
+    while True:
+        number = done + 1
+        result = substituter.round(seed, number, report)
+        if number == rounds.outer:
+            return result
+        _refit(task, surrogate, optimizer, result.poi, seed, number, f"refitting after round {number}", report)
+        done = number
+        if checkpoint:
+            checkpoint.store(surrogate, optimizer, done)
+
+
+WALK_UNITS = 3.0  # a round of scoring takes about as long as this many epochs; for estimates of the time left only
+
+
+def units(method: Method, rounds: Rounds) -> float:
+    """The whole work, in epochs."""
+    return rounds.outer * (WALK_UNITS + rounds.inner) if method.needs_surrogate else WALK_UNITS
+
+
+def substitute(
+    task: Task, surrogate: CausalTransformer | None, seed: Seed, number: int, device: torch.device, report: Report
+) -> Substitution:
+    """One round alone."""
+    return Substituter(task, surrogate, device, again=False).round(seed, number, report)
+
+
+class Substituter:
+    """The rounds of a run: the method proposes, this enforces membership in C(p) and the speed mask."""
+
+    def __init__(self, task: Task, surrogate: CausalTransformer | None, device: torch.device, again: bool) -> None:
+        self.task = task
+        # Every round finds its random numbers and reports its faults in the same place: a captured walk needs that.
+        self.uniform = torch.zeros(task.sessions.positions, dtype=torch.float64, device=device)
+        self.broken = torch.zeros(task.sessions.positions, dtype=torch.bool, device=device)  # threads share no place
+        lm = task.trajectory_lm if task.method.needs_trajectory_lm else None
+        self.walker = Walker(
+            task.sessions, task.candidates, task.vocabulary, task.speed, (surrogate, lm),
+            _enforced(task.method, self.uniform, self.broken), device, precision=task.rounds.precision, again=again,
+        )  # fmt: skip
+
+    def round(self, seed: Seed, number: int, report: Report) -> Substitution:
+        """One round, with the surrogate as it is now."""
+        n, label = self.task.sessions.positions, f"substituting, round {number}"
+        self.uniform.copy_(torch.from_numpy(seed.generator("round", number).random(n)))
+        self.broken.zero_()
+        result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
+        if self.broken.any():
+            raise Broken(f"{self.task.method!r} proposed a POI outside the candidate set or the speed mask")
+        return Substitution(result.poi, result.forced)
+
+
+def _enforced(method: Method, uniform: Tensor, broken: Tensor) -> Callable[[Position], Tensor]:
+    def choose(position: Position) -> Tensor:
+        proposed = method.choose(position, uniform[position.index])
+        keep, column = proposed == KEEP, proposed.clamp(0, position.candidates.shape[1] - 1)
+        fine = (proposed == column) & position.feasible.gather(1, column[:, None]).squeeze(1)
+        if method.may_keep:
+            fine = fine | (keep & position.anchor_feasible)
+        broken.index_copy_(0, position.index, position.feasible.any(1) & ~fine)
+        return torch.where(keep, position.anchor, position.candidates.gather(1, column[:, None]).squeeze(1))
+
+    return choose
+
+
+def _refit(
+    task: Task, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer, poi: Ints,
+    seed: Seed, number: int, label: str, report: Report,
+) -> None:  # fmt: skip
+    s = task.sessions
+    pairs = fit.next_poi(Sessions(s.user, s.start, poi, s.time, s.row), task.surrogate.max_positions)
+    for e in range(task.rounds.inner):
+        report(label, 0)
+        loss = fit.epoch(surrogate, optimizer, pairs, task.training, seed, ("refit", number), e)
+        if not math.isfinite(loss):
+            raise InputError("the surrogate's training diverged; lower --set training.learning_rate=1e-3")
+        report(label, 1)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The surrogate, its optimizer and the number of rounds done, on disk after every round."""
+
+    path: Path
+    key: str  # of the data, the settings and the seed: a checkpoint of another run is not taken
+    say: Callable[[str], None]
+
+    def store(self, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer, done: int) -> None:
+        tensors = {f"model.{name}": weight for name, weight in surrogate.state_dict().items()}
+        for number, state in optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
+        vault.write(self.path, tensors, {"key": self.key, "done": done})
+
+    def load(self, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer) -> int | None:
+        """The rounds done, with weights and optimizer as they were; None if there is nothing to go on from."""
+        try:
+            tensors, note = vault.read(self.path, surrogate.device)
+        except FileNotFoundError:
+            return None
+        except vault.Damaged as e:
+            self.say(f"the checkpoint {self.path} is damaged ({e}); starting again from the first round")
+            return None
+        if note.get("key") != self.key:
+            self.say(f"the checkpoint {self.path} is of other data or settings; starting again from the first round")
+            return None
+        surrogate.load_state_dict({name: tensors[f"model.{name}"] for name in surrogate.state_dict()})
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            if name.startswith("optimizer."):
+                _, number, field = name.split(".", 2)
+                state.setdefault(int(number), {})[field] = value
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        return int(str(note["done"]))

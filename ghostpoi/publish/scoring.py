@@ -1,0 +1,424 @@
+"""adv(p') and mani(p') of every candidate of one position of a batch of sessions, exact and fast.
+
+A candidate needs one new token on its session's cached prefix, not a forward pass over the prefix. `walk` goes through
+all sessions position by position, lets the caller choose, and continues each session's prefix with what was chosen.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ghostpoi import settings
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.data.geo import EARTH_RADIUS_KM
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.models import cuda_graphs as graphs
+from ghostpoi.models import memory
+from ghostpoi.models import parallel as threads
+from ghostpoi.models.fit import Precision, precise
+from ghostpoi.models.transformer import CausalTransformer, Layout, Prefix, Readout
+
+BUDGET = {"cpu": 24_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 100 MB of keys and values, 4 GB
+WIDTHS = (0, 8, 16, 1 << 30)  # sessions whose sets are of similar size attend together: less padding
+WARM_UP_WAVES = 3  # run before a capture: libraries set themselves up
+SHORTEST = 32  # sessions count as at least this long: bounds a wave's candidates to what the caches of a CPU hold
+
+
+class _Cached:
+    """A model, its readout, and the prefix of a batch. Nothing is computed before somebody asks."""
+
+    def __init__(
+        self, model: CausalTransformer, readout: Readout, sessions: int, positions: int, wants_hidden: bool
+    ) -> None:
+        self.model, self.readout, self.wants_hidden = model, readout, wants_hidden
+        self.prefix = Prefix(model, sessions, positions)
+        self.pending: list[Tensor] = []
+        self.hidden = torch.empty(0)
+
+    def restart(self) -> None:
+        self.prefix.reset()
+        self.pending.clear()
+
+    def push(self, chosen: Tensor) -> None:
+        self.pending.append(chosen)
+
+    def ready(self, sessions: int) -> Prefix:
+        """The prefix of the first `sessions`, with all that was pushed."""
+        for tokens in self.pending:
+            self.hidden = self.prefix.append(tokens[:sessions], self.wants_hidden)
+        self.pending.clear()
+        return self.prefix
+
+
+class _Options(NamedTuple):
+    """The real candidates of one position of a batch, one after the other."""
+
+    session: Tensor  # (M,)
+    poi: Tensor  # (M,)
+    place: Tensor  # (M,) in the grid (B, K), row by row
+    layout: Layout | None  # without it the whole grid is scored, padding and all: on CUDA few calls matter more
+    unique: Tensor | None  # (U,) at a window's start, where hidden states depend on the candidate alone
+    inverse: Tensor | None  # (M,) poi = unique[inverse]
+
+
+@dataclass(eq=False)
+class Position:
+    """One position i of a batch of sessions: what a method may look at to choose. Row b is session b of the batch."""
+
+    candidates: Tensor  # (B, K) int64, C0 of the anchor, padded with 0
+    feasible: Tensor  # (B, K) bool, the speed mask; a row of False keeps the anchor whatever is chosen
+    anchor: Tensor  # (B,) the clean POI
+    anchor_feasible: Tensor  # (B,) bool, the speed mask of the anchor itself
+    target: Tensor  # (B,) clean p_{i+1}; p_{i-1} at a session's last position; 0 in a session of one
+    index: Tensor  # (B,) the position's number in Sessions
+    _options: _Options = field(repr=False)
+    _surrogate: _Cached | None = field(repr=False)
+    _trajectory_lm: _Cached | None = field(repr=False)
+    _precision: Precision = field(repr=False)
+    _adv: Tensor | None = field(default=None, repr=False)
+    _mani: Tensor | None = field(default=None, repr=False)
+
+    def adv(self) -> Tensor:
+        """-log S_phi(target | prefix, candidate at i), (B, K); -inf for padding and infeasible candidates."""
+        if self._adv is None:
+            with torch.no_grad(), precise(self._precision, self.anchor.device):
+                self._adv = self._score_adv()
+        return self._adv
+
+    def mani(self) -> Tensor:
+        """log T_psi(candidate | prefix), (B, K); -inf for padding and infeasible candidates."""
+        if self._mani is None:
+            with torch.no_grad(), precise(self._precision, self.anchor.device):
+                self._mani = self._score_mani()
+        return self._mani
+
+    def loss(self, embedding: Tensor) -> Tensor:
+        """-log S_phi(target | prefix, this embedding at i), (B, d) -> (B,), differentiable; 0 without a target."""
+        s = _given(self._surrogate, "surrogate")
+        with precise(self._precision, self.anchor.device):
+            with torch.no_grad():
+                prefix = s.ready(len(self.anchor))
+            hidden = prefix.peek(embedding).float()
+            return s.readout.losses(hidden, self.target.clamp(min=1)) * (self.target > 0)
+
+    def embedding(self, poi: Tensor) -> Tensor:
+        """The surrogate's embedding of POIs (...,) -> (..., d), without gradient."""
+        return _given(self._surrogate, "surrogate").model.embedding.detach()[poi]
+
+    def _score_adv(self) -> Tensor:
+        s, o = _given(self._surrogate, "surrogate"), self._feasible_options()
+        prefix = s.ready(len(self.anchor))
+        target = self.target[o.session]
+        if len(target) == 0:
+            return self._spread(o, target)
+        if o.unique is not None and o.inverse is not None:
+            hidden = prefix.peek(o.unique)
+            value = s.readout.log_partition(hidden)[o.inverse] - s.readout.logit_of(hidden[o.inverse], target)
+        else:
+            hidden = prefix.peek(o.poi, o.layout) if o.layout else prefix.peek(self.candidates)[o.place]
+            value = -s.readout.log_prob_of(hidden, target)
+        return self._spread(o, value * (target > 0))
+
+    def _score_mani(self) -> Tensor:
+        t, o = _given(self._trajectory_lm, "trajectory LM"), self._feasible_options()
+        prefix = t.ready(len(self.anchor))
+        hidden = t.hidden[: len(self.anchor)]
+        if prefix.length == 1:  # the start token alone: the same state for all
+            log_z = t.readout.log_partition(hidden[:1]).expand(len(hidden))
+        elif o.layout is None:
+            log_z = t.readout.log_partition(hidden)
+        else:  # for the sessions that have a candidate
+            asked = torch.bincount(o.session, minlength=len(hidden)).nonzero().squeeze(1)
+            log_z = hidden.new_zeros(len(hidden)).index_copy_(0, asked, t.readout.log_partition(hidden[asked]))
+        return self._spread(o, t.readout.logit_of(hidden[o.session], o.poi) - log_z[o.session])
+
+    def _feasible_options(self) -> _Options:
+        """Without the infeasible on a CPU; on CUDA their number would be worth waiting for only if there were many."""
+        o = self._options
+        if o.layout is None:
+            return o
+        keep = self.feasible.flatten()[o.place]
+        if keep.all():
+            return o
+        session, poi, place, first, k, width = (a[keep] for a in (*o[:3], *o.layout[2:]))
+        layout = Layout(o.layout.groups, o.layout.rows, first, k, width)
+        return _Options(session, poi, place, layout, o.unique, None if o.inverse is None else o.inverse[keep])
+
+    def _spread(self, o: _Options, value: Tensor) -> Tensor:
+        out = torch.full(self.candidates.shape, -torch.inf, device=value.device)
+        out.view(-1).index_copy_(0, o.place, value.float())
+        return out.masked_fill_(~self.feasible, -torch.inf)
+
+
+class Walk(NamedTuple):
+    """What a walk released."""
+
+    poi: Ints  # (N,) in the order of Sessions
+    forced: NDArray[np.bool_]  # (N,) the speed mask left nothing of a set that was not empty
+
+
+def walk(
+    sessions: Sessions,
+    candidates: Candidates,
+    vocabulary: Vocabulary,
+    speed: settings.Speed,
+    surrogate: CausalTransformer | None,
+    trajectory_lm: CausalTransformer | None,
+    choose: Callable[[Position], Tensor],
+    device: torch.device | str = "cpu",
+    budget: int | None = None,
+    precision: Precision = "float32",
+    progress: Callable[[int], None] | None = None,
+) -> Walk:
+    """Choose a POI (B,) for every position, each session on the prefix of its own choices.
+
+    Sessions are independent, so the batches that a budget makes change no choice but for rounding.
+    `progress` gets the number of positions of every batch done.
+    """
+    models = (surrogate, trajectory_lm)
+    return Walker(sessions, candidates, vocabulary, speed, models, choose, device, budget, precision).run(progress)
+
+
+class Walker:
+    """A walk that can be taken again when weights have changed. `again` says that it will be: on CUDA, a graph pays."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        candidates: Candidates,
+        vocabulary: Vocabulary,
+        speed: settings.Speed,
+        models: tuple[CausalTransformer | None, CausalTransformer | None],  # surrogate, trajectory LM
+        choose: Callable[[Position], Tensor],
+        device: torch.device | str = "cpu",
+        budget: int | None = None,
+        precision: Precision = "float32",
+        again: bool = False,
+    ) -> None:
+        self.sessions, self.candidates, self.choose, self.precision = sessions, candidates, choose, precision
+        self.device = torch.device(device)
+        self.models = models
+        self.limit = min([m.settings.max_positions for m in models if m], default=1 << 30)
+        with precise(precision, self.device), torch.no_grad():
+            self.readouts = [m.readout() if m else None for m in models]
+        self.city = _City(candidates, vocabulary, speed, self.device)
+        self.released = torch.zeros(sessions.positions, dtype=torch.int64, device=self.device)
+        self.forced = torch.zeros(sessions.positions, dtype=torch.bool, device=self.device)
+        self.batches = _batches(sessions.length, self.limit, budget or BUDGET.get(self.device.type, BUDGET["cpu"]))
+        self.again = again and self.device.type == "cuda"
+        self.waves: list[list[_Wave]] = []  # of all batches; kept for the graphs, which read them
+        self.graphs: list[torch.cuda.CUDAGraph] = []
+
+    def run(self, progress: Callable[[int], None] | None = None) -> Walk:
+        """Walk once, with weights as they are now."""
+        for model, readout in zip(self.models, self.readouts, strict=True):
+            if model and readout:
+                model.eval()
+                readout.refresh()
+        if self.again and not self.waves:
+            self._capture()
+
+        def done(number: int) -> None:
+            if progress:
+                progress(int(self.sessions.length[self.batches[number]].sum()))
+
+        if self.device.type == "cpu":
+            threads.side_by_side([partial(self._steps, batch) for batch in self.batches], done)
+            memory.give_back()
+        else:
+            for number, batch in enumerate(self.batches):
+                if self.graphs:
+                    self.graphs[number].replay()
+                else:
+                    self._walk(batch, self.waves[number] if self.waves else None)
+                done(number)
+        return Walk(self.released.cpu().numpy().astype(np.int32), self.forced.cpu().numpy())
+
+    def _capture(self) -> None:
+        """One graph per batch; none, if what the method does cannot be captured."""
+        self.waves = [self._waves(batch) for batch in self.batches]
+        work = list(zip(self.batches, self.waves, strict=True))
+        try:
+            with graphs.no_waiting():
+                for batch, waves in work[:1]:
+                    self._walk(batch, waves[:WARM_UP_WAVES])
+            pool = torch.cuda.graph_pool_handle()
+            self.graphs = [graphs.capture(partial(self._walk, *one), pool) for one in work]
+        except RuntimeError:
+            self.graphs = []
+
+    def _waves(self, batch: Longs) -> list["_Wave"]:
+        return _waves(self.sessions, batch, self.candidates, self.city, self.limit)
+
+    def _walk(self, batch: Longs, waves: list["_Wave"] | None) -> None:
+        for _ in self._steps(batch, waves):
+            pass
+
+    def _steps(self, batch: Longs, waves: list["_Wave"] | None = None) -> Iterator[None]:
+        """Walk a batch, wave by wave."""
+        waves = self._waves(batch) if waves is None else waves
+        longest = min(int(self.sessions.length[batch[0]]), self.limit)
+        with precise(self.precision, self.device):
+            cached = [
+                _Cached(m, r, len(batch), longest, wants) if m and r else None
+                for m, r, wants in zip(self.models, self.readouts, (False, True), strict=True)
+            ]
+        for i, wave in enumerate(waves):
+            if i % self.limit == 0:
+                for c in filter(None, cached):
+                    c.restart()
+                if cached[1]:
+                    cached[1].push(torch.zeros_like(wave.index))
+            previous = self.released[wave.before] if i else None
+            position, fallback, emptied = self.city.position(wave, previous, cached[0], cached[1], self.precision)
+            chosen = torch.where(fallback > 0, fallback, self.choose(position))
+            self.released.index_copy_(0, wave.index, chosen)
+            self.forced.index_copy_(0, wave.index, emptied)
+            if (i + 1) % self.limit:
+                for c in filter(None, cached):
+                    c.push(chosen)
+            yield
+
+
+def _batches(length: Longs, limit: int, budget: int) -> list[Longs]:
+    """Sessions in batches, longest first, each as large as the budget allows."""
+    order = np.argsort(-length, kind="stable")
+    order = order[length[order] > 0]
+    at, batches = 0, []
+    while at < len(order):
+        longest = min(int(length[order[at]]), limit)
+        batches.append(order[at : at + max(1, budget // max(longest, SHORTEST))])
+        at += len(batches[-1])
+    return batches
+
+
+@dataclass(frozen=True, eq=False)
+class _Wave:
+    """Position i of all sessions of a batch that are longer than i, and what is known of it before the walk."""
+
+    options: _Options
+    index: Tensor  # (B,)
+    before: Tensor  # (B,) index - 1
+    anchor: Tensor  # (B,)
+    target: Tensor  # (B,)
+    hours: Tensor  # (B,) since the previous position
+    choices: Tensor  # (B, K+1) the candidates and the anchor
+    real: Tensor  # (B, K) bool, no padding
+    has_set: Tensor  # (B,) bool
+    alone: Tensor  # (B,) the anchor where it has no candidates, else 0
+
+
+def _waves(sessions: Sessions, batch: Longs, candidates: Candidates, city: "_City", limit: int) -> list[_Wave]:
+    """All waves of a batch, longest session first. Built together and sent at once: waves are many and small."""
+    length, start, poi, time = sessions.length[batch], sessions.start[batch], sessions.poi, sessions.time
+    size = np.searchsorted(-length, -np.arange(length[0]))  # (waves,) sessions that are longer
+    i = np.repeat(np.arange(length[0]), size)
+    session = np.arange(len(i)) - np.repeat(np.cumsum(size) - size, size)
+    first, last = start[session], (start + length)[session] - 1
+    index = first + i
+    other = np.where(index < last, index + 1, index - 1)
+    target = np.where(other >= first, poi[np.minimum(other, len(poi) - 1)], 0)
+    gap_s = np.where(i > 0, time[index] - time[index - 1], 0)
+    sets = candidates.poi[poi[index]]
+    row, column = np.nonzero(sets)
+    option = sets[row, column]
+    scored = np.bincount(i[row], minlength=len(size))  # (waves,) candidates
+    packed = np.stack([session[row], option, session[row] * sets.shape[1] + column, column]).astype(np.int64)
+    options = torch.split(torch.from_numpy(packed).to(city.sets.device), scored.tolist(), 1)
+    known = [torch.split(a, size.tolist()) for a in city.known(index, poi[index], target, gap_s)]
+    waves = []
+    for number, fields in enumerate(zip(*known, strict=True)):
+        of, what, place, k = options[number].unbind()
+        layout = unique = inverse = None
+        if city.sets.device.type == "cpu":
+            layout = _layout(of.numpy(), k, int(size[number]))
+            if number % limit == 0:
+                unique, inverse = torch.unique(what, return_inverse=True)
+        waves.append(_Wave(_Options(of, what, place, layout, unique, inverse), *fields))
+    return waves
+
+
+def _layout(session: Longs, k: Tensor, sessions: int) -> Layout:
+    size = np.bincount(session, minlength=sessions)
+    first, width = np.zeros_like(size), np.zeros_like(size)
+    rows, groups = 0, []
+    for low, high in pairwise(WIDTHS):
+        members = np.flatnonzero((size > low) & (size <= high))
+        if len(members):
+            widest = int(size[members].max())
+            first[members], width[members] = rows + np.arange(len(members)) * widest, widest
+            rows += len(members) * widest
+            groups.append((torch.from_numpy(members), widest))
+    return Layout(groups, rows, torch.from_numpy(first[session]), k, torch.from_numpy(width[session]))
+
+
+class _City:
+    """Candidate sets, coordinates and the speed mask on the device, in float64 like `candidates.speed_mask`."""
+
+    def __init__(
+        self, candidates: Candidates, vocabulary: Vocabulary, speed: settings.Speed, device: torch.device
+    ) -> None:
+        self.sets = torch.from_numpy(candidates.poi.astype(np.int64)).to(device)  # (P+1, K)
+        lat, lon = np.radians(vocabulary.lat), np.radians(vocabulary.lon)
+        place = np.nan_to_num(np.stack([lat, lon, np.cos(lat)], axis=1))
+        self.place = torch.from_numpy(place).to(device)  # (P+1, 3)
+        self.speed = speed
+
+    def known(self, index: Longs, anchor: Ints, target: Ints, gap_s: Longs) -> list[Tensor]:
+        """The fields of a wave that no choice changes."""
+        numbers = np.stack([index, index - 1, anchor, target, gap_s]).astype(np.int64)
+        at, before, poi, goal, gap = torch.from_numpy(numbers).to(self.sets.device).unbind()
+        choices = torch.cat([self.sets[poi], poi[:, None]], 1)
+        real = choices[:, :-1] > 0
+        has_set = real.any(1)
+        hours = gap.double().clamp(min=self.speed.min_gap_s) / 3600
+        return [at, before, poi, goal, hours, choices, real, has_set, poi.masked_fill(has_set, 0)]
+
+    def position(
+        self, wave: _Wave, previous: Tensor | None, surrogate: _Cached | None, trajectory_lm: _Cached | None,
+        precision: Precision,
+    ) -> tuple[Position, Tensor, Tensor]:  # fmt: skip
+        """The position; the POI where there is no choice, else 0, (B,); and where the mask left nothing, (B,)."""
+        sets, real, fallback = wave.choices[:, :-1], wave.real, wave.alone
+        if previous is None:
+            feasible, anchor_feasible = real, torch.ones_like(wave.has_set)
+            emptied = torch.zeros_like(wave.has_set)
+        else:
+            kmh = self._kmh(previous, wave.choices, wave.hours)  # (B, K+1)
+            slow = kmh <= self.speed.limit_kmh
+            feasible, anchor_feasible = real & slow[:, :-1], slow[:, -1]
+            emptied = wave.has_set & ~feasible.any(1)
+            if self.speed.empty == "ignore":
+                feasible = feasible | (real & emptied[:, None])
+            else:
+                slowest = kmh[:, :-1].masked_fill(~real, torch.inf).argmin(1, keepdim=True)
+                single = torch.zeros_like(real).scatter_(1, slowest, True)
+                feasible = feasible | (single & (emptied & ~anchor_feasible)[:, None])
+                best = torch.where(anchor_feasible, wave.anchor, sets.gather(1, slowest).squeeze(1))
+                fallback = torch.where(emptied, best, fallback)
+        position = Position(
+            sets, feasible, wave.anchor, anchor_feasible, wave.target, wave.index,
+            wave.options, surrogate, trajectory_lm, precision,
+        )  # fmt: skip
+        return position, fallback, emptied
+
+    def _kmh(self, previous: Tensor, choices: Tensor, hours: Tensor) -> Tensor:
+        here, there = self.place[previous][:, None], self.place[choices]  # (B, 1, 3), (B, K+1, 3)
+        lat, lon = (torch.sin((there[..., :2] - here[..., :2]) / 2) ** 2).unbind(2)
+        h = lat + here[..., 2] * there[..., 2] * lon
+        km = 2 * EARTH_RADIUS_KM * torch.asin(torch.sqrt(h.clamp(max=1.0)))
+        return km / hours[:, None]
+
+
+def _given(model: _Cached | None, name: str) -> _Cached:
+    if model is None:
+        raise ValueError(f"this walk has no {name} to score with; pass one to walk()")
+    return model
