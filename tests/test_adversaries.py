@@ -17,14 +17,14 @@ from ghostpoi.attack.adversaries.bigram import Bigram
 from ghostpoi.attack.adversaries.bridge import Bridge, kept
 from ghostpoi.attack.adversaries.frequency import Frequency
 from ghostpoi.attack.adversaries.per_user import PerUser
-from ghostpoi.attack.rule import Rule, uniform
+from ghostpoi.attack.rule import Rule
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
-from ghostpoi.models.fit import Training
-from ghostpoi.models.transformer import ModelSettings
+from ghostpoi.publish.channel import uniform
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 CPU = torch.device("cpu")
 SEED = Seed(7)

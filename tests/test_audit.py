@@ -19,9 +19,10 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.alignment import match, open_pair
 from ghostpoi.evaluate.audit import QUICK, Request, audit, parse_adversaries, public, work
 from ghostpoi.evaluate.verdicts import Accuracies, differs, verdicts
+from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.protocols import publication
-from ghostpoi.publish.release import MANIFEST, make
 from ghostpoi.publish.release import Request as Publishing
+from ghostpoi.publish.release import make
 from ghostpoi.publish.verify import verify
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import override
@@ -303,7 +304,7 @@ def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: st
     assert rules["release"].exact
     assert rules["random"].exact
     assert (rules["release"].channel.find(data.train.poi, data.released) >= 0).all()
-    assert (rules["release"].leaning > 0) == ("method.beta=0.5" in more)
+    assert (rules["release"].popularity_power > 0) == ("method.beta=0.5" in more)
     if method == "crowd":  # its sets are its own, in the size that the manifest gives
         assert (rules["random"].channel.find(data.train.poi, data.released) < 0).any()
         assert rules["release"].candidates.size[1:].max() < 8

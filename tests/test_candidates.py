@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ghostpoi.data import candidates
 from ghostpoi.data.geo import EARTH_RADIUS_KM, chord, haversine_km, speed_kmh, unit_sphere
-from ghostpoi.settings import Candidates, Speed
+from ghostpoi.settings import CandidateSettings, SpeedSettings
 
 City = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -22,7 +22,7 @@ def city(*venues: tuple[float, float, int]) -> City:
 
 
 def reference(
-    lat: np.ndarray, lon: np.ndarray, category: np.ndarray, p: int, rule: Candidates
+    lat: np.ndarray, lon: np.ndarray, category: np.ndarray, p: int, rule: CandidateSettings
 ) -> tuple[list[int], float]:
     """C0(p) as the paper's text has it: the same category within the radius, widened while too few, the K nearest."""
     km = {
@@ -55,7 +55,7 @@ def cities(draw: st.DrawFn) -> City:
 
 
 rules = st.builds(
-    Candidates,
+    CandidateSettings,
     radius_km=st.sampled_from([0.3, 1.0, 2.5]),
     min_candidates=st.integers(0, 10),
     widen_factor=st.sampled_from([1.0, 1.5, 3.0]),
@@ -65,9 +65,9 @@ rules = st.builds(
 
 
 @given(cities(), rules)
-@example(city(*[(1.0, 1.0, 0)] * 12), Candidates(max_candidates=3))
-@example(city(*[(1.0, 1.0, 0)] * 4), Candidates(max_candidates=3))
-def test_candidates_are_those_of_the_brute_force_reading(venues: City, rule: Candidates) -> None:
+@example(city(*[(1.0, 1.0, 0)] * 12), CandidateSettings(max_candidates=3))
+@example(city(*[(1.0, 1.0, 0)] * 4), CandidateSettings(max_candidates=3))
+def test_candidates_are_those_of_the_brute_force_reading(venues: City, rule: CandidateSettings) -> None:
     lat, lon, category = venues
     found = candidates.find(lat, lon, category, rule, workers=1)
     assert found.poi.dtype == np.int32
@@ -89,9 +89,9 @@ def test_names_are_exact_where_no_two_are_equally_far() -> None:
     rng = np.random.default_rng(3)
     venues = [(40 + rng.uniform(0, 0.1), -74 + rng.uniform(0, 0.1), rng.integers(3)) for _ in range(200)]
     lat, lon, category = city(*venues)
-    found = candidates.find(lat, lon, category, Candidates(max_candidates=9), workers=1)
+    found = candidates.find(lat, lon, category, CandidateSettings(max_candidates=9), workers=1)
     for p in range(1, len(lat)):
-        expected, _ = reference(lat, lon, category, p, Candidates(max_candidates=9))
+        expected, _ = reference(lat, lon, category, p, CandidateSettings(max_candidates=9))
         assert found.poi[p][found.poi[p] > 0].tolist() == expected
 
 
@@ -104,7 +104,7 @@ def test_widening_by_hand() -> None:
     lat, lon, category = city(*((north(km), 0.0, 0) for km in (0, 0.5, 1.2, 2.0, 9.0)))
 
     def sets(**rule: Any) -> tuple[list[int], float]:
-        found = candidates.find(lat, lon, category, Candidates(**rule), workers=1)
+        found = candidates.find(lat, lon, category, CandidateSettings(**rule), workers=1)
         return found.poi[1][found.poi[1] > 0].tolist(), float(found.radius_km[1])
 
     assert sets(min_candidates=0) == ([2], 1.0)
@@ -120,23 +120,23 @@ def test_widening_by_hand() -> None:
 
 def test_across_the_antimeridian_and_over_the_pole() -> None:
     lat, lon, category = city((0, 179.999, 0), (0, -179.999, 0), (89.999, 0, 1), (89.999, 180, 1), (-89.999, 0, 1))
-    found = candidates.find(lat, lon, category, Candidates(), workers=1)
+    found = candidates.find(lat, lon, category, CandidateSettings(), workers=1)
     assert found.poi[1:, 0].tolist() == [2, 1, 4, 3, 0]
 
 
 def test_a_category_of_one_and_no_venue_at_all() -> None:
-    alone = candidates.find(*city((1, 1, 0), (1, 1, 1)), Candidates(), workers=1)
+    alone = candidates.find(*city((1, 1, 0), (1, 1, 1)), CandidateSettings(), workers=1)
     assert alone.size.tolist() == [0, 0, 0]
     assert alone.radius_km[1:].tolist() == [5.0625, 5.0625]
-    assert candidates.find(*city(), Candidates(), workers=1).size.tolist() == [0]
+    assert candidates.find(*city(), CandidateSettings(), workers=1).size.tolist() == [0]
 
 
 def test_many_anchors_are_searched_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     venues = city(*((40 + rng.uniform(0, 0.1), -74 + rng.uniform(0, 0.1), rng.integers(2)) for _ in range(50)))
-    whole = candidates.find(*venues, Candidates(), workers=1)
+    whole = candidates.find(*venues, CandidateSettings(), workers=1)
     monkeypatch.setattr(candidates, "CHUNK", 7)
-    parts = candidates.find(*venues, Candidates(), workers=1)
+    parts = candidates.find(*venues, CandidateSettings(), workers=1)
     assert np.array_equal(whole.poi, parts.poi)
     assert np.array_equal(whole.radius_km, parts.radius_km)
 
@@ -147,7 +147,7 @@ def test_the_speed_mask_by_hand() -> None:
     options = np.array([[1, 2, 3, 0]] * 6, np.int32)
     previous = np.array([1, 1, 1, 1, 1, 0], np.int32)
     gap = np.array([0, 59, 60, 120, 121, 0])
-    mask = candidates.speed_mask(lat, lon, previous, options, gap, Speed())
+    mask = candidates.speed_mask(lat, lon, previous, options, gap, SpeedSettings())
     assert mask.tolist() == [
         [True, True, False, False],  # equal timestamps count as 60 s
         [True, True, False, False],
@@ -156,9 +156,9 @@ def test_the_speed_mask_by_hand() -> None:
         [True, True, True, False],
         [True, True, True, False],  # nothing before: everything but padding
     ]
-    strict = candidates.speed_mask(lat, lon, previous, options, gap, Speed(min_gap_s=1))
+    strict = candidates.speed_mask(lat, lon, previous, options, gap, SpeedSettings(min_gap_s=1))
     assert strict.tolist()[:3] == [[True, False, False, False], [True, False, False, False], [True, True, False, False]]
-    slow = candidates.speed_mask(lat, lon, previous, options, gap, Speed(limit_kmh=30))
+    slow = candidates.speed_mask(lat, lon, previous, options, gap, SpeedSettings(limit_kmh=30))
     assert slow[3].tolist() == [True, True, False, False]
     assert slow[2].tolist() == [True, False, False, False]
 

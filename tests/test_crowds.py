@@ -200,6 +200,6 @@ def test_the_channel_is_the_same_for_all_of_a_crowd() -> None:
 
 def test_the_rule_says_whether_released_counts_tell_what_is_popular() -> None:
     sets = own_sets(Crowd(size=4))
-    assert rule_of(Crowd(), sets).leaning == 0
-    assert rule_of(Crowd(beta=0.5), sets).leaning > 0
-    assert rule_of(Random(), sets).leaning == 0
+    assert rule_of(Crowd(), sets).popularity_power == 0
+    assert rule_of(Crowd(beta=0.5), sets).popularity_power > 0
+    assert rule_of(Random(), sets).popularity_power == 0

@@ -21,12 +21,13 @@ from ghostpoi.attack.adversaries.imitation import attracted, learned, stickiness
 from ghostpoi.attack.adversaries.multi_release import product, restore_many
 from ghostpoi.attack.adversaries.region import closeness
 from ghostpoi.attack.inference.visits import AFRESH, RARE, TINY, Visits, popularity
-from ghostpoi.attack.rule import Channel, Rule, uniform
+from ghostpoi.attack.rule import Rule
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.evaluate import arena
+from ghostpoi.publish.channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")
@@ -77,7 +78,7 @@ class TestWhereTheyMustSucceed:
         # One crowd of three: all are released alike, and only a rule that says so makes the frequent 2 the popular one.
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
         even = evidence_of(sets, [0, 1], [[1, 2, 2, 2], [3, 2, 2, 1]])
-        leaning = replace(even, rule=replace(even.rule, leaning=1.0)) if even.rule else even
+        leaning = replace(even, rule=replace(even.rule, popularity_power=1.0)) if even.rule else even
         assert answer(name, even) == [1] * 8  # no difference: ties go to the smaller
         assert answer(name, leaning) == [2] * 8
 
@@ -86,13 +87,13 @@ class TestWhereTheyMustSucceed:
         # One visit of somebody else to 3 leaked; 2 was released nine times out of twelve.
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
         even = evidence_of(sets, [9, 0, 1], [[1], [1, 2, 2, 2, 2, 2], [3, 2, 2, 2, 2]], leaked=[[3]])
-        leaning = replace(even, rule=replace(even.rule, leaning=1.0)) if even.rule else even
+        leaning = replace(even, rule=replace(even.rule, popularity_power=1.0)) if even.rule else even
         assert answer(name, even)[1:] == [3] * 11
         assert answer(name, leaning)[1:] == [2] * 11
 
     def test_several_leaning_releases_are_counted_together(self) -> None:
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
-        rule = Rule(sets, uniform(sets), exact=True, leaning=1.0)
+        rule = Rule(sets, uniform(sets), exact=True, popularity_power=1.0)
         one, two = (replace(evidence_of(sets, [0], [released]), rule=rule) for released in ([1, 1, 2, 3], [2, 2, 2, 2]))
         assert restore_many([one]).tolist() == [1] * 4
         assert restore_many([one, two]).tolist() == [2] * 4
@@ -102,7 +103,7 @@ class TestWhereTheyMustSucceed:
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
         evidence = evidence_of(sets, [0, 1], [[2] * 6, [2] * 6], leaked=[[1] * 6])
         assert evidence.rule is not None
-        leaning = replace(evidence, rule=replace(evidence.rule, leaning=1.0))
+        leaning = replace(evidence, rule=replace(evidence.rule, popularity_power=1.0))
         symbol = evidence.released.poi.astype(np.int64)
         even, lean = (
             MODEL.explain(e, evidence.rule.channel, symbol, looks=np.zeros(4)).share for e in (evidence, leaning)

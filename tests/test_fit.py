@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
-from ghostpoi.models.fit import Accuracy, Training, adamw, epoch, from_start, next_poi, ranks, train
+from ghostpoi.models.fit import Accuracy, adamw, epoch, from_start, next_poi, ranks, train
 from ghostpoi.models.reference import padded_epoch
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 ROWS = 17
 SEED = Seed(3)

@@ -13,14 +13,14 @@ from torch import Tensor
 from ghostpoi.data.checkins import Ints
 from ghostpoi.models import cuda_graphs as graphs
 from ghostpoi.models import fit
-from ghostpoi.models.fit import Training, adamw, from_start, next_poi
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings, Prefix
+from ghostpoi.models.fit import adamw, from_start, next_poi
+from ghostpoi.models.transformer import CausalTransformer, Prefix
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.methods.ghost import Ghost
-from ghostpoi.publish.rounds import Rounds, Substituter, Task, substitute
-from ghostpoi.publish.scoring import Position
+from ghostpoi.publish.position import Position
+from ghostpoi.publish.rounds import Substituter, Task, substitute
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import Speed
+from ghostpoi.settings import ModelSettings, Precision, Rounds, SpeedSettings, Training
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a CUDA card")
 CUDA = torch.device("cuda")
@@ -90,7 +90,7 @@ def test_a_card_chooses_as_a_processor() -> None:
 @needs_cuda
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("tied", [False, True])
-def test_captured_epochs_equal_packed_ones(tied: bool, precision: fit.Precision) -> None:
+def test_captured_epochs_equal_packed_ones(tied: bool, precision: Precision) -> None:
     pairs, chosen = next_poi(TRAIN, 10), replace(TRAINING, precision=precision)
     found = []
     for epoch in (graphs.epoch, fit.packed_epoch):
@@ -134,7 +134,7 @@ def test_a_captured_epoch_depends_on_its_number_alone() -> None:
 
 def task_of(world: World, method: Method, empty: str = "strict") -> Task:
     return Task(
-        world.sessions, world.vocabulary, world.candidates, method, Rounds(), Speed(empty=empty),  # type: ignore[arg-type]
+        world.sessions, world.vocabulary, world.candidates, method, Rounds(), SpeedSettings(empty=empty),  # type: ignore[arg-type]
         ModelSettings(), Training(), world.trajectory_lm.to(CUDA),
     )  # fmt: skip
 

@@ -23,8 +23,8 @@ from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.recovery import recovery
 from ghostpoi.evaluate.measures.utility import distributions, profile, utility
 from ghostpoi.models.fit import Accuracy
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
-from ghostpoi.settings import Speed
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.settings import ModelSettings, SpeedSettings
 
 DEGREE_KM = np.pi / 180 * EARTH_RADIUS_KM  # one degree on a great circle, 111.195 km
 
@@ -213,7 +213,7 @@ class TestPlausibility:
 
     def test_by_hand(self) -> None:
         # 2 -> 1 (0.5 km), 3 -> 1 (2 km), 4 -> 5 (6 km, other category), the last 1 -> 4 (4 km).
-        found = plausibility(self.SESSIONS, row(1, 1, 1, 5, 1, 4), self.CITY, Speed(limit_kmh=60.5))
+        found = plausibility(self.SESSIONS, row(1, 1, 1, 5, 1, 4), self.CITY, SpeedSettings(limit_kmh=60.5))
         assert found == pytest.approx(
             {
                 "substitution_rate": 4 / 6,
@@ -228,15 +228,15 @@ class TestPlausibility:
 
     def test_equal_times_count_as_the_least_gap(self) -> None:
         sessions = sessions_of([1, 2], [1, 3], gap_s=0)  # 0.5 and 2 km in 60 s: 30 and 120 km/h
-        assert plausibility(sessions, sessions.poi, self.CITY, Speed())["speed_violations_clean"] == 0.5
+        assert plausibility(sessions, sessions.poi, self.CITY, SpeedSettings())["speed_violations_clean"] == 0.5
 
     def test_the_step_between_sessions_does_not_count(self) -> None:
         sessions = sessions_of([1, 1], [5, 5], gap_s=60)
-        assert plausibility(sessions, sessions.poi, self.CITY, Speed())["speed_violations_clean"] == 0
+        assert plausibility(sessions, sessions.poi, self.CITY, SpeedSettings())["speed_violations_clean"] == 0
 
     def test_other_positions_are_refused(self) -> None:
         with pytest.raises(ValueError, match="one POI per clean position"):
-            plausibility(self.SESSIONS, row(1), self.CITY, Speed())
+            plausibility(self.SESSIONS, row(1), self.CITY, SpeedSettings())
 
 
 class TestRecovery:
@@ -373,7 +373,7 @@ class TestInvariants:
     @settings(max_examples=60, deadline=None)
     def test_a_clean_release_changes_nothing(self, given_: tuple[Sessions, Ints, Vocabulary]) -> None:
         clean, _, city = given_
-        found = plausibility(clean, clean.poi, city, Speed())
+        found = plausibility(clean, clean.poi, city, SpeedSettings())
         assert found["substitution_rate"] == found["beyond_1km"] == found["mean_km"] == found["p95_km"] == 0
         assert found["category_match"] == 1
         assert found["speed_violations_clean"] == found["speed_violations_released"]
@@ -395,7 +395,7 @@ class TestInvariants:
         for group in ("popularity", "flows", "hours"):
             assert there[group] == pytest.approx(back[group])
             assert all(0 <= value <= 1 for value in there[group].values())
-        found = plausibility(clean, released, city, Speed())
+        found = plausibility(clean, released, city, SpeedSettings())
         assert all(0 <= found[k] <= 1 for k in found if not k.endswith("_km"))
         assert there["popularity"]["category_js"] <= there["popularity"]["poi_js"] + 1e-12
         assert all(np.isfinite(v) for group in there.values() for v in group.values())
@@ -403,5 +403,5 @@ class TestInvariants:
     def test_no_check_ins(self) -> None:
         empty = sessions_of()
         city = equator(1, 2)
-        assert plausibility(empty, empty.poi, city, Speed())["substitution_rate"] == 0
+        assert plausibility(empty, empty.poi, city, SpeedSettings())["substitution_rate"] == 0
         assert utility(empty, empty.poi, city)["flows"]["common_part"] == 1

@@ -14,15 +14,16 @@ from small import prepared, settings
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.errors import InputError
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.methods import KEEP, METHODS, Method, sets_of
-from ghostpoi.publish.methods.base import sample
-from ghostpoi.publish.methods.ghost import Ghost, with_entropy_floor
+from ghostpoi.publish.methods import KEEP, METHODS, Method
+from ghostpoi.publish.methods.ghost import Ghost
 from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.methods.ts_ue import TsUe
+from ghostpoi.publish.position import Position
 from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.rounds import Broken, Substitution, Task, publish, substitute
-from ghostpoi.publish.scoring import Position, walk
+from ghostpoi.publish.sampling import sample, with_entropy_floor
 from ghostpoi.publish.table import make_task
+from ghostpoi.publish.walk import walk
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")
@@ -40,7 +41,7 @@ def task(method: Method, *more: str) -> Task:
 @cache
 def sets(method: Method) -> Candidates:
     words = prepared().data.vocabulary
-    return sets_of(method, words.lat, words.lon, words.category, settings().candidates)
+    return method.candidate_sets(words.lat, words.lon, words.category, settings().candidates)
 
 
 @cache
@@ -133,7 +134,7 @@ def test_settings_out_of_range(text: str) -> None:
 def test_the_named_variants() -> None:
     ghost, sym, floor = (METHODS[name] for name in ("ghost", "ghost-sym", "ghost-ef"))
     assert ghost == Ghost(alpha=2, beta=0.5, tau=0.3, eta=0)
-    assert sym == Ghost(alpha=1, beta=1)
+    assert (sym.alpha, sym.beta, sym.tau, sym.eta) == (1.0, 1.0, 0.3, 0.0)
     assert floor == Ghost(alpha=2, beta=0, eta=3)
     assert ghost.needs_trajectory_lm
     assert not floor.needs_trajectory_lm

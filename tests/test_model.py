@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from ghostpoi.models import transformer as model_module
-from ghostpoi.models.transformer import CausalTransformer, Layout, ModelSettings, Prefix, Readout
+from ghostpoi.models.transformer import CausalTransformer, Layout, Prefix, Readout
+from ghostpoi.settings import ModelSettings
 
 ROWS = 23
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=7)

@@ -8,7 +8,7 @@ import pytest
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.inspect import summarise
-from ghostpoi.settings import Candidates, Settings
+from ghostpoi.settings import CandidateSettings, Settings
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_candidates(figures: dict[str, Any]) -> None:
 
 
 def test_fewer_candidates_where_widening_stops_earlier(table: Checkins) -> None:
-    sets = summarise(table, Settings(candidates=Candidates(min_candidates=4)))["candidates"]
+    sets = summarise(table, Settings(candidates=CandidateSettings(min_candidates=4)))["candidates"]
     assert sets["mean_size"] == pytest.approx(6.15, abs=0.05)
     assert sets["coverage"] == pytest.approx(0.860, abs=0.002)
 

@@ -16,7 +16,7 @@ from ghostpoi.publish import unmodelled as outside
 from ghostpoi.publish.table import Outcome, count_rows, fast_steps
 from ghostpoi.publish.unmodelled import Venues
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import Candidates, Speed
+from ghostpoi.settings import CandidateSettings, SpeedSettings
 
 KM = 1 / 111.195  # degrees
 LINE = [("a", 0.0), ("b", 1.0), ("c", 2.0), ("d", 40.0)]  # venues along a meridian, at this many km
@@ -31,12 +31,12 @@ def draw(
     table = checkins([*((u, v, t, "c", km[v] * KM, 0.0) for u, v, t in rows), *seen])
     code = {name: i for i, name in enumerate(table.pois)}
     venues = Venues.of(places(table))
-    sets = candidates.find(venues.lat, venues.lon, venues.category, Candidates(radius_km=3, max_widenings=0))
+    sets = candidates.find(venues.lat, venues.lon, venues.category, CandidateSettings(radius_km=3, max_widenings=0))
     decided = np.full(len(table), -1, np.int32)
     decided[len(rows) :] = table.poi[len(rows) :]
     for row, name in released.items():
         decided[row] = code[name]
-    poi, forced = outside.draw(table, venues, sets, decided, Seed(seed), replace(Speed(), **speed), keeps)
+    poi, forced = outside.draw(table, venues, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), keeps)
     return [str(table.pois[p]) for p in poi[: len(rows)]], forced[: len(rows)].tolist()
 
 

@@ -13,13 +13,13 @@ from torch import Tensor
 from ghostpoi.attack.adversaries import Evidence, leak, purify
 from ghostpoi.attack.adversaries.paired_bridge import BothWays, PairedBridge
 from ghostpoi.attack.inference.categorical import Chain, Parts, Support
-from ghostpoi.attack.rule import Rule, uniform
+from ghostpoi.attack.rule import Rule
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.fit import Training
-from ghostpoi.models.transformer import ModelSettings
+from ghostpoi.publish.channel import uniform
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 CPU = torch.device("cpu")
 SEED = Seed(7)

@@ -13,9 +13,10 @@ from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models.reference import adv_mani_by_definition, brute_force_scores
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
-from ghostpoi.publish.scoring import Position, Walk, walk
-from ghostpoi.settings import Speed
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.publish.position import Position
+from ghostpoi.publish.walk import Walk, walk
+from ghostpoi.settings import ModelSettings, SpeedSettings
 
 SCORED = dict[int, tuple[Tensor, Tensor, Tensor]]  # position -> feasible, adv, mani, each (K,)
 
@@ -63,8 +64,8 @@ class World:
             return position.candidates.gather(1, best).squeeze(1)
 
         found = walk(
-            self.sessions, self.candidates, self.vocabulary, Speed(empty=empty), self.surrogate, self.trajectory_lm,
-            choose, budget=budget, precision=precision,  # type: ignore[arg-type]
+            self.sessions, self.candidates, self.vocabulary, SpeedSettings(empty=empty), self.surrogate,
+            self.trajectory_lm, choose, budget=budget, precision=precision,  # type: ignore[arg-type]
         )  # fmt: skip
         return found, scored
 
@@ -80,7 +81,7 @@ def test_scores_and_choices_follow_the_definition(
     world: World, empty: Literal["strict", "ignore"], budget: int | None
 ) -> None:
     (released, forced), scored = world.walk(empty, budget)
-    s, v, limit = world.sessions, world.vocabulary, Speed(empty=empty)
+    s, v, limit = world.sessions, world.vocabulary, SpeedSettings(empty=empty)
     for a, b in zip(s.start.tolist(), s.start[1:].tolist(), strict=False):
         for i in range(a, b):
             anchor, before = int(s.poi[i]), released[a:i].tolist()
@@ -155,7 +156,7 @@ def test_the_loss_of_an_embedding_and_its_gradient() -> None:
         checked.append(len(loss))
         return position.candidates[:, 0]
 
-    walk(world.sessions, world.candidates, world.vocabulary, Speed(), world.surrogate, None, choose)
+    walk(world.sessions, world.candidates, world.vocabulary, SpeedSettings(), world.surrogate, None, choose)
     assert sum(checked) == world.sessions.positions
 
 
@@ -164,10 +165,18 @@ def test_a_method_that_never_asks_costs_no_forward_pass(monkeypatch: pytest.Monk
     monkeypatch.setattr("ghostpoi.models.transformer.Prefix._forward", lambda *_, **__: pytest.fail("computed"))
     done: list[int] = []
     found = walk(
-        world.sessions, world.candidates, world.vocabulary, Speed(), world.surrogate, world.trajectory_lm,
+        world.sessions, world.candidates, world.vocabulary, SpeedSettings(), world.surrogate, world.trajectory_lm,
         lambda position: position.candidates[:, 0], progress=done.append,
     )  # fmt: skip
     assert (found.poi > 0).all()
     assert sum(done) == world.sessions.positions
     with pytest.raises(ValueError, match="no surrogate"):
-        walk(world.sessions, world.candidates, world.vocabulary, Speed(), None, None, lambda p: p.adv()[:, 0].long())
+        walk(
+            world.sessions,
+            world.candidates,
+            world.vocabulary,
+            SpeedSettings(),
+            None,
+            None,
+            lambda p: p.adv()[:, 0].long(),
+        )

@@ -16,7 +16,7 @@ from ghostpoi.models import tensor_file as vault
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE
 from ghostpoi.publish import rounds as publisher_module
-from ghostpoi.publish import scoring as position
+from ghostpoi.publish import walk as position
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.rounds import Checkpoint, Substituter, Substitution, Task, publish, substitute, units
 from ghostpoi.publish.table import make_task

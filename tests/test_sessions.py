@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.sessions import Sessions, build, by_user_and_time
 from ghostpoi.errors import InputError
-from ghostpoi.settings import Filters
+from ghostpoi.settings import FilterSettings
 
 DAY = 86_400
 ANY = {"min_poi_checkins": 1, "min_user_checkins": 1, "min_session_length": 1}
@@ -24,18 +24,18 @@ def rows(sessions: Sessions) -> list[list[int]]:
 
 def test_a_gap_of_exactly_a_day_does_not_split() -> None:
     table = checkins([("u", "p", 0), ("u", "q", DAY), ("u", "p", 2 * DAY + 1), ("u", "p", 2 * DAY + 2)])
-    data = build(table, Filters(**ANY))
+    data = build(table, FilterSettings(**ANY))
     assert rows(data.all) == [[0, 1], [2, 3]]
     assert data.all.start.tolist() == [0, 2, 4]
     assert data.all.length.tolist() == [2, 2]
     assert data.all.session_of().tolist() == [0, 0, 1, 1]
     assert data.all.time.tolist() == [0, DAY, 2 * DAY + 1, 2 * DAY + 2]
-    assert rows(build(table, Filters(**ANY, session_gap_s=1)).all) == [[0], [1], [2, 3]]
+    assert rows(build(table, FilterSettings(**ANY, session_gap_s=1)).all) == [[0], [1], [2, 3]]
 
 
 def test_sessions_are_by_user_and_time_and_equal_times_keep_the_order_of_the_file() -> None:
     table = checkins([("b", "x", 9), ("a", "x", 5), ("b", "y", 5), ("a", "y", 5), ("a", "z", 4), ("b", "z", 5)])
-    data = build(table, Filters(**ANY))
+    data = build(table, FilterSettings(**ANY))
     assert rows(data.all) == [[2, 5, 0], [4, 1, 3]]  # b appears first in the file
     assert [table.users[u] for u in data.all.user] == ["b", "a"]
 
@@ -50,7 +50,7 @@ def test_the_vocabulary_numbers_kept_pois_from_1() -> None:
             ("u", "p", 6, "c2", 2.5, 3.5),
         ]
     )
-    data = build(table, Filters(2, 1, DAY, 1))
+    data = build(table, FilterSettings(2, 1, DAY, 1))
     words = data.vocabulary
     assert len(words) == 3
     assert words.source.tolist() == [-1, 1, 2]
@@ -75,7 +75,7 @@ def test_venues_are_filtered_before_users_and_nothing_is_filtered_again() -> Non
             ("a", "q", 6 + DAY * 2),
         ]
     )
-    data = build(table, Filters(3, 2, DAY, 2))
+    data = build(table, FilterSettings(3, 2, DAY, 2))
     # rare goes; then b, with one check-in left, goes; p keeps its place with two; then the lone last session goes.
     assert [(s.step, s.rows_before, s.rows_after, s.why) for s in data.steps] == [
         ("min_poi_checkins", 7, 6, "venues with fewer than 3 check-ins"),
@@ -90,7 +90,7 @@ def test_venues_are_filtered_before_users_and_nothing_is_filtered_again() -> Non
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 9, 10, 14, 15, 19, 20, 35])
 def test_the_split_takes_whole_shares_in_time_order(n: int) -> None:
     table = checkins([("u", "p", 2 * DAY * s + i) for s in reversed(range(n)) for i in range(3)])
-    data = build(table, Filters(1, 1, DAY, 3))
+    data = build(table, FilterSettings(1, 1, DAY, 3))
     train, val = int(0.8 * n), int(0.1 * n)
     assert [len(part) for part in (data.train, data.val, data.test)] == [train, val, n - train - val]
     starts = np.concatenate([part.time[part.start[:-1]] for part in (data.train, data.val, data.test)])
@@ -100,7 +100,7 @@ def test_the_split_takes_whole_shares_in_time_order(n: int) -> None:
 
 def test_each_user_is_split_alone() -> None:
     table = checkins([(u, "p", 2 * DAY * s) for u, n in (("a", 10), ("b", 1), ("c", 5)) for s in range(n)])
-    data = build(table, Filters(**ANY))
+    data = build(table, FilterSettings(**ANY))
     assert [Counter(part.user.tolist()) for part in (data.train, data.val, data.test)] == [
         {0: 8, 2: 4}, {0: 1}, {0: 1, 1: 1, 2: 1},
     ]  # fmt: skip
@@ -129,15 +129,15 @@ def test_each_user_is_split_alone() -> None:
 def test_a_filter_that_leaves_nothing_says_which_and_what_to_change(settings: dict[str, int], message: str) -> None:
     table = checkins([("u", "p", 0), ("u", "q", 1), ("u", "p", 3 * DAY)])
     with pytest.raises(InputError) as error:
-        build(table, Filters(**ANY | settings))
+        build(table, FilterSettings(**ANY | settings))
     assert str(error.value) == f"the table: the filter {message}"
     name, value = message.split("--set filters.")[1].split()[0].split("=")
-    assert build(table, Filters(**ANY | {name: int(value)})).all.positions  # the remedy works
+    assert build(table, FilterSettings(**ANY | {name: int(value)})).all.positions  # the remedy works
 
 
 def test_shares_beyond_the_whole_are_refused() -> None:
     with pytest.raises(InputError, match=r"filters\.train_share and filters\.val_share are more than 1 together"):
-        build(checkins([("u", "p", 0)]), Filters(**ANY, val_share=0.3))
+        build(checkins([("u", "p", 0)]), FilterSettings(**ANY, val_share=0.3))
 
 
 def test_far_times_and_many_users_sort_alike() -> None:
@@ -152,7 +152,7 @@ def test_far_times_and_many_users_sort_alike() -> None:
 
 
 def test_taking_no_session_leaves_empty_arrays() -> None:
-    data = build(checkins([("u", "p", 0)]), Filters(**ANY))
+    data = build(checkins([("u", "p", 0)]), FilterSettings(**ANY))
     none = data.all.take(np.array([False]))
     assert (len(none), none.positions, none.start.tolist()) == (0, 0, [0])
 
@@ -178,9 +178,9 @@ def test_sessions_keep_their_promises(table: Checkins, pois: int, users: int, le
     expected = [session for session in expected if len(session) >= length]
     if not expected:
         with pytest.raises(InputError, match="leaves nothing"):
-            build(table, Filters(pois, users, DAY, length))
+            build(table, FilterSettings(pois, users, DAY, length))
         return
-    data = build(table, Filters(pois, users, DAY, length))
+    data = build(table, FilterSettings(pois, users, DAY, length))
     assert rows(data.all) == expected
     assert sorted(rows(data.train) + rows(data.val) + rows(data.test)) == sorted(expected)
     for part in (data.train, data.val, data.test):

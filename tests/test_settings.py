@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ghostpoi.errors import InputError
-from ghostpoi.settings import Candidates, Filters, Settings, Speed, load, override
+from ghostpoi.settings import CandidateSettings, FilterSettings, Settings, SpeedSettings, load, override
 
 
 def refused(assignment: str) -> str:
@@ -16,9 +16,9 @@ def refused(assignment: str) -> str:
 
 def test_the_defaults_are_the_readings_of_the_paper() -> None:
     s = Settings()
-    assert s.filters == Filters(10, 10, 86_400, 3, 0.8, 0.1)
-    assert s.candidates == Candidates(1.0, 6, 1.5, 4, 32)
-    assert s.speed == Speed(60.0, 60.0, "strict")
+    assert s.filters == FilterSettings(10, 10, 86_400, 3, 0.8, 0.1)
+    assert s.candidates == CandidateSettings(1.0, 6, 1.5, 4, 32)
+    assert s.speed == SpeedSettings(60.0, 60.0, "strict")
 
 
 def test_assignments_apply_in_order() -> None:
@@ -27,7 +27,7 @@ def test_assignments_apply_in_order() -> None:
         ["candidates.radius_km=2", "filters.min_poi_checkins = 5", "candidates.radius_km=3", "speed.empty=ignore"],
     )
     assert (s.candidates.radius_km, s.filters.min_poi_checkins, s.speed.empty) == (3.0, 5, "ignore")
-    assert s.candidates == Candidates(radius_km=3.0)
+    assert s.candidates == CandidateSettings(radius_km=3.0)
     assert Settings().candidates.radius_km == 1.0
 
 
@@ -76,7 +76,9 @@ def save(folder: Path, text: str) -> Path:
 def test_a_toml_file(tmp_path: Path) -> None:
     path = save(tmp_path, '[candidates]\nradius_km = 2\nmin_candidates = 4\n[speed]\nempty = "ignore"\n')
     s = load(path, Settings())
-    assert s == Settings(candidates=Candidates(radius_km=2.0, min_candidates=4), speed=Speed(empty="ignore"))
+    assert s == Settings(
+        candidates=CandidateSettings(radius_km=2.0, min_candidates=4), speed=SpeedSettings(empty="ignore")
+    )
     assert repr(s) == repr(
         override(Settings(), ["candidates.radius_km=2", "candidates.min_candidates=4", "speed.empty=ignore"])
     )

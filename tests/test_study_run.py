@@ -18,11 +18,10 @@ from ghostpoi.data.prepare import prepare_file
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
-from ghostpoi.models.fit import Training
-from ghostpoi.models.transformer import ModelSettings
 from ghostpoi.publish.methods.ts_ue import TsUe
 from ghostpoi.publish.rounds import Substitution, Task
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 from ghostpoi.study import calibrate, plan, run, table, tables
 from ghostpoi.study.cells import Cells
 from ghostpoi.study.store import alone

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ghostpoi.cli.render import inspection
 from ghostpoi.data.inspect import summarise
-from ghostpoi.settings import Candidates, Filters, Settings
+from ghostpoi.settings import CandidateSettings, FilterSettings, Settings
 
 DAY = 86_400
 KM = 1 / 111.195  # degrees of latitude in a kilometre
@@ -26,7 +26,7 @@ ROWS = [visit("a", venue, 2 * DAY * day + 60 * i) for day in range(5) for i, ven
 ROWS += [visit("b", venue, 60 * i) for i, venue in enumerate((PARK, PARK, PARK))]
 ROWS += [visit("b", PARK, 120), visit("c", ("once", "c", 0.0, 0.0), 5)]
 ROWS[3] = visit("a", ("cafe", "c", 0.001, 0.0), 2 * DAY)  # the cafe again, a little off
-SETTINGS = Settings(filters=Filters(2, 2, DAY, 3), candidates=Candidates(min_candidates=1))
+SETTINGS = Settings(filters=FilterSettings(2, 2, DAY, 3), candidates=CandidateSettings(min_candidates=1))
 
 
 def test_every_figure() -> None:
@@ -80,14 +80,14 @@ def test_every_figure() -> None:
 
 
 def test_rows_that_differ_in_anything_are_no_duplicates() -> None:
-    settings = Settings(filters=Filters(1, 1, DAY, 1))
+    settings = Settings(filters=FilterSettings(1, 1, DAY, 1))
     rows = [("a", "p", 0), ("a", "p", 1), ("a", "q", 0), ("b", "p", 0)]
     assert summarise(checkins(rows), settings)["duplicates"] == 0
     assert summarise(checkins(rows * 3), settings)["duplicates"] == 8
 
 
 def test_one_user_and_one_check_in_are_enough() -> None:
-    figures = summarise(checkins([("a", "p", 0)]), Settings(filters=Filters(1, 1, DAY, 1)))
+    figures = summarise(checkins([("a", "p", 0)]), Settings(filters=FilterSettings(1, 1, DAY, 1)))
     assert figures["sessions"] == {"train": 0, "val": 0, "test": 1}
     assert figures["candidates"]["coverage"] == 0
     assert figures["speed"]["share_over"] == 0

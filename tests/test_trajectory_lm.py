@@ -10,9 +10,9 @@ import torch
 
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import trajectory_lm
-from ghostpoi.models.fit import Training
-from ghostpoi.models.trajectory_lm import TrajectoryLM, cache_key, load_or_train, log_likelihood, naturalness
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.trajectory_lm import cache_key, load_or_train, log_likelihood, naturalness
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
 
 ROWS = 13
 LM = TrajectoryLM(ModelSettings(8, 2, 1, 8, 5, tied=True), Training(epochs=1, batch_sessions=4))

@@ -39,9 +39,9 @@ from ghostpoi.attack.victims.user import UserStack
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.models.fit import Accuracy, Training, next_poi
-from ghostpoi.models.transformer import ModelSettings
+from ghostpoi.models.fit import Accuracy, next_poi
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 POIS, ROWS, USERS = 12, 13, 4
 SEED = Seed(5)

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from small import Release, called, city, prepared, release, rich_csv, rich_parquet, sentence
 
+from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.unmodelled import Venues
-from ghostpoi.publish.verify import PRIVATE_MARK
 
 CHECKS = ["data file", "nothing private", "speed", "rows", "category", "radius", "venue fields", "counts"]
 

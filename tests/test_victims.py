@@ -16,9 +16,9 @@ from ghostpoi.attack.victims.transformer import initial
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
-from ghostpoi.models.fit import Accuracy, Training
-from ghostpoi.models.transformer import ModelSettings
+from ghostpoi.models.fit import Accuracy
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 ROWS = 19
 SEED = Seed(5)

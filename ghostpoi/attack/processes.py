@@ -10,8 +10,7 @@ import torch
 
 from ghostpoi.attack.victims import Job, Progress, Result, train_victims
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.fit import Training
-from ghostpoi.models.transformer import ModelSettings
+from ghostpoi.settings import ModelSettings, Training
 
 WORTHWHILE = 2_000_000  # positions to be read in all epochs: below, starting processes takes longer than it saves
 POLL_S = 0.2

@@ -9,11 +9,11 @@ import torch
 
 from ghostpoi.bench.data import synthetic
 from ghostpoi.models import fit
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.rounds import Rounds, Task, substitute
+from ghostpoi.publish.rounds import Task, substitute
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import Speed
+from ghostpoi.settings import ModelSettings, Rounds, SpeedSettings, Training
 
 CITIES = ((170, 500, 200), (1_700, 3_000, 200), (17_000, 20_000, 200))  # about 20 thousand, 200 thousand, 2 million
 
@@ -28,7 +28,7 @@ def run(sessions: int, device: torch.device, say: Callable[[str], None]) -> dict
         pick[np.random.default_rng(0).permutation(len(pick))[:sessions]] = True
         sample = data.train.take(pick)
         scale = data.train.positions / sample.positions
-        shape, training, seed = ModelSettings(), fit.Training(), Seed(0)
+        shape, training, seed = ModelSettings(), Training(), Seed(0)
         surrogate = CausalTransformer(len(data.vocabulary), shape, 0).to(device)
         lm = CausalTransformer(len(data.vocabulary), ModelSettings(tied=True), 1).to(device)
         pairs, optimizer = fit.next_poi(sample, shape.max_positions), fit.adamw(surrogate, training)
@@ -36,7 +36,7 @@ def run(sessions: int, device: torch.device, say: Callable[[str], None]) -> dict
         fit.epoch(surrogate, optimizer, pairs, training, seed, ("bench",), 0)
         epoch_s = (time.perf_counter() - begin) * scale
         task = Task(
-            sample, data.vocabulary, data.candidates, METHODS["ghost"], Rounds(), Speed(), shape, training, lm
+            sample, data.vocabulary, data.candidates, METHODS["ghost"], Rounds(), SpeedSettings(), shape, training, lm
         )  # fmt: skip
         begin = time.perf_counter()
         substitute(task, surrogate, seed, 1, device, lambda label, units: None)

@@ -80,11 +80,11 @@ def polars_alone(path: Path) -> tuple[int, float, int]:
 def read_and_segment(path: Path) -> tuple[int, float, int]:
     """What `inspect` and `protect` do first."""
     from ghostpoi.data import formats, sessions
-    from ghostpoi.settings import Filters
+    from ghostpoi.settings import FilterSettings
 
     before, begin = _peak(), time.perf_counter()
     table, _ = formats.read(path)
-    data = sessions.build(table, Filters())
+    data = sessions.build(table, FilterSettings())
     return len(data.all), time.perf_counter() - begin, _peak() - before
 
 
@@ -94,11 +94,12 @@ def find_candidates(pois: int) -> tuple[int, float, int]:
 
     from ghostpoi.data import candidates
     from ghostpoi.data.synthetic import make_city
-    from ghostpoi.settings import Candidates
 
     city = make_city(1, pois, 1, 0)
     lat, lon = (np.concatenate([[np.nan], a]) for a in (city.poi_lat, city.poi_lon))
     category = np.concatenate([[-1], city.poi_category]).astype(np.int32)
+    from ghostpoi.settings import CandidateSettings
+
     begin = time.perf_counter()
-    found = candidates.find(lat, lon, category, Candidates())
+    found = candidates.find(lat, lon, category, CandidateSettings())
     return int(found.size.sum()), time.perf_counter() - begin, _peak()

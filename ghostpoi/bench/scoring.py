@@ -9,14 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ghostpoi import settings
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import reference
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
-from ghostpoi.publish.scoring import Position, walk
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.publish.position import Position
+from ghostpoi.publish.walk import walk
+from ghostpoi.settings import ModelSettings, SpeedSettings
 
-EVERY_SPEED = settings.Speed(limit_kmh=1e9)  # the definition knows no mask
+EVERY_SPEED = SpeedSettings(limit_kmh=1e9)  # the definition knows no mask
 
 
 def run(data: Prepared, share: float, say: Callable[[str], None]) -> dict[str, Any]:

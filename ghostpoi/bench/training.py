@@ -8,8 +8,9 @@ import numpy as np
 
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.models import fit, reference
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 
 def run(data: Prepared, share: float, epochs: int, say: Callable[[str], None]) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def run(data: Prepared, share: float, epochs: int, say: Callable[[str], None]) -
     seconds, losses = {}, {}
     for name, epoch in (("packed", fit.epoch), ("padded", reference.padded_epoch)):
         say(f"{epochs} {name} epochs over {len(pairs.length):,} sessions")
-        settings = fit.Training()
+        settings = Training()
         model = CausalTransformer(len(data.vocabulary), shape, 0)
         optimizer = fit.adamw(model, settings)
         begin = time.perf_counter()

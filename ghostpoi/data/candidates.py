@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from ghostpoi import settings
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import chord, haversine_km, speed_kmh, unit_sphere
+from ghostpoi.settings import CandidateSettings, SpeedSettings
 
 CHUNK = 1 << 16  # anchors searched at once: bounds the memory of a search over millions of venues
 
@@ -27,7 +27,7 @@ class Candidates:
         return size  # (P+1,)
 
 
-def find(lat: Floats, lon: Floats, category: Ints, rule: settings.Candidates, workers: int = -1) -> Candidates:
+def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, workers: int = -1) -> Candidates:
     """C0 of every POI; arguments are (P+1,) with row 0 as padding.
 
     Widening asks again with a larger radius while a set is too small. One search at the widest radius answers all of
@@ -52,7 +52,7 @@ def find(lat: Floats, lon: Floats, category: Ints, rule: settings.Candidates, wo
 
 def _nearest(
     tree: cKDTree, members: Longs, anchors: Longs, lat: Floats, lon: Floats, radii: Floats,
-    rule: settings.Candidates, workers: int, poi: Ints, radius: Floats,
+    rule: CandidateSettings, workers: int, poi: Ints, radius: Floats,
 ) -> None:  # fmt: skip
     """Fill the rows of `anchors`, all of one category with `members`, in poi and radius."""
     width = min(max(rule.max_candidates, rule.min_candidates) + 1, len(members))  # + 1: the anchor finds itself
@@ -75,7 +75,7 @@ def _nearest(
 
 
 def speed_mask(
-    lat: Floats, lon: Floats, previous: Ints, options: Ints, gap_s: Longs, rule: settings.Speed
+    lat: Floats, lon: Floats, previous: Ints, options: Ints, gap_s: Longs, rule: SpeedSettings
 ) -> NDArray[np.bool_]:
     """Which options (B, K) can be reached from the previous choice (B,) in the time gap (B,) within the limit.
 

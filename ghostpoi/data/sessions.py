@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs, places
 from ghostpoi.errors import InputError
-from ghostpoi.settings import Filters
+from ghostpoi.settings import FilterSettings
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Dataset:
     all: Sessions  # train, val and test together, by user and time
 
 
-def build(table: Checkins, settings: Filters) -> Dataset:
+def build(table: Checkins, settings: FilterSettings) -> Dataset:
     """Filter, segment and split a check-in table."""
     if settings.train_share + settings.val_share > 1:
         raise InputError(
@@ -159,7 +159,7 @@ def by_user_and_time(user: Ints, time: Longs) -> Longs:
     return np.lexsort((time, user))
 
 
-def _split(user: Ints, settings: Filters) -> NDArray[np.int8]:
+def _split(user: Ints, settings: FilterSettings) -> NDArray[np.int8]:
     """0 train, 1 validation, 2 test for every session; sessions come by user and time."""
     n = np.bincount(user)[user]
     first = np.searchsorted(user, user)  # users are in ascending order

@@ -16,9 +16,9 @@ from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs, Places, places
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
+from ghostpoi.publish.manifest import hash_complaint, read_manifest, settings_of
 from ghostpoi.publish.table import prepare
-from ghostpoi.publish.verify import check_hash, read_manifest, settings_of
-from ghostpoi.settings import Filters
+from ghostpoi.settings import FilterSettings
 
 FAR_KM = 100.0  # venues that share no id and lie further apart than this are another city's
 
@@ -54,8 +54,8 @@ def open_pair(file: Path, release: Path, mapping: dict[str, str]) -> Opened:
     manifest = None
     if release.is_dir():
         manifest = read_manifest(release)
-        if not (line := check_hash(release, manifest)).passed:
-            raise InputError(f"{release}: {line.detail}; make the release again with protect")
+        if complaint := hash_complaint(release, manifest):
+            raise InputError(f"{release}: {complaint}; make the release again with protect")
         fields, format = manifest["columns"]["fields"], manifest["data"]["format"]
         released, source = formats.read(release / manifest["data"]["file"], fields, format)
         clean, clean_source = formats.read(file, mapping or fields, format)
@@ -69,7 +69,7 @@ def open_pair(file: Path, release: Path, mapping: dict[str, str]) -> Opened:
     return Opened(clean, shown, released, manifest)
 
 
-def match(pair: Opened, filters: Filters) -> Matched:
+def match(pair: Opened, filters: FilterSettings) -> Matched:
     """What the recipient trains on, and the clean values beside it."""
     data = sessions.build(pair.released, filters)
     parts = {"training": data.train, "validation": data.val, "test": data.test}

@@ -37,18 +37,14 @@ from ghostpoi.evaluate.verdicts import Accuracies, share_gone, verdicts
 from ghostpoi.files import replacing
 from ghostpoi.models import tensor_file as vault
 from ghostpoi.models import trajectory_lm
-from ghostpoi.models.fit import Training
-from ghostpoi.models.trajectory_lm import TrajectoryLM
-from ghostpoi.models.transformer import ModelSettings
 from ghostpoi.progress import BEFORE
+from ghostpoi.publish.manifest import MANIFEST, settings_of
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.protocols import publication
-from ghostpoi.publish.release import MANIFEST
-from ghostpoi.publish.rounds import Rounds, Task, publish
+from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.publish.table import prepare
-from ghostpoi.publish.verify import settings_of
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import Settings
+from ghostpoi.settings import ModelSettings, Rounds, Settings, Training, TrajectoryLM
 from ghostpoi.study.store import key, read_json
 from ghostpoi.version import __version__
 

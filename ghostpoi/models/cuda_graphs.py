@@ -17,8 +17,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.models.fit import Pairs, Training, packed_epoch, precise, seeded
+from ghostpoi.models.fit import Pairs, packed_epoch, precise, seeded
 from ghostpoi.models.transformer import CUDA_LOGITS, CausalTransformer
+from ghostpoi.settings import Training
 
 WIDTH = 64  # lines are at least this wide
 ALIGN = 8  # their width is a multiple of this, which fast kernels ask of a mask; so is their number

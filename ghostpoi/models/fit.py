@@ -7,7 +7,6 @@ training goes on after any epoch exactly as if it had never stopped.
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -18,26 +17,11 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import memory
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import Section, setting
+from ghostpoi.settings import Precision, Training
 
 RANK_LOGITS = 1 << 21  # logits ranked at once on a CPU
 RANK_LOGITS_CUDA = 1 << 27
 EVALUATION_WINDOWS = (512, 8192)  # windows read at once when no gradient is wanted: on a CPU, on CUDA
-
-Precision = Literal["float32", "bfloat16"]
-
-
-@dataclass(frozen=True)
-class Training(Section):
-    """How a model is trained."""
-
-    learning_rate: float = setting(1e-3, "step size of AdamW", 0)
-    weight_decay: float = setting(0.01, "weight decay of AdamW", 0)
-    batch_sessions: int = setting(256, "sessions in a batch", 1)
-    epochs: int = setting(60, "train at most this many epochs", 0)
-    patience: int = setting(0, "stop after this many epochs without a better validation acc@1; 0 trains them all", 0)
-    clip: float = setting(1.0, "largest norm of a gradient; 0 leaves gradients as they are", 0)
-    precision: Literal["float32", "bfloat16"] = setting("float32", "type of matrix products; weights stay float32")
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from torch.nn import functional as F
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.fit import Pairs, Training, seeded
+from ghostpoi.models.fit import Pairs, seeded
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import Training
 
 
 @torch.no_grad()

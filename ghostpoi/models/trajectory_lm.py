@@ -5,7 +5,6 @@ T_psi is no secret of one release: its seed comes from the data and the settings
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +13,10 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import tensor_file as vault
-from ghostpoi.models.fit import Precision, Progress, Training, from_start, hidden_states, precise, train
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.fit import Progress, from_start, hidden_states, precise, train
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
-
-
-@dataclass(frozen=True)
-class TrajectoryLM:
-    """How T_psi is made. The number of epochs is calibrated: clean NYC comes out at -3.82 (paper -3.83)."""
-
-    model: ModelSettings = field(default_factory=lambda: ModelSettings(tied=True))
-    training: Training = field(default_factory=lambda: Training(epochs=9))
+from ghostpoi.settings import Precision, TrajectoryLM
 
 
 def pretrain(

@@ -6,7 +6,6 @@ Inside `torch.autocast` all matrix products run in its type; weights and sums st
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.settings import Section, setting
+from ghostpoi.settings import ModelSettings
 
 # A tile of logits stays in cache between its product, exp and sum. Tuned on 2 cores with 1 MB of L2 each, 32 MB of L3.
 TILE_ROWS = 2048
@@ -23,20 +22,6 @@ TILE_LOGITS = 1 << 20  # rows x columns of a tile that is only summed
 LOSS_LOGITS = 1 << 21  # of a tile that is differentiated: it needs whole rows
 CUDA_LOGITS = 1 << 28
 SAFE_REACH = 75.0  # |logit| up to here: exp and the sum of a vocabulary of them stay inside float32
-
-
-@dataclass(frozen=True)
-class ModelSettings(Section):
-    """The shape of a causal Transformer."""
-
-    dim: int = setting(128, "width of embeddings and hidden states", 1)
-    heads: int = setting(4, "attention heads; dim must be a multiple", 1)
-    layers: int = setting(2, "Transformer blocks", 1)
-    feed_forward: int = setting(256, "width of the feed-forward layers", 1)
-    max_positions: int = setting(100, "positions that the model sees at once; longer sessions are cut in windows", 2)
-    dropout: float = setting(0.2, "dropout on the embedding and on each residual branch", 0, 0.99)
-    tied: bool = setting(False, "use the input embedding as the output matrix")
-    start: float = setting(0.02, "standard deviation of all embeddings before training; PyTorch's own is 1", 0, 100)
 
 
 class Block(nn.Module):

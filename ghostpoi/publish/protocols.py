@@ -9,12 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from ghostpoi.errors import InputError
-from ghostpoi.models.fit import Training
-from ghostpoi.models.trajectory_lm import TrajectoryLM
-from ghostpoi.models.transformer import ModelSettings
 from ghostpoi.publish.methods import METHODS, Method
-from ghostpoi.publish.rounds import Rounds
-from ghostpoi.settings import Settings
+from ghostpoi.settings import ModelSettings, Rounds, Settings, Training, TrajectoryLM
 
 Protocol = Literal["strong", "paper"]
 

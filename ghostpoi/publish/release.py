@@ -25,6 +25,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.plausibility import published
 from ghostpoi.files import replacing
 from ghostpoi.models import tensor_file as vault
+from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.protocols import Publication
 from ghostpoi.publish.rounds import Checkpoint, Report, units
 from ghostpoi.publish.table import LM_UNITS, count_rows, donors, fast_steps, plausibility, prepare, protect_table
@@ -32,7 +33,6 @@ from ghostpoi.publish.venue_columns import classify
 from ghostpoi.randomness import Seed
 from ghostpoi.version import __version__
 
-MANIFEST = "manifest.json"
 RUN, UNFINISHED = "run.json", "unfinished"  # the note of a finished run; the folder of one under way, with its own note
 OURS = (RUN, UNFINISHED, "trajectory_lm")
 SHORT_SEED_BITS = 64  # fewer can be searched by whoever has one leaked pair

@@ -8,37 +8,27 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ghostpoi import settings
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models import tensor_file as vault
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE
 from ghostpoi.publish.methods import KEEP, Method
-from ghostpoi.publish.scoring import Position, Walker
+from ghostpoi.publish.position import Position
+from ghostpoi.publish.walk import Walker
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import Section, setting
+from ghostpoi.settings import ModelSettings, Rounds, SpeedSettings, Training
 
 Report = Callable[[str, float], None]  # what is being done, and how many units of work were just done
-
-
-@dataclass(frozen=True)
-class Rounds(Section):
-    """How often the publisher substitutes and refits."""
-
-    outer: int = setting(5, "rounds of substitution (T_outer)", 1)
-    inner: int = setting(5, "epochs of warm-up, and of refitting between two rounds (E_inner)", 0)
-    precision: Literal["float32", "bfloat16"] = setting("float32", "type of matrix products in scoring")
 
 
 @dataclass(frozen=True)
@@ -50,9 +40,9 @@ class Task:
     candidates: Candidates
     method: Method
     rounds: Rounds
-    speed: settings.Speed
+    speed: SpeedSettings
     surrogate: ModelSettings
-    training: fit.Training
+    training: Training
     trajectory_lm: CausalTransformer | None
 
 

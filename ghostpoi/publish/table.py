@@ -18,7 +18,7 @@ from ghostpoi.data.sessions import Dataset, Vocabulary, by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.models import trajectory_lm
 from ghostpoi.publish import unmodelled as outside
-from ghostpoi.publish.methods import HasSets, Method, sets_of
+from ghostpoi.publish.methods import Method
 from ghostpoi.publish.protocols import Publication
 from ghostpoi.publish.rounds import Checkpoint, Report, Task, publish
 from ghostpoi.publish.unmodelled import Venues
@@ -62,7 +62,7 @@ def prepare(table: Checkins, settings: Publication) -> Prepared:
             )
     data = sessions.build(table, settings.filters)
     place, words = places(table), data.vocabulary
-    covered = sets_of(settings.method, words.lat, words.lon, words.category, settings.candidates)
+    covered = settings.method.candidate_sets(words.lat, words.lon, words.category, settings.candidates)
     prepared = Prepared(table, data, place, covered, _every(settings, place, words))
     if not prepared.has_candidates.any():
         raise InputError(
@@ -77,7 +77,7 @@ def _every(settings: Publication, place: Places, words: Vocabulary) -> Candidate
     venues = Venues.of(place)
     known = np.zeros(len(venues.lat), bool)
     known[words.source[1:] + 1] = True
-    return sets_of(settings.method, venues.lat, venues.lon, venues.category, settings.candidates, known)
+    return settings.method.candidate_sets(venues.lat, venues.lon, venues.category, settings.candidates, known)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def protect_table(
     released[data.all.row] = data.vocabulary.source[result.poi]
     report("drawing the rows outside sessions", 0)
     venues = Venues.of(prepared.places)
-    keeps = not isinstance(settings.method, HasSets)
+    keeps = not settings.method.own_sets
     poi, forced = outside.draw(prepared.table, venues, prepared.every, released, seed, settings.speed, keeps)
     forced[data.all.row] = result.forced
     return Outcome(poi, forced)
@@ -153,7 +153,7 @@ def donors(prepared: Prepared, outcome: Outcome, method: Method, seed: Seed) -> 
     """
     table = prepared.table
     donor = np.arange(len(table))
-    drawn = prepared.has_candidates if isinstance(method, HasSets) else outcome.poi != table.poi
+    drawn = prepared.has_candidates if method.own_sets else outcome.poi != table.poi
     changed = np.flatnonzero(drawn)
     usual = np.flatnonzero(table.category == prepared.places.category[table.poi])
     by_poi = usual[np.argsort(table.poi[usual], kind="stable")]

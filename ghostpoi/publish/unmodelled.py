@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ghostpoi import settings
 from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.data.checkins import Checkins, Ints, Longs, Places
 from ghostpoi.data.geo import haversine_km, speed_kmh
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import SpeedSettings
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Venues:
 
 
 def draw(
-    table: Checkins, venues: Venues, sets: Candidates, released: Ints, seed: Seed, speed: settings.Speed,
+    table: Checkins, venues: Venues, sets: Candidates, released: Ints, seed: Seed, speed: SpeedSettings,
     keeps: bool = True,
 ) -> tuple[Ints, NDArray[np.bool_]]:  # fmt: skip
     """Decide the rows of `released` (N,) that are -1; returns POI codes and where the speed mask left nothing.
@@ -65,7 +65,7 @@ def draw(
 
 def _wave(
     venues: Venues, sets: Candidates, anchor: Ints, neighbours: list[tuple[Ints, Longs]],
-    uniform: NDArray[np.float64], speed: settings.Speed, keeps: bool,
+    uniform: NDArray[np.float64], speed: SpeedSettings, keeps: bool,
 ) -> tuple[Ints, NDArray[np.bool_]]:  # fmt: skip
     options = np.concatenate([sets.poi[anchor], anchor[:, None]], axis=1)  # (B, K+1), the anchor last
     allowed = np.logical_and.reduce(
@@ -88,7 +88,7 @@ def _wave(
     return chosen.astype(np.int32), emptied
 
 
-def _kmh(venues: Venues, neighbour: Ints, options: Ints, gap_s: Longs, speed: settings.Speed) -> NDArray[np.float64]:
+def _kmh(venues: Venues, neighbour: Ints, options: Ints, gap_s: Longs, speed: SpeedSettings) -> NDArray[np.float64]:
     km = haversine_km(
         venues.lat[neighbour][:, None], venues.lon[neighbour][:, None], venues.lat[options], venues.lon[options]
     )

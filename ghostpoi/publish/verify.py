@@ -1,6 +1,5 @@
 """Is this release what its manifest says? Line by line, from the release alone or against the publisher's file."""
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -13,35 +12,19 @@ from numpy.typing import NDArray
 
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.errors import InputError
-from ghostpoi.publish.methods import METHODS, HasSets
-from ghostpoi.publish.protocols import Publication, publication
-from ghostpoi.publish.release import MANIFEST
+from ghostpoi.publish.manifest import (
+    MANIFEST,
+    PAGES,
+    PRIVATE_MARK,
+    PUBLIC_KEYS,
+    hash_complaint,
+    read_manifest,
+    settings_of,
+)
 from ghostpoi.publish.table import Prepared, fast_steps, prepare
-from ghostpoi.settings import override
 
-PAGES = ("card.md", "croissant.json", "report.html")
-PUBLIC_KEYS = {
-    "tool", "method", "protocol", "settings", "columns", "rows", "plausibility", "speed", "data", "audit",
-}  # fmt: skip
-NEEDED: dict[tuple[str, str], Any] = {
-    ("data", "file"): str,
-    ("data", "format"): str,
-    ("data", "sha256"): str,
-    ("columns", "fields"): dict,
-    ("columns", "changed_with_the_venue"): list,
-    ("rows", "covered"): dict,
-    ("rows", "outside"): dict,
-    ("rows", "withheld"): int,
-    ("settings", "filters"): dict,
-    ("settings", "candidates"): dict,
-    ("settings", "speed"): dict,
-    ("speed", "limit_kmh"): (int, float),
-    ("speed", "min_gap_s"): (int, float),
-}
 PRIVATE_WORDS = ("seed", "pairs", "checkpoint", "private")
 PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_WORDS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
-PRIVATE_MARK = "ghostpoi-private"  # stands in every page that shows clean data, wherever it was moved to since
 
 
 @dataclass(frozen=True)
@@ -56,7 +39,7 @@ class Line:
 def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list[Line]:
     """All checks that can be made."""
     manifest = read_manifest(release)
-    lines = [check_hash(release, manifest), _nothing_private(release, manifest)]
+    lines = [_data_file(release, manifest), _nothing_private(release, manifest)]
     if not lines[0].passed:
         return lines
     data = release / manifest["data"]["file"]
@@ -67,37 +50,10 @@ def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list
     return lines
 
 
-def read_manifest(release: Path) -> dict[str, Any]:
-    """The manifest of a complete release, of the right shape."""
-    path = release / MANIFEST
-    if not release.is_dir():
-        raise InputError(f"{release} is not a folder; give the folder that protect wrote")
-    if not path.is_file():
-        raise InputError(f"{release} has no {MANIFEST}, so it is not a complete release; make it again with protect")
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        for (section, key), kind in NEEDED.items():
-            if not isinstance(manifest[section][key], kind):
-                raise ValueError(f"{section}.{key} is not what it should be")
-        if Path(manifest["data"]["file"]).name != manifest["data"]["file"]:
-            raise ValueError("the data file's name is not plain")
-    except OSError as e:
-        raise InputError(f"{path} cannot be read ({(e.strerror or str(e)).lower()}); change its permissions") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
-        raise InputError(f"{path} is not a manifest of ghostpoi ({e}); make the release again with protect") from None
-    return manifest
-
-
-def check_hash(release: Path, manifest: dict[str, Any]) -> Line:
-    """Whether the data file is the one that the manifest was written for."""
-    data = release / manifest["data"]["file"]
-    if not data.is_file():
-        return Line("data file", False, f"{data.name} is missing")
-    found = hashlib.sha256(data.read_bytes()).hexdigest()
-    same = found == manifest["data"]["sha256"]
-    return Line(
-        "data file", same, f"SHA-256 {found[:16]}… {'as in the manifest' if same else 'differs from the manifest'}"
-    )
+def _data_file(release: Path, manifest: dict[str, Any]) -> Line:
+    complaint = hash_complaint(release, manifest)
+    passed = f"SHA-256 {manifest['data']['sha256'][:16]}… as in the manifest"
+    return Line("data file", complaint is None, complaint or passed)
 
 
 def _nothing_private(release: Path, manifest: dict[str, Any]) -> Line:
@@ -167,7 +123,7 @@ def _against(
         return [*lines, Line("venues", False, f"the venue {unknown} does not occur in {file}")]
     clean = table.poi[shown].astype(np.int64)
     changed = released != clean
-    drawn = prepared.has_candidates[shown] if isinstance(settings.method, HasSets) else changed
+    drawn = prepared.has_candidates[shown] if settings.method.own_sets else changed
     return [
         *lines,
         _category(prepared, clean, released, changed),
@@ -175,16 +131,6 @@ def _against(
         _genuine(clean_rows, rows, manifest, clean, released, drawn),
         _counts(manifest, changed),
     ]
-
-
-def settings_of(manifest: dict[str, Any]) -> Publication:
-    """The method and the sections that decide sessions and candidates, as the manifest gives them."""
-    method = manifest.get("method")
-    settings = publication(method if method in METHODS else "random")
-    for section in ("filters", "candidates", "speed", "method"):
-        values = manifest["settings"].get(section, {}).items()
-        settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
-    return settings
 
 
 def _alignment(clean: formats.Rows, rows: formats.Rows, manifest: dict[str, Any]) -> Line:

@@ -13,7 +13,7 @@ from ghostpoi.data.checkins import Checkins, Floats, Longs, places
 from ghostpoi.data.formats import Rows
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, unit_sphere
 from ghostpoi.errors import InputError
-from ghostpoi.publish.verify import check_hash, read_manifest
+from ghostpoi.publish.manifest import hash_complaint, read_manifest
 from ghostpoi.report.figures import Audit
 
 PAIRS = "pairs.npz"
@@ -104,8 +104,8 @@ def collect(release: Path, others: list[Path], private: Path | None) -> Collecte
 def open_release(folder: Path) -> Released:
     """A release with its data; refused where the data is not what the manifest was written for."""
     manifest = read_manifest(folder)
-    if not (line := check_hash(folder, manifest)).passed:
-        raise InputError(f"{folder}: {line.detail}; make the release again with protect")
+    if complaint := hash_complaint(folder, manifest):
+        raise InputError(f"{folder}: {complaint}; make the release again with protect")
     data = folder / manifest["data"]["file"]
     table, source = formats.read(data, manifest["columns"]["fields"], manifest["data"]["format"])
     audit = Audit.read(manifest, folder)

@@ -20,8 +20,7 @@ from ghostpoi.data import formats
 from ghostpoi.data.formats.rows import ParquetRows, Rows, TextRows
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
-from ghostpoi.publish.release import MANIFEST
-from ghostpoi.publish.verify import check_hash, read_manifest
+from ghostpoi.publish.manifest import MANIFEST, hash_complaint, read_manifest
 
 CROISSANT = "croissant.json"
 FILE, RECORDS = "data-file", "checkins"  # ids inside the metadata
@@ -164,9 +163,8 @@ def write_page(path: Path, text: str) -> Path:
 def describe(release: Path) -> Described:
     """Open a complete release whose data are those of its manifest."""
     manifest = read_manifest(release)
-    line = check_hash(release, manifest)
-    if not line.passed:
-        raise InputError(f"{release} is damaged ({line.detail}); make the release again with protect")
+    if complaint := hash_complaint(release, manifest):
+        raise InputError(f"{release} is damaged ({complaint}); make the release again with protect")
     columns = manifest["columns"]
     table, source = formats.read(release / manifest["data"]["file"], columns["fields"], manifest["data"]["format"])
     rows = formats.read_rows(source)

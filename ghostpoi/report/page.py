@@ -14,7 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
-from ghostpoi.publish.verify import PRIVATE_MARK
+from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.report import words
 from ghostpoi.report.card import write_card
 from ghostpoi.report.charts import Chart, Method, measured, naturalness_chart, tradeoff_chart, verdict_chart

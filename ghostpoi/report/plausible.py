@@ -9,10 +9,9 @@ import plotly.graph_objects as go
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.data.geo import haversine_km, speed_kmh
 from ghostpoi.data.sessions import by_user_and_time
-from ghostpoi.publish.methods import sets_of
+from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.protocols import Publication
-from ghostpoi.publish.verify import settings_of
 from ghostpoi.report.charts import Chart, axis, figure
 from ghostpoi.report.collect import Collected
 from ghostpoi.report.theme import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
@@ -76,7 +75,7 @@ def _reach(found: Collected, rule: Publication) -> tuple[Floats, Longs]:
     category = np.unique([venues.category[p] for p in seen], return_inverse=True)[1].astype(np.int32)
     known = np.append(False, visits >= rule.filters.min_poi_checkins)  # nearly: by what the release shows
     lat, lon = (np.append(np.nan, values[seen]) for values in (venues.lat, venues.lon))
-    sets = sets_of(rule.method, lat, lon, np.append(-1, category).astype(np.int32), rule.candidates, known)
+    sets = rule.method.candidate_sets(lat, lon, np.append(-1, category).astype(np.int32), rule.candidates, known)
     real = (sets.poi[1:] > 0) & (sets.poi[1:] != np.arange(1, len(seen) + 1)[:, None])
     km = haversine_km(lat[1:, None], lon[1:, None], lat[sets.poi[1:]], lon[sets.poi[1:]])
     weight = np.where(real, (visits / np.maximum(1, real.sum(axis=1)))[:, None], 0.0)

@@ -36,9 +36,9 @@ from ghostpoi.evaluate.measures.utility import utility
 from ghostpoi.files import replacing
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.methods import HasSets
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import CandidateSettings
 from ghostpoi.study.plan import VICTIM, Study, Variant
 from ghostpoi.study.store import alone, cell_name, key, read_json, write_json
 from ghostpoi.version import __version__
@@ -164,7 +164,9 @@ class Runner:
     def _sets(self, variant: Variant) -> Candidates:
         method, words = variant.settings(self.protocol).method, self.data.vocabulary
         return (
-            method.sets(words.lat, words.lon, words.category) if isinstance(method, HasSets) else self.data.candidates
+            method.candidate_sets(words.lat, words.lon, words.category, CandidateSettings())
+            if method.own_sets
+            else self.data.candidates
         )
 
     def _trajectory_lm(self, variant: Variant) -> CausalTransformer:

@@ -9,9 +9,9 @@ import torch
 from ghostpoi.attack.adversaries.base import Evidence
 from ghostpoi.data.checkins import Ints
 from ghostpoi.models import fit
-from ghostpoi.models.fit import Training
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 MODEL = ModelSettings(tied=True)  # tied: a POI that never leaked can still be passed on as it is
 TRAINING = Training(epochs=40, batch_sessions=32)  # for a leak of a few hundred sessions

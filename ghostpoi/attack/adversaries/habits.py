@@ -10,8 +10,9 @@ from ghostpoi.attack.adversaries.base import Evidence
 from ghostpoi.attack.adversaries.imitation import attracted, learned, stickiness
 from ghostpoi.attack.adversaries.region import closeness
 from ghostpoi.attack.inference.visits import AFRESH, TINY, Visits, filled, liked, users
-from ghostpoi.attack.rule import Channel, Rule
+from ghostpoi.attack.rule import Rule
 from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.publish.channel import Channel
 from ghostpoi.randomness import Seed
 
 
@@ -74,7 +75,7 @@ class HabitModel:
                 placed = base * self.region(visits, share, base, evidence.rule)
                 share = visits.posterior(placed, self.repeats, self.iterations // 4)
             # Popular draws come again and look as if the publisher stuck to them.
-            afresh = evidence.rule is not None and evidence.rule.leaning > 0
+            afresh = evidence.rule is not None and evidence.rule.popularity_power > 0
             pairs = users(evidence)[at], symbol[at], evidence.clean[at].astype(np.int64)
             sticky = AFRESH if afresh else stickiness(channel, *pairs)
             share = visits.posterior(placed, self.repeats, self.iterations, sticky)

@@ -10,9 +10,10 @@ from ghostpoi.attack.adversaries.base import Bools, Evidence
 from ghostpoi.attack.adversaries.bigram import Bigram
 from ghostpoi.attack.adversaries.habits import MODEL, Explanation, HabitModel
 from ghostpoi.attack.inference.visits import TINY, filled, likeliest, summed, users
-from ghostpoi.attack.rule import Channel, Rule
+from ghostpoi.attack.rule import Rule
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
+from ghostpoi.publish.channel import Channel
 from ghostpoi.randomness import Seed
 
 BANDS_KM: Floats = 0.05 * 2.0 ** np.arange(10.0)  # lengths of steps that are told apart, up to 25.6 km

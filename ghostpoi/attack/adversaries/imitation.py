@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from ghostpoi.attack.inference.visits import AFRESH, summed
-from ghostpoi.attack.rule import Channel
 from ghostpoi.data.checkins import Floats, Longs
+from ghostpoi.publish.channel import Channel
 
 CONCENTRATIONS: Floats = 10.0 ** np.arange(-2, 3.01, 0.25)  # tried for K_u; the last one stands for drawing afresh
 

@@ -7,8 +7,8 @@ import numpy as np
 from ghostpoi.attack.adversaries.base import Evidence
 from ghostpoi.attack.adversaries.habits import MODEL, HabitModel
 from ghostpoi.attack.inference.visits import filled, liked, summed
-from ghostpoi.attack.rule import Channel
 from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.publish.channel import Channel
 
 
 def restore_many(evidences: Sequence[Evidence], model: HabitModel = MODEL) -> Ints:

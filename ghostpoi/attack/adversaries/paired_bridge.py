@@ -12,13 +12,13 @@ from torch.nn import functional as F
 
 from ghostpoi.attack.adversaries.base import Evidence
 from ghostpoi.attack.inference.categorical import Chain, Support
-from ghostpoi.attack.rule import Channel
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
-from ghostpoi.models.fit import Training
-from ghostpoi.models.transformer import Block, ModelSettings, Packing, Pad, Unpad
+from ghostpoi.models.transformer import Block, Packing, Pad, Unpad
+from ghostpoi.publish.channel import Channel
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 HOURS = 24
 LONGEST_GAP_S = 86_400.0  # of a session: log gaps are scaled to 0..1

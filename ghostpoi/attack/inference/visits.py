@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ghostpoi.attack.adversaries.base import Evidence
-from ghostpoi.attack.rule import Channel
 from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.publish.channel import Channel
 
 TINY = 1e-300  # keeps a posterior defined where the model calls all options impossible
 RARE = 1e-6  # share of the prior spread over all POIs, so that none is impossible
@@ -126,10 +126,10 @@ def liked(evidence: Evidence) -> Floats:
     EM cannot choose between POIs that are released alike; how often each of them was released can.
     """
     rule = evidence.rule
-    if rule is None or not rule.leaning:
+    if rule is None or not rule.popularity_power:
         return np.zeros(evidence.rows)
     count = np.bincount(evidence.released.poi, minlength=evidence.rows) + 1.0
-    looks: Floats = np.power(count, rule.leaning, dtype=np.float64)
+    looks: Floats = np.power(count, rule.popularity_power, dtype=np.float64)
     alike = summed(rule.channel.released, looks[rule.channel.clean], evidence.rows)  # of all that stand behind it
     number = np.bincount(rule.channel.released, minlength=evidence.rows)
     return np.divide(number * looks, alike, out=np.zeros(evidence.rows), where=alike > 0)

@@ -19,9 +19,9 @@ from ghostpoi.attack.victims.lines import Lines, lay_out
 from ghostpoi.attack.victims.stack import Stack
 from ghostpoi.attack.victims.steps import Seen, Steps, together
 from ghostpoi.data.checkins import Longs
-from ghostpoi.models.fit import Pairs, Training, seeded
-from ghostpoi.models.transformer import ModelSettings
+from ghostpoi.models.fit import Pairs, seeded
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 COMPACT_BELOW = 0.8  # stopped victims leave the stack when fewer than this share of it still learn
 EVALUATION_TOKENS = (1 << 14, 1 << 19)  # of all victims, read at once when no gradient is wanted: on a CPU, on CUDA

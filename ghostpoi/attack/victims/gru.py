@@ -13,8 +13,9 @@ from ghostpoi.attack.victims.stack import Stack, dropped, look_up, repeated
 from ghostpoi.attack.victims.steps import Seen
 from ghostpoi.attack.victims.together import STAGE, train_stacks
 from ghostpoi.attack.victims.transformer import other_settings
-from ghostpoi.models.transformer import ModelSettings, Pad
+from ghostpoi.models.transformer import Pad
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings
 
 
 @dataclass(frozen=True)

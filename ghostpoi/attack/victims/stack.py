@@ -13,8 +13,9 @@ from torch.nn import functional as F
 
 from ghostpoi.attack.victims.lines import Lines
 from ghostpoi.attack.victims.steps import Seen
-from ghostpoi.models.fit import Precision, precise
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.fit import precise
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.settings import ModelSettings, Precision
 
 LOGITS = 1 << 21  # logits of all victims held at once on a CPU
 LOGITS_CUDA = 1 << 28  # 1 GiB in float32, and as much again for their gradient

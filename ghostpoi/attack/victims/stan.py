@@ -20,8 +20,8 @@ from ghostpoi.attack.victims.together import train_stacks
 from ghostpoi.attack.victims.transformer import initial, other_settings
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.data.sessions import Vocabulary
-from ghostpoi.models.fit import Precision
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.settings import ModelSettings, Precision
 
 KNOTS = 8  # of each relation, one for every doubling: up to 32 hours, and up to 32 km
 GAP_S, KM = 900.0, 0.25  # the first doubling

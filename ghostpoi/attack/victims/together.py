@@ -12,9 +12,9 @@ from ghostpoi.attack.victims import batched
 from ghostpoi.attack.victims.base import Exam, Job, Result, askable, counted
 from ghostpoi.attack.victims.stack import LOGITS_CUDA, Stack
 from ghostpoi.attack.victims.steps import steps
-from ghostpoi.models.fit import Training, next_poi
-from ghostpoi.models.transformer import ModelSettings
+from ghostpoi.models.fit import next_poi
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 STAGE = ("victim",)
 MEMORY_SHARE = 0.7  # of the card's free memory, for the victims that are trained together

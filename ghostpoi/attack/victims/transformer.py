@@ -16,9 +16,10 @@ from ghostpoi.attack.victims.together import check, train_stacks
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
-from ghostpoi.models.fit import Accuracy, Training
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.fit import Accuracy
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
 
 
 def victim_settings(protocol: str) -> tuple[ModelSettings, Training]:

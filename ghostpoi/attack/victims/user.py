@@ -12,7 +12,8 @@ from ghostpoi.attack.victims.stack import Stack, look_up, repeated
 from ghostpoi.attack.victims.steps import Seen
 from ghostpoi.attack.victims.together import train_stacks
 from ghostpoi.attack.victims.transformer import initial, other_settings
-from ghostpoi.models.transformer import CausalTransformer, ModelSettings
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.settings import ModelSettings
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
-from ghostpoi.models.fit import Accuracy, Precision
+from ghostpoi.models.fit import Accuracy
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.settings import Precision
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ import numpy as np
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km, speed_kmh
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.settings import Speed
+from ghostpoi.settings import SpeedSettings
 
 NOMINAL_KM = 1.0  # the paper's geographic limit; widened candidate sets go beyond it
 
 
-def plausibility(clean: Sessions, released: Ints, vocabulary: Vocabulary, rule: Speed) -> dict[str, float]:
+def plausibility(clean: Sessions, released: Ints, vocabulary: Vocabulary, rule: SpeedSettings) -> dict[str, float]:
     """Clean sessions beside the released POIs (N,) of the same positions; every POI in 1..P.
 
     Category match, share beyond 1 km and displacements are over substitutions; without any, 1 and 0. Speed violations
@@ -37,7 +37,7 @@ def plausibility(clean: Sessions, released: Ints, vocabulary: Vocabulary, rule: 
     }
 
 
-def _violations(sessions: Sessions, poi: Ints, v: Vocabulary, rule: Speed) -> float:
+def _violations(sessions: Sessions, poi: Ints, v: Vocabulary, rule: SpeedSettings) -> float:
     at = np.flatnonzero(np.diff(sessions.session_of()) == 0)  # steps from `at` to `at` + 1
     if not len(at):
         return 0.0

@@ -1,24 +1,26 @@
-"""Methods: each proposes a substitute for one position of a batch of sessions."""
+"""Methods: each proposes released venues. To add one, write a file here and add a line to the dict."""
 
-from ghostpoi.publish.methods.base import KEEP, HasSets, Method, sets_of
+from ghostpoi.plugins import Registry
+from ghostpoi.publish.methods.base import KEEP, Method
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.em import Em
-from ghostpoi.publish.methods.ghost import Ghost
-from ghostpoi.publish.methods.ghost_ef import GHOST_EF
-from ghostpoi.publish.methods.ghost_sym import GHOST_SYM
+from ghostpoi.publish.methods.ghost import Ghost, GhostEf, GhostSym
 from ghostpoi.publish.methods.pgd import Pgd
 from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.methods.ts_ue import TsUe
 
-METHODS: dict[str, Method] = {
-    "ghost": Ghost(),
-    "ghost-sym": GHOST_SYM,
-    "ghost-ef": GHOST_EF,
-    "pgd": Pgd(),
-    "em": Em(),
-    "ts-ue": TsUe(),
-    "random": Random(),
-    "crowd": Crowd(),
-}
+METHODS: Registry[Method] = Registry(
+    "methods",
+    {
+        "ghost": Ghost(),
+        "ghost-sym": GhostSym(),
+        "ghost-ef": GhostEf(),
+        "pgd": Pgd(),
+        "em": Em(),
+        "ts-ue": TsUe(),
+        "random": Random(),
+        "crowd": Crowd(),
+    },
+)
 
-__all__ = ["KEEP", "METHODS", "HasSets", "Method", "sets_of"]
+__all__ = ["KEEP", "METHODS", "Method"]

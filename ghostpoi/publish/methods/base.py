@@ -1,64 +1,58 @@
-"""What a method is: it looks at one position of a batch of sessions and proposes; publisher.py enforces."""
+"""The base class of methods: a method proposes a released venue per position, `publish.rounds` enforces the rules."""
 
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from ghostpoi import settings
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats, Ints
-from ghostpoi.publish.scoring import Position
+from ghostpoi.publish.channel import Channel, uniform
+from ghostpoi.settings import CandidateSettings, Section
 
-KEEP = -1  # a proposal to release the clean POI itself
+if TYPE_CHECKING:  # methods must import without torch: `verify` and `report` need them for their settings only
+    from torch import Tensor
+
+    from ghostpoi.publish.position import Position
+
+KEEP = -1  # a proposal to release the clean venue itself
 
 
-class Method(Protocol):
-    """A way to choose substitutes. Settings are fields; `repr` is the identity."""
+class Method(Section):
+    """A way to choose released venues. Its settings are dataclass fields; `repr` is its identity."""
 
-    needs_surrogate: ClassVar[bool]
-    may_keep: ClassVar[bool]  # whether it may propose KEEP where there are candidates
+    label: ClassVar[str]  # the name in tables, charts and pages
+    summary: ClassVar[str]  # what it does, in one sentence
+    needs_surrogate: ClassVar[bool] = False
+    may_keep: ClassVar[bool] = False  # it may propose KEEP, or draw the clean venue from its own set
+    own_sets: ClassVar[bool] = False  # it replaces the candidate rule by sets that contain the venue itself
+    exact_channel: ClassVar[bool] = False  # `channel` states its probabilities exactly; otherwise it is a first guess
 
     @property
-    def needs_trajectory_lm(self) -> bool: ...
+    def needs_trajectory_lm(self) -> bool:
+        """Whether it asks a position for its manifold term."""
+        return False
 
-    def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        """The column (B,) of position.candidates to release, or KEEP; `uniform` (B,) is all its randomness."""
+    @property
+    def popularity_power(self) -> float:
+        """The power of a released count that reflects popularity among venues with equal channels; 0: none."""
+        return 0.0
 
+    def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
+        """Return the column (B,) of position.candidates to release, or KEEP; `uniform` (B,) is its only randomness."""
+        raise NotImplementedError
 
-@runtime_checkable
-class HasSets(Protocol):
-    """A method with candidate sets of its own."""
+    def candidate_sets(
+        self, lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings,
+        known: NDArray[np.bool_] | None = None,
+    ) -> Candidates:  # fmt: skip
+        """The set that each venue is drawn from; arguments are (P+1,) with row 0 as padding.
 
-    def sets(
-        self, lat: Floats, lon: Floats, category: Ints, known: NDArray[np.bool_] | None = None
-    ) -> Candidates: ...  # fmt: skip
+        `known` marks the venues that models know, where these are not all of them.
+        """
+        return candidates.find(lat, lon, category, rule)
 
-
-def sets_of(
-    method: object, lat: Floats, lon: Floats, category: Ints, rule: settings.Candidates,
-    known: NDArray[np.bool_] | None = None,
-) -> Candidates:  # fmt: skip
-    """What a method chooses from; arguments are (P+1,) with row 0 as padding.
-
-    `known` tells which venues models know, where that is not all of them; only sets of a method's own depend on it.
-    """
-    if isinstance(method, HasSets):
-        return method.sets(lat, lon, category, known)
-    return candidates.find(lat, lon, category, rule)
-
-
-def sample(log_weight: Tensor, uniform: Tensor) -> Tensor:
-    """One column of each row, drawn with probability proportional to exp(log_weight); -inf is never drawn.
-
-    One uniform number decides a draw, so that a draw depends on its position alone, not on batches or threads.
-    """
-    weight = torch.softmax(log_weight.double(), 1).nan_to_num(0.0)  # (B, K)
-    cumulative = weight.cumsum(1)
-    column = (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(1)
-    # Rounding may leave the last sum a hair under the draw: then the last column with weight takes it.
-    last = (weight > 0).long().mul(torch.arange(weight.shape[1], device=weight.device)).amax(1)
-    return torch.minimum(column, last)
+    def channel(self, candidates: Candidates) -> Channel:
+        """How likely each venue is released as another, as far as anyone can know from the code."""
+        return uniform(candidates, keeps=self.may_keep and not self.own_sets)

@@ -1,53 +1,57 @@
-"""Crowd: a visit is released as some venue of its crowd, drawn without looking at which of them was visited.
+"""crowd: release a visit as a venue drawn from its crowd, regardless of which venue of the crowd was visited.
 
-Two visits to venues of one crowd, in the same place of the same released trajectory, are released alike: drawn evenly,
-a release tells the crowd and nothing more, however often somebody comes back and however many releases there are. With
-a weight on the manifold term it also tells what is popular (docs/crowd.md).
+Visits to two venues of one crowd at the same place of a trajectory have the same released distribution. With even
+draws a release therefore reveals the crowd and nothing more, however often a user returns and however many releases
+there are. A positive `beta` also reveals what is popular (docs/explanation/crowd.md).
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from ghostpoi.attack.rule import Channel, uniform
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats, Ints
 from ghostpoi.publish import crowds
-from ghostpoi.publish.crowds import Bools
-from ghostpoi.publish.methods.base import sample
-from ghostpoi.publish.scoring import Position
-from ghostpoi.settings import Section, setting
+from ghostpoi.publish.methods.base import Method
+from ghostpoi.settings import CandidateSettings, setting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ghostpoi.publish.position import Position
 
 
 @dataclass(frozen=True)
-class Crowd(Section):
-    """P(p') proportional to T_psi(p' | released prefix)^beta over the crowd, the same for all venues of the crowd."""
+class Crowd(Method):
+    """P(p') is proportional to T_psi(p' | released prefix)^beta over the crowd, the same for every venue in it."""
 
-    size: int = setting(32, "venues in a crowd, at least, where there are so many near; less than twice as many", 2)
-    reach_km: float = setting(40.0, "no crowd is wider than this", 0, 20_100)
-    beta: float = setting(0.0, "weight of the manifold term, made of clean data; 0 draws evenly", 0, 1e6)
+    label: ClassVar[str] = "crowd"
+    summary: ClassVar[str] = "Draw evenly from the venue's crowd: nearby venues of its category, itself included."
+    may_keep: ClassVar[bool] = True
+    own_sets: ClassVar[bool] = True
+    exact_channel: ClassVar[bool] = True
 
-    needs_surrogate: ClassVar[bool] = False
-    may_keep: ClassVar[bool] = True  # a venue is one of its own candidates
+    size: int = setting(
+        32, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
+    )
+    reach_km: float = setting(40.0, "maximum width of a crowd", 0, 20_100)
+    beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 draws evenly", 0, 1e6)
 
     @property
     def needs_trajectory_lm(self) -> bool:
         return self.beta > 0
 
     @property
-    def leaning(self) -> float:
-        """The power of released counts that tells what is popular inside a crowd; 0: they tell nothing."""
+    def popularity_power(self) -> float:
         return 1.0 if self.beta else 0.0
 
-    def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        even = torch.zeros_like(position.feasible, dtype=torch.float64)
-        score = self.beta * position.mani() if self.beta else even
-        return sample(torch.where(position.feasible, score, -torch.inf), uniform)
+    def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
+        return position.sample(self.beta * position.mani() if self.beta else position.zeros(), uniform)
 
-    def sets(self, lat: Floats, lon: Floats, category: Ints, known: Bools | None = None) -> Candidates:
+    def candidate_sets(
+        self, lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings,
+        known: NDArray[np.bool_] | None = None,
+    ) -> Candidates:  # fmt: skip
         return crowds.find(lat, lon, category, self.size, self.reach_km, known)
-
-    def channel(self, candidates: Candidates) -> Channel:
-        return uniform(candidates)

@@ -1,22 +1,23 @@
-"""EM: always the candidate that makes the surrogate least wrong, so that the data look learned already."""
+"""EM: error-minimising unlearnable examples on POIs."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import torch
-from torch import Tensor
+from ghostpoi.publish.methods.base import Method
 
-from ghostpoi.publish.scoring import Position
-from ghostpoi.settings import Section
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ghostpoi.publish.position import Position
 
 
 @dataclass(frozen=True)
-class Em(Section):
-    """Error-minimising unlearnable examples on POIs."""
+class Em(Method):
+    """The candidate with the lowest surrogate loss, so that the data look learned already."""
 
+    label: ClassVar[str] = "EM"
+    summary: ClassVar[str] = "Take the candidate that makes the surrogate least wrong."
     needs_surrogate: ClassVar[bool] = True
-    may_keep: ClassVar[bool] = False
-    needs_trajectory_lm: ClassVar[bool] = False
 
-    def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        return position.adv().masked_fill(~position.feasible, torch.inf).argmin(1)
+    def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
+        return position.adv().masked_fill(~position.feasible, float("inf")).argmin(1)

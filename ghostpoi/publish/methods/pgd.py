@@ -1,21 +1,23 @@
-"""PGD: always the candidate that makes the surrogate most wrong."""
+"""PGD: the deterministic, error-maximising counterpart of GHOST."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from torch import Tensor
+from ghostpoi.publish.methods.base import Method
 
-from ghostpoi.publish.scoring import Position
-from ghostpoi.settings import Section
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ghostpoi.publish.position import Position
 
 
 @dataclass(frozen=True)
-class Pgd(Section):
-    """The deterministic, error-maximising counterpart of GHOST."""
+class Pgd(Method):
+    """The candidate with the highest surrogate loss."""
 
+    label: ClassVar[str] = "PGD"
+    summary: ClassVar[str] = "Take the candidate that makes the surrogate most wrong."
     needs_surrogate: ClassVar[bool] = True
-    may_keep: ClassVar[bool] = False
-    needs_trajectory_lm: ClassVar[bool] = False
 
-    def choose(self, position: Position, uniform: Tensor) -> Tensor:
+    def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
         return position.adv().argmax(1)

@@ -1,28 +1,23 @@
-"""random: the control. Any candidate, with equal probability: no surrogate, no trajectory LM."""
+"""random: the control that a method must beat before anything may be called a win."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import torch
-from torch import Tensor
+from ghostpoi.publish.methods.base import Method
 
-from ghostpoi.attack.rule import Channel, uniform
-from ghostpoi.data.candidates import Candidates
-from ghostpoi.publish.methods.base import sample
-from ghostpoi.publish.scoring import Position
-from ghostpoi.settings import Section
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ghostpoi.publish.position import Position
 
 
 @dataclass(frozen=True)
-class Random(Section):
-    """What a method must beat before anything may be called a win."""
+class Random(Method):
+    """A uniform draw from the candidate set, without any model."""
 
-    needs_surrogate: ClassVar[bool] = False
-    may_keep: ClassVar[bool] = False
-    needs_trajectory_lm: ClassVar[bool] = False
+    label: ClassVar[str] = "random (control)"
+    summary: ClassVar[str] = "Draw any candidate with equal probability: the control."
+    exact_channel: ClassVar[bool] = True
 
-    def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        return sample(torch.where(position.feasible, 0.0, -torch.inf), uniform)
-
-    def channel(self, candidates: Candidates) -> Channel:
-        return uniform(candidates)
+    def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
+        return position.sample(position.zeros(), uniform)

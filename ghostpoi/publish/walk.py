@@ -1,11 +1,7 @@
-"""adv(p') and mani(p') of every candidate of one position of a batch of sessions, exact and fast.
-
-A candidate needs one new token on its session's cached prefix, not a forward pass over the prefix. `walk` goes through
-all sessions position by position, lets the caller choose, and continues each session's prefix with what was chosen.
-"""
+"""Walk through all sessions position by position: the caller chooses, and each cached prefix grows by the choice."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ghostpoi import settings
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM
@@ -23,139 +18,15 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models import cuda_graphs as graphs
 from ghostpoi.models import memory
 from ghostpoi.models import parallel as threads
-from ghostpoi.models.fit import Precision, precise
-from ghostpoi.models.transformer import CausalTransformer, Layout, Prefix, Readout
+from ghostpoi.models.fit import precise
+from ghostpoi.models.transformer import CausalTransformer, Layout
+from ghostpoi.publish.position import CachedModel, Options, Position
+from ghostpoi.settings import Precision, SpeedSettings
 
 BUDGET = {"cpu": 24_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 100 MB of keys and values, 4 GB
 WIDTHS = (0, 8, 16, 1 << 30)  # sessions whose sets are of similar size attend together: less padding
 WARM_UP_WAVES = 3  # run before a capture: libraries set themselves up
 SHORTEST = 32  # sessions count as at least this long: bounds a wave's candidates to what the caches of a CPU hold
-
-
-class _Cached:
-    """A model, its readout, and the prefix of a batch. Nothing is computed before somebody asks."""
-
-    def __init__(
-        self, model: CausalTransformer, readout: Readout, sessions: int, positions: int, wants_hidden: bool
-    ) -> None:
-        self.model, self.readout, self.wants_hidden = model, readout, wants_hidden
-        self.prefix = Prefix(model, sessions, positions)
-        self.pending: list[Tensor] = []
-        self.hidden = torch.empty(0)
-
-    def restart(self) -> None:
-        self.prefix.reset()
-        self.pending.clear()
-
-    def push(self, chosen: Tensor) -> None:
-        self.pending.append(chosen)
-
-    def ready(self, sessions: int) -> Prefix:
-        """The prefix of the first `sessions`, with all that was pushed."""
-        for tokens in self.pending:
-            self.hidden = self.prefix.append(tokens[:sessions], self.wants_hidden)
-        self.pending.clear()
-        return self.prefix
-
-
-class _Options(NamedTuple):
-    """The real candidates of one position of a batch, one after the other."""
-
-    session: Tensor  # (M,)
-    poi: Tensor  # (M,)
-    place: Tensor  # (M,) in the grid (B, K), row by row
-    layout: Layout | None  # without it the whole grid is scored, padding and all: on CUDA few calls matter more
-    unique: Tensor | None  # (U,) at a window's start, where hidden states depend on the candidate alone
-    inverse: Tensor | None  # (M,) poi = unique[inverse]
-
-
-@dataclass(eq=False)
-class Position:
-    """One position i of a batch of sessions: what a method may look at to choose. Row b is session b of the batch."""
-
-    candidates: Tensor  # (B, K) int64, C0 of the anchor, padded with 0
-    feasible: Tensor  # (B, K) bool, the speed mask; a row of False keeps the anchor whatever is chosen
-    anchor: Tensor  # (B,) the clean POI
-    anchor_feasible: Tensor  # (B,) bool, the speed mask of the anchor itself
-    target: Tensor  # (B,) clean p_{i+1}; p_{i-1} at a session's last position; 0 in a session of one
-    index: Tensor  # (B,) the position's number in Sessions
-    _options: _Options = field(repr=False)
-    _surrogate: _Cached | None = field(repr=False)
-    _trajectory_lm: _Cached | None = field(repr=False)
-    _precision: Precision = field(repr=False)
-    _adv: Tensor | None = field(default=None, repr=False)
-    _mani: Tensor | None = field(default=None, repr=False)
-
-    def adv(self) -> Tensor:
-        """-log S_phi(target | prefix, candidate at i), (B, K); -inf for padding and infeasible candidates."""
-        if self._adv is None:
-            with torch.no_grad(), precise(self._precision, self.anchor.device):
-                self._adv = self._score_adv()
-        return self._adv
-
-    def mani(self) -> Tensor:
-        """log T_psi(candidate | prefix), (B, K); -inf for padding and infeasible candidates."""
-        if self._mani is None:
-            with torch.no_grad(), precise(self._precision, self.anchor.device):
-                self._mani = self._score_mani()
-        return self._mani
-
-    def loss(self, embedding: Tensor) -> Tensor:
-        """-log S_phi(target | prefix, this embedding at i), (B, d) -> (B,), differentiable; 0 without a target."""
-        s = _given(self._surrogate, "surrogate")
-        with precise(self._precision, self.anchor.device):
-            with torch.no_grad():
-                prefix = s.ready(len(self.anchor))
-            hidden = prefix.peek(embedding).float()
-            return s.readout.losses(hidden, self.target.clamp(min=1)) * (self.target > 0)
-
-    def embedding(self, poi: Tensor) -> Tensor:
-        """The surrogate's embedding of POIs (...,) -> (..., d), without gradient."""
-        return _given(self._surrogate, "surrogate").model.embedding.detach()[poi]
-
-    def _score_adv(self) -> Tensor:
-        s, o = _given(self._surrogate, "surrogate"), self._feasible_options()
-        prefix = s.ready(len(self.anchor))
-        target = self.target[o.session]
-        if len(target) == 0:
-            return self._spread(o, target)
-        if o.unique is not None and o.inverse is not None:
-            hidden = prefix.peek(o.unique)
-            value = s.readout.log_partition(hidden)[o.inverse] - s.readout.logit_of(hidden[o.inverse], target)
-        else:
-            hidden = prefix.peek(o.poi, o.layout) if o.layout else prefix.peek(self.candidates)[o.place]
-            value = -s.readout.log_prob_of(hidden, target)
-        return self._spread(o, value * (target > 0))
-
-    def _score_mani(self) -> Tensor:
-        t, o = _given(self._trajectory_lm, "trajectory LM"), self._feasible_options()
-        prefix = t.ready(len(self.anchor))
-        hidden = t.hidden[: len(self.anchor)]
-        if prefix.length == 1:  # the start token alone: the same state for all
-            log_z = t.readout.log_partition(hidden[:1]).expand(len(hidden))
-        elif o.layout is None:
-            log_z = t.readout.log_partition(hidden)
-        else:  # for the sessions that have a candidate
-            asked = torch.bincount(o.session, minlength=len(hidden)).nonzero().squeeze(1)
-            log_z = hidden.new_zeros(len(hidden)).index_copy_(0, asked, t.readout.log_partition(hidden[asked]))
-        return self._spread(o, t.readout.logit_of(hidden[o.session], o.poi) - log_z[o.session])
-
-    def _feasible_options(self) -> _Options:
-        """Without the infeasible on a CPU; on CUDA their number would be worth waiting for only if there were many."""
-        o = self._options
-        if o.layout is None:
-            return o
-        keep = self.feasible.flatten()[o.place]
-        if keep.all():
-            return o
-        session, poi, place, first, k, width = (a[keep] for a in (*o[:3], *o.layout[2:]))
-        layout = Layout(o.layout.groups, o.layout.rows, first, k, width)
-        return _Options(session, poi, place, layout, o.unique, None if o.inverse is None else o.inverse[keep])
-
-    def _spread(self, o: _Options, value: Tensor) -> Tensor:
-        out = torch.full(self.candidates.shape, -torch.inf, device=value.device)
-        out.view(-1).index_copy_(0, o.place, value.float())
-        return out.masked_fill_(~self.feasible, -torch.inf)
 
 
 class Walk(NamedTuple):
@@ -169,7 +40,7 @@ def walk(
     sessions: Sessions,
     candidates: Candidates,
     vocabulary: Vocabulary,
-    speed: settings.Speed,
+    speed: SpeedSettings,
     surrogate: CausalTransformer | None,
     trajectory_lm: CausalTransformer | None,
     choose: Callable[[Position], Tensor],
@@ -195,7 +66,7 @@ class Walker:
         sessions: Sessions,
         candidates: Candidates,
         vocabulary: Vocabulary,
-        speed: settings.Speed,
+        speed: SpeedSettings,
         models: tuple[CausalTransformer | None, CausalTransformer | None],  # surrogate, trajectory LM
         choose: Callable[[Position], Tensor],
         device: torch.device | str = "cpu",
@@ -268,7 +139,7 @@ class Walker:
         longest = min(int(self.sessions.length[batch[0]]), self.limit)
         with precise(self.precision, self.device):
             cached = [
-                _Cached(m, r, len(batch), longest, wants) if m and r else None
+                CachedModel(m, r, len(batch), longest, wants) if m and r else None
                 for m, r, wants in zip(self.models, self.readouts, (False, True), strict=True)
             ]
         for i, wave in enumerate(waves):
@@ -304,7 +175,7 @@ def _batches(length: Longs, limit: int, budget: int) -> list[Longs]:
 class _Wave:
     """Position i of all sessions of a batch that are longer than i, and what is known of it before the walk."""
 
-    options: _Options
+    options: Options
     index: Tensor  # (B,)
     before: Tensor  # (B,) index - 1
     anchor: Tensor  # (B,)
@@ -342,7 +213,7 @@ def _waves(sessions: Sessions, batch: Longs, candidates: Candidates, city: "_Cit
             layout = _layout(of.numpy(), k, int(size[number]))
             if number % limit == 0:
                 unique, inverse = torch.unique(what, return_inverse=True)
-        waves.append(_Wave(_Options(of, what, place, layout, unique, inverse), *fields))
+        waves.append(_Wave(Options(of, what, place, layout, unique, inverse), *fields))
     return waves
 
 
@@ -364,7 +235,7 @@ class _City:
     """Candidate sets, coordinates and the speed mask on the device, in float64 like `candidates.speed_mask`."""
 
     def __init__(
-        self, candidates: Candidates, vocabulary: Vocabulary, speed: settings.Speed, device: torch.device
+        self, candidates: Candidates, vocabulary: Vocabulary, speed: SpeedSettings, device: torch.device
     ) -> None:
         self.sets = torch.from_numpy(candidates.poi.astype(np.int64)).to(device)  # (P+1, K)
         lat, lon = np.radians(vocabulary.lat), np.radians(vocabulary.lon)
@@ -383,7 +254,7 @@ class _City:
         return [at, before, poi, goal, hours, choices, real, has_set, poi.masked_fill(has_set, 0)]
 
     def position(
-        self, wave: _Wave, previous: Tensor | None, surrogate: _Cached | None, trajectory_lm: _Cached | None,
+        self, wave: _Wave, previous: Tensor | None, surrogate: CachedModel | None, trajectory_lm: CachedModel | None,
         precision: Precision,
     ) -> tuple[Position, Tensor, Tensor]:  # fmt: skip
         """The position; the POI where there is no choice, else 0, (B,); and where the mask left nothing, (B,)."""
@@ -416,9 +287,3 @@ class _City:
         h = lat + here[..., 2] * there[..., 2] * lon
         km = 2 * EARTH_RADIUS_KM * torch.asin(torch.sqrt(h.clamp(max=1.0)))
         return km / hours[:, None]
-
-
-def _given(model: _Cached | None, name: str) -> _Cached:
-    if model is None:
-        raise ValueError(f"this walk has no {name} to score with; pass one to walk()")
-    return model

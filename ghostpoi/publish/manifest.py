@@ -1,0 +1,74 @@
+"""The manifest: what a release folder says about itself. Its presence means that the release is complete."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from ghostpoi.errors import InputError
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.publish.protocols import Publication, publication
+from ghostpoi.settings import override
+
+MANIFEST = "manifest.json"
+PAGES = ("card.md", "croissant.json", "report.html")
+PUBLIC_KEYS = {
+    "tool", "method", "protocol", "settings", "columns", "rows", "plausibility", "speed", "data", "audit",
+}  # fmt: skip
+NEEDED: dict[tuple[str, str], Any] = {
+    ("data", "file"): str,
+    ("data", "format"): str,
+    ("data", "sha256"): str,
+    ("columns", "fields"): dict,
+    ("columns", "changed_with_the_venue"): list,
+    ("rows", "covered"): dict,
+    ("rows", "outside"): dict,
+    ("rows", "withheld"): int,
+    ("settings", "filters"): dict,
+    ("settings", "candidates"): dict,
+    ("settings", "speed"): dict,
+    ("speed", "limit_kmh"): (int, float),
+    ("speed", "min_gap_s"): (int, float),
+}
+PRIVATE_MARK = "ghostpoi-private"  # stands in every page that shows clean data, wherever it was moved to since
+
+
+def read_manifest(release: Path) -> dict[str, Any]:
+    """The manifest of a complete release, of the right shape."""
+    path = release / MANIFEST
+    if not release.is_dir():
+        raise InputError(f"{release} is not a folder; give the folder that protect wrote")
+    if not path.is_file():
+        raise InputError(f"{release} has no {MANIFEST}, so it is not a complete release; make it again with protect")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        for (section, key), kind in NEEDED.items():
+            if not isinstance(manifest[section][key], kind):
+                raise ValueError(f"{section}.{key} is not what it should be")
+        if Path(manifest["data"]["file"]).name != manifest["data"]["file"]:
+            raise ValueError("the data file's name is not plain")
+    except OSError as e:
+        raise InputError(f"{path} cannot be read ({(e.strerror or str(e)).lower()}); change its permissions") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as e:
+        raise InputError(f"{path} is not a manifest of ghostpoi ({e}); make the release again with protect") from None
+    return manifest
+
+
+def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
+    """Say how the data file differs from the one the manifest was written for; None if it does not."""
+    data = release / manifest["data"]["file"]
+    if not data.is_file():
+        return f"{data.name} is missing"
+    if hashlib.sha256(data.read_bytes()).hexdigest() != manifest["data"]["sha256"]:
+        return f"the SHA-256 of {data.name} differs from the manifest"
+    return None
+
+
+def settings_of(manifest: dict[str, Any]) -> Publication:
+    """The method and the sections that decide sessions and candidates, as the manifest gives them."""
+    name = manifest.get("method")
+    settings = publication(name if isinstance(name, str) and name in METHODS else "random")
+    for section in ("filters", "candidates", "speed", "method"):
+        values = manifest["settings"].get(section, {}).items()
+        settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
+    return settings

@@ -1,0 +1,156 @@
+"""One position of a batch of sessions: the scores adv(p') and mani(p') of its candidates, exact and fast.
+
+A candidate needs one new token on its session's cached prefix, not a forward pass over the whole prefix.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ghostpoi.models.fit import precise
+from ghostpoi.models.transformer import CausalTransformer, Layout, Prefix, Readout
+from ghostpoi.publish.sampling import sample, with_entropy_floor
+from ghostpoi.settings import Precision
+
+
+class CachedModel:
+    """A model, its readout, and the prefix of a batch. Nothing is computed before somebody asks."""
+
+    def __init__(
+        self, model: CausalTransformer, readout: Readout, sessions: int, positions: int, wants_hidden: bool
+    ) -> None:
+        self.model, self.readout, self.wants_hidden = model, readout, wants_hidden
+        self.prefix = Prefix(model, sessions, positions)
+        self.pending: list[Tensor] = []
+        self.hidden = torch.empty(0)
+
+    def restart(self) -> None:
+        self.prefix.reset()
+        self.pending.clear()
+
+    def push(self, chosen: Tensor) -> None:
+        self.pending.append(chosen)
+
+    def ready(self, sessions: int) -> Prefix:
+        """The prefix of the first `sessions`, with all that was pushed."""
+        for tokens in self.pending:
+            self.hidden = self.prefix.append(tokens[:sessions], self.wants_hidden)
+        self.pending.clear()
+        return self.prefix
+
+
+class Options(NamedTuple):
+    """The real candidates of one position of a batch, one after the other."""
+
+    session: Tensor  # (M,)
+    poi: Tensor  # (M,)
+    place: Tensor  # (M,) in the grid (B, K), row by row
+    layout: Layout | None  # without it the whole grid is scored, padding and all: on CUDA few calls matter more
+    unique: Tensor | None  # (U,) at a window's start, where hidden states depend on the candidate alone
+    inverse: Tensor | None  # (M,) poi = unique[inverse]
+
+
+@dataclass(eq=False)
+class Position:
+    """One position i of a batch of sessions: what a method may look at to choose. Row b is session b of the batch."""
+
+    candidates: Tensor  # (B, K) int64, C0 of the anchor, padded with 0
+    feasible: Tensor  # (B, K) bool, the speed mask; a row of False keeps the anchor whatever is chosen
+    anchor: Tensor  # (B,) the clean POI
+    anchor_feasible: Tensor  # (B,) bool, the speed mask of the anchor itself
+    target: Tensor  # (B,) clean p_{i+1}; p_{i-1} at a session's last position; 0 in a session of one
+    index: Tensor  # (B,) the position's number in Sessions
+    _options: Options = field(repr=False)
+    _surrogate: CachedModel | None = field(repr=False)
+    _trajectory_lm: CachedModel | None = field(repr=False)
+    _precision: Precision = field(repr=False)
+    _adv: Tensor | None = field(default=None, repr=False)
+    _mani: Tensor | None = field(default=None, repr=False)
+
+    def adv(self) -> Tensor:
+        """-log S_phi(target | prefix, candidate at i), (B, K); -inf for padding and infeasible candidates."""
+        if self._adv is None:
+            with torch.no_grad(), precise(self._precision, self.anchor.device):
+                self._adv = self._score_adv()
+        return self._adv
+
+    def mani(self) -> Tensor:
+        """log T_psi(candidate | prefix), (B, K); -inf for padding and infeasible candidates."""
+        if self._mani is None:
+            with torch.no_grad(), precise(self._precision, self.anchor.device):
+                self._mani = self._score_mani()
+        return self._mani
+
+    def loss(self, embedding: Tensor) -> Tensor:
+        """-log S_phi(target | prefix, this embedding at i), (B, d) -> (B,), differentiable; 0 without a target."""
+        s = _given(self._surrogate, "surrogate")
+        with precise(self._precision, self.anchor.device):
+            with torch.no_grad():
+                prefix = s.ready(len(self.anchor))
+            hidden = prefix.peek(embedding).float()
+            return s.readout.losses(hidden, self.target.clamp(min=1)) * (self.target > 0)
+
+    def embedding(self, poi: Tensor) -> Tensor:
+        """The surrogate's embedding of POIs (...,) -> (..., d), without gradient."""
+        return _given(self._surrogate, "surrogate").model.embedding.detach()[poi]
+
+    def zeros(self) -> Tensor:
+        """Equal scores, (B, K) in float64."""
+        return torch.zeros_like(self.feasible, dtype=torch.float64)
+
+    def sample(self, log_weight: Tensor, uniform: Tensor, entropy_floor: float = 0.0) -> Tensor:
+        """Draw a feasible column (B,) with P proportional to exp(log_weight), with this entropy at least (bits)."""
+        log_weight = log_weight.masked_fill(~self.feasible, -torch.inf)
+        return sample(with_entropy_floor(log_weight, entropy_floor) if entropy_floor else log_weight, uniform)
+
+    def _score_adv(self) -> Tensor:
+        s, o = _given(self._surrogate, "surrogate"), self._feasible_options()
+        prefix = s.ready(len(self.anchor))
+        target = self.target[o.session]
+        if len(target) == 0:
+            return self._spread(o, target)
+        if o.unique is not None and o.inverse is not None:
+            hidden = prefix.peek(o.unique)
+            value = s.readout.log_partition(hidden)[o.inverse] - s.readout.logit_of(hidden[o.inverse], target)
+        else:
+            hidden = prefix.peek(o.poi, o.layout) if o.layout else prefix.peek(self.candidates)[o.place]
+            value = -s.readout.log_prob_of(hidden, target)
+        return self._spread(o, value * (target > 0))
+
+    def _score_mani(self) -> Tensor:
+        t, o = _given(self._trajectory_lm, "trajectory LM"), self._feasible_options()
+        prefix = t.ready(len(self.anchor))
+        hidden = t.hidden[: len(self.anchor)]
+        if prefix.length == 1:  # the start token alone: the same state for all
+            log_z = t.readout.log_partition(hidden[:1]).expand(len(hidden))
+        elif o.layout is None:
+            log_z = t.readout.log_partition(hidden)
+        else:  # for the sessions that have a candidate
+            asked = torch.bincount(o.session, minlength=len(hidden)).nonzero().squeeze(1)
+            log_z = hidden.new_zeros(len(hidden)).index_copy_(0, asked, t.readout.log_partition(hidden[asked]))
+        return self._spread(o, t.readout.logit_of(hidden[o.session], o.poi) - log_z[o.session])
+
+    def _feasible_options(self) -> Options:
+        """Without the infeasible on a CPU; on CUDA their number would be worth waiting for only if there were many."""
+        o = self._options
+        if o.layout is None:
+            return o
+        keep = self.feasible.flatten()[o.place]
+        if keep.all():
+            return o
+        session, poi, place, first, k, width = (a[keep] for a in (*o[:3], *o.layout[2:]))
+        layout = Layout(o.layout.groups, o.layout.rows, first, k, width)
+        return Options(session, poi, place, layout, o.unique, None if o.inverse is None else o.inverse[keep])
+
+    def _spread(self, o: Options, value: Tensor) -> Tensor:
+        out = torch.full(self.candidates.shape, -torch.inf, device=value.device)
+        out.view(-1).index_copy_(0, o.place, value.float())
+        return out.masked_fill_(~self.feasible, -torch.inf)
+
+
+def _given(model: CachedModel | None, name: str) -> CachedModel:
+    if model is None:
+        raise ValueError(f"this walk has no {name} to score with; pass one to walk()")
+    return model
