@@ -26,7 +26,7 @@ class Section:
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]
-            _check(type(self).__name__.removesuffix("Settings").lower(), f, getattr(self, f.name))
+            _check(f, getattr(self, f.name))
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _with(settings: S, section: str, key: str, value: Any, where: str) -> S:
     try:
         return replace(settings, **{section: replace(group, **{key: value})})
     except InputError as e:
-        raise InputError(f"{where}: {e}") from None
+        raise InputError(f"{where}: {section}.{e}") from None
 
 
 def _parse(kind: Any, text: str) -> Any:
@@ -193,8 +193,8 @@ def _parse(kind: Any, text: str) -> Any:
     return text
 
 
-def _check(section: str, f: Any, value: Any) -> None:
-    name, kind = f"{section}.{f.name}", f.type
+def _check(f: Any, value: Any) -> None:
+    name, kind = f.name, f.type
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise InputError(f"{name} must be one of {', '.join(get_args(kind))}, not {value!r}")

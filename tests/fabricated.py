@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.study.cells import Cells
-from ghostpoi.study.store import cell_name, write_json
+from ghostpoi.study.plan import Variant
+from ghostpoi.study.store import Store, settings_hash
 
 NYC = "dataset_TSMC2014_NYC"
 
@@ -15,10 +16,11 @@ class Fabricated:
     def __init__(self, results: Path, study: str = "main", protocol: str = "paper", data: str = NYC) -> None:
         self.results, self.study, self.protocol, self.data = results, study, protocol, data
 
-    def put(self, name: str, **cell: Any) -> None:
-        about = {"study": self.study, "protocol": self.protocol, "data": self.data, "seeds": [0, 1, 2]}
-        about |= {"hardware": "a machine", "commit": "abc", "settings": {}}
-        write_json(self.results / self.study / self.protocol / name, about | cell)
+    def put(self, method: str, **cell: Any) -> None:
+        known = {} if method == "clean" else Variant(method).settings(self.protocol).public()
+        about = {"data": self.data, "method": method, "seeds": [0, 1, 2], "settings": settings_hash(known)}
+        about |= {"hardware": "a machine", "version": "0", "commit": "abc"}
+        Store(self.results, self.protocol).add(self.study, [about | cell], {settings_hash(known): known})
 
     def contest(
         self,
@@ -31,15 +33,15 @@ class Fabricated:
     ) -> None:
         accuracy = {"acc@1": acc, "acc@5": [2 * a for a in acc], "acc@10": acc, "mrr": [1.5 * a for a in acc]}
         shown = {"all": accuracy, "last": accuracy, "victim_seconds": [1.0] * len(acc), **extra}
-        name = cell_name(method, adversary, leak, victim)
-        self.put(name, kind="contest", method=method, adversary=adversary, leak=leak, victim=victim, figures=shown)
+        self.put(method, kind="accuracy", adversary=adversary, leak=leak, victim=victim, measures=shown)
 
     def release(self, method: str, **shown: Any) -> None:
-        name = cell_name(method, "release", None, "figures")
-        self.put(name, kind="release", method=method, figures={"release_seconds": [10.0] * 3, **shown})
+        self.put(method, kind="release", measures={"release_seconds": [10.0] * 3, **shown})
 
     def floors(self, **shown: Any) -> None:
-        self.put("floors.json", kind="floors", method="clean", figures=shown)
+        for method, values in shown.pop("markov_on_release", {}).items():
+            self.put(method, kind="floor", measures={"markov": {"acc@1": values}})
+        self.put("clean", kind="floor", measures=shown)
 
     def method(self, name: str, none: list[float], leak: float = 0.05) -> None:
         """A method whose adversaries win back 0.01, 0.02, 0.03 and 0.005 (leak-mixed)."""

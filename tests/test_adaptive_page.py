@@ -11,7 +11,6 @@ from conftest import ghostpoi
 from fabricated import Fabricated
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.cli import demo
 from ghostpoi.errors import InputError
 from ghostpoi.study import figures, page, plan, tables
 from ghostpoi.study.adaptive import findings, missing, outside, target

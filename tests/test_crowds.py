@@ -26,6 +26,7 @@ from ghostpoi.publish.rounds import publish
 from ghostpoi.publish.table import Outcome, donors, make_task, prepare
 from ghostpoi.publish.unmodelled import Venues
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import CandidateSettings
 
 CPU = torch.device("cpu")
 
@@ -98,7 +99,7 @@ def lm() -> CausalTransformer:
 
 def own_sets(method: Crowd) -> Candidates:
     words = prepared().data.vocabulary
-    return method.sets(words.lat, words.lon, words.category)
+    return method.candidate_sets(words.lat, words.lon, words.category, CandidateSettings())
 
 
 def swapped(poi: Ints, sets: Candidates, seed: int) -> Ints:

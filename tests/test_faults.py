@@ -20,7 +20,7 @@ from small import MAP, SEED, SETS, called, city, release, rich_csv, scratch, sen
 # the imports take. Nothing has run in it that a fork would break.
 DRIVER = """
 import importlib, json, os, resource, signal, sys
-import ghostpoi.cli, ghostpoi.release, ghostpoi.verify, ghostpoi.render, ghostpoi.progress, torch
+import ghostpoi.cli, ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.cli.render, ghostpoi.progress, torch
 torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # imports much, and so does the first command
 try:
     ghostpoi.cli.app(["protect", "x", "-o", "x", "--no-candidate", "x"], standalone_mode=False)

@@ -135,7 +135,7 @@ def test_the_named_variants() -> None:
     ghost, sym, floor = (METHODS[name] for name in ("ghost", "ghost-sym", "ghost-ef"))
     assert ghost == Ghost(alpha=2, beta=0.5, tau=0.3, eta=0)
     assert (sym.alpha, sym.beta, sym.tau, sym.eta) == (1.0, 1.0, 0.3, 0.0)
-    assert floor == Ghost(alpha=2, beta=0, eta=3)
+    assert (floor.alpha, floor.beta, floor.tau, floor.eta) == (2.0, 0.0, 0.3, 3.0)
     assert ghost.needs_trajectory_lm
     assert not floor.needs_trajectory_lm
     assert publication("pgd").method == METHODS["pgd"]

@@ -408,8 +408,7 @@ def study_calibrate(
     from ghostpoi.data import prepared as dataset_file
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.study import calibrate
-    from ghostpoi.study.run import commit, hardware
-    from ghostpoi.study.store import write_json
+    from ghostpoi.study.run import commit, hardware, write_json
 
     prepared, where = dataset_file.load(data), find_device(device)
     found = {
@@ -420,7 +419,7 @@ def study_calibrate(
         "clean": calibrate.clean_epochs(prepared, protocol, where, seeds, _say),
         "ts-ue": calibrate.reach(prepared, protocol, where, trials, _say),
     }
-    write_json(results / "calibration" / f"{protocol}.json", found)
+    write_json(results / f"calibration-{protocol}.json", found)
 
 
 @study_app.command("tables")
@@ -437,7 +436,9 @@ def study_tables(
     cells = Cells.read(results, name, protocol)
     made = tables(cells)
     if not cells.about:
-        _say(f"there are no cells in {results / name / protocol} yet; make them with ghostpoi study run {name}")
+        _say(
+            f"there are no cells of {name} under {protocol} in {results} yet; make them with ghostpoi study run {name}"
+        )
     for table in made:
         print(table.latex() if latex else table.markdown())
 

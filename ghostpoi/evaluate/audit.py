@@ -45,7 +45,7 @@ from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.publish.table import prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Rounds, Settings, Training, TrajectoryLM
-from ghostpoi.study.store import key, read_json
+from ghostpoi.study.run import key, read_json
 from ghostpoi.version import __version__
 
 Say = Callable[[str], None]

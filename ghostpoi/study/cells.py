@@ -1,5 +1,7 @@
 """The finished cells of one study under one protocol, asked by name. What is not there is None."""
 
+import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,7 +9,9 @@ from typing import Any
 
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.gaps import Gaps, Spread, gaps, spread
-from ghostpoi.study.store import read_cells, read_json
+from ghostpoi.study import plan
+from ghostpoi.study.plan import Study
+from ghostpoi.study.store import Cell, Store, settings_hash
 
 LEAK = 0.05  # the paper's
 LEAKLESS = ("clean", "none", "deconvolution", "habits")  # these hold no leaked session, so no ratio belongs to them
@@ -43,25 +47,22 @@ class Cells:
         """All cells that are there; none is fine."""
         if protocol not in PROTOCOLS:
             raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(PROTOCOLS)}")
-        folder = results / study / protocol
-        cells = read_cells(folder)
+        cells = _asked_for(Store(results, protocol), plan.load(study))
         by_victim: dict[str, dict[tuple[str, str, float | None], dict[str, Any]]] = {}
-        releases, floors = {}, {}
-        try:
-            for cell in cells:
-                if cell["kind"] == "contest":
-                    contests = by_victim.setdefault(cell.get("victim", VICTIM), {})
-                    contests[cell["method"], cell["adversary"], cell["leak"]] = cell["figures"]
-                elif cell["kind"] == "release":
-                    releases[cell["method"]] = cell["figures"]
-                elif cell["kind"] == "floors":
-                    floors = cell["figures"]
-            for known in ("data", "seeds"):
-                if len({repr(cell[known]) for cell in cells}) > 1:
-                    raise InputError(f"{folder} mixes cells of different {known}; use one --results folder for each")
-        except (KeyError, TypeError) as e:
-            raise InputError(f"{folder} holds a .json file that is not a cell ({e} is missing); move it away") from None
-        scoring = read_json(results / "bench" / "scoring.json") or {}
+        releases: dict[str, dict[str, Any]] = {}
+        floors: dict[str, Any] = {"markov_on_release": {}}
+        for cell in cells:
+            method, measures = cell["method"], cell["measures"]
+            if cell["kind"] == "accuracy":
+                by_victim.setdefault(cell["victim"], {})[method, cell["adversary"], cell.get("leak")] = measures
+            elif cell["kind"] == "release":
+                releases[method] = measures
+            elif method == "clean":
+                floors |= measures
+            else:
+                floors["markov_on_release"][method] = measures["markov"]["acc@1"]
+        bench = results / "bench-scoring.json"
+        scoring = json.loads(bench.read_text("utf-8")) if bench.exists() else {}
         return Cells(study, protocol, by_victim.get(VICTIM, {}), releases, floors, tuple(cells), by_victim, scoring)
 
     def of(self, victim: str) -> "Cells":
@@ -97,7 +98,7 @@ class Cells:
 
     def settings(self, method: str) -> Mapping[str, Any]:
         """All settings of a method, section by section, as its cells have them."""
-        return next((cell["settings"] for cell in self.about if cell["method"] == method and "settings" in cell), {})
+        return plan.Variant(method).settings(self.protocol).public()
 
     def about_all(self, key: str) -> list[str]:
         """The different values of a field over all cells."""
@@ -154,3 +155,38 @@ class Cells:
         for part in path:
             value = value.get(part) if isinstance(value, Mapping) else None
         return spread(value) if value else None
+
+
+def _asked_for(store: Store, study: Study) -> list[Cell]:
+    """The cells of a study on one data set, also those that another study measured.
+
+    Without a data set of its own, a study gets the one that answers most of its cells.
+    """
+    wanted = {v.text: settings_hash(v.settings(store.protocol).public()) for v in study.methods} | {"clean": ""}
+    own, shared = list[Cell](), list[Cell]()
+    for cell in store.cells(study.name):
+        if cell["study"] == study.name:
+            own.append(cell)
+        elif cell.get("settings") == wanted.get(cell["method"]) and cell["seeds"] == list(range(study.seeds)):
+            shared += [cell] if _asks(study, cell) else []
+    count = Counter(cell["data"] for cell in own or shared)
+    if len({cell["data"] for cell in own}) > 1:
+        names = ", ".join(sorted(count))
+        raise InputError(
+            f"{store.path(study.name)} mixes cells of different data ({names}); use one --results folder each"
+        )
+    data = count.most_common(1)[0][0] if count else None
+    found: dict[tuple[Any, ...], Cell] = {}
+    for cell in own + [c for c in shared if c["data"] == data]:
+        found.setdefault(tuple(cell.get(k) for k in ("kind", "method", "adversary", "leak", "victim")), cell)
+    order = {name: n for n, name in enumerate(wanted)}
+    return sorted(found.values(), key=lambda cell: order.get(cell["method"], len(order)))
+
+
+def _asks(study: Study, cell: Cell) -> bool:
+    """Whether a cell that another study measured belongs to this one."""
+    if cell["kind"] != "accuracy":
+        return cell["kind"] == "floor" or not study.detector or "detector" in cell["measures"]
+    adversary, leak = cell["adversary"], cell.get("leak")
+    names = (*study.adversaries, "clean", "leak-only", "leak-mixed", *(f"{MANY}{k}" for k in study.releases))
+    return cell["victim"] in study.victims and adversary in names and (leak is None or leak in study.leak)

@@ -1,10 +1,12 @@
-"""Files are the database: one JSON per finished cell, written whole; one run at a time per folder of results."""
+"""Results on disk: `results/<study>-<protocol>.jsonl`, one line per cell, each cell once, settings by hash.
+
+A cell that several studies ask for stands in the file of the study that measured it first; the others find it there.
+"""
 
 import fcntl
 import hashlib
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,49 +14,103 @@ from typing import Any
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 
+SETTINGS = "settings.json"  # hash -> all settings of a method, section by section
+IDENTITY = ("kind", "data", "method", "adversary", "leak", "victim", "seeds", "settings", "version")
+MAIN = "main"  # the study whose cells others share
+DIGITS = 8  # decimals of every number
 
-def cell_name(method: str, adversary: str, leak: float | None, victim: str) -> str:
-    """The file of a cell: readable, and safe as a file name."""
-    parts = [re.sub(r"[^A-Za-z0-9.=+-]+", "_", method), adversary]
-    if leak is not None:
-        parts.append(f"leak{leak:g}")
-    return "__".join([*parts, victim]) + ".json"
+Cell = dict[str, Any]
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def settings_hash(settings: Mapping[str, Any]) -> str:
+    """A short name for the settings of a method; empty for none."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12] if settings else ""
+
+
+class Store:
+    """All cells of one protocol in a folder of results."""
+
+    def __init__(self, results: Path, protocol: str) -> None:
+        self.results, self.protocol = results, protocol
+
+    def path(self, study: str) -> Path:
+        """The file of a study's cells."""
+        return self.results / f"{study}-{self.protocol}.jsonl"
+
+    def cells(self, study: str | None = None) -> list[Cell]:
+        """The cells of all studies: those of `study` first, then the main matrix; each knows who measured it."""
+        first = [self.path(name) for name in (study, MAIN) if name]
+        rest = sorted(self.results.glob(f"*-{self.protocol}.jsonl"))
+        return [cell for path in dict.fromkeys([*first, *rest]) for cell in _read(path)]
+
+    def add(self, study: str, cells: list[Cell], settings: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write cells to the study's file, in place of older ones of the same identity, and the settings they name."""
+        if not cells:
+            return
+        self.results.mkdir(parents=True, exist_ok=True)
+        known = self.settings()
+        if new := {key: value for key, value in settings.items() if key and key not in known}:
+            _write(self.results / SETTINGS, json.dumps(known | new, indent=1, sort_keys=True) + "\n")
+        kept = {identity(cell): cell for cell in _read(self.path(study))}
+        kept |= {identity(cell): cell for cell in cells}
+        lines = [json.dumps(_stored(cell), ensure_ascii=False) for cell in kept.values()]
+        _write(self.path(study), "\n".join(lines) + "\n")
+
+    def settings(self) -> dict[str, Any]:
+        """All settings that cells name, by hash."""
+        path = self.results / SETTINGS
+        found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        return found
+
+
+def identity(cell: Cell) -> tuple[str, ...]:
+    """What makes two cells the same measurement."""
+    return tuple(json.dumps(cell.get(key)) for key in IDENTITY)
+
+
+def _stored(cell: Cell) -> Cell:
+    return {key: _rounded(value) for key, value in cell.items() if key != "study" and value is not None}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, Mapping):
+        return {key: _rounded(v) for key, v in value.items()}
+    return [_rounded(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _read(path: Path) -> list[Cell]:
+    if not path.exists():
+        return []
+    cells: list[Cell] = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        try:
+            cell = json.loads(line)
+            cell["kind"], cell["data"], cell["method"], cell["seeds"], cell["measures"]
+        except (ValueError, KeyError, TypeError) as e:
+            raise InputError(
+                f"{path}, line {number} is not a cell ({e}); remove the line and run the study again"
+            ) from None
+        cells.append({"study": path.stem.rpartition("-")[0]} | cell)
+    return cells
+
+
+def _write(path: Path, text: str) -> None:
     with replacing(path) as out:
-        out.write((json.dumps(value, indent=1) + "\n").encode())
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """What was written; None if nothing was or it cannot be read."""
-    try:
-        value: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    return value
-
-
-def read_cells(folder: Path) -> list[dict[str, Any]]:
-    """All finished cells of a study under one protocol."""
-    cells = [read_json(path) for path in sorted(folder.glob("*.json"))]
-    return [cell for cell in cells if cell is not None]
-
-
-def key(*parts: object) -> str:
-    """A short name for the work that these decide."""
-    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()[:24]
+        out.write(text.encode())
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold the folder for one run; a second run is told so. A run that was killed holds nothing."""
+def only_run(results: Path, name: str) -> Iterator[None]:
+    """Refuse a second run of the same study; a run that was killed holds no lock."""
+    folder = results / ".work"
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
+    with (folder / f"{name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"another run is writing to {folder}; wait for it or choose another --results") from None
+            raise InputError(
+                f"another run of {name} is writing to {results}; wait for it or choose another --results"
+            ) from None
         yield
