@@ -1,19 +1,20 @@
-"""Release check-ins that stay plausible yet cannot be learned from, and measure what can still be learned.
+"""Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.
 
-import polars as pl, ghostpoi
-released = ghostpoi.protect(pl.read_csv("checkins.csv"))
+    import polars as pl, ghostpoi
+    released = ghostpoi.protect(pl.read_csv("checkins.csv"))
 """
 
 from typing import Any
 
 from ghostpoi.errors import InputError
-from ghostpoi.version import __version__
+
+__version__ = "0.1.0"
 
 __all__ = ["InputError", "__version__", "protect"]
 
 
 def __getattr__(name: str) -> Any:
-    # Late, so that `ghostpoi --help` does not wait for torch.
+    # Imported on demand, so that `ghostpoi --help` does not wait for torch.
     if name == "protect":
         from ghostpoi.api import protect
 

@@ -1,4 +1,4 @@
-"""ghostpoi on data frames: a polars or pandas DataFrame in, the same kind with the same rows out."""
+"""The Python API: a polars or pandas DataFrame in, the same kind of frame with the same rows out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from ghostpoi import settings as _settings
 from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
 from ghostpoi.models.devices import device as _device
+from ghostpoi.publish.protect import protect_table
 from ghostpoi.publish.protocols import publication
-from ghostpoi.publish.table import donors, prepare, protect_table
 from ghostpoi.publish.venue_columns import classify
+from ghostpoi.publish.whole_table import donor_rows, prepare
 from ghostpoi.randomness import Seed
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ Frame = TypeVar("Frame", pl.DataFrame, "pandas.DataFrame")
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """The columns of a data frame, as `classify` looks at them."""
+    """The columns of a data frame."""
 
     frame: pl.DataFrame
 
@@ -46,13 +47,13 @@ def protect(
     keep: Sequence[str] = (),
     device: str = "auto",
 ) -> Frame:
-    """The same rows, order and columns with venues substituted. `columns` maps fields, e.g. {"poi": "venue_id"}.
+    """Substitute venues; rows, order and all other columns stay. `columns` maps fields, e.g. {"poi": "venue_id"}.
 
-    Leave `seed` out for a release: then it is 128 bits from the operating system, and nobody can repeat the draws.
+    Leave `seed` out for a real release: it is then 128 bits from the operating system, and nobody can repeat the draws.
     """
     frame = table if isinstance(table, pl.DataFrame) else _from_pandas(table)
     if frame.height == 0:
-        raise InputError("the table holds no check-ins; give at least one row")
+        raise InputError("the table has no check-ins; give at least one row")
     where = "the table"
     chosen = _settings.override(publication(method, protocol), list(set), "set")
     mapping = find_columns(frame.columns, columns or {}, where)
@@ -61,10 +62,10 @@ def protect(
     change = classify(checkins, FrameColumns(frame), mapping, where, list(keep)).change
     if inside := [name for name in change if name not in table.columns]:
         raise InputError(f"the index {inside[0]!r} changes with the venue; make it a column with reset_index() first")
-    prepared = prepare(checkins, chosen)
+    whole = prepare(checkins, chosen)
     key = Seed.fresh() if seed is None else Seed(seed)
-    outcome = protect_table(prepared, chosen, key, _device(device))
-    donor = donors(prepared, outcome, chosen.method, key)
+    released = protect_table(whole, chosen, key, _device(device))
+    donor = donor_rows(whole, released, chosen.method, key)
     if isinstance(table, pl.DataFrame):
         return table.with_columns(table[name].gather(pl.Series(donor)) for name in change)
     result: Any = table.copy()
@@ -74,11 +75,11 @@ def protect(
 
 
 def _from_pandas(table: Any) -> pl.DataFrame:
-    """A pandas frame with the levels of its index as columns, since they may tell the venue like any other."""
+    """Convert a pandas frame; index levels become columns, since they may reveal the venue like any other column."""
     if not (hasattr(table, "iloc") and hasattr(table, "columns")):
         raise InputError(f"protect takes a polars or pandas DataFrame, not {type(table).__name__}")
     if not (table.columns.is_unique and all(isinstance(name, str) for name in table.columns)):
-        raise InputError("the columns of the table need names that are texts and differ; rename them")
+        raise InputError("the column names of the table must be distinct strings; rename them")
     plain = type(table.index).__name__ == "RangeIndex"
     try:
         frame: pl.DataFrame = pl.from_pandas(table.reset_index(drop=plain))

@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
+Say = Callable[[str], None]  # prints one sentence
+Report = Callable[[str, float], None]  # what is being done, and the units of work just done
+
 BEFORE = "found done"  # the label of work that an earlier run did: it moves the bar and tells nothing of the pace
+
+
+def no_report(label: str, units: float) -> None:
+    """Report to nobody."""
 
 
 @dataclass

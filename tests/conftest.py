@@ -50,10 +50,10 @@ def checkins(rows: Iterable[tuple[Any, ...]]) -> Checkins:
     """A table of (user, poi, time) or (user, poi, time, category, lat, lon); ids may be anything."""
     full = [(*row, "c", 0.0, 0.0)[:6] if len(row) == 3 else row for row in rows]
     user, poi, time, category, lat, lon = zip(*full, strict=True)
-    codes = [_coded(ids) for ids in (user, poi, category)]
+    (user, users), (venue, venues), (category, categories) = (_coded(ids) for ids in (user, poi, category))
     return Checkins(
-        *(code for code, _ in codes), np.array(lat, float), np.array(lon, float), np.array(time, np.int64),
-        *(names for _, names in codes),
+        user, venue + np.int32(1), category, np.array(lat, float), np.array(lon, float), np.array(time, np.int64),
+        users, np.concatenate([[""], venues]), categories,
     )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def _coded(ids: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def same_checkins(one: Checkins, two: Checkins) -> None:
-    for name in ("user", "poi", "category", "lat", "lon", "time", "users", "pois", "categories"):
+    for name in ("user", "venue", "category", "lat", "lon", "time", "user_ids", "venue_ids", "category_ids"):
         a, b = getattr(one, name), getattr(two, name)
         assert a.dtype == b.dtype, name
         assert np.array_equal(a, b), name

@@ -21,8 +21,10 @@ from ghostpoi.cli import main
 from ghostpoi.data import formats
 from ghostpoi.data import synthetic as synth
 from ghostpoi.data.synthetic_file import city_frame, write_city
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.protocols import Publication, publication
-from ghostpoi.publish.table import Prepared, prepare
+from ghostpoi.publish.rounds import Task
+from ghostpoi.publish.whole_table import WholeTable, prepare
 from ghostpoi.settings import override
 
 torch.set_num_threads(1)
@@ -61,8 +63,14 @@ def city() -> Path:
 
 
 @cache
-def prepared() -> Prepared:
-    return prepare(formats.read(city())[0], settings())
+def prepared() -> WholeTable:
+    return prepare(formats.read(city()).table, settings())
+
+
+def task_of(settings: Publication, lm: CausalTransformer | None = None) -> Task:
+    """The publisher's task on the city."""
+    whole = prepared()
+    return Task.of(settings, whole.data.all, whole.data.vocabulary, whole.session_sets, lm)
 
 
 @cache

@@ -106,7 +106,7 @@ def test_figures_are_those_of_the_manifest(tmp_path: Path) -> None:
     text = write_card(rewritten(tmp_path, made)).read_text()
     m = made.manifest
     rows = {row[0]: row[1:] for row in tables(text)[1]}
-    groups = [m["rows"]["covered"], m["rows"]["outside"]]
+    groups = [m["rows"]["in_sessions"], m["rows"]["outside_sessions"]]
     assert rows["substituted"] == [f"{g['substituted']:,}" for g in groups]
     assert rows["not substituted: no other venue of the category is near"] == [f"{g['no_candidate']:,}" for g in groups]
     assert f"{m['plausibility']['mean_km']:.2f} km" in section(text, "Plausibility")

@@ -327,7 +327,7 @@ def test_synth_writes_every_form_and_all_read_back_alike(tmp_path: Path) -> None
     for form in FORMS:
         path = tmp_path / f"city{form}"
         write_city(path, 40, 80, 40, 5)
-        seen.append(summarise(formats.read(path)[0], Settings(filters=FilterSettings(min_poi_checkins=5))))
+        seen.append(summarise(formats.read(path).table, Settings(filters=FilterSettings(min_poi_checkins=5))))
         write_city(again := tmp_path / f"again{form}", 40, 80, 40, 5)
         assert again.read_bytes() == path.read_bytes(), form
     assert all(figures == seen[0] for figures in seen)

@@ -11,20 +11,19 @@ import torch
 from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
-from small import SEED, city, prepared, protect, settings
+from small import SEED, city, prepared, protect, settings, task_of
 
 from ghostpoi.attack.rule import rule_of
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish import crowds
-from ghostpoi.publish import unmodelled as outside
+from ghostpoi.publish import crowds, unmodelled
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.table import Outcome, donors, make_task, prepare
-from ghostpoi.publish.unmodelled import Venues
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.whole_table import donor_rows, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
 
@@ -115,7 +114,7 @@ def test_whoever_went_elsewhere_in_the_crowd_is_released_alike(beta: float, empt
     method = Crowd(size=4, beta=beta)
     sets, sessions = own_sets(method), prepared().data.all
     task = replace(
-        make_task(prepared(), settings("ghost", f"speed.empty={empty}", "speed.limit_kmh=2"), lm()),
+        task_of(settings("ghost", f"speed.empty={empty}", "speed.limit_kmh=2"), lm()),
         method=method, candidates=sets,
     )  # fmt: skip
     other = swapped(sessions.poi, sets, 1)
@@ -123,8 +122,8 @@ def test_whoever_went_elsewhere_in_the_crowd_is_released_alike(beta: float, empt
     one = publish(task, Seed(9), CPU)
     two = publish(replace(task, sessions=replace(sessions, poi=other)), Seed(9), CPU)
     assert one.poi.tobytes() == two.poi.tobytes()
-    assert one.forced.tobytes() == two.forced.tobytes()
-    assert one.forced.any()  # the speed mask had to give way somewhere, and did so alike
+    assert one.mask_emptied.tobytes() == two.mask_emptied.tobytes()
+    assert one.mask_emptied.any()  # the speed mask had to give way somewhere, and did so alike
 
 
 def test_the_released_file_is_the_same_wherever_in_the_crowd_people_were(tmp_path: Path) -> None:
@@ -132,11 +131,11 @@ def test_the_released_file_is_the_same_wherever_in_the_crowd_people_were(tmp_pat
     small = "method.size=2"  # so that categories are cut
     ready = prepare(prepared().table, settings("crowd", small))
     table = ready.table
-    every = ready.every.poi
-    crowds_of = Counter(ready.places.category[first] for first in np.unique(every[:, 0]) if first)
+    every = ready.venue_sets.poi
+    crowds_of = Counter(table.venues.category[first] for first in np.unique(every[:, 0]) if first)
     assert max(crowds_of.values()) > 2
     member = (every == np.arange(len(every))[:, None]).any(axis=1)  # a guest of a crowd lies outside sessions
-    crowd = np.where(member, every[:, 0], 0)[table.poi + 1]  # its first venue names it
+    crowd = np.where(member, every[:, 0], 0)[table.venue]  # its first venue names it
     lines = city().read_bytes().splitlines(keepends=True)
     fields = [line.split(b"\t") for line in lines]
     moved = 0
@@ -144,7 +143,7 @@ def test_the_released_file_is_the_same_wherever_in_the_crowd_people_were(tmp_pat
         rows = np.flatnonzero(crowd == name)
         for row, other in zip(rows, Seed(4).generator("trade", int(name)).permutation(rows), strict=True):
             fields[row] = [lines[row].split(b"\t")[0], *lines[other].split(b"\t")[1:6], *lines[row].split(b"\t")[6:]]
-            moved += table.poi[row] != table.poi[other]
+            moved += table.venue[row] != table.venue[other]
     assert moved > 200
     traded = tmp_path / "traded.txt"
     traded.write_bytes(b"".join(b"\t".join(line) for line in fields))
@@ -156,36 +155,33 @@ def test_the_released_file_is_the_same_wherever_in_the_crowd_people_were(tmp_pat
 def test_rows_outside_sessions_keep_the_same_secret() -> None:
     chosen = settings("crowd", "method.size=4")
     ready = prepare(prepared().table, chosen)
-    table, venues = ready.table, Venues.of(ready.places)
-    nothing = np.full(len(table), -1, np.int32)
-    moved = swapped(table.poi + 1, ready.every, 2) - 1
-    assert (moved != table.poi).mean() > 0.3
-    one, _ = outside.draw(table, venues, ready.every, nothing, Seed(3), chosen.speed)
-    two, _ = outside.draw(
-        replace(table, poi=moved.astype(np.int32)), venues, ready.every, nothing, Seed(3), chosen.speed
-    )
+    table, nothing = ready.table, np.zeros(len(ready.table), np.int32)
+    moved = replace(table, venue=swapped(table.venue, ready.venue_sets, 2))
+    vars(moved)["venues"] = table.venues  # where venues lie does not change
+    assert (moved.venue != table.venue).mean() > 0.3
+    one, two = (unmodelled.draw(t, ready.venue_sets, nothing, Seed(3), chosen.speed).poi for t in (table, moved))
     assert one.tobytes() == two.tobytes()
 
 
 def test_a_venue_has_one_crowd_in_and_outside_sessions() -> None:
     ready = prepare(prepared().table, settings("crowd", "method.size=4"))
-    source = ready.data.vocabulary.source
-    for p in range(1, len(source)):
-        inside = source[ready.covered.poi[p][ready.covered.poi[p] > 0]]
-        everywhere = ready.every.poi[source[p] + 1]
-        assert inside.tolist() == (everywhere[everywhere > 0] - 1).tolist()
+    venue, sets = ready.data.vocabulary.venue, ready.session_sets
+    for p in range(1, len(venue)):
+        inside = venue[sets.poi[p][sets.poi[p] > 0]]
+        everywhere = ready.venue_sets.poi[venue[p]]
+        assert inside.tolist() == everywhere[everywhere > 0].tolist()
 
 
 def test_a_venue_drawn_for_itself_shows_the_spelling_of_any_of_its_rows() -> None:
     ready = prepare(prepared().table, settings("crowd", "method.size=4"))
     table = ready.table
-    itself = Outcome(table.poi.copy(), np.zeros(len(table), bool))
-    donor = donors(ready, itself, Crowd(), Seed(1))
-    assert (table.poi[donor] == table.poi).all()
-    often = np.bincount(table.poi)[table.poi] > 5
+    itself = Substitution(table.venue.copy(), np.zeros(len(table), bool))
+    donor = donor_rows(ready, itself, Crowd(), Seed(1))
+    assert (table.venue[donor] == table.venue).all()
+    often = np.bincount(table.venue)[table.venue] > 5
     assert (donor != np.arange(len(table)))[often & ready.has_candidates].mean() > 0.5
     assert (donor == np.arange(len(table)))[~ready.has_candidates].all()
-    assert (donors(ready, itself, Random(), Seed(1)) == np.arange(len(table))).all()
+    assert (donor_rows(ready, itself, Random(), Seed(1)) == np.arange(len(table))).all()
 
 
 def test_the_channel_is_the_same_for_all_of_a_crowd() -> None:

@@ -16,7 +16,7 @@ import zstandard
 from conftest import HEADER, same_checkins
 
 from ghostpoi.data import formats
-from ghostpoi.data.checkins import duplicates, places
+from ghostpoi.data.checkins import duplicates
 from ghostpoi.data.formats.compression import extension, load
 from ghostpoi.errors import InputError
 
@@ -43,7 +43,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 def written(path: Path, rows: formats.Rows | None = None) -> bytes:
     out = io.BytesIO()
-    (rows or formats.read_rows(formats.read(path)[1])).write(out)
+    (rows or formats.read(path).rows).write(out)
     return out.getvalue()
 
 
@@ -54,11 +54,12 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
 
 
 def test_tsmc(save: Save) -> None:
-    table, source = formats.read(save("x.txt", TSMC))
+    source = formats.read(save("x.txt", TSMC))
+    table = source.table
     assert source.format == "tsmc2014"
-    assert table.users.tolist() == ["470", "979", "69"]
-    assert table.pois.tolist() == ["49bbd6c0", "4a43c0ae", "4c5cc7b4"]
-    assert table.categories.tolist() == ["4bf58dd8", "4bf58dd9"]
+    assert table.user_ids.tolist() == ["470", "979", "69"]
+    assert table.venue_ids.tolist() == ["", "49bbd6c0", "4a43c0ae", "4c5cc7b4"]
+    assert table.category_ids.tolist() == ["4bf58dd8", "4bf58dd9"]
     assert table.category.tolist() == [0, 1, 0]
     assert table.category_field == "category_id"
     assert table.lat.tolist() == [40.71981, 40.6068, 40.716162]
@@ -68,17 +69,18 @@ def test_tsmc(save: Save) -> None:
 
 def test_tsmc_columns_can_be_mapped(save: Save) -> None:
     path = save("x.txt", TSMC)
-    table, _ = formats.read(path, {"category": "category"})
+    table = formats.read(path, {"category": "category"}).table
     assert table.category_field == "category"
-    assert table.categories.tolist() == ["Arts & Crafts Store", 'Caf\xe9 "Bridge"', "Home (private)"]
+    assert table.category_ids.tolist() == ["Arts & Crafts Store", 'Caf\xe9 "Bridge"', "Home (private)"]
     with pytest.raises(InputError, match="no column 'venue'; did you mean 'venue_id'"):
         formats.read(path, {"poi": "venue"})
 
 
 def test_csv(save: Save) -> None:
-    table, source = formats.read(save("x.csv", CSV))
+    source = formats.read(save("x.csv", CSV))
+    table = source.table
     assert source.mapping == {field: field for field in HEADER.split(",")}
-    assert table.users.tolist() == ["007", "7"]  # ids are text
+    assert table.user_ids.tolist() == ["007", "7"]  # ids are text
     assert table.user.tolist() == [0, 1, 0]
     assert table.lat.tolist() == [40.5, 40.6, 40.5]
     assert duplicates(table) == 1
@@ -92,7 +94,7 @@ def test_tsmc_is_recognised_by_most_of_its_lines(save: Save, ending: bytes, bad:
         lines[bad] = lines[bad].replace(b"\t", b" ", 1)
     path = save("x.dat", ending.join(lines))
     if bad is None:
-        assert formats.read(path)[1].format == "tsmc2014"
+        assert formats.read(path).format == "tsmc2014"
         assert written(path) == path.read_bytes()
     else:
         with pytest.raises(InputError, match=rf"x\.dat, line {bad + 1} has 7 columns, not 8"):
@@ -103,12 +105,13 @@ def test_tsmc_is_recognised_by_most_of_its_lines(save: Save, ending: bytes, bad:
 def test_a_header_over_tsmc_columns_makes_a_table(save: Save, delimiter: str) -> None:
     header = "userId\tvenueId\tvenueCategoryId\tvenueCategory\tlatitude\tlongitude\ttimezoneOffset\tutcTimestamp\n"
     path = save("x.csv", header.encode().replace(b"\t", delimiter.encode()) + TSMC.replace(b"\t", delimiter.encode()))
-    table, source = formats.read(path)
+    source = formats.read(path)
+    table = source.table
     assert source.format == "table"
     assert table.category_field == "venueCategoryId"
-    plain, _ = formats.read(save("x.txt", TSMC))
+    plain = formats.read(save("x.txt", TSMC)).table
     assert np.array_equal(table.time, plain.time)
-    assert table.users.tolist() == plain.users.tolist()
+    assert table.user_ids.tolist() == plain.user_ids.tolist()
     assert written(path) == path.read_bytes()
 
 
@@ -165,7 +168,7 @@ def test_a_format_can_be_forced(save: Save) -> None:
     path = save("x.txt", TSMC)
     with pytest.raises(InputError, match="no column looks like the user"):
         formats.read(path, format="table")
-    with pytest.raises(InputError, match="there is no format 'excel'; formats are tsmc2014, table"):
+    with pytest.raises(InputError, match="there is no format 'excel'; choose one of tsmc2014, table"):
         formats.read(path, format="excel")
 
 
@@ -199,7 +202,7 @@ def test_a_bad_value_names_its_line(save: Save, row: str, message: str) -> None:
 
 def test_copied_fields_change_and_nothing_else_does(save: Save) -> None:
     path = save("x.csv", CSV)
-    rows = formats.read_rows(formats.read(path)[1])
+    rows = formats.read(path).rows
     changed = rows.copy_fields(["poi", "name"], np.array([1, 1, 0]))
     expected = CSV.splitlines()
     expected[1] = 'a,007,v2,c1,40.5,-74,1333476009,"second, with ""quotes"""'
@@ -244,11 +247,12 @@ def arrow() -> pa.Table:
 
 def test_parquet_of_many_types(save: Save, arrow: pa.Table) -> None:
     path = save("x.parquet", parquet(arrow, row_group_size=2))
-    table, source = formats.read(path)
+    source = formats.read(path)
+    table = source.table
     assert source.mapping["time"] == "time"
-    assert table.users.tolist() == ["7", "8"]
-    assert [table.pois[p] for p in table.poi] == ["b", "a", "b"]
-    assert table.categories.tolist() == ["3", "4"]
+    assert table.user_ids.tolist() == ["7", "8"]
+    assert [table.venue_ids[v] for v in table.venue] == ["b", "a", "b"]
+    assert table.category_ids.tolist() == ["3", "4"]
     assert table.lat.tolist() == [1.5, 2.5, 1.5]
     assert table.lon.tolist() == [-1, -2, -1]
     assert table.time.tolist() == [1_333_476_009, 1_333_476_010, -1]
@@ -265,9 +269,7 @@ def test_parquet_is_written_back_with_equal_values_and_schema(save: Save, arrow:
 
 def test_parquet_copied_fields(save: Save, arrow: pa.Table) -> None:
     path = save("x.parquet", parquet(arrow, row_group_size=2))
-    rows = formats.read_rows(formats.read(path)[1]).copy_fields(
-        ["user_id", "venue_id", "lat", "tags"], np.array([1, 0, 0])
-    )
+    rows = formats.read(path).rows.copy_fields(["user_id", "venue_id", "lat", "tags"], np.array([1, 0, 0]))
     again = pq.read_table(io.BytesIO(written(path, rows)))
     original = pq.read_table(path)
     assert again.schema.equals(original.schema, check_metadata=True)
@@ -286,7 +288,7 @@ def test_parquet_timestamps(save: Save, arrow: pa.Table, unit: str, zone: str | 
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     times = pa.array([s * per_second for s in (1_333_476_009, -86_401, 0)], pa.timestamp(unit, zone))
     path = save("x.parquet", parquet(arrow.set_column(5, "time", times)))
-    assert formats.read(path)[0].time.tolist() == [1_333_476_009, -86_401, 0]
+    assert formats.read(path).table.time.tolist() == [1_333_476_009, -86_401, 0]
     assert pq.read_table(io.BytesIO(written(path))).equals(pq.read_table(path), check_metadata=True)
 
 
@@ -317,19 +319,19 @@ def test_bad_parquet_values_name_their_row(
 
 
 def test_parquet_without_rows(save: Save, arrow: pa.Table) -> None:
-    with pytest.raises(InputError, match="has columns and no check-ins"):
+    with pytest.raises(InputError, match="has columns but no check-ins"):
         formats.read(save("x.parquet", parquet(arrow.slice(0, 0))))
 
 
 def test_a_table_reads_alike_in_every_form(save: Save) -> None:
     rows = [line.split(",") for line in ("u1,p1,c1,1.5,2.5,10", "u2,p2,c2,-1.5,-2.5,20", "u1,p2,c2,-1.5,-2.5,30")]
-    tables = [formats.read(save("x.csv", "\n".join([HEADER, *(",".join(r) for r in rows)])))[0]]
+    tables = [formats.read(save("x.csv", "\n".join([HEADER, *(",".join(r) for r in rows)]))).table]
     for name, delimiter in (("x.tsv", "\t"), ("y.csv", ";"), ("x.psv", "|"), ("x.inter", "\t")):
         header = delimiter.join(HEADER.split(","))
-        tables.append(formats.read(save(name, "\n".join([header, *(delimiter.join(r) for r in rows)])))[0])
+        tables.append(formats.read(save(name, "\n".join([header, *(delimiter.join(r) for r in rows)]))).table)
     columns = dict(zip(HEADER.split(","), zip(*rows, strict=True), strict=True))
     typed = {c: list(map(float if c in ("lat", "lon") else int if c == "time" else str, v)) for c, v in columns.items()}
-    tables += [formats.read(save("x.parquet", parquet(pa.table(t))))[0] for t in (columns, typed)]
+    tables += [formats.read(save("x.parquet", parquet(pa.table(t)))).table for t in (columns, typed)]
     for table in tables[1:]:
         same_checkins(table, tables[0])
 
@@ -337,10 +339,10 @@ def test_a_table_reads_alike_in_every_form(save: Save) -> None:
 def test_a_place_is_that_of_its_first_row_in_time() -> None:
     from conftest import checkins
 
-    place = places(
-        checkins([("u", "p", 5, "late", 5.0, 5.0), ("u", "p", 1, "first", 1.0, 2.0), ("u", "p", 1, "x", 9.0, 9.0)])
-    )
-    assert (place.lat.tolist(), place.lon.tolist(), place.category.tolist()) == ([1.0], [2.0], [1])
+    venues = checkins(
+        [("u", "p", 5, "late", 5.0, 5.0), ("u", "p", 1, "first", 1.0, 2.0), ("u", "p", 1, "x", 9.0, 9.0)]
+    ).venues
+    assert (venues.lat[1:].tolist(), venues.lon[1:].tolist(), venues.category.tolist()) == ([1.0], [2.0], [-1, 1])
 
 
 def test_new_york_is_written_back_to_the_byte(nyc: Path) -> None:
@@ -350,7 +352,8 @@ def test_new_york_is_written_back_to_the_byte(nyc: Path) -> None:
 def test_tokyo_reads_without_a_warning(tokyo: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        table, source = formats.read(tokyo)
+        source = formats.read(tokyo)
+        table = source.table
     assert not caught
     assert (len(table), source.format) == (56_932, "tsmc2014")
     assert 35 < table.lat.min() < table.lat.max() < 36

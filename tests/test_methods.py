@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
-from small import prepared, settings
+from small import prepared, settings, task_of
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.errors import InputError
@@ -20,9 +20,9 @@ from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.methods.ts_ue import TsUe
 from ghostpoi.publish.position import Position
 from ghostpoi.publish.protocols import publication
-from ghostpoi.publish.rounds import Broken, Substitution, Task, publish, substitute
+from ghostpoi.publish.rounds import BrokenMethod, Task, publish, substitute
 from ghostpoi.publish.sampling import sample, with_entropy_floor
-from ghostpoi.publish.table import make_task
+from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.walk import walk
 from ghostpoi.randomness import Seed
 
@@ -35,7 +35,7 @@ def lm() -> CausalTransformer:
 
 
 def task(method: Method, *more: str) -> Task:
-    return replace(make_task(prepared(), settings("ghost", *more), lm()), method=method, candidates=sets(method))
+    return replace(task_of(settings("ghost", *more), lm()), method=method, candidates=sets(method))
 
 
 @cache
@@ -58,16 +58,16 @@ def test_contract(name: str) -> None:
     assert (own.poi[clean[changed]] == poi[changed][:, None]).any(1).all()
     assert (data.vocabulary.category[clean] == data.vocabulary.category[poi]).all()
     assert not changed[~has].any()
-    assert changed[has & ~result.forced].all() or METHODS[name].may_keep
+    assert changed[has & ~result.mask_emptied].all() or METHODS[name].may_keep
     assert changed.any()
     # The speed mask, by the definition: from the released check-in before it, within 60 km/h, or counted as forced.
     limit = walked_too_fast(poi)
     first = np.zeros(len(poi), bool)
     first[data.all.start[:-1]] = True
-    assert not (limit & has & ~result.forced & ~first).any()
+    assert not (limit & has & ~result.mask_emptied & ~first).any()
     again = publish(task(METHODS[name]), Seed(1), CPU)
     assert again.poi.tobytes() == poi.tobytes()
-    assert again.forced.tobytes() == result.forced.tobytes()
+    assert again.mask_emptied.tobytes() == result.mask_emptied.tobytes()
     assert published(name, 2).poi.tobytes() != poi.tobytes()
 
 
@@ -81,8 +81,8 @@ def walked_too_fast(poi: np.ndarray) -> np.ndarray:
 
 def test_the_strict_mask_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
     hard = task(Random(), "speed.limit_kmh=1")
-    result, clean, own = publish(hard, Seed(1), CPU), prepared().data.all.poi, prepared().covered
-    kept, taken = result.forced & (result.poi == clean), result.forced & (result.poi != clean)
+    result, clean, own = publish(hard, Seed(1), CPU), prepared().data.all.poi, prepared().session_sets
+    kept, taken = result.mask_emptied & (result.poi == clean), result.mask_emptied & (result.poi != clean)
     assert kept.any()
     assert taken.any()
     assert (own.poi[clean[taken]] == result.poi[taken][:, None]).any(1).all()
@@ -104,13 +104,13 @@ class Bad(Random):
 
 @pytest.mark.parametrize("column", [KEEP, -2, 999, 1000])
 def test_a_method_that_proposes_what_it_may_not_is_broken(column: int) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenMethod):
         publish(task(Bad(column)), Seed(1), CPU)
 
 
 def test_keeping_is_allowed_to_who_says_so_but_not_against_the_speed_mask() -> None:
     assert (publish(task(Bad(KEEP, True)), Seed(1), CPU).poi == prepared().data.all.poi)[walked_slowly()].all()
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenMethod):
         publish(task(Bad(KEEP, True), "speed.limit_kmh=1"), Seed(1), CPU)
 
 
@@ -231,7 +231,7 @@ def positions(check: "object", method: Method | None = None) -> int:
         column = position.feasible.long().argmax(1)
         return position.candidates.gather(1, column[:, None]).squeeze(1)
 
-    walk(data.all, prepared().covered, data.vocabulary, settings().speed, surrogate, lm(), choose)
+    walk(data.all, prepared().session_sets, data.vocabulary, settings().speed, surrogate, lm(), choose)
     return seen
 
 

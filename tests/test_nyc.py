@@ -13,7 +13,7 @@ from ghostpoi.settings import CandidateSettings, Settings
 
 @pytest.fixture(scope="module")
 def table(nyc: Path) -> Checkins:
-    return formats.read(nyc)[0]
+    return formats.read(nyc).table
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,6 @@ def test_fewer_candidates_where_widening_stops_earlier(table: Checkins) -> None:
 
 
 def test_by_name_of_the_category_more_is_covered(nyc: Path) -> None:
-    table, _ = formats.read(nyc, {"category": "category"})
-    assert len(table.categories) == 251
+    table = formats.read(nyc, {"category": "category"}).table
+    assert len(table.category_ids) == 251
     assert summarise(table, Settings())["candidates"]["coverage"] == pytest.approx(0.90, abs=0.01)

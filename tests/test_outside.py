@@ -10,11 +10,10 @@ from small import prepared, settings
 
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import speed_mask
-from ghostpoi.data.checkins import Checkins, places
 from ghostpoi.data.sessions import by_user_and_time
-from ghostpoi.publish import unmodelled as outside
-from ghostpoi.publish.table import Outcome, count_rows, fast_steps
-from ghostpoi.publish.unmodelled import Venues
+from ghostpoi.publish import unmodelled
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.whole_table import count_rows, fast_steps
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, SpeedSettings
 
@@ -23,21 +22,21 @@ LINE = [("a", 0.0), ("b", 1.0), ("c", 2.0), ("d", 40.0)]  # venues along a merid
 
 
 def draw(
-    rows: list[tuple[str, str, int]], released: dict[int, str], seed: int = 1, keeps: bool = True, **speed: object
+    rows: list[tuple[str, str, int]], released: dict[int, str], seed: int = 1, may_keep: bool = True, **speed: object
 ) -> tuple[list[str], list[bool]]:
     """Draw rows (user, venue, time); those in `released` are decided already."""
     km = dict(LINE)
     seen = [("z", v, 10**9 + i, "c", y * KM, 0.0) for i, (v, y) in enumerate(LINE)]  # so that every venue occurs
     table = checkins([*((u, v, t, "c", km[v] * KM, 0.0) for u, v, t in rows), *seen])
-    code = {name: i for i, name in enumerate(table.pois)}
-    venues = Venues.of(places(table))
+    code = {name: i for i, name in enumerate(table.venue_ids)}
+    venues = table.venues
     sets = candidates.find(venues.lat, venues.lon, venues.category, CandidateSettings(radius_km=3, max_widenings=0))
-    decided = np.full(len(table), -1, np.int32)
-    decided[len(rows) :] = table.poi[len(rows) :]
+    decided = np.zeros(len(table), np.int32)
+    decided[len(rows) :] = table.venue[len(rows) :]
     for row, name in released.items():
         decided[row] = code[name]
-    poi, forced = outside.draw(table, venues, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), keeps)
-    return [str(table.pois[p]) for p in poi[: len(rows)]], forced[: len(rows)].tolist()
+    found = unmodelled.draw(table, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), may_keep=may_keep)
+    return [str(table.venue_ids[v]) for v in found.poi[: len(rows)]], found.mask_emptied[: len(rows)].tolist()
 
 
 def test_decided_rows_stay_and_a_venue_alone_is_kept() -> None:
@@ -83,47 +82,46 @@ def test_strict_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
 
 
 @cache
-def drawn(seed: int) -> tuple[Checkins, np.ndarray, np.ndarray]:
-    p = prepared()
-    released = np.where(p.is_covered, p.table.poi, -1).astype(np.int32)
-    return p.table, *outside.draw(p.table, Venues.of(p.places), p.every, released, Seed(seed), settings().speed)
+def drawn(seed: int) -> Substitution:
+    whole = prepared()
+    released = np.where(whole.in_session, whole.table.venue, 0).astype(np.int32)
+    return unmodelled.draw(whole.table, whole.venue_sets, released, Seed(seed), settings().speed)
 
 
 def test_a_venue_that_hides_among_others_is_never_kept_for_speed() -> None:
     rows = [("u", "a", 0), ("u", "a", 60)]  # at 0.5 km/h nothing but a itself can be reached from a
     assert draw(rows, {0: "a"}, limit_kmh=0.5) == (["a", "a"], [False, True])
-    assert draw(rows, {0: "a"}, keeps=False, limit_kmh=0.5) == (["a", "b"], [False, True])  # the slowest of its set
+    assert draw(rows, {0: "a"}, may_keep=False, limit_kmh=0.5) == (["a", "b"], [False, True])  # the slowest of its set
 
 
 def test_contract_on_the_city() -> None:
-    p = prepared()
-    table, poi, forced = drawn(1)
-    rest = ~p.is_covered
-    changed = poi != table.poi
+    whole = prepared()
+    table, venues, poi, emptied = whole.table, whole.table.venues, drawn(1).poi, drawn(1).mask_emptied
+    rest = ~whole.in_session
+    changed = poi != table.venue
     assert rest.any()
     assert not changed[~rest].any()
-    assert changed[rest & p.has_candidates & ~forced].all()
-    assert not changed[~p.has_candidates].any()
-    assert (p.every.poi[table.poi[changed] + 1] == poi[changed][:, None] + 1).any(1).all()
-    assert (p.places.category[poi] == p.places.category[table.poi]).all()
+    assert changed[rest & whole.has_candidates & ~emptied].all()
+    assert not changed[~whole.has_candidates].any()
+    assert (whole.venue_sets.poi[table.venue[changed]] == poi[changed][:, None]).any(1).all()
+    assert (venues.category[poi] == venues.category[table.venue]).all()
     order = by_user_and_time(table.user, table.time)
-    at, venues = poi[order] + 1, Venues.of(p.places)
+    at = poi[order]
     same = np.append(False, np.diff(table.user[order]) == 0)
     previous, gap = np.where(same, np.append(0, at[:-1]), 0), np.append(0, np.diff(table.time[order]))
     slow = speed_mask(venues.lat, venues.lon, previous, at[:, None], gap, settings().speed)[:, 0]
     drawn_either = changed[order] | np.append(False, changed[order][:-1])  # steps into and out of a substitute
-    excused = forced[order] | np.append(False, forced[order][:-1])
+    excused = emptied[order] | np.append(False, emptied[order][:-1])
     assert slow[drawn_either & ~excused].all()
-    assert (drawn(1)[1] == outside.draw(table, venues, p.every, np.where(rest, -1, table.poi).astype(np.int32),
-                                        Seed(1), settings().speed)[0]).all()  # fmt: skip
-    assert (drawn(2)[1] != poi).any()
+    released = np.where(rest, 0, table.venue).astype(np.int32)
+    assert (unmodelled.draw(table, whole.venue_sets, released, Seed(1), settings().speed).poi == poi).all()
+    assert (drawn(2).poi != poi).any()
 
 
 def test_counts_add_up() -> None:
-    p = prepared()
-    _, poi, forced = drawn(1)
-    counts = count_rows(p, Outcome(poi, forced))
-    assert sum(group["rows"] for group in counts.values()) == len(p.table)
+    whole = prepared()
+    counts = count_rows(whole, drawn(1))
+    assert sum(group["rows"] for group in counts.values()) == len(whole.table)
     for group in counts.values():
         parts = ("substituted", "no_candidate", "kept_by_speed", "kept_by_method")
         assert sum(group[part] for part in parts) == group["rows"]

@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small import prepared, settings
+from small import prepared, settings, task_of
 
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models import tensor_file as vault
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.progress import BEFORE
+from ghostpoi.progress import BEFORE, no_report
 from ghostpoi.publish import rounds as publisher_module
 from ghostpoi.publish import walk as position
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.rounds import Checkpoint, Substituter, Substitution, Task, publish, substitute, units
-from ghostpoi.publish.table import make_task
 from ghostpoi.randomness import Seed
 
 CPU, SEED = torch.device("cpu"), Seed(11)
@@ -28,7 +27,7 @@ MORE = ("rounds.outer=3", "method.beta=0")
 
 @cache
 def task(tied: bool = False, *more: str) -> Task:
-    return make_task(prepared(), settings("ghost", *MORE, f"surrogate.tied={tied}", *more), None)
+    return task_of(settings("ghost", *MORE, f"surrogate.tied={tied}", *more))
 
 
 @cache
@@ -124,9 +123,9 @@ HARM: dict[str, tuple[Callable[[Path], object], str]] = {
     "no tensors at all": (lambda p: p.write_bytes(b"x" * 5000), "is damaged ("),
     "of another run": (
         lambda p: vault.write(p, {"a": torch.ones(2)}, {"key": "other"}),
-        "is of other data or settings",
+        "belongs to other data or settings",
     ),
-    "of nothing": (lambda p: vault.write(p, {"a": torch.ones(2)}, {}), "is of other data or settings"),
+    "of nothing": (lambda p: vault.write(p, {"a": torch.ones(2)}, {}), "belongs to other data or settings"),
 }
 
 
@@ -146,7 +145,7 @@ def test_without_a_surrogate_one_round_is_all_and_no_checkpoint_is_written(tmp_p
     control = replace(task(), method=METHODS["random"])
     result = publish(control, SEED, CPU, Checkpoint(tmp_path / "c", "key", print))
     assert not list(tmp_path.iterdir())
-    assert (result.poi == substitute(control, None, SEED, 3, CPU, lambda label, units: None).poi).all()
+    assert (result.poi == substitute(control, None, SEED, 3, CPU, no_report).poi).all()
 
 
 def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +154,7 @@ def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -
     few = replace(task(), sessions=every.take(np.arange(len(every)) < 40))
 
     def once() -> np.ndarray:
-        return substitute(few, surrogate, SEED, 1, CPU, lambda label, units: None).poi
+        return substitute(few, surrogate, SEED, 1, CPU, no_report).poi
 
     alone = once()
     try:

@@ -82,7 +82,7 @@ def test_text_is_kept_to_the_letter(kind: str) -> None:
     assert before[0] == after[0] or kind == "txt"
     same = [a == b for a, b in zip(before, after, strict=True)]
     group = made.manifest["rows"]
-    kept = sum(group[g]["rows"] - group[g]["substituted"] for g in ("covered", "outside"))
+    kept = sum(group[g]["rows"] - group[g]["substituted"] for g in ("in_sessions", "outside_sessions"))
     assert same.count(True) == kept + 1 + (kind == "csv")  # the end of the file, and the header
 
 
@@ -95,12 +95,14 @@ def test_parquet_keeps_schema_and_metadata() -> None:
 def test_counts_add_up(method: str) -> None:
     made = release(method)
     rows, before = made.manifest["rows"], table(made.file, "txt")
-    for group in ("covered", "outside"):
+    for group in ("in_sessions", "outside_sessions"):
         parts = ("substituted", "no_candidate", "kept_by_speed", "kept_by_method")
         assert sum(rows[group][part] for part in parts) == rows[group]["rows"]
-    assert rows["covered"]["rows"] + rows["outside"]["rows"] == before.height == made.manifest["data"]["rows"]
+    assert (
+        rows["in_sessions"]["rows"] + rows["outside_sessions"]["rows"] == before.height == made.manifest["data"]["rows"]
+    )
     changed = (before["venue_id"] != table(made.data, "txt")["venue_id"]).sum()
-    assert rows["covered"]["substituted"] + rows["outside"]["substituted"] == changed
+    assert rows["in_sessions"]["substituted"] + rows["outside_sessions"]["substituted"] == changed
     assert made.manifest["plausibility"]["substitution_rate"] == round(changed / before.height, 3)
     assert made.manifest["plausibility"]["category_match"] == 1
     assert rows["withheld"] == 0
@@ -109,7 +111,7 @@ def test_counts_add_up(method: str) -> None:
 def test_rows_without_a_candidate_can_be_withheld() -> None:
     kept, withheld = release("random"), release("random", "txt", "--no-candidate", "withhold")
     rows = withheld.manifest["rows"]
-    gone = rows["covered"]["no_candidate"] + rows["outside"]["no_candidate"]
+    gone = rows["in_sessions"]["no_candidate"] + rows["outside_sessions"]["no_candidate"]
     assert rows["withheld"] == gone > 0
     has = pl.Series(prepared().has_candidates)
     assert table(withheld.data, "txt").equals(table(kept.data, "txt").filter(has))
@@ -162,8 +164,8 @@ def long_table(path: Path, length: int = 250) -> None:
 def test_a_session_longer_than_the_model(method: str, tmp_path: Path) -> None:
     long_table(tmp_path / "x.csv")
     made = protect(tmp_path / "x.csv", tmp_path / "r", "--method", method, "--set", "filters.min_user_checkins=1")
-    assert made.manifest["rows"]["covered"]["rows"] == 310
-    assert made.manifest["rows"]["covered"]["substituted"] == 310
+    assert made.manifest["rows"]["in_sessions"]["rows"] == 310
+    assert made.manifest["rows"]["in_sessions"]["substituted"] == 310
     assert called("verify", made.folder, "--against", tmp_path / "x.csv").returncode == 0
 
 
@@ -174,7 +176,7 @@ def test_a_method_that_keeps_everything(tmp_path: Path) -> None:
     long_table(tmp_path / "x.csv", 60)
     made = protect(tmp_path / "x.csv", tmp_path / "r", "--method", "ts-ue", "--set", *KEEP_ALL)
     assert made.data.read_bytes() == (tmp_path / "x.csv").read_bytes()
-    assert made.manifest["rows"]["covered"]["kept_by_method"] == 120
+    assert made.manifest["rows"]["in_sessions"]["kept_by_method"] == 120
     assert made.manifest["plausibility"] == {
         "substitution_rate": 0.0, "category_match": 1.0, "beyond_1km": 0.0, "mean_km": 0.0, "p95_km": 0.0,
     }  # fmt: skip
@@ -241,7 +243,7 @@ KEYS = {
     "protocol": None,
     "settings": {"filters", "candidates", "speed", "method", "rounds", "surrogate", "training", "lm", "lm_training"},
     "columns": {"fields", "changed_with_the_venue", "kept"},
-    "rows": {"covered", "outside", "withheld"},
+    "rows": {"in_sessions", "outside_sessions", "withheld"},
     "plausibility": {"substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km"},
     "speed": {"limit_kmh", "min_gap_s", "steps", "steps_over_limit"},
     "data": {"file", "format", "rows", "sha256"},
@@ -254,7 +256,7 @@ def test_the_manifest_holds_public_aggregates_and_nothing_else() -> None:
     assert manifest.keys() == KEYS.keys()
     for section, keys in KEYS.items():
         assert keys is None or manifest[section].keys() == keys
-    assert manifest["rows"]["covered"].keys() == manifest["rows"]["outside"].keys() == GROUP
+    assert manifest["rows"]["in_sessions"].keys() == manifest["rows"]["outside_sessions"].keys() == GROUP
     text = json.dumps(manifest)
     assert not any(venue in text for venue in table(city(), "txt")["venue_id"].unique())
 
@@ -443,9 +445,9 @@ def test_two_at_once_do_not_overwrite_each_other(tmp_path: Path, monkeypatch: py
 def test_what_is_read_back_is_what_was_released() -> None:
     made = release("random", "csv")
     mapping = made.manifest["columns"]["fields"]
-    one, _ = formats.read(made.data, mapping, made.manifest["data"]["format"])
-    clean, _ = formats.read(rich_csv(), mapping, "table")
+    one = formats.read(made.data, mapping, made.manifest["data"]["format"]).table
+    clean = formats.read(rich_csv(), mapping, "table").table
     assert (one.time == clean.time).all()
     assert (one.user == clean.user).all()
-    same_checkins(clean, formats.read(rich_csv(), mapping)[0])
+    same_checkins(clean, formats.read(rich_csv(), mapping).table)
     assert settings("random").public()["filters"] == made.manifest["settings"]["filters"]

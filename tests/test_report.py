@@ -79,7 +79,7 @@ def test_the_public_page_rests_on_the_release_alone(release: Path, tmp_path: Pat
 
 def test_the_public_page_holds_nothing_clean(release: Path, other: Path) -> None:
     page = text(write_report(Request(release, compare=(other,))))
-    clean, released = formats.read(small.city())[0], formats.read(release / "checkins.txt")[0]
+    clean, released = formats.read(small.city()).table, formats.read(release / "checkins.txt").table
     for secret in (str(small.SEED), f"{small.SEED:x}", str(release.parent), str(small.scratch()), "release.private"):
         assert secret not in page
     assert not [v for v in set(clean.pois) - set(released.pois) if v in page]
@@ -118,8 +118,8 @@ def test_the_private_page_shows_both_sides_and_says_so(release: Path, other: Pat
     assert f"{small.SEED:x}" not in page
     shown = pages.embedded(page, "map-data")
     assert shown["methods"] == ["ghost", "random"]
-    clean, released = formats.read(small.city())[0], formats.read(release / "checkins.txt")[0]
-    second = formats.read(other / "checkins.txt")[0]
+    clean, released = formats.read(small.city()).table, formats.read(release / "checkins.txt").table
+    second = formats.read(other / "checkins.txt").table
     for row, example in zip(examples(collect(release, [], None)), shown["examples"], strict=True):
         assert example["clean"]["venue"] == clean.pois[clean.poi[row]].tolist()
         for side, table in zip(example["sides"], (released, second), strict=True):

@@ -37,7 +37,7 @@ def test_sessions_are_by_user_and_time_and_equal_times_keep_the_order_of_the_fil
     table = checkins([("b", "x", 9), ("a", "x", 5), ("b", "y", 5), ("a", "y", 5), ("a", "z", 4), ("b", "z", 5)])
     data = build(table, FilterSettings(**ANY))
     assert rows(data.all) == [[2, 5, 0], [4, 1, 3]]  # b appears first in the file
-    assert [table.users[u] for u in data.all.user] == ["b", "a"]
+    assert [table.user_ids[u] for u in data.all.user] == ["b", "a"]
 
 
 def test_the_vocabulary_numbers_kept_pois_from_1() -> None:
@@ -53,11 +53,11 @@ def test_the_vocabulary_numbers_kept_pois_from_1() -> None:
     data = build(table, FilterSettings(2, 1, DAY, 1))
     words = data.vocabulary
     assert len(words) == 3
-    assert words.source.tolist() == [-1, 1, 2]
+    assert words.venue.tolist() == [0, 2, 3]
     assert words.category.tolist() == [-1, 1, 2]  # c2, and c3, which is new here
     assert np.array_equal(words.lat, [np.nan, 2.0, 6.0], equal_nan=True)
     assert np.array_equal(words.lon, [np.nan, 3.0, 7.0], equal_nan=True)
-    assert [a.dtype for a in (words.lat, words.category, words.source)] == [np.float64, np.int32, np.int32]
+    assert [a.dtype for a in (words.lat, words.category, words.venue)] == [np.float64, np.int32, np.int32]
     assert data.all.poi.tolist() == [2, 2, 1, 1]
     assert rows(data.all) == [[3, 2, 1, 4]]
     assert data.kept.tolist() == [False, True, True, True, True]
@@ -165,8 +165,8 @@ def tables(draw: st.DrawFn) -> Checkins:
 
 @given(tables(), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
 def test_sessions_keep_their_promises(table: Checkins, pois: int, users: int, length: int) -> None:
-    visits = Counter(table.poi.tolist())
-    kept = [i for i in range(len(table)) if visits[table.poi[i]] >= pois]
+    visits = Counter(table.venue.tolist())
+    kept = [i for i in range(len(table)) if visits[table.venue[i]] >= pois]
     left = Counter(table.user[kept].tolist())
     kept = [i for i in kept if left[table.user[i]] >= users]
     expected: list[list[int]] = []
@@ -184,6 +184,6 @@ def test_sessions_keep_their_promises(table: Checkins, pois: int, users: int, le
     assert rows(data.all) == expected
     assert sorted(rows(data.train) + rows(data.val) + rows(data.test)) == sorted(expected)
     for part in (data.train, data.val, data.test):
-        assert np.array_equal(data.vocabulary.source[part.poi], table.poi[part.row])
+        assert np.array_equal(data.vocabulary.venue[part.poi], table.venue[part.row])
         assert np.array_equal(part.user[part.session_of()], table.user[part.row])
         assert np.array_equal(part.time, table.time[part.row])

@@ -14,8 +14,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridge import Bridge
 from ghostpoi.attack.victims import transformer
 from ghostpoi.data import prepared as dataset_file
-from ghostpoi.data.prepare import prepare_file
-from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.prepared import Prepared, prepare_file
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
 from ghostpoi.publish.methods.ts_ue import TsUe

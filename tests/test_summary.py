@@ -103,16 +103,16 @@ def shown(name: str, figures: dict[str, object]) -> str:
 def test_what_a_person_reads() -> None:
     text = shown("x.txt", summarise(checkins(ROWS), SETTINGS))
     for part in (
-        "x.txt\n20 check-ins of 3 users at 4 POIs in 2 categories, 1970-01-01 to 1970-01-09\n",
-        "note: 1 rows repeat the user, POI and time of another; they are kept and counted\n",
-        "note: 1 POIs have several positions",
+        "x.txt\n20 check-ins of 3 users at 4 venues in 2 categories, 1970-01-01 to 1970-01-09\n",
+        "note: 1 rows repeat the user, venue and time of another row; they are kept and counted\n",
+        "note: 1 venues have several positions",
         "min_poi_checkins             20          19  5.0%  venues with fewer than 2 check-ins",
-        "after the first two: 19 check-ins, 2 users, 3 POIs\n",
+        "after the first two filters: 19 check-ins, 2 users, 3 venues\n",
         "train         4         12",
         "session length: mean 3.2, median 3, 95% up to 3.75, longest 4\n",
-        "candidates: 100.0% of training positions have one; 0.67 per POI on average; "
-        "100.0% of POIs need a wider radius, 33.3% have none (category: category, min_candidates: 1)\n",
-        "speed: 38.5% of the clean steps inside sessions are over 60 km/h\n",
+        "candidates: 100.0% of training positions have one; 0.67 per venue on average; "
+        "100.0% of venues need a wider radius, 33.3% have none (category: category, min_candidates: 1)\n",
+        "speed: 38.5% of the clean steps inside sessions exceed 60 km/h\n",
     ):
         assert part in text
 

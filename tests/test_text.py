@@ -10,8 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import FIELDS, Checkins
-from ghostpoi.data.formats import table, text, tsmc2014
+from ghostpoi.data.formats import text, tsmc2014
 from ghostpoi.data.formats.fields import to_checkins
+from ghostpoi.data.formats.rows import TextRows
+from ghostpoi.data.formats.table import TABLE
 from ghostpoi.errors import InputError
 
 PATH = Path("x.csv")
@@ -29,13 +31,15 @@ def values(content: str) -> list[tuple[str | None, ...]]:
 def rewritten(data: bytes, path: Path = PATH) -> bytes:
     """The file after reading every field and writing it again."""
     out = io.BytesIO()
-    module = tsmc2014 if path.suffix == ".txt" else table
-    module.rows(table.Source(path, "", {}), data).write(out)
+    columns, delimiter = (tsmc2014.COLUMNS, "\t") if path.suffix == ".txt" else (None, ",")
+    TextRows.of(
+        text.open_body(path, data, delimiter, columns, "latin-1" if columns else None, quotes=not columns)
+    ).write(out)
     return out.getvalue()
 
 
 def read(data: bytes) -> Checkins:
-    return table.read(PATH, data, {})[0]
+    return TABLE.read(PATH, data, {}).table
 
 
 @pytest.mark.parametrize(
@@ -203,5 +207,5 @@ def test_the_fast_path_and_the_kind_path_read_the_same(rows: list[tuple[str, ...
     same_checkins(read(plain.replace("\n", "\r\n").encode()), slow)
     quoted = "\n".join([HEADER, *(",".join(f'"{value.strip()}"' for value in row) for row in rows)])
     same_checkins(read(quoted.encode()), slow)
-    assert [slow.users[code] for code in slow.user] == [row[0].strip() for row in rows]
+    assert [slow.user_ids[code] for code in slow.user] == [row[0].strip() for row in rows]
     assert slow.lat.tolist() == [float(row[3]) for row in rows]

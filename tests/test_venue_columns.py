@@ -104,11 +104,11 @@ KEEP: dict[str, Make] = {
     "local time, TSMC": lambda r: np.datetime64(r.time, "s").item().strftime("%a %b %d %H:%M:%S +0000 %Y"),
 }
 REFUSE: dict[str, tuple[Make, str]] = {
-    "noisy latitude": (lambda r: r.lat + r.draw.gauss(0, 1e-3), "close to constant"),
-    "noisy text": (lambda r: f"{r.lat + r.draw.gauss(0, 1e-3):.5f}", "close to constant"),
-    "noisy, one missing": (lambda r: None if r.time % 7200 == 0 else r.lat + r.draw.gauss(0, 1e-3), "close to"),
-    "noisy, NaN": (lambda r: r.draw.choice([float("nan"), r.lat + r.draw.gauss(0, 1e-3)]), "close to"),
-    "noisy, coarse": (lambda r: round(r.lat + r.draw.gauss(0, 5e-3), 2), "close to"),
+    "noisy latitude": (lambda r: r.lat + r.draw.gauss(0, 1e-3), "nearly constant"),
+    "noisy text": (lambda r: f"{r.lat + r.draw.gauss(0, 1e-3):.5f}", "nearly constant"),
+    "noisy, one missing": (lambda r: None if r.time % 7200 == 0 else r.lat + r.draw.gauss(0, 1e-3), "nearly constant"),
+    "noisy, NaN": (lambda r: r.draw.choice([float("nan"), r.lat + r.draw.gauss(0, 1e-3)]), "nearly constant"),
+    "noisy, coarse": (lambda r: round(r.lat + r.draw.gauss(0, 5e-3), 2), "nearly constant"),
     "noisy point": (lambda r: f"POINT({r.lon + r.draw.gauss(0, 1e-3):.6f} {r.lat:.6f})", "constant per venue"),
     "noisy pair": (lambda r: f"{r.lat + r.draw.gauss(0, 1e-3):.6f},{r.lon:.6f}", "constant per venue"),
     "noisy geohash": (base32, "constant per venue"),
@@ -192,14 +192,14 @@ def test_columns_to_keep_must_exist_and_may_not_be_the_venue() -> None:
     frame, _ = make()
     with pytest.raises(InputError, match="--keep nope: x has no column 'nope'; its columns are user, poi, "):
         sort(frame, "nope")
-    with pytest.raises(InputError, match="--keep lat: that column is the venue itself"):
+    with pytest.raises(InputError, match="--keep lat: that column describes the venue"):
         sort(frame, "lat")
 
 
 @pytest.mark.parametrize("by", [["poi"], ["user", "poi"], ["lat", "lon"], ["category", "poi", "time"]])
 def test_rows_grouped_by_venue_are_refused_since_their_order_tells_it(by: list[str]) -> None:
     frame, _ = make()
-    with pytest.raises(InputError, match=r"x: its rows stand grouped by venue, .* sort them by time$"):
+    with pytest.raises(InputError, match=r"x: its rows are grouped by venue, .* sort them by time$"):
         sort(frame.sort(by))
 
 

@@ -14,7 +14,6 @@ from small import Release, called, city, prepared, release, rich_csv, rich_parqu
 
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.unmodelled import Venues
 
 CHECKS = ["data file", "nothing private", "speed", "rows", "category", "radius", "venue fields", "counts"]
 
@@ -85,7 +84,7 @@ def substituted(rows: Rows) -> list[int]:
 def show(rows: Rows, row: int, poi: int) -> None:
     """Let a row show all fields of a venue."""
     table = prepared().table
-    donor = clean_rows()[int(np.flatnonzero(table.poi == poi)[0])]
+    donor = clean_rows()[int(np.flatnonzero(table.venue == poi)[0])]
     rows[row][1:6] = donor[1:6]
 
 
@@ -100,7 +99,8 @@ def swap_rows(rows: Rows, manifest: Manifest) -> None:
 def other_category(rows: Rows, manifest: Manifest) -> None:
     p = prepared()
     i = substituted(rows)[0]
-    others = np.flatnonzero(p.places.category != p.places.category[p.table.poi[i]])
+    category = p.table.venues.category
+    others = np.flatnonzero(category[1:] != category[p.table.venue[i]]) + 1
     show(rows, i, int(others[0]))
 
 
@@ -108,11 +108,10 @@ def far_away(rows: Rows, manifest: Manifest) -> None:
     """A venue of the same category that is in no candidate set of the row's venue."""
     p = prepared()
     for i in substituted(rows):
-        anchor = int(p.table.poi[i])
-        same = np.flatnonzero(p.places.category == p.places.category[anchor])
-        near = set((p.every.poi[anchor + 1] - 1).tolist())
-        covered = p.data.vocabulary.source[p.covered.poi[np.flatnonzero(p.data.vocabulary.source == anchor)]]
-        far = set(same.tolist()) - near - set(covered.ravel().tolist()) - {anchor}
+        anchor, category, known = int(p.table.venue[i]), p.table.venues.category, p.data.vocabulary.venue
+        same = np.flatnonzero(category == category[anchor])
+        near = known[p.session_sets.poi[np.flatnonzero(known == anchor)]].ravel().tolist()
+        far = set(same.tolist()) - set(p.venue_sets.poi[anchor].tolist()) - set(near) - {anchor}
         if far:
             show(rows, i, min(far))
             return
@@ -163,7 +162,7 @@ TAMPER: dict[str, tuple[Callable[[Rows, Manifest], object], str, bool]] = {
     "a mixed row that was kept": (mixed_kept, "venue fields", True),
     "a clean row put back": (restored, "counts", True),
     "a venue from elsewhere": (unknown_venue, "venues", True),
-    "fewer counted": (lambda rows, m: m["rows"]["covered"].update(substituted=3), "counts", True),
+    "fewer counted": (lambda rows, m: m["rows"]["in_sessions"].update(substituted=3), "counts", True),
     "one withheld": (lambda rows, m: m["rows"].update(withheld=1), "rows", True),
     "a speed count": (faster, "speed", False),
     "a number of steps": (lambda rows, m: m["speed"].update(steps=1), "speed", False),
@@ -295,9 +294,3 @@ def test_against_another_file(tmp_path: Path) -> None:
     assert lines(folder, "--against", rich_csv())["rows"] is False
     sentence(called("verify", folder, "--against", tmp_path / "none.parquet"))
     sentence(called("verify", folder, "--against", city()))
-
-
-def test_outside_venues_number_from_one() -> None:
-    venues = Venues.of(prepared().places)  # what `far_away` above relies on
-    assert len(venues.lat) == len(prepared().table.pois) + 1
-    assert np.isnan(venues.lat[0])

@@ -14,7 +14,7 @@ def load(path: Path | None) -> Prepared:
     """Sessions, vocabulary and candidate sets to measure on."""
     if path is not None:
         return dataset_file.load(path)
-    from ghostpoi.data.prepare import prepare_file
+    from ghostpoi.data.prepared import prepare_file
 
     nyc = Path(os.environ.get("GHOSTPOI_DATA", "../shared/data")) / NYC
     if nyc.is_file():
@@ -24,7 +24,7 @@ def load(path: Path | None) -> Prepared:
 
 def synthetic(users: int, pois: int, days: int) -> Prepared:
     """A synthetic city, prepared."""
-    from ghostpoi.data.prepare import prepare_file
+    from ghostpoi.data.prepared import prepare_file
     from ghostpoi.data.synthetic_file import write_city
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,34 +1,36 @@
-"""The demonstration: a synthetic city is inspected, protected in three ways, verified, audited and reported on."""
+"""The demonstration: inspect, protect, verify, audit and report on a synthetic city."""
 
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 
 from ghostpoi.cli import audit_text, render
 from ghostpoi.data import formats
-from ghostpoi.data import inspect as summary
+from ghostpoi.data.inspect import summarise
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate import audit
-from ghostpoi.models.devices import device
+from ghostpoi.evaluate.audit import AuditRequest, audit
+from ghostpoi.evaluate.audit import work as audit_work
 from ghostpoi.progress import bar
-from ghostpoi.publish import release
 from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.release import make_release, work
+from ghostpoi.publish.request import ReleaseRequest
 from ghostpoi.publish.verify import verify
-from ghostpoi.report import page
+from ghostpoi.report.page import PAGE, ReportRequest, write_pages, write_report
 
 USERS, POIS, DAYS, SEED = 400, 1200, 100, 7
-METHOD, OTHERS = "crowd", ("ghost", "random")  # ours, the paper's, and the control
-ADVERSARIES = ("none", "frequency", "habits+leak")  # as released, the paper's, and one who knows the rule
+METHOD, OTHERS = "crowd", ("ghost", "random")  # our default, the paper's method, the control
+ADVERSARIES = ("none", "frequency", "habits+leak")  # the release itself, one of the paper's, one that knows the rule
 
 
 def run(folder: Path, console: Console) -> None:
-    """Every command that a publisher would give, one after the other."""
+    """Run every command that a publisher would use, one after the other."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise InputError(f"-o {folder}: the folder cannot be made ({e.strerror}); choose another") from None
+        raise InputError(f"-o {folder}: the folder cannot be created ({e.strerror}); choose another") from None
     city, out = folder / "city.txt", folder / "release"
     others = {method: folder / f"release-{method}" for method in OTHERS}
 
@@ -37,8 +39,7 @@ def run(folder: Path, console: Console) -> None:
     console.print(f"{rows:,} check-ins of people with homes, jobs and habits")
 
     _command(console, f"inspect {city}")
-    table, _ = formats.read(city)
-    render.inspection(console, str(city), summary.summarise(table, publication(METHOD)))
+    render.inspection(console, str(city), summarise(formats.read(city).table, publication(METHOD)))
 
     _command(console, f"protect {city} -o {out}")
     private = _private(out)
@@ -50,26 +51,25 @@ def run(folder: Path, console: Console) -> None:
     for method, other in others.items():
         _command(console, f"protect {city} -o {other} --method {method}")
         render.released(console, other, _private(other), _protect(console, city, other, method))
-    _audit(console, city, others["ghost"], private / "audit")  # of random, either audit tells the most important
+    _audit(console, city, others["ghost"], private / "audit")  # both audits include the random control
 
     compared = " ".join(f"--compare {other}" for other in others.values())
     _command(console, f"report {out} {compared} --private {private} --with-clean")
-    own = page.write_report(page.Request(out, private, True, tuple(others.values())))
-    console.print(f"clean beside released, for the publisher's own eyes: {own}", soft_wrap=True)
+    compare = tuple(others.values())
+    own = write_report(ReportRequest(release=out, private=private, with_clean=True, compare=compare))
+    console.print(f"clean data beside the release, for the publisher only: {own}", soft_wrap=True)
     _command(console, f"report {out} {compared}")
-    page.write_pages(page.Request(out, compare=tuple(others.values())))
-    console.print(f"\nopen this in a browser: {out / page.PAGE}", soft_wrap=True)
+    write_pages(ReportRequest(release=out, compare=compare))
+    console.print(f"\nopen this page in a browser: {out / PAGE}", soft_wrap=True)
 
 
 def _audit(console: Console, city: Path, out: Path, cache: Path) -> None:
-    """With one seed, to be quick; victims that both audits need are trained once."""
-    _command(
-        console,
-        f"audit {city} {out} --adversaries {','.join(ADVERSARIES)} --seeds 1 --cache {cache}",
-    )
-    asked = audit.Request(city, out, ADVERSARIES, seeds=1, cache=cache)
-    with bar(audit.work(asked)) as report:
-        audit_text.audited(console, str(out), audit.audit(asked, console.print, report))
+    """Audit with one seed, to be quick. Both audits share a cache: common victims are trained once."""
+    names = ",".join(ADVERSARIES)
+    _command(console, f"audit {city} {out} --adversaries {names} --seeds 1 --cache {cache}")
+    request = AuditRequest(file=city, release=out, adversaries=ADVERSARIES, seeds=1, cache=cache)
+    with bar(audit_work(request)) as report:
+        audit_text.audited(console, str(out), audit(request, console.print, report))
 
 
 def _private(out: Path) -> Path:
@@ -78,11 +78,12 @@ def _private(out: Path) -> Path:
 
 def _protect(console: Console, city: Path, out: Path, method: str) -> dict[str, Any]:
     settings = publication(method)
-    request = release.Request(
-        city, out, _private(out), settings, method, "strong", {}, [], False, None, False, True, device("cpu")
+    request = ReleaseRequest(
+        file=city, release=out, private=_private(out), settings=settings, method=method, protocol="strong",
+        device=torch.device("cpu"), mapping={}, force=True,
     )  # fmt: skip
-    with bar(release.work(settings)) as report:
-        return release.make(request, console.print, report)
+    with bar(work(settings)) as report:
+        return make_release(request, console.print, report)
 
 
 def _command(console: Console, text: str) -> None:

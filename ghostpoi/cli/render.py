@@ -1,4 +1,4 @@
-"""Results as tables that a person reads in a terminal."""
+"""Results as a person reads them in a terminal."""
 
 from functools import partial
 from pathlib import Path
@@ -9,22 +9,22 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from ghostpoi.publish.verify import Line
+    from ghostpoi.publish.verify import Check
 
 
-def inspection(console: Console, name: str, figures: dict[str, Any]) -> None:
-    """The summary of one file."""
-    f = figures
-    say = partial(console.print, markup=False, emoji=False)  # names of files and columns are no markup
-    say(name.encode("utf-8", "replace").decode(), style="bold")  # a file's name need not be valid text
+def inspection(console: Console, name: str, summary: dict[str, Any]) -> None:
+    """Print the summary of one file."""
+    f = summary
+    say = partial(console.print, markup=False, emoji=False)  # names of files and columns are not markup
+    say(name.encode("utf-8", "replace").decode(), style="bold")  # a file name need not be valid text
     say(
-        f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} POIs in {f['categories']:,} categories, "
-        f"{f['time']['first'][:10]} to {f['time']['last'][:10]}"
+        f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} venues in {f['categories']:,} "
+        f"categories, {f['time']['first'][:10]} to {f['time']['last'][:10]}"
     )
     if f["duplicates"]:
-        say(f"note: {f['duplicates']:,} rows repeat the user, POI and time of another; they are kept and counted")
+        say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
     if f["pois_with_several_positions"]:
-        say(f"note: {f['pois_with_several_positions']:,} POIs have several positions; the first in time counts")
+        say(f"note: {f['pois_with_several_positions']:,} venues have several positions; the earliest one counts")
 
     filters = _table("filter", "rows before", "rows after", "lost", "drops")
     for step in f["filters"]:
@@ -32,7 +32,10 @@ def inspection(console: Console, name: str, figures: dict[str, Any]) -> None:
         filters.add_row(step["step"], f"{before:,}", f"{after:,}", f"{1 - after / before:.1%}", step["why"])
     say(filters)
     after = f["after_filters"]
-    say(f"after the first two: {after['checkins']:,} check-ins, {after['users']:,} users, {after['pois']:,} POIs")
+    say(
+        f"after the first two filters: {after['checkins']:,} check-ins, {after['users']:,} users, "
+        f"{after['pois']:,} venues"
+    )
 
     parts = _table("part", "sessions", "positions")
     for part in ("train", "val", "test"):
@@ -44,35 +47,36 @@ def inspection(console: Console, name: str, figures: dict[str, Any]) -> None:
         f"95% up to {length['p95']:g}, longest {length['max']:,}"
     )
     say(
-        f"candidates: {sets['coverage']:.1%} of training positions have one; {sets['mean_size']:.2f} per POI on "
-        f"average; {sets['widened']:.1%} of POIs need a wider radius, {sets['empty']:.1%} have none "
+        f"candidates: {sets['coverage']:.1%} of training positions have one; {sets['mean_size']:.2f} per venue on "
+        f"average; {sets['widened']:.1%} of venues need a wider radius, {sets['empty']:.1%} have none "
         f"(category: {sets['category_field']}, min_candidates: {sets['min_candidates']})"
     )
-    say(f"speed: {speed['share_over']:.1%} of the clean steps inside sessions are over {speed['limit_kmh']:g} km/h")
+    say(f"speed: {speed['share_over']:.1%} of the clean steps inside sessions exceed {speed['limit_kmh']:g} km/h")
 
 
 def released(console: Console, release: Path, private: Path, manifest: dict[str, Any]) -> None:
-    """What protect did."""
+    """Print what protect did."""
     rows, p = manifest["rows"], manifest["plausibility"]
-    console.print(f"[bold]{_path(release)}[/]: {manifest['data']['rows']:,} rows released by {manifest['method']}")
+    console.print(f"[bold]{_path(release)}[/]: {manifest['data']['rows']:,} rows released with {manifest['method']}")
     groups = _table("rows", "all", "substituted", "no candidate", "kept for speed", "kept by method")
-    for name in ("covered", "outside"):
+    for name in ("in_sessions", "outside_sessions"):
         g = rows[name]
         keys = ("rows", "substituted", "no_candidate", "kept_by_speed", "kept_by_method")
-        groups.add_row("in sessions" if name == "covered" else "outside", *(f"{g[key]:,}" for key in keys))
+        groups.add_row(name.replace("_", " "), *(f"{g[key]:,}" for key in keys))
     console.print(groups)
     if rows["withheld"]:
-        console.print(f"{rows['withheld']:,} rows without a candidate are withheld")
+        console.print(f"{rows['withheld']:,} rows without a candidate were withheld")
     console.print(
-        f"substituted {p['substitution_rate']:.1%}, category match {p['category_match']:.3f}, {p['beyond_1km']:.1%} of "
-        f"substitutes beyond 1 km, displacement mean {p['mean_km']:.2f} km, 95% within {p['p95_km']:.2f} km"
+        f"{p['substitution_rate']:.1%} of rows substituted; category match {p['category_match']:.3f}; "
+        f"{p['beyond_1km']:.1%} of substitutes beyond 1 km; displacement {p['mean_km']:.2f} km on average, "
+        f"95% within {p['p95_km']:.2f} km"
     )
-    console.print(f"private files (seed, pairs, models), never to be released: {_path(private)}")
+    console.print(f"private files (seed, pairs, models), never publish them: {_path(private)}")
 
 
-def estimate(console: Console, figures: dict[str, Any]) -> None:
-    """What protect would take."""
-    f = figures
+def estimate(console: Console, guess: dict[str, Any]) -> None:
+    """Print what a run of protect would take."""
+    f = guess
     console.print(
         f"about {f['seconds']:,.0f} s: {f['epochs']} epochs of {f['seconds_per_epoch']:.1f} s and "
         f"{f['rounds']} rounds of scoring of {f['seconds_per_round']:.1f} s"
@@ -80,19 +84,37 @@ def estimate(console: Console, figures: dict[str, Any]) -> None:
     console.print(f"memory about {f['peak_bytes'] / 1e9:.1f} GB")
     console.print(
         f"substitutes up to {f['substitution_rate']:.1%} of {f['rows']:,} rows; "
-        f"{f['covered_substitution_rate']:.1%} of the {f['covered_rows']:,} in sessions"
+        f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions"
     )
 
 
-def verification(console: Console, lines: "list[Line]") -> None:
-    """One line a check."""
-    for line in lines:
-        mark = "[green]pass[/]" if line.passed else "[bold red]FAIL[/]"
-        console.print(f"{mark}  {line.check:16} {escape(line.detail)}")
+def verification(console: Console, checks: "list[Check]") -> None:
+    """Print one line per check."""
+    for check in checks:
+        mark = "[green]pass[/]" if check.passed else "[bold red]FAIL[/]"
+        console.print(f"{mark}  {check.name:16} {escape(check.detail)}")
+
+
+def plugins(console: Console) -> None:
+    """Print all plug-ins with what they do."""
+    from ghostpoi.attack.adversaries import ADVERSARIES
+    from ghostpoi.attack.victims import VICTIMS
+    from ghostpoi.data.formats import FORMATS
+    from ghostpoi.publish.methods import METHODS
+
+    for title, summaries in {
+        "methods": {name: method.summary for name, method in METHODS.items()},
+        "adversaries": {name: f"{a.label}: {a.does}" for name, a in ADVERSARIES.items()},
+        "victims": {name: victim.summary for name, victim in VICTIMS.items()},
+        "formats": {name: format.summary for name, format in FORMATS.items()},
+    }.items():
+        console.print(f"[bold]{title}[/]")
+        for name, summary in summaries.items():
+            console.print(f"  {name:15} {escape(summary)}")
 
 
 def _path(path: Path) -> str:
-    """No markup, and valid text."""
+    """A path as valid text without markup."""
     return escape(str(path).encode("utf-8", "replace").decode())
 
 

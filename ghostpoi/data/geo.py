@@ -30,3 +30,11 @@ def chord(km: float) -> float:
 def speed_kmh(distance_km: Floats, gap_s: NDArray[np.int64], min_gap_s: float) -> Floats:
     """Implied speed of a step. A gap counts as at least `min_gap_s`, so that equal timestamps do not divide by zero."""
     return distance_km / (np.maximum(gap_s, min_gap_s) / 3600)
+
+
+def over_limit(
+    lat: Floats, lon: Floats, time: NDArray[np.int64], limit_kmh: float, min_gap_s: float
+) -> NDArray[np.bool_]:
+    """Which steps (N-1,) between consecutive check-ins (N,) imply a speed over the limit."""
+    km = haversine_km(lat[:-1], lon[:-1], lat[1:], lon[1:])
+    return speed_kmh(km, np.diff(time), min_gap_s) > limit_kmh

@@ -8,7 +8,7 @@ import numpy as np
 
 from ghostpoi.data import candidates, sessions
 from ghostpoi.data.checkins import Checkins, duplicates
-from ghostpoi.data.geo import haversine_km, speed_kmh
+from ghostpoi.data.geo import over_limit
 from ghostpoi.data.sessions import Dataset
 from ghostpoi.settings import Settings
 
@@ -16,17 +16,17 @@ from ghostpoi.settings import Settings
 def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
     """All figures as plain numbers, ready for JSON."""
     data = sessions.build(table, settings.filters)
-    words = data.vocabulary
-    sets = candidates.find(words.lat, words.lon, words.category, settings.candidates)
+    vocabulary = data.vocabulary
+    sets = candidates.find(vocabulary.lat, vocabulary.lon, vocabulary.category, settings.candidates)
     parts = {"train": data.train, "val": data.val, "test": data.test}
     length = data.all.length
     # A short file may leave nothing to train on (a user's only session goes to the test part): then all sessions count.
     trained = data.train.poi if data.train.positions else data.all.poi
     return {
         "checkins": len(table),
-        "users": len(table.users),
-        "pois": len(table.pois),
-        "categories": len(table.categories),
+        "users": len(table.user_ids),
+        "pois": len(table.venue_ids) - 1,
+        "categories": len(table.category_ids),
         "duplicates": duplicates(table),
         "time": {"first": _iso(int(table.time.min())), "last": _iso(int(table.time.max()))},
         "pois_with_several_positions": _several_positions(table),
@@ -34,7 +34,7 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
         "after_filters": {
             "checkins": int(data.kept.sum()),
             "users": len(np.unique(table.user[data.kept])),
-            "pois": len(words) - 1,
+            "pois": len(vocabulary) - 1,
         },
         "sessions": {name: len(part) for name, part in parts.items()},
         "positions": {name: part.positions for name, part in parts.items()},
@@ -58,23 +58,20 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
 
 def share_over_limit(data: Dataset, settings: Settings) -> float:
     """Share of the clean steps inside sessions that imply a speed over the limit."""
-    poi, words = data.all.poi, data.vocabulary
+    v, poi, speed = data.vocabulary, data.all.poi, settings.speed
     inside = np.diff(data.all.session_of()) == 0
-    km = haversine_km(words.lat[poi[:-1]], words.lon[poi[:-1]], words.lat[poi[1:]], words.lon[poi[1:]])[inside]
-    if not len(km):
-        return 0.0
-    fast = speed_kmh(km, np.diff(data.all.time)[inside], settings.speed.min_gap_s) > settings.speed.limit_kmh
-    return float(fast.mean())
+    fast = over_limit(v.lat[poi], v.lon[poi], data.all.time, speed.limit_kmh, speed.min_gap_s)[inside]
+    return float(fast.mean()) if len(fast) else 0.0
 
 
 def _several_positions(table: Checkins) -> int:
     """POIs whose rows do not all give the same coordinates."""
-    low_lat, low_lon = np.full((2, len(table.pois)), np.inf)
-    high_lat, high_lon = np.full((2, len(table.pois)), -np.inf)
-    np.minimum.at(low_lat, table.poi, table.lat)
-    np.maximum.at(high_lat, table.poi, table.lat)
-    np.minimum.at(low_lon, table.poi, table.lon)
-    np.maximum.at(high_lon, table.poi, table.lon)
+    low_lat, low_lon = np.full((2, len(table.venue_ids)), np.inf)
+    high_lat, high_lon = np.full((2, len(table.venue_ids)), -np.inf)
+    np.minimum.at(low_lat, table.venue, table.lat)
+    np.maximum.at(high_lat, table.venue, table.lat)
+    np.minimum.at(low_lon, table.venue, table.lon)
+    np.maximum.at(high_lon, table.venue, table.lon)
     return int(((low_lat < high_lat) | (low_lon < high_lon)).sum())
 
 

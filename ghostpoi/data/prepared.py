@@ -1,4 +1,4 @@
-"""Prepared data as one .npz: all that the study and a bare GPU machine need. It is made of clean data: owner only."""
+"""Prepared data in one .npz file: all that a study on a bare GPU machine needs. It is clean data: owner only."""
 
 import zipfile
 from dataclasses import dataclass
@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
+from ghostpoi.data import candidates, sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
+from ghostpoi.settings import Settings
 
 PARTS = ("train", "val", "test")
 SESSION_FIELDS = ("user", "start", "poi", "time", "row")
-VOCABULARY_FIELDS = ("lat", "lon", "category", "source")
+VOCABULARY_FIELDS = ("lat", "lon", "category", "venue")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,17 @@ class Prepared:
     test: Sessions
     candidates: Candidates
     name: str
+
+
+def prepare_file(path: Path, mapping: dict[str, str] | None = None, settings: Settings | None = None) -> Prepared:
+    """Read a check-in file, filter, segment and split it, and find the candidate sets."""
+    from ghostpoi.data import formats  # needs polars; everything else here runs on a bare GPU machine
+
+    settings = settings or Settings()
+    data = sessions.build(formats.read(path, mapping).table, settings.filters)
+    v = data.vocabulary
+    sets = candidates.find(v.lat, v.lon, v.category, settings.candidates)
+    return Prepared(v, data.train, data.val, data.test, sets, path.name.split(".")[0])
 
 
 def save(path: Path, data: Prepared) -> None:
@@ -41,9 +54,9 @@ def load(path: Path) -> Prepared:
     """Read a file that `prepare` wrote."""
     try:
         with np.load(path, allow_pickle=False) as z:
-            words = Vocabulary(*(z[f] for f in VOCABULARY_FIELDS))
+            vocabulary = Vocabulary(*(z[f] for f in VOCABULARY_FIELDS))
             train, val, test = (Sessions(*(z[f"{part}_{f}"] for f in SESSION_FIELDS)) for part in PARTS)
-            return Prepared(words, train, val, test, Candidates(z["candidates"], z["radius_km"]), str(z["name"]))
+            return Prepared(vocabulary, train, val, test, Candidates(z["candidates"], z["radius_km"]), str(z["name"]))
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; make it with ghostpoi prepare FILE -o {path}") from None
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as e:

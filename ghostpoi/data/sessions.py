@@ -5,19 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs, places
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.errors import InputError
 from ghostpoi.settings import FilterSettings
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The POIs that models know. Row 0 is padding; POI p of the models is row p here."""
+    """The venues that models know. POI p of the models is row p; row 0 is padding."""
 
     lat: Floats  # (P+1,)
     lon: Floats  # (P+1,)
     category: Ints  # (P+1,), -1 in row 0
-    source: Ints  # (P+1,) the POI's code in the check-in table, -1 in row 0
+    venue: Ints  # (P+1,) the venue in the check-in table, 0 in row 0
 
     def __len__(self) -> int:
         """The number of rows, padding included: what an embedding table needs."""
@@ -49,7 +49,7 @@ class Sessions:
         """The session of every position."""
         return np.repeat(np.arange(len(self)), self.length)  # (N,)
 
-    def take(self, which: NDArray[np.bool_]) -> "Sessions":
+    def take(self, which: Bools) -> "Sessions":
         """The sessions that `which` marks."""
         keep = np.repeat(which, self.length)
         start = np.concatenate([[0], np.cumsum(self.length[which])])
@@ -75,7 +75,7 @@ class Dataset:
     val: Sessions
     test: Sessions
     steps: tuple[FilterStep, ...]
-    kept: NDArray[np.bool_]  # (rows of the table,) after the venue and user filters, before the session-length filter
+    kept: Bools  # (rows of the table,) after the venue and user filters, before the session-length filter
     all: Sessions  # train, val and test together, by user and time
 
 
@@ -96,22 +96,22 @@ def build(table: Checkins, settings: FilterSettings) -> Dataset:
             )
 
     n = settings.min_poi_checkins
-    visits = np.bincount(table.poi, minlength=len(table.pois))
-    kept = (visits >= n)[table.poi]
+    visits = np.bincount(table.venue, minlength=len(table.venue_ids))
+    kept = (visits >= n)[table.venue]
     step(
         "min_poi_checkins", len(table), int(kept.sum()), f"venues with fewer than {n} check-ins",
         f"filters.min_poi_checkins={max(1, min(n - 1, int(visits.max())))}",
     )  # fmt: skip
     n, before = settings.min_user_checkins, int(kept.sum())
-    checkins = np.bincount(table.user[kept], minlength=len(table.users))
+    checkins = np.bincount(table.user[kept], minlength=len(table.user_ids))
     kept &= (checkins >= n)[table.user]
     step(
         "min_user_checkins", before, int(kept.sum()), f"users with fewer than {n} check-ins left",
         f"filters.min_user_checkins={max(1, min(n - 1, int(checkins.max())))}",
     )  # fmt: skip
 
-    vocabulary, renumber = _vocabulary(table, kept)
-    sessions = _segment(table, kept, renumber, settings.session_gap_s)
+    vocabulary, poi_of = vocabulary_of(table.venues, np.unique(table.venue[kept]))
+    sessions = _segment(table, kept, poi_of, settings.session_gap_s)
     n = settings.min_session_length
     long_enough = sessions.length >= n
     before, longest = sessions.positions, int(sessions.length.max())
@@ -125,30 +125,23 @@ def build(table: Checkins, settings: FilterSettings) -> Dataset:
     return Dataset(vocabulary, train, val, test, tuple(steps), kept, sessions)
 
 
-def _vocabulary(table: Checkins, kept: NDArray[np.bool_]) -> tuple[Vocabulary, Ints]:
-    """The kept POIs, numbered from 1 in the table's order, and the number of every POI code (0: not kept)."""
-    place = places(table)
-    source = np.unique(table.poi[kept]).astype(np.int32)
-    renumber = np.zeros(len(table.pois), np.int32)
-    renumber[source] = np.arange(1, len(source) + 1, dtype=np.int32)
-    vocabulary = Vocabulary(
-        np.append(np.nan, place.lat[source]),
-        np.append(np.nan, place.lon[source]),
-        np.append(np.int32(-1), place.category[source]),
-        np.append(np.int32(-1), source),
-    )
-    return vocabulary, renumber
+def vocabulary_of(venues: Venues, known: Longs) -> tuple[Vocabulary, Ints]:
+    """A vocabulary of these venues, in ascending order, and the POI of every venue (0: not in the vocabulary)."""
+    venue = np.append(0, known).astype(np.int32)
+    poi_of = np.zeros(len(venues.lat), np.int32)
+    poi_of[known] = np.arange(1, len(venue), dtype=np.int32)
+    return Vocabulary(venues.lat[venue], venues.lon[venue], venues.category[venue], venue), poi_of
 
 
-def _segment(table: Checkins, kept: NDArray[np.bool_], renumber: Ints, gap_s: int) -> Sessions:
-    """Each user's kept rows in time order (equal times: in the file's order), cut where the gap exceeds gap_s."""
+def _segment(table: Checkins, kept: Bools, poi_of: Ints, gap_s: int) -> Sessions:
+    """Cut each user's kept rows, in time order (ties in file order), where the gap exceeds gap_s."""
     row = np.flatnonzero(kept)
     row = row[by_user_and_time(table.user[row], table.time[row])]
     user, time = table.user[row], table.time[row]
     first = np.ones(len(row), bool)
     first[1:] = (user[1:] != user[:-1]) | (np.diff(time) > gap_s)
     start = np.flatnonzero(first)
-    return Sessions(user[start], np.append(start, len(row)), renumber[table.poi[row]], time, row)
+    return Sessions(user[start], np.append(start, len(row)), poi_of[table.venue[row]], time, row)
 
 
 def by_user_and_time(user: Ints, time: Longs) -> Longs:

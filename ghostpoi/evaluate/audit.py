@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ghostpoi import settings
+from ghostpoi import __version__, settings
 from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED, leak
 from ghostpoi.attack.processes import train_each
 from ghostpoi.attack.rule import Rule, rule_of
@@ -46,7 +46,6 @@ from ghostpoi.publish.table import prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Rounds, Settings, Training, TrajectoryLM
 from ghostpoi.study.run import key, read_json
-from ghostpoi.version import __version__
 
 Say = Callable[[str], None]
 Report = Callable[[str, float], None]  # what is being done, units of work just done

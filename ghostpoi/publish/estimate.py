@@ -1,8 +1,7 @@
-"""What a run of `protect` would take, from a sample: the answer of --dry-run."""
+"""Estimate time, memory and substitutions of a run of `protect` from a sample: what --dry-run prints."""
 
 import resource
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +9,18 @@ import torch
 
 from ghostpoi.models import fit
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.progress import no_report
 from ghostpoi.publish.protocols import Publication
-from ghostpoi.publish.rounds import substitute
-from ghostpoi.publish.table import Prepared, make_task
+from ghostpoi.publish.rounds import Task, substitute
+from ghostpoi.publish.whole_table import WholeTable
 from ghostpoi.randomness import Seed
 
 SAMPLE = 512  # sessions
 
 
-def estimate(prepared: Prepared, settings: Publication, device: torch.device) -> dict[str, Any]:
-    """Time one epoch and one round of scoring on a sample of sessions and scale them to the whole."""
-    data, method, rounds = prepared.data, settings.method, settings.rounds
+def estimate(whole: WholeTable, settings: Publication, device: torch.device) -> dict[str, Any]:
+    """Time one epoch and one round of scoring on a sample of sessions, scaled to all of them."""
+    data, method, rounds = whole.data, settings.method, settings.rounds
     rows, seed = len(data.vocabulary), Seed(0)
     pick = np.zeros(len(data.all), bool)
     pick[seed.generator("sample").permutation(len(data.all))[:SAMPLE]] = True
@@ -28,15 +28,15 @@ def estimate(prepared: Prepared, settings: Publication, device: torch.device) ->
     surrogate = CausalTransformer(rows, settings.surrogate, 0).to(device)
     optimizer = fit.adamw(surrogate, settings.training)
     pairs = fit.next_poi(sample, settings.surrogate.max_positions)
-    fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("warm",), 0)  # the first pays for set-up
+    fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("warm",), 0)  # the first epoch pays for the set-up
     begin = time.perf_counter()
     fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("timed",), 0)
     scale = data.all.positions / sample.positions
     epoch_s = (time.perf_counter() - begin) * scale
     lm = CausalTransformer(rows, settings.lm, 0).to(device) if method.needs_trajectory_lm else None
-    task = replace(make_task(prepared, settings, lm), sessions=sample)
+    task = Task.of(settings, sample, data.vocabulary, whole.session_sets, lm)
     begin = time.perf_counter()
-    substitute(task, surrogate if method.needs_surrogate else None, seed, 1, device, lambda label, units: None)
+    substitute(task, surrogate if method.needs_surrogate else None, seed, 1, device, no_report)
     round_s = (time.perf_counter() - begin) * scale
     epochs = rounds.outer * rounds.inner if method.needs_surrogate else 0
     epochs += settings.lm_training.epochs if method.needs_trajectory_lm else 0
@@ -47,10 +47,10 @@ def estimate(prepared: Prepared, settings: Publication, device: torch.device) ->
         "epochs": epochs,
         "seconds_per_round": round_s,
         "rounds": times,
-        # What the sample reached already holds the table, the candidates and one batch, the largest things there are.
+        # The sample's peak already includes the table, the candidate sets and one batch, which dominate.
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "rows": len(prepared.table),
-        "substitution_rate": float(prepared.has_candidates.mean()),
-        "covered_rows": data.all.positions,
-        "covered_substitution_rate": float((prepared.covered.size[data.all.poi] > 0).mean()),
+        "rows": len(whole.table),
+        "substitution_rate": float(whole.has_candidates.mean()),
+        "rows_in_sessions": data.all.positions,
+        "substitution_rate_in_sessions": float((whole.session_sets.size[data.all.poi] > 0).mean()),
     }

@@ -21,8 +21,8 @@ NEEDED: dict[tuple[str, str], Any] = {
     ("data", "sha256"): str,
     ("columns", "fields"): dict,
     ("columns", "changed_with_the_venue"): list,
-    ("rows", "covered"): dict,
-    ("rows", "outside"): dict,
+    ("rows", "in_sessions"): dict,
+    ("rows", "outside_sessions"): dict,
     ("rows", "withheld"): int,
     ("settings", "filters"): dict,
     ("settings", "candidates"): dict,
@@ -30,11 +30,11 @@ NEEDED: dict[tuple[str, str], Any] = {
     ("speed", "limit_kmh"): (int, float),
     ("speed", "min_gap_s"): (int, float),
 }
-PRIVATE_MARK = "ghostpoi-private"  # stands in every page that shows clean data, wherever it was moved to since
+PRIVATE_MARK = "ghostpoi-private"  # marks every page that shows clean data, wherever it is moved
 
 
 def read_manifest(release: Path) -> dict[str, Any]:
-    """The manifest of a complete release, of the right shape."""
+    """Read the manifest of a complete release and check its shape."""
     path = release / MANIFEST
     if not release.is_dir():
         raise InputError(f"{release} is not a folder; give the folder that protect wrote")
@@ -44,7 +44,7 @@ def read_manifest(release: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
         for (section, key), kind in NEEDED.items():
             if not isinstance(manifest[section][key], kind):
-                raise ValueError(f"{section}.{key} is not what it should be")
+                raise ValueError(f"{section}.{key} has the wrong type")
         if Path(manifest["data"]["file"]).name != manifest["data"]["file"]:
             raise ValueError("the data file's name is not plain")
     except OSError as e:
@@ -65,7 +65,7 @@ def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
 
 
 def settings_of(manifest: dict[str, Any]) -> Publication:
-    """The method and the sections that decide sessions and candidates, as the manifest gives them."""
+    """The method and the settings that decide sessions and candidates, as the manifest states them."""
     name = manifest.get("method")
     settings = publication(name if isinstance(name, str) and name in METHODS else "random")
     for section in ("filters", "candidates", "speed", "method"):

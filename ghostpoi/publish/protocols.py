@@ -1,7 +1,7 @@
-"""The settings of a whole publication, and the two named protocols.
+"""The settings of a publication, and the two named protocols.
 
-`paper` follows the paper where it says something; `strong`, the default, gives surrogate and victim what they need to
-be good, because a weak victim flatters a defence.
+`paper` follows the paper wherever it is specific. `strong`, the default, trains surrogate and victim well, because a
+weak victim flatters a defence.
 """
 
 import difflib
@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from ghostpoi.errors import InputError
 from ghostpoi.publish.methods import METHODS, Method
+from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.settings import ModelSettings, Rounds, Settings, Training, TrajectoryLM
 
 Protocol = Literal["strong", "paper"]
@@ -17,9 +18,9 @@ Protocol = Literal["strong", "paper"]
 
 @dataclass(frozen=True)
 class Publication(Settings):
-    """Everything that `protect` can be told."""
+    """All settings of `protect`."""
 
-    method: Method = METHODS["crowd"]
+    method: Method = field(default_factory=Crowd)
     rounds: Rounds = field(default_factory=Rounds)
     surrogate: ModelSettings = field(default_factory=ModelSettings)
     training: Training = field(default_factory=lambda: Training(patience=5))
@@ -31,7 +32,7 @@ class Publication(Settings):
         return TrajectoryLM(self.lm, self.lm_training)
 
     def public(self) -> dict[str, dict[str, Any]]:
-        """The settings as plain values, section by section. None of them is a secret."""
+        """The settings as plain values, section by section. None of them is secret."""
         return {
             section.name: {f.name: getattr(group, f.name) for f in fields(group)}
             for section in fields(self)
@@ -40,10 +41,10 @@ class Publication(Settings):
 
 
 def publication(method: str = "crowd", protocol: str = "strong") -> Publication:
-    """The settings of a protocol with a method of METHODS."""
+    """The settings of a protocol with a method by name."""
     if method not in METHODS:
         near = difflib.get_close_matches(method, METHODS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"methods are {', '.join(METHODS)}"
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(METHODS)}"
         raise InputError(f"there is no method {method!r}; {hint}")
     base = Publication(method=METHODS[method])
     if protocol == "strong":
@@ -55,4 +56,4 @@ def publication(method: str = "crowd", protocol: str = "strong") -> Publication:
             surrogate=replace(base.surrogate, tied=True),
             training=replace(base.training, patience=3),
         )
-    raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(get_args(Protocol))}")
+    raise InputError(f"there is no protocol {protocol!r}; choose one of {', '.join(get_args(Protocol))}")

@@ -1,7 +1,7 @@
 """The publisher's loop: warm up the surrogate, then substitute and refit, round by round.
 
-The surrogate and its optimizer go on from round to round. Each round chooses afresh from C(p_i) of the clean anchor, on
-the prefix of its own choices. What the last refit would learn no release ever sees, so it is left out.
+The surrogate and its optimizer continue from round to round. Each round chooses afresh from C(p_i) of the clean anchor,
+on the prefix of its own choices. The last round needs no refit: no release would use it.
 """
 
 import math
@@ -9,26 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.models import fit
-from ghostpoi.models import tensor_file as vault
+from ghostpoi.models import fit, tensor_file
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.progress import BEFORE
+from ghostpoi.progress import BEFORE, Report, Say, no_report
 from ghostpoi.publish.methods import KEEP, Method
 from ghostpoi.publish.position import Position
+from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.walk import Walker
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Rounds, SpeedSettings, Training
-
-Report = Callable[[str, float], None]  # what is being done, and how many units of work were just done
 
 
 @dataclass(frozen=True)
@@ -45,17 +42,20 @@ class Task:
     training: Training
     trajectory_lm: CausalTransformer | None
 
+    @staticmethod
+    def of(
+        settings: Publication, sessions: Sessions, vocabulary: Vocabulary, candidates: Candidates,
+        trajectory_lm: CausalTransformer | None = None,
+    ) -> "Task":  # fmt: skip
+        """The task of publishing these sessions under these settings."""
+        s = settings
+        return Task(
+            sessions, vocabulary, candidates, s.method, s.rounds, s.speed, s.surrogate, s.training, trajectory_lm
+        )
 
-@dataclass(frozen=True)
-class Substitution:
-    """What a round released."""
 
-    poi: Ints  # (N,) in the order of Sessions
-    forced: NDArray[np.bool_]  # (N,) the speed mask left nothing of a set that was not empty
-
-
-class Broken(Exception):
-    """A method proposed what it may not: a bug in the method."""
+class BrokenMethod(Exception):
+    """A method proposed a venue that it may not release: a bug in the method."""
 
 
 def publish(
@@ -63,16 +63,18 @@ def publish(
     seed: Seed,
     device: torch.device,
     checkpoint: "Checkpoint | None" = None,
-    report: Report = lambda label, units: None,
+    report: Report = no_report,
 ) -> Substitution:
-    """Run all rounds. With a checkpoint, go on after the last round that was stored there."""
+    """Run all rounds. With a checkpoint, continue after the last round stored there."""
     rounds, method = task.rounds, task.method
-    if not method.needs_surrogate:  # then no round learns anything from another, and only the last is released
+    if not method.needs_surrogate:  # rounds learn nothing from each other, and only the last one is released
         report("substituting", 0)
         return substitute(task, None, seed, rounds.outer, device, report)
     surrogate = CausalTransformer(len(task.vocabulary), task.surrogate, seed.torch_seed("surrogate")).to(device)
     optimizer = fit.adamw(surrogate, task.training)
-    done = checkpoint.load(surrogate, optimizer) if checkpoint else None  # the last round whose refit is in the weights
+    done = (
+        checkpoint.load(surrogate, optimizer) if checkpoint else None
+    )  # the last round whose refit the weights include
     if done is None:
         _refit(task, surrogate, optimizer, task.sessions.poi, seed, 0, "warming up", report)
         done = 0
@@ -92,29 +94,31 @@ def publish(
             checkpoint.store(surrogate, optimizer, done)
 
 
-WALK_UNITS = 3.0  # a round of scoring takes about as long as this many epochs; for estimates of the time left only
+WALK_UNITS = 3.0  # a round of scoring takes about as long as this many epochs; only for estimates of the time left
 
 
 def units(method: Method, rounds: Rounds) -> float:
-    """The whole work, in epochs."""
+    """The whole work of a run, in epochs."""
     return rounds.outer * (WALK_UNITS + rounds.inner) if method.needs_surrogate else WALK_UNITS
 
 
 def substitute(
     task: Task, surrogate: CausalTransformer | None, seed: Seed, number: int, device: torch.device, report: Report
 ) -> Substitution:
-    """One round alone."""
+    """Run a single round."""
     return Substituter(task, surrogate, device, again=False).round(seed, number, report)
 
 
 class Substituter:
-    """The rounds of a run: the method proposes, this enforces membership in C(p) and the speed mask."""
+    """Runs rounds: the method proposes, this class enforces membership in C(p) and the speed mask."""
 
     def __init__(self, task: Task, surrogate: CausalTransformer | None, device: torch.device, again: bool) -> None:
         self.task = task
-        # Every round finds its random numbers and reports its faults in the same place: a captured walk needs that.
+        # A captured CUDA walk needs the random numbers and the fault flags of all rounds in the same place.
         self.uniform = torch.zeros(task.sessions.positions, dtype=torch.float64, device=device)
-        self.broken = torch.zeros(task.sessions.positions, dtype=torch.bool, device=device)  # threads share no place
+        self.broken = torch.zeros(
+            task.sessions.positions, dtype=torch.bool, device=device
+        )  # one flag per position: threads share none
         lm = task.trajectory_lm if task.method.needs_trajectory_lm else None
         self.walker = Walker(
             task.sessions, task.candidates, task.vocabulary, task.speed, (surrogate, lm),
@@ -122,13 +126,13 @@ class Substituter:
         )  # fmt: skip
 
     def round(self, seed: Seed, number: int, report: Report) -> Substitution:
-        """One round, with the surrogate as it is now."""
+        """Run one round with the surrogate in its present state."""
         n, label = self.task.sessions.positions, f"substituting, round {number}"
         self.uniform.copy_(torch.from_numpy(seed.generator("round", number).random(n)))
         self.broken.zero_()
         result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
         if self.broken.any():
-            raise Broken(f"{self.task.method!r} proposed a POI outside the candidate set or the speed mask")
+            raise BrokenMethod(f"{self.task.method!r} proposed a POI outside the candidate set or the speed mask")
         return Substitution(result.poi, result.forced)
 
 
@@ -161,29 +165,31 @@ def _refit(
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The surrogate, its optimizer and the number of rounds done, on disk after every round."""
+    """The surrogate, its optimizer and the number of finished rounds, stored after every round."""
 
     path: Path
-    key: str  # of the data, the settings and the seed: a checkpoint of another run is not taken
-    say: Callable[[str], None]
+    key: str  # of the data, the settings and the seed: a checkpoint of another run is refused
+    say: Say
 
     def store(self, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer, done: int) -> None:
         tensors = {f"model.{name}": weight for name, weight in surrogate.state_dict().items()}
         for number, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
-        vault.write(self.path, tensors, {"key": self.key, "done": done})
+        tensor_file.write(self.path, tensors, {"key": self.key, "done": done})
 
     def load(self, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer) -> int | None:
-        """The rounds done, with weights and optimizer as they were; None if there is nothing to go on from."""
+        """Restore weights and optimizer; return the number of finished rounds, None if there is nothing to resume."""
         try:
-            tensors, note = vault.read(self.path, surrogate.device)
+            tensors, note = tensor_file.read(self.path, surrogate.device)
         except FileNotFoundError:
             return None
-        except vault.Damaged as e:
+        except tensor_file.Damaged as e:
             self.say(f"the checkpoint {self.path} is damaged ({e}); starting again from the first round")
             return None
         if note.get("key") != self.key:
-            self.say(f"the checkpoint {self.path} is of other data or settings; starting again from the first round")
+            self.say(
+                f"the checkpoint {self.path} belongs to other data or settings; starting again from the first round"
+            )
             return None
         surrogate.load_state_dict({name: tensors[f"model.{name}"] for name in surrogate.state_dict()})
         state: dict[int, dict[str, Tensor]] = {}

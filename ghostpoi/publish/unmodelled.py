@@ -1,48 +1,33 @@
-"""Check-ins that no model covers (rare venues, short sessions): drawn by the same candidate rule over all venues.
+"""Rows outside sessions (rare venues, short sessions): drawn by the candidate rule alone, without scores.
 
-They are drawn after the covered ones, without scores, and fit between them: a draw must be reachable from the released
-check-in before it and, where the one after it is decided already, leave time to reach that.
+They are drawn after the rows in sessions and fit between them: a draw must be reachable from the released check-in
+before it and, if the one after it is decided already, leave enough time to reach that.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ghostpoi.data.candidates import Candidates, speed_mask
-from ghostpoi.data.checkins import Checkins, Ints, Longs, Places
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.data.geo import haversine_km, speed_kmh
 from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import SpeedSettings
 
-
-@dataclass(frozen=True)
-class Venues:
-    """All venues of a table as rows from 1, so that 0 can stand for none."""
-
-    lat: NDArray[np.float64]  # (pois+1,)
-    lon: NDArray[np.float64]
-    category: Ints
-
-    @staticmethod
-    def of(places: Places) -> "Venues":
-        lat, lon = (np.concatenate([[np.nan], a]) for a in (places.lat, places.lon))
-        return Venues(lat, lon, np.concatenate([[-1], places.category]).astype(np.int32))
+Neighbour = tuple[Ints, Longs]  # the venue before or after a check-in (0: none or undecided), and the time gap
 
 
 def draw(
-    table: Checkins, venues: Venues, sets: Candidates, released: Ints, seed: Seed, speed: SpeedSettings,
-    keeps: bool = True,
-) -> tuple[Ints, NDArray[np.bool_]]:  # fmt: skip
-    """Decide the rows of `released` (N,) that are -1; returns POI codes and where the speed mask left nothing.
+    table: Checkins, sets: Candidates, released: Ints, seed: Seed, speed: SpeedSettings, *, may_keep: bool = True
+) -> Substitution:
+    """Decide the rows of `released` (N,) that are 0.
 
-    There the strict mask `keeps` a venue that is slow enough; a method that hides it among its set does not.
+    Where the strict speed mask excludes every candidate, a clean venue that is slow enough is kept if `may_keep`; a
+    method that hides the venue in its own set does not allow that.
     """
     order = by_user_and_time(table.user, table.time)  # (N,) rows
-    user, time = table.user[order], table.time[order]
-    anchor, chosen = table.poi[order] + 1, released[order] + 1  # venues count from 1; 0: undecided
-    forced = np.zeros(len(order), bool)
+    user, time, anchor, chosen = table.user[order], table.time[order], table.venue[order], released[order]
+    emptied = np.zeros(len(order), bool)
     uniform = seed.generator("outside").random(len(order))[order]
     undecided = np.flatnonzero(chosen == 0)
     # Wave w holds every user's w-th undecided check-in: those before it are decided by then.
@@ -57,16 +42,16 @@ def draw(
             (np.where(has_before, chosen[before], 0), np.where(has_before, time[at] - time[before], 0)),
             (np.where(has_after, chosen[after], 0), np.where(has_after, time[after] - time[at], 0)),
         ]
-        chosen[at], forced[at] = _wave(venues, sets, anchor[at], neighbours, uniform[at], speed, keeps)
-    out, out_forced = np.empty_like(chosen), np.empty_like(forced)
-    out[order], out_forced[order] = chosen - 1, forced
-    return out, out_forced
+        chosen[at], emptied[at] = _wave(table.venues, sets, anchor[at], neighbours, uniform[at], speed, may_keep)
+    out, out_emptied = np.empty_like(chosen), np.empty_like(emptied)
+    out[order], out_emptied[order] = chosen, emptied
+    return Substitution(out, out_emptied)
 
 
 def _wave(
-    venues: Venues, sets: Candidates, anchor: Ints, neighbours: list[tuple[Ints, Longs]],
-    uniform: NDArray[np.float64], speed: SpeedSettings, keeps: bool,
-) -> tuple[Ints, NDArray[np.bool_]]:  # fmt: skip
+    venues: Venues, sets: Candidates, anchor: Ints, neighbours: list[Neighbour],
+    uniform: Floats, speed: SpeedSettings, may_keep: bool,
+) -> tuple[Ints, Bools]:  # fmt: skip
     options = np.concatenate([sets.poi[anchor], anchor[:, None]], axis=1)  # (B, K+1), the anchor last
     allowed = np.logical_and.reduce(
         [speed_mask(venues.lat, venues.lon, n, options, gap, speed) for n, gap in neighbours]
@@ -76,7 +61,7 @@ def _wave(
     emptied = real.any(axis=1) & ~feasible.any(axis=1)
     if speed.empty == "ignore":
         feasible |= real & emptied[:, None]
-    # The k-th of the feasible options, k drawn evenly.
+    # Take the k-th feasible option, k drawn evenly.
     size = feasible.sum(axis=1)
     k = np.minimum((uniform * size).astype(np.int64), np.maximum(size - 1, 0))
     column = (np.cumsum(feasible, axis=1) <= k[:, None]).sum(axis=1)
@@ -84,11 +69,11 @@ def _wave(
     if speed.empty == "strict" and emptied.any():
         kmh = np.max([_kmh(venues, n, options[:, :-1], gap, speed) for n, gap in neighbours], axis=0)
         slowest = options[np.arange(len(anchor)), np.where(real, kmh, np.inf).argmin(axis=1)]
-        chosen = np.where(emptied, np.where(allowed[:, -1] & keeps, anchor, slowest), chosen)
+        chosen = np.where(emptied, np.where(allowed[:, -1] & may_keep, anchor, slowest), chosen)
     return chosen.astype(np.int32), emptied
 
 
-def _kmh(venues: Venues, neighbour: Ints, options: Ints, gap_s: Longs, speed: SpeedSettings) -> NDArray[np.float64]:
+def _kmh(venues: Venues, neighbour: Ints, options: Ints, gap_s: Longs, speed: SpeedSettings) -> Floats:
     km = haversine_km(
         venues.lat[neighbour][:, None], venues.lon[neighbour][:, None], venues.lat[options], venues.lon[options]
     )

@@ -1,15 +1,16 @@
-"""Which columns of a file a venue decides. They change together with it: a stale one would undo the substitution.
+"""Sort the columns of a file: which belong to the venue and change with it, which are kept, which are refused.
 
-An extra column falls into one of these kinds:
+A venue column that did not change would undo the substitution. An extra column is one of these:
 - constant: kept.
-- constant per venue (a name, an address), or per spelling of a venue where a file gives it several positions or
-  categories: part of the venue; changes with it.
-- constant per user: not about the venue; kept.
-- otherwise it varies between check-ins of one venue. If it still tells much about the venue (a noisy position, a name
-  with variants, a key that holds the venue's id) or is free text, the file is refused until the publisher removes it or
-  takes the risk with --keep.
+- constant per venue (a name, an address), or per spelling of a venue if the file gives it several positions or
+  categories: it belongs to the venue and changes with it.
+- constant per user: it does not depend on the venue; kept.
+- otherwise it varies between check-ins at one venue. If it still reveals the venue (a noisy position, a name with
+  variants, a key that contains the venue's id) or is free text, the file is refused until the publisher removes the
+  column or accepts the risk with --keep.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,48 +20,48 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins, Ints
-from ghostpoi.data.formats.rows import Columns
+from ghostpoi.data.formats import Columns
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.errors import InputError
 
 VENUE_FIELDS = ("poi", "category", "lat", "lon")
-TELLS_VENUE = 0.5  # of what could be known about the column, known from the venue alone: over this it is a trace
-MENTIONS = 0.2  # of rows whose text or place in the file gives their venue, beyond what chance gives
-WORDS = 3  # text of this many words on average is free text
+REVEALS_VENUE = 0.5  # a column that the venue alone predicts better than this reveals the venue
+MENTIONS = 0.2  # share of rows whose text or order in the file gives their venue, beyond chance
+FREE_TEXT_WORDS = 3  # text of this many words on average is free text
 WORD = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|\b[^\W\d_]{2,}\b"
-PREFIXES = range(2, 11)  # a geohash with noise agrees in its first letters
+PREFIXES = range(2, 11)  # a noisy geohash agrees in its first letters
 
 
 @dataclass(frozen=True)
 class VenueColumns:
-    """The columns that change with a venue, and those kept that vary otherwise."""
+    """The columns that change with the venue, and the other columns, which are kept."""
 
     change: list[str]
     keep: list[str]
 
 
 def classify(
-    table: Checkins, rows: Columns, mapping: dict[str, str], path: Path | str, keep: list[str]
+    table: Checkins, rows: Columns, mapping: dict[str, str], path: Path | str, keep: Sequence[str]
 ) -> VenueColumns:
-    """Sort all columns of a file; refuse one that would betray the venue."""
+    """Sort all columns of a file; refuse one that would reveal the venue."""
     for name in keep:
         if name not in rows.columns:
             raise InputError(f"--keep {name}: {path} has no column {name!r}; its columns are {', '.join(rows.columns)}")
     fields = {mapping[f] for f in VENUE_FIELDS}
     if clash := fields.intersection(keep):
-        raise InputError(f"--keep {sorted(clash)[0]}: that column is the venue itself and must change with it")
-    if _order_tells(table):
-        raise InputError(f"{path}: its rows stand grouped by venue, and their order would tell it; sort them by time")
+        raise InputError(f"--keep {sorted(clash)[0]}: that column describes the venue and must change with it")
+    if _order_reveals(table):
+        raise InputError(f"{path}: its rows are grouped by venue, so their order reveals it; sort them by time")
     change, kept, rest = [c for c in rows.columns if c in fields], [], {}
     variant = _variants(table)
-    repeated = bool((np.bincount(variant)[variant] > 1).mean() > 0.5)  # else each row has a position of its own
+    repeated = bool((np.bincount(variant)[variant] > 1).mean() > 0.5)  # otherwise every row has its own position
     for name in rows.columns:
         if name in fields or name in (mapping["user"], mapping["time"]):
             continue
         column = rows.column(name)
         if name in keep or (code := _codes(column)).max() == 0:
             kept.append(name)
-        elif _constant_within(code, table.poi) or _constant_within(code, table.category):
+        elif _constant_within(code, table.venue) or _constant_within(code, table.category):
             change.append(name)
         elif _constant_within(code, table.user):
             kept.append(name)
@@ -70,25 +71,25 @@ def classify(
             rest[name] = code
     clues = [_text(rows.column(mapping[field])) for field in ("poi", "lat", "lon")]
     for name, code in rest.items():
-        if complaint := _betrays(rows.column(name), code, table.poi, clues):
+        if complaint := _complaint(rows.column(name), code, table.venue, clues):
             raise InputError(
-                f"{path}: the column {name!r} {complaint}, so it could give away the clean venue of a substituted "
+                f"{path}: the column {name!r} {complaint}, so it could reveal the clean venue of a substituted "
                 f"row; remove it, or keep it at your own risk with --keep {name}"
             )
         kept.append(name)
     return VenueColumns(change, [name for name in rows.columns if name in kept])
 
 
-def _order_tells(table: Checkins) -> bool:
-    """Whether rows that follow each other share a venue more often than chance or the users' days explain."""
+def _order_reveals(table: Checkins) -> bool:
+    """Whether consecutive rows share a venue more often than chance and the users' own sequences explain."""
     if len(table) < 20:
         return False
-    same, switch = table.poi[1:] == table.poi[:-1], table.user[1:] != table.user[:-1]
-    chance = float(((np.bincount(table.poi) / len(table)) ** 2).sum())
+    same, switch = table.venue[1:] == table.venue[:-1], table.user[1:] != table.user[:-1]
+    chance = float(((np.bincount(table.venue) / len(table)) ** 2).sum())
     if switch.sum() >= 20 and float(same[switch].mean()) - chance > MENTIONS:
         return True
     in_file, in_time = np.argsort(table.user, kind="stable"), by_user_and_time(table.user, table.time)
-    stays = [(np.diff(table.poi[o]) == 0)[np.diff(table.user[o]) == 0] for o in (in_file, in_time)]
+    stays = [(np.diff(table.venue[o]) == 0)[np.diff(table.user[o]) == 0] for o in (in_file, in_time)]
     return bool(len(stays[0]) and stays[0].mean() - stays[1].mean() > MENTIONS)
 
 
@@ -101,7 +102,7 @@ def _codes(column: pl.Series) -> Ints:
 
 def _variants(table: Checkins) -> Ints:
     """A number for each distinct (POI, category, position) of the rows."""
-    parts = np.stack([table.poi.astype(np.float64), table.category.astype(np.float64), table.lat, table.lon])
+    parts = np.stack([table.venue.astype(np.float64), table.category.astype(np.float64), table.lat, table.lon])
     order = np.lexsort(parts)
     new = np.zeros(len(order), np.int32)
     new[1:] = (parts[:, order[1:]] != parts[:, order[:-1]]).any(axis=0)
@@ -114,23 +115,23 @@ def _constant_within(code: Ints, group: Ints) -> bool:
     return len(np.unique(group.astype(np.int64) << 32 | code)) == len(np.unique(group))
 
 
-def _betrays(column: pl.Series, code: Ints, poi: Ints, clues: list[pl.Series]) -> str | None:
-    """Why a column that varies within a venue still tells about it; None if it does not."""
+def _complaint(column: pl.Series, code: Ints, poi: Ints, clues: list[pl.Series]) -> str | None:
+    """Say how a column that varies within a venue still reveals it; None if it does not."""
     if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
-        return f"is of the type {column.dtype}, which cannot be examined"
-    if any(_explained(value, poi) > TELLS_VENUE for value in _numbers(column)):
-        return "is a number close to constant per venue"
+        return f"has the type {column.dtype}, which cannot be examined"
+    if any(_explained(value, poi) > REVEALS_VENUE for value in _numbers(column)):
+        return "is a number that is nearly constant per venue"
     text = _text(column)
     codes = [code]
     if column.dtype == pl.String:
         codes += [_codes(text.str.slice(0, length)) for length in PREFIXES]
-    if any(_agreement(c, poi) > TELLS_VENUE for c in codes):
+    if any(_agreement(c, poi) > REVEALS_VENUE for c in codes):
         return "is nearly constant per venue"
     if column.dtype == pl.String and any(_mentions(text, clue) > MENTIONS for clue in clues):
         return "contains the venue's id or position"
     said = text.filter(text.fill_null("") != "")
     words = said.str.count_matches(WORD).mean() or 0
-    if float(words) >= WORDS and said.n_unique() > 0.2 * said.len():  # type: ignore[arg-type]
+    if float(words) >= FREE_TEXT_WORDS and said.n_unique() > 0.2 * said.len():  # type: ignore[arg-type]
         return "looks like free text"
     return None
 
@@ -140,7 +141,7 @@ def _text(column: pl.Series) -> pl.Series:
 
 
 def _numbers(column: pl.Series) -> list[NDArray[np.float64]]:
-    """The column as numbers, (N,) with NaN where there is none; of other text the first decimals in it: a position."""
+    """The column as numbers (N,), NaN where there is none; from other text, its first decimals (maybe a position)."""
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return [column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()]
     text = _text(column)
@@ -153,7 +154,7 @@ def _numbers(column: pl.Series) -> list[NDArray[np.float64]]:
 
 
 def _mentions(text: pl.Series, clue: pl.Series) -> float:
-    """The share of rows whose text contains their own clue, less the share that contain another row's."""
+    """The share of rows whose text contains their own clue, minus the share that contain another row's."""
     other = clue.gather(np.roll(np.arange(len(clue)), len(clue) // 2))
     frame = pl.DataFrame({"text": text, "own": clue, "other": other}).fill_null("")
     found = frame.select(pl.col("text").str.contains(pl.col(c), literal=True).mean().alias(c) for c in ("own", "other"))
@@ -162,9 +163,9 @@ def _mentions(text: pl.Series, clue: pl.Series) -> float:
 
 
 def _explained(value: NDArray[np.float64], group: Ints) -> float:
-    """The share of the variance between groups, corrected for the groups' number (0 for a column that ignores them).
+    """The share of the variance between groups, corrected for the number of groups (0 if the column ignores them).
 
-    Of ranks: the variance of values would be that of a few far ones (a phone that is set to Tokyo's time zone).
+    It uses ranks: a few outliers (a phone set to another time zone) would dominate the variance of the values.
     """
     value, group = _in_groups(value, group, np.isfinite(value))
     _, code, count = np.unique(value, return_inverse=True, return_counts=True)
@@ -179,7 +180,7 @@ def _explained(value: NDArray[np.float64], group: Ints) -> float:
 
 
 def _agreement(code: Ints, group: Ints) -> float:
-    """How much better a venue's other check-ins guess a value than the whole table does, 0 to 1 (as Cohen's kappa)."""
+    """How much better a venue's other check-ins predict a value than the whole table, 0 to 1 (like Cohen's kappa)."""
     code, group = _in_groups(code, group, np.ones(len(code), bool))
     if not len(code):
         return 0.0
@@ -192,6 +193,6 @@ def _agreement(code: Ints, group: Ints) -> float:
 
 
 def _in_groups(value: Any, group: Ints, real: NDArray[np.bool_]) -> tuple[Any, Ints]:
-    """The real values in groups of at least two: a venue with one check-in would explain anything."""
+    """Keep the real values in groups of at least two: a venue with one check-in would explain anything."""
     real = real & (np.bincount(group, real)[group] > 1)
     return value[real], group[real]

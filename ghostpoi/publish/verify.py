@@ -1,4 +1,4 @@
-"""Is this release what its manifest says? Line by line, from the release alone or against the publisher's file."""
+"""Check that a release is what its manifest says: from the release alone, or against the publisher's file."""
 
 import json
 import re
@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data import formats
-from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.checkins import Bools, Checkins, Longs
+from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.publish.manifest import (
     MANIFEST,
     PAGES,
@@ -21,56 +22,56 @@ from ghostpoi.publish.manifest import (
     read_manifest,
     settings_of,
 )
-from ghostpoi.publish.table import Prepared, fast_steps, prepare
+from ghostpoi.publish.whole_table import WholeTable, fast_steps, prepare
 
 PRIVATE_WORDS = ("seed", "pairs", "checkpoint", "private")
 PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_WORDS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Line:
-    """One check."""
+class Check:
+    """The result of one check."""
 
-    check: str
+    name: str
     passed: bool
     detail: str
 
 
-def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list[Line]:
-    """All checks that can be made."""
+def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list[Check]:
+    """Run every check that is possible; without the data of the manifest, the others make no sense."""
     manifest = read_manifest(release)
-    lines = [_data_file(release, manifest), _nothing_private(release, manifest)]
-    if not lines[0].passed:
-        return lines
+    checks = [_data_file(release, manifest), _nothing_private(release, manifest)]
+    if not checks[0].passed:
+        return checks
     data = release / manifest["data"]["file"]
-    written, source = formats.read(data, manifest["columns"]["fields"], manifest["data"]["format"])
-    lines.append(_speed(written, manifest))
+    written = formats.read(data, manifest["columns"]["fields"], manifest["data"]["format"])
+    checks.append(_speed(written.table, manifest))
     if against is not None:
-        lines += _against(against, mapping, manifest, written, source)
-    return lines
+        clean = formats.read(against, mapping or written.mapping, written.format)
+        checks += _against(clean, written, manifest)
+    return checks
 
 
-def _data_file(release: Path, manifest: dict[str, Any]) -> Line:
+def _data_file(release: Path, manifest: dict[str, Any]) -> Check:
     complaint = hash_complaint(release, manifest)
-    passed = f"SHA-256 {manifest['data']['sha256'][:16]}… as in the manifest"
-    return Line("data file", complaint is None, complaint or passed)
+    passed = f"SHA-256 {manifest['data']['sha256'][:16]}… matches the manifest"
+    return Check("data file", complaint is None, complaint or passed)
 
 
-def _nothing_private(release: Path, manifest: dict[str, Any]) -> Line:
+def _nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
+    """Only known files, only public manifest keys, and no private key or mark in a page."""
     allowed = {MANIFEST, *PAGES, manifest["data"]["file"]}
-    strange = sorted(
-        str(p.relative_to(release)) for p in release.rglob("*") if str(p.relative_to(release)) not in allowed
-    )
+    names = (str(path.relative_to(release)) for path in release.rglob("*"))
+    strange = sorted(name for name in names if name not in allowed)
     keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))
     inside = [f"{page} with {what}" for page in PAGES for what in _private_inside(release / page)]
-    if strange or keys or inside:
-        found = ", ".join(strange + keys + inside)
-        return Line("nothing private", False, f"found {found}; remove it before you release")
-    return Line("nothing private", True, "only the data, the manifest and public pages")
+    if found := strange + keys + inside:
+        return Check("nothing private", False, f"found {', '.join(found)}; remove it before you publish the release")
+    return Check("nothing private", True, "only the data, the manifest and public pages")
 
 
 def _private_inside(page: Path) -> list[str]:
-    """What a public page must not hold. It cannot be seen what words mean, but keys and the mark of a private page."""
+    """Detect private keys and the private-page mark in a public page; it cannot judge prose."""
     if not page.is_symlink() and not page.exists():
         return []
     if page.is_symlink() or not page.is_file():
@@ -91,114 +92,102 @@ def _private_keys(value: Any) -> set[str]:
     return set().union(*map(_private_keys, value)) if isinstance(value, list) else set()
 
 
-def _speed(written: Checkins, manifest: dict[str, Any]) -> Line:
+def _speed(written: Checkins, manifest: dict[str, Any]) -> Check:
     counted = manifest["speed"]
     found = fast_steps(written, counted["limit_kmh"], counted["min_gap_s"])
     detail = f"{found['steps_over_limit']:,} of {found['steps']:,} steps over {found['limit_kmh']:g} km/h"
     same = found == counted
-    return Line("speed", same, f"{detail}, {'all counted' if same else 'not what the manifest counts'}")
+    return Check("speed", same, f"{detail}, {'as' if same else 'not as'} counted in the manifest")
 
 
-def _against(
-    file: Path, mapping: dict[str, str], manifest: dict[str, Any], written: Checkins, source: formats.Source
-) -> list[Line]:
-    table, clean_source = formats.read(file, mapping or manifest["columns"]["fields"], manifest["data"]["format"])
-    settings = settings_of(manifest)
-    prepared = prepare(table, settings)
+def _against(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
+    """The checks that need the publisher's file."""
+    table, settings = clean.table, settings_of(manifest)
+    whole = prepare(table, settings)
     withheld = manifest["rows"]["withheld"]
-    shown = np.flatnonzero(prepared.has_candidates) if withheld else np.arange(len(table))
+    shown = np.flatnonzero(whole.has_candidates) if withheld else np.arange(len(table))
     expected = len(table) - withheld
-    if len(shown) != expected or len(written) != expected:
-        detail = f"the release has {len(written):,} rows, the file {len(table):,} of which {withheld:,} are withheld"
-        return [Line("rows", False, detail)]
-    clean_rows, rows = formats.read_rows(clean_source).take(shown), formats.read_rows(source)
+    if len(shown) != expected or len(written.table) != expected:
+        detail = f"the release has {len(written.table):,} rows; the file has {len(table):,}, {withheld:,} withheld"
+        return [Check("rows", False, detail)]
+    clean_rows, rows = clean.rows.take(shown), written.rows
     if missing := set(manifest["columns"]["changed_with_the_venue"]).difference(rows.columns):
-        return [Line("rows", False, f"the manifest names columns that are not there: {', '.join(map(str, missing))}")]
-    lines = [_alignment(clean_rows, rows, manifest)]
-    if not lines[0].passed:
-        return lines
-    released = _codes(table, written)
-    if (released < 0).any():
-        unknown = written.pois[written.poi[np.flatnonzero(released < 0)[0]]]
-        return [*lines, Line("venues", False, f"the venue {unknown} does not occur in {file}")]
-    clean = table.poi[shown].astype(np.int64)
-    changed = released != clean
-    drawn = prepared.has_candidates[shown] if settings.method.own_sets else changed
+        return [Check("rows", False, f"the manifest names missing columns: {', '.join(map(str, missing))}")]
+    checks = [_same_rows(clean_rows, rows, manifest)]
+    if not checks[0].passed:
+        return checks
+    released = _released_venues(table, written.table)
+    if not released.all():
+        unknown = written.table.venue_ids[written.table.venue[int(np.argmin(released))]]
+        return [*checks, Check("venues", False, f"the venue {unknown} does not occur in {clean.path}")]
+    before = table.venue[shown].astype(np.int64)
+    changed = released != before
+    drawn = whole.has_candidates[shown] if settings.method.own_sets else changed
     return [
-        *lines,
-        _category(prepared, clean, released, changed),
-        _candidates(prepared, shown, released, changed),
-        _genuine(clean_rows, rows, manifest, clean, released, drawn),
+        *checks,
+        _category(whole, before, released, changed),
+        _candidates(whole, shown[changed], released[changed]),
+        _genuine_fields(clean_rows, rows, manifest, before, released, drawn),
         _counts(manifest, changed),
     ]
 
 
-def _alignment(clean: formats.Rows, rows: formats.Rows, manifest: dict[str, Any]) -> Line:
+def _same_rows(clean: Rows, rows: Rows, manifest: dict[str, Any]) -> Check:
     if clean.columns != rows.columns:
-        return Line("rows", False, f"the columns are {', '.join(rows.columns)}, not {', '.join(clean.columns)}")
-    same = [c for c in rows.columns if c not in manifest["columns"]["changed_with_the_venue"]]
-    for name in same:
+        return Check("rows", False, f"the columns are {', '.join(rows.columns)}, not {', '.join(clean.columns)}")
+    for name in rows.columns:
+        if name in manifest["columns"]["changed_with_the_venue"]:
+            continue
         one, two = clean.column(name), rows.column(name)
         if one.dtype != two.dtype:
-            return Line("rows", False, f"the column {name} is of type {two.dtype}, not {one.dtype}")
+            return Check("rows", False, f"the column {name} has type {two.dtype}, not {one.dtype}")
         if not one.equals(two):
-            return Line("rows", False, f"row {int(one.ne_missing(two).arg_max() or 0) + 1} has another {name}")
-    return Line("rows", True, f"{len(rows.column(rows.columns[0])):,} rows, in order, other columns untouched")
+            return Check("rows", False, f"row {int(one.ne_missing(two).arg_max() or 0) + 1} has another {name}")
+    return Check("rows", True, f"{len(rows.column(rows.columns[0])):,} rows, in order, other columns untouched")
 
 
-def _codes(table: Checkins, written: Checkins) -> Longs:
-    """The released venues as codes of the clean table; -1 for one that does not occur there."""
-    known = {name: code for code, name in enumerate(table.pois)}
-    return np.array([known.get(name, -1) for name in written.pois], np.int64)[written.poi]
+def _released_venues(table: Checkins, written: Checkins) -> Longs:
+    """The released venues in the numbering of the clean table; 0 for one that does not occur there."""
+    number = {name: venue for venue, name in enumerate(table.venue_ids)}
+    return np.array([number.get(name, 0) for name in written.venue_ids], np.int64)[written.venue]
 
 
-def _category(prepared: Prepared, clean: Longs, released: Longs, changed: NDArray[np.bool_]) -> Line:
-    category = prepared.places.category
+def _category(whole: WholeTable, clean: Longs, released: Longs, changed: Bools) -> Check:
+    category = whole.table.venues.category
     wrong = int((category[clean] != category[released]).sum())
-    return Line("category", wrong == 0, f"{int(changed.sum()) - wrong:,} of {int(changed.sum()):,} substitutes match")
+    return Check("category", wrong == 0, f"{int(changed.sum()) - wrong:,} of {int(changed.sum()):,} substitutes match")
 
 
-def _candidates(prepared: Prepared, shown: Longs, released: Longs, changed: NDArray[np.bool_]) -> Line:
-    """Every substitute must lie in the candidate set of its row's rule."""
-    table, words = prepared.table, prepared.data.vocabulary
-    number = np.zeros(len(table.pois), np.int64)
-    number[words.source[1:]] = np.arange(1, len(words))
-    row = shown[changed]
-    covered = prepared.is_covered[row]
-    inside = np.empty(len(row), bool)
-    for mask, sets, code in (
-        (covered, prepared.covered, number),
-        (~covered, prepared.every, np.arange(len(table.pois)) + 1),
-    ):
-        anchor, chosen = code[table.poi[row[mask]]], code[released[changed][mask]]
-        inside[mask] = (sets.poi[anchor] == chosen[:, None]).any(axis=1) & (chosen > 0)
-    return Line(
-        "radius", bool(inside.all()), f"{int(inside.sum()):,} of {len(row):,} substitutes lie in their candidate set"
-    )
+def _candidates(whole: WholeTable, row: Longs, released: Longs) -> Check:
+    """Every substitute must lie in the candidate set that applies to its row."""
+    table, vocabulary = whole.table, whole.data.vocabulary
+    poi_of = np.zeros(len(table.venue_ids), np.int64)
+    poi_of[vocabulary.venue[1:]] = np.arange(1, len(vocabulary))
+    in_session, anchor = whole.in_session[row], table.venue[row]
+    inside = (whole.venue_sets.poi[anchor] == released[:, None]).any(axis=1)
+    poi = poi_of[released[in_session]]
+    inside[in_session] = (whole.session_sets.poi[poi_of[anchor[in_session]]] == poi[:, None]).any(axis=1) & (poi > 0)
+    detail = f"{int(inside.sum()):,} of {len(row):,} substitutes lie in their candidate set"
+    return Check("radius", bool(inside.all()), detail)
 
 
-def _genuine(
-    clean: formats.Rows,
-    rows: formats.Rows,
-    manifest: dict[str, Any],
-    poi: Longs,
-    released: Longs,
-    drawn: NDArray[np.bool_],
-) -> Line:
-    """Venue fields must be those of one genuine row of the new venue, or the row's own where none was drawn."""
+def _genuine_fields(
+    clean: Rows, rows: Rows, manifest: dict[str, Any], before: Longs, released: Longs, drawn: Bools
+) -> Check:
+    """Venue fields must be those of one genuine row of the released venue, or the row's own if none was drawn."""
     names = manifest["columns"]["changed_with_the_venue"]
 
-    def keys(source: formats.Rows, code: Longs) -> NDArray[np.uint64]:
+    def keys(source: Rows, venue: Longs) -> NDArray[np.uint64]:
         columns = {f"c{i}": source.column(name) for i, name in enumerate(names)}
-        return pl.DataFrame({"poi": pl.Series(code), **columns}).hash_rows().to_numpy()
+        return pl.DataFrame({"venue": pl.Series(venue), **columns}).hash_rows().to_numpy()
 
-    genuine, shown = keys(clean, poi), keys(rows, released)
+    genuine, shown = keys(clean, before), keys(rows, released)
     stale = int((np.where(drawn, ~np.isin(shown, genuine), shown != genuine)).sum())
     mixed = f"{stale:,} rows mix the fields of two venues"
-    return Line("venue fields", stale == 0, mixed if stale else f"{', '.join(names)} change together")
+    return Check("venue fields", stale == 0, mixed if stale else f"{', '.join(names)} change together")
 
 
-def _counts(manifest: dict[str, Any], changed: NDArray[np.bool_]) -> Line:
-    counted = sum(int(manifest["rows"][group].get("substituted", 0)) for group in ("covered", "outside"))
+def _counts(manifest: dict[str, Any], changed: Bools) -> Check:
+    counted = sum(int(manifest["rows"][group].get("substituted", 0)) for group in ("in_sessions", "outside_sessions"))
     found = int(changed.sum())
-    return Line("counts", counted == found, f"{found:,} rows substituted, {counted:,} in the manifest")
+    return Check("counts", counted == found, f"{found:,} rows substituted, {counted:,} in the manifest")

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from ghostpoi import __version__
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
@@ -26,7 +27,6 @@ from ghostpoi.report.safe import embedded, plain
 from ghostpoi.report.theme import DARK
 from ghostpoi.report.trajectories import map_data, method_names
 from ghostpoi.report.useful import utility_charts, utility_figures
-from ghostpoi.version import __version__
 
 PAGE = "report.html"
 

@@ -251,7 +251,7 @@ class MapRequest:
         if self.data is not None:
             data = dataset_file.load(self.data)
         else:
-            from ghostpoi.data.prepare import prepare_file
+            from ghostpoi.data.prepared import prepare_file
             from ghostpoi.data.synthetic_file import write_city
 
             with tempfile.TemporaryDirectory() as place:

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ghostpoi import __version__
 from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED, leak
 from ghostpoi.attack.adversaries.habits import MODEL
 from ghostpoi.attack.rule import rule_of
@@ -41,7 +42,6 @@ from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
 from ghostpoi.study.plan import VICTIM, Study, Variant
 from ghostpoi.study.store import Store, identity, only_run, settings_hash
-from ghostpoi.version import __version__
 
 MANY = "multi-release"  # A11, who holds several releases of the same rows
 

@@ -1,34 +1,32 @@
-"""File formats. Each module offers `sniff`, `read` and `rows`; rows know how to write themselves back."""
+"""File formats. A format is one module with a `Format` object; to add one, write it and add a line to the dict."""
 
 from pathlib import Path
-from types import ModuleType
 
-from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.formats import table, tsmc2014
+from ghostpoi.data.formats.base import CheckinFile, Columns, Format, Rows
 from ghostpoi.data.formats.compression import binary_kind, load
-from ghostpoi.data.formats.rows import Rows, Source
+from ghostpoi.data.formats.table import TABLE
+from ghostpoi.data.formats.tsmc2014 import TSMC2014
 from ghostpoi.errors import InputError
+from ghostpoi.plugins import Registry
 
-FORMATS: dict[str, ModuleType] = {"tsmc2014": tsmc2014, "table": table}  # in the order in which they are tried
+FORMATS: Registry[Format] = Registry("formats", {"tsmc2014": TSMC2014, "table": TABLE})  # tried in this order
 
-__all__ = ["FORMATS", "Rows", "Source", "read", "read_rows"]
+HEAD = 65_536  # bytes that a format may look at to recognise a file
+
+__all__ = ["FORMATS", "CheckinFile", "Columns", "Format", "Rows", "read"]
 
 
-def read(path: Path, mapping: dict[str, str] | None = None, format: str | None = None) -> tuple[Checkins, Source]:
-    """Read a check-in file of any known format."""
-    data = load(path)
+def read(path: Path, mapping: dict[str, str] | None = None, format: str | None = None) -> CheckinFile:
+    """Read a check-in file, in a given format or in the first one that recognises it."""
     if format is not None and format not in FORMATS:
-        raise InputError(f"there is no format {format!r}; formats are {', '.join(FORMATS)}")
-    head = data[:65536]
-    for name, module in FORMATS.items():
-        if name == format or (format is None and module.sniff(head)):
-            checkins: Checkins
-            checkins, source = module.read(path, data, mapping or {})
-            return checkins, source
-    raise InputError(f"{path} {binary_kind(head)}")
+        raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
+    data = load(path)
+    for name in [format] if format else _most_specific_first():
+        if format or FORMATS[name].recognises(data[:HEAD]):
+            return FORMATS[name].read(path, data, mapping or {})
+    raise InputError(f"{path} {binary_kind(data[:HEAD])}")
 
 
-def read_rows(source: Source) -> Rows:
-    """Every field of a file that was read, to be written back."""
-    rows: Rows = FORMATS[source.format].rows(source, load(source.path))
-    return rows
+def _most_specific_first() -> list[str]:
+    """The built-in `table` takes any text, so it comes last."""
+    return sorted(FORMATS, key=lambda name: name == "table")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import FIELDS, IDS, Checkins, code
+from ghostpoi.data.checkins import FIELDS, IDS, Checkins, renumber
 from ghostpoi.errors import InputError
 
 # The names people use, as lower-case letters and digits alone, best tier first. Two matches in one tier are ambiguous.
@@ -122,20 +122,20 @@ def to_checkins(
         "the time {} cannot be read",
         "use ISO 8601 (2012-04-03T18:00:09Z), Unix seconds or the form Tue Apr 03 18:00:09 +0000 2012",
     )
-    user, users = _codes(frame["user"])
-    poi, pois = _codes(frame["poi"])
-    category, categories = _codes(frame["category"])
+    user, users = _numbered(frame["user"])
+    venue, venues = _numbered(frame["poi"])
+    category, categories = _numbered(frame["category"])
     return Checkins(
-        user, poi, category, numbers["lat"], numbers["lon"], time.to_numpy(),
-        users, pois, categories, category_field, name,
+        user, venue + np.int32(1), category, numbers["lat"], numbers["lon"], time.to_numpy(),
+        users, np.concatenate([[""], venues]), categories, category_field, name,
     )  # fmt: skip
 
 
-def _codes(column: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+def _numbered(column: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     column = column if column.dtype == pl.Categorical else column.cast(pl.String).cast(pl.Categorical)
     distinct = column.unique()
     names = np.array(distinct.cast(pl.String).to_list(), object)
-    return code(column.to_physical().to_numpy(), distinct.to_physical().to_numpy(), names)
+    return renumber(column.to_physical().to_numpy(), distinct.to_physical().to_numpy(), names)
 
 
 def _stripped(column: pl.Series) -> pl.Series:

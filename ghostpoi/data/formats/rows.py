@@ -1,8 +1,8 @@
-"""What was read and how, so that it can be written back: the same rows in the same order, in the same form."""
+"""Rows that write themselves back: text fields to the letter, Parquet with its schema."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, Protocol
+from hashlib import sha256
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -10,41 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import FIELDS, IDS, Checkins
+from ghostpoi.data.checkins import FIELDS, IDS
 from ghostpoi.data.formats import text
+from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.fields import to_checkins
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file that was read: where, in which format, and which column served as which field."""
-
-    path: Path
-    format: str
-    mapping: dict[str, str]
-
-
-class Columns(Protocol):
-    """Named columns to look at."""
-
-    @property
-    def columns(self) -> list[str]: ...
-
-    def column(self, name: str) -> pl.Series:
-        """One column, for comparing values."""
-
-
-class Rows(Columns, Protocol):
-    """All fields of a file, lossless."""
-
-    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "Rows":
-        """Rows in which these columns of row i are those of row donor[i]."""
-
-    def take(self, index: NDArray[np.int64]) -> "Rows":
-        """These rows, in this order."""
-
-    def write(self, out: BinaryIO) -> None:
-        """The file, in the form that it was read."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +101,9 @@ def _fresh_dictionary(column: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.Ch
 KINDS = dict.fromkeys(IDS, pl.Categorical()) | {"lat": pl.Float64(), "lon": pl.Float64(), "time": pl.String()}
 
 
-def read_text(body: text.Body, source: Source) -> tuple[Checkins, Source]:
-    """Typed columns straight from the bytes; where a value does not fit, again as text, to read or name it."""
-    column = {field: source.mapping[field] for field in FIELDS}
-
-    def where(row: int) -> str:
-        return f"{source.path}, line {body.line(row)}"
-
+def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
+    """Parse typed columns straight from the bytes; if a value does not fit, parse them as text to read or name it."""
+    path, column = body.dialect.path, {field: mapping[field] for field in FIELDS}
     frame = None
     if not body.dialect.marked and len(set(column.values())) == len(FIELDS):
         frame = body.frame({c: KINDS[field] for field, c in column.items()})
@@ -147,7 +112,8 @@ def read_text(body: text.Body, source: Source) -> tuple[Checkins, Source]:
     if frame is None:
         frame = body.values(list(dict.fromkeys(column.values())))
     fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
-    return to_checkins(fields, column["category"], where, str(source.path)), source
+    table = to_checkins(fields, column["category"], lambda row: f"{path}, line {body.line(row)}", str(path))
+    return CheckinFile(path, format, mapping, table, sha256(data).digest(), lambda: TextRows.of(body))
 
 
 def _padded(ids: pl.Series) -> bool:

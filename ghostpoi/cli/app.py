@@ -1,0 +1,64 @@
+"""The application: its commands, its exit codes, and one sentence for bad input."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ghostpoi import __version__
+from ghostpoi.cli import bench, commands, study
+from ghostpoi.cli.options import say
+from ghostpoi.errors import InputError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.",
+)
+for command in commands.COMMANDS:
+    app.command()(command)
+app.add_typer(bench.app, name="bench")
+app.add_typer(study.app, name="study")
+
+
+def _version(show: bool) -> None:
+    if show:
+        print(f"ghostpoi {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 the check says no, 2 bad input or usage, 130 interrupted."""
+    try:
+        code = app(standalone_mode=False)
+    except InputError as e:
+        _fail(str(e))
+    except KeyboardInterrupt:
+        say("ghostpoi: interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as e:
+        if hasattr(e, "format_message"):  # typer's own complaints about usage
+            _fail(f"{e.format_message().rstrip('.') or 'name a command'}; see ghostpoi --help")
+        raise
+    if code == 130:  # how typer answers Ctrl-C
+        say("ghostpoi: interrupted")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(sentence: str) -> None:
+    printable = (c if c.isprintable() else ascii(c)[1:-1] for c in sentence)  # a file name may hold control characters
+    say("ghostpoi: " + "".join(printable))
+    sys.exit(2)

@@ -1,0 +1,152 @@
+"""The private folder of a release: start a run there, resume an interrupted one, refuse to mix or overwrite."""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ghostpoi import __version__
+from ghostpoi.data.formats import CheckinFile
+from ghostpoi.errors import InputError
+from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.progress import Say
+from ghostpoi.publish.manifest import MANIFEST
+from ghostpoi.publish.request import ReleaseRequest
+from ghostpoi.randomness import Seed
+
+RUN = "run.json"  # the note of a run: seed, keyed hash of the input, what was asked for
+UNFINISHED = "unfinished"  # the folder of a run in progress, with its own note
+OURS = (RUN, UNFINISHED, "trajectory_lm")
+
+Note = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run in progress, with its own folder inside the private one."""
+
+    folder: Path
+    seed: Seed
+    key: str  # of everything that its checkpoint depends on
+    token: str  # distinguishes its temporary names from those of other runs
+
+
+def check_folders(request: ReleaseRequest) -> Note | None:
+    """Refuse what would overwrite or mix things up; returns the note of the interrupted run to resume, if any."""
+    release, private = request.release.resolve(), request.private.resolve()
+    if private.is_relative_to(release):
+        raise InputError(
+            f"the private folder {request.private} would lie inside the release {request.release}; "
+            "choose another with --private"
+        )
+    if release.is_relative_to(private):
+        raise InputError(
+            f"the release {request.release} would lie inside the private folder {request.private}; "
+            "choose another with -o"
+        )
+    for folder in (request.release.parent, request.private.parent):
+        if not folder.is_dir():
+            raise InputError(f"the folder {folder} does not exist; create it first")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"you may not write to the folder {folder}; choose another or change its permissions")
+    unfinished = _unfinished(request)
+    # A run that was killed just after it named the release may resume and name it again.
+    resumes = unfinished is not None and unfinished["release"] == str(release)
+    if release.exists() and not (request.force or resumes):
+        raise InputError(f"{request.release} exists already; choose another folder with -o, or replace it with --force")
+    if release.exists() and not (release / MANIFEST).exists() and any(release.iterdir() if release.is_dir() else [1]):
+        raise InputError(f"{request.release} is not a release, so --force does not replace it; choose another with -o")
+    if request.file.resolve().is_relative_to(release):
+        raise InputError(f"{request.file} lies inside {request.release}, which would be replaced; move it first")
+    if request.private.is_dir() and not unfinished:
+        _check_private(request)
+    return unfinished
+
+
+def begin(request: ReleaseRequest, file: CheckinFile, say: Say) -> Run:
+    """Start a new run. The private files of an older one stay until this one has made its release."""
+    if request.resume:
+        say(f"nothing to resume in {request.private}; starting from the beginning")
+    folder, seed = request.private / UNFINISHED, request.seed or Seed.fresh()
+    make_private_folder(request.private)
+    if folder.exists():
+        shutil.rmtree(folder)
+    make_private_folder(folder)
+    note = {
+        "seed": f"{seed.value:x}",
+        "input": _keyed_hash(file, seed),
+        "asked": _asked(request),
+        "release": str(request.release.resolve()),
+        "token": secrets.token_hex(4),
+    }
+    with replacing(folder / RUN, mode=0o600) as out:
+        out.write(json.dumps(note, indent=2).encode())
+    return _run(request, note)
+
+
+def resume(request: ReleaseRequest, file: CheckinFile, note: Note) -> Run:
+    """Resume the interrupted run if the request is the same."""
+    run = _run(request, note)
+    if request.seed not in (None, run.seed):
+        raise InputError(f"--seed differs from the seed of the run in {request.private}; leave --seed out to resume it")
+    if note["input"] != _keyed_hash(file, run.seed):
+        raise InputError(f"{request.file} is not the file of the run in {request.private}; start again with --force")
+    if note["asked"] != _asked(request):
+        raise InputError(
+            f"the settings differ from those of the run in {request.private}; give the same settings, or start again "
+            "with --force"
+        )
+    for killed in (*run.folder.glob(".*"), *(request.private / "trajectory_lm").glob(".*")):
+        killed.unlink()  # what a killed process was writing
+    return run
+
+
+def _check_private(request: ReleaseRequest) -> None:
+    """A new run may use an empty folder, or one of ours with --force."""
+    folder = request.private
+    ours = [name for name in OURS if (folder / name).exists()]
+    if not ours and any(folder.iterdir()):
+        raise InputError(f"{folder} holds files that are not ghostpoi's; choose an empty or new folder with --private")
+    remedies = {UNFINISHED: "an interrupted run; continue with --resume", RUN: "a finished run; keep them"}
+    for name, remedy in remedies.items():
+        if name in ours and not request.force:
+            raise InputError(
+                f"{folder} holds the private files of {remedy}, replace them with --force, or choose another folder "
+                "with --private"
+            )
+
+
+def _unfinished(request: ReleaseRequest) -> Note | None:
+    """The note of the interrupted run in the private folder, if the request resumes it."""
+    path = request.private / UNFINISHED / RUN
+    if not (request.resume and path.exists()):
+        return None
+    try:
+        note: Note = json.loads(path.read_text("utf-8"))
+        int(note["seed"], 16)
+        if all(isinstance(note[key], str) for key in ("input", "asked", "release", "token")):
+            return note
+    except (ValueError, KeyError, TypeError):  # the message must not quote the note: it holds the seed
+        pass
+    raise InputError(f"{path} is damaged; start again with --force and without --resume")
+
+
+def _run(request: ReleaseRequest, note: Note) -> Run:
+    text = "\x1f".join([__version__, note["input"], note["asked"], request.device.type])
+    key = hashlib.sha256(text.encode()).hexdigest()
+    return Run(request.private / UNFINISHED, Seed(int(note["seed"], 16)), key, note["token"])
+
+
+def _asked(request: ReleaseRequest) -> str:
+    mapping = sorted(request.mapping.items())
+    return f"{request.settings!r} map={mapping} keep={sorted(request.keep)} withhold={request.withhold}"
+
+
+def _keyed_hash(file: CheckinFile, seed: Seed) -> str:
+    """With a plain hash of the input, anybody could confirm a guess of it."""
+    return hmac.new(str(seed.value).encode(), file.sha256, hashlib.sha256).hexdigest()

@@ -1,0 +1,65 @@
+"""Choose the released venue of every row: rows in sessions by the method, the others by the candidate rule."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ghostpoi.errors import InputError
+from ghostpoi.models import trajectory_lm
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.progress import Report, Say, no_report
+from ghostpoi.publish import unmodelled
+from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.rounds import Checkpoint, Task, publish
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.whole_table import WholeTable
+from ghostpoi.randomness import Seed
+
+LM_UNITS = 1.0  # an epoch of the trajectory LM, in epochs of the surrogate
+
+
+def protect_table(
+    whole: WholeTable,
+    settings: Publication,
+    seed: Seed,
+    device: torch.device,
+    *,
+    cache: Path | None = None,
+    checkpoint: Checkpoint | None = None,
+    say: Say = lambda text: None,
+    report: Report = no_report,
+) -> Substitution:
+    """Choose a venue for every row. With a cache folder, the trajectory LM is kept there and reused."""
+    table, data, method = whole.table, whole.data, settings.method
+    lm = _trajectory_lm(whole, settings, device, cache, say, report) if method.needs_trajectory_lm else None
+    task = Task.of(settings, data.all, data.vocabulary, whole.session_sets, lm)
+    in_sessions = publish(task, seed, device, checkpoint, report)
+    released = np.zeros(len(table), np.int32)
+    released[data.all.row] = data.vocabulary.venue[in_sessions.poi]
+    report("drawing the rows outside sessions", 0)
+    found = unmodelled.draw(table, whole.venue_sets, released, seed, settings.speed, may_keep=not method.own_sets)
+    found.mask_emptied[data.all.row] = in_sessions.mask_emptied
+    return found
+
+
+def _trajectory_lm(
+    whole: WholeTable, settings: Publication, device: torch.device, cache: Path | None,
+    say: Say, report: Report,
+) -> CausalTransformer:  # fmt: skip
+    data, rows, label = whole.data, len(whole.data.vocabulary), "training the trajectory LM"
+    report(label, 0)
+
+    def progress(epoch: int, loss: float, validation: object) -> None:
+        if not math.isfinite(loss):
+            raise InputError("the trajectory LM's training diverged; lower --set lm_training.learning_rate=1e-3")
+        report(label, LM_UNITS)
+
+    if cache is None:
+        key = trajectory_lm.cache_key(data.all, rows, settings.trajectory_lm)
+        seed = Seed(int(key[:32], 16))
+        return trajectory_lm.pretrain(data.all, rows, settings.trajectory_lm, seed, device, progress=progress)
+    return trajectory_lm.load_or_train(
+        cache, data.all, rows, settings.trajectory_lm, device, say=say, progress=progress
+    )

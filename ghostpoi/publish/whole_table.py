@@ -1,0 +1,115 @@
+"""The whole table: rows in sessions, rows outside them, and the candidate sets that apply to each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ghostpoi.data import sessions
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Bools, Checkins, Longs
+from ghostpoi.data.displacement import displacement
+from ghostpoi.data.geo import over_limit
+from ghostpoi.data.sessions import Dataset, by_user_and_time
+from ghostpoi.errors import InputError
+from ghostpoi.publish.methods import Method
+from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.randomness import Seed
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """A table with its sessions. Rows in sessions draw among the vocabulary, all other rows among all venues."""
+
+    table: Checkins
+    data: Dataset
+    session_sets: Candidates  # over the vocabulary
+    venue_sets: Candidates  # over all venues
+
+    @property
+    def has_candidates(self) -> Bools:
+        """(N,) whether a row's venue has a candidate under the rule that applies to it."""
+        has = self.venue_sets.size[self.table.venue] > 0
+        s = self.data.all
+        has[s.row] = self.session_sets.size[s.poi] > 0
+        return has
+
+    @property
+    def in_session(self) -> Bools:
+        """(N,) whether a row lies in a session that the models learn from."""
+        mask = np.zeros(len(self.table), bool)
+        mask[self.data.all.row] = True
+        return mask
+
+
+def prepare(table: Checkins, settings: Publication) -> WholeTable:
+    """Build sessions and candidate sets; refuse a table in which nothing can be substituted."""
+    for name, model in (("surrogate", settings.surrogate), ("lm", settings.lm)):
+        if model.dim % model.heads:
+            raise InputError(
+                f"{name}.dim={model.dim} is not a multiple of {name}.heads={model.heads}; change one of them with --set"
+            )
+    data = sessions.build(table, settings.filters)
+    venues, v, sets = table.venues, data.vocabulary, settings.method.candidate_sets
+    known = np.zeros(len(venues.lat), bool)
+    known[v.venue[1:]] = True
+    whole = WholeTable(
+        table,
+        data,
+        sets(v.lat, v.lon, v.category, settings.candidates),
+        sets(venues.lat, venues.lon, venues.category, settings.candidates, known),
+    )
+    if not whole.has_candidates.any():
+        raise InputError(
+            "no venue has another of its category nearby, so nothing can be substituted; "
+            "widen the search with --set candidates.radius_km=5 or map a coarser category with --map category=COLUMN"
+        )
+    return whole
+
+
+def donor_rows(whole: WholeTable, released: Substitution, method: Method, seed: Seed) -> Longs:
+    """For every row, the row whose venue fields it shows: its own, or a random genuine row of the released venue.
+
+    A donor gives its venue the category by which it was chosen; a file may give it others at times. If a method may
+    draw the clean venue itself, that row gets a donor too: its own spelling would mark it as genuine.
+    """
+    table = whole.table
+    donor = np.arange(len(table))
+    drawn = np.flatnonzero(whole.has_candidates if method.own_sets else released.poi != table.venue)
+    usual = np.flatnonzero(table.category == table.venues.category[table.venue])
+    by_venue = usual[np.argsort(table.venue[usual], kind="stable")]
+    count = np.bincount(table.venue[by_venue], minlength=len(table.venue_ids))
+    first = np.cumsum(count) - count
+    new, uniform = released.poi[drawn], seed.generator("donor").random(len(table))[drawn]
+    donor[drawn] = by_venue[first[new] + np.minimum((uniform * count[new]).astype(np.int64), count[new] - 1)]
+    return donor
+
+
+def count_rows(whole: WholeTable, released: Substitution) -> dict[str, dict[str, int]]:
+    """Count the substituted rows in and outside sessions, and why the other rows were kept."""
+    changed, has, emptied = released.poi != whole.table.venue, whole.has_candidates, released.mask_emptied
+    counts = {}
+    for name, group in (("in_sessions", whole.in_session), ("outside_sessions", ~whole.in_session)):
+        counts[name] = {
+            "rows": int(group.sum()),
+            "substituted": int((group & changed).sum()),
+            "no_candidate": int((group & ~has).sum()),
+            "kept_by_speed": int((group & has & ~changed & emptied).sum()),
+            "kept_by_method": int((group & has & ~changed & ~emptied).sum()),
+            "slowest_taken": int((group & changed & emptied).sum()),
+        }
+    return counts
+
+
+def plausibility(whole: WholeTable, released: Substitution) -> dict[str, float]:
+    """Displacement and category match over all rows of the table."""
+    return displacement(whole.table.venues, whole.table.venue, released.poi)
+
+
+def fast_steps(table: Checkins, limit_kmh: float, min_gap_s: float) -> dict[str, float]:
+    """Count each user's steps from check-in to check-in, and those that imply a speed over the limit."""
+    order = by_user_and_time(table.user, table.time)
+    venue, v = table.venue[order], table.venues
+    same_user = np.diff(table.user[order]) == 0
+    over = over_limit(v.lat[venue], v.lon[venue], table.time[order], limit_kmh, min_gap_s)[same_user]
+    return {"limit_kmh": limit_kmh, "min_gap_s": min_gap_s, "steps": len(over), "steps_over_limit": int(over.sum())}
