@@ -71,7 +71,7 @@ def test_an_index_that_tells_the_venue_is_refused() -> None:
         protect(table.set_index("spot"))
     with pytest.raises(InputError, match="the index 'place' changes"):
         protect(table.set_index(pd.Index(table["title"], name="place")))
-    with pytest.raises(InputError, match="'index' is a number close to constant per venue"):
+    with pytest.raises(InputError, match="'index' is a number that is nearly constant per venue"):
         protect(table.set_index(table["lat"].to_numpy() + 1e-4 * table.index % 7 / 7))
     assert len(protect(table.set_index(["Who", "timestamp"]))) == len(table)
 
@@ -81,10 +81,10 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a lazy frame": (pl.LazyFrame({"a": [1]}), {}, "polars or pandas DataFrame, not LazyFrame"),
     "a series": (pd.Series([1]), {}, "polars or pandas DataFrame, not Series"),
     "nothing": (None, {}, "polars or pandas DataFrame, not NoneType"),
-    "no rows": (rich_frame().head(0), {}, "holds no check-ins"),
-    "no rows, pandas": (as_pandas().head(0), {}, "holds no check-ins"),
-    "numbered columns": (pd.DataFrame([[1, 2]]), {}, "names that are texts and differ"),
-    "twin columns": (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "names that are texts and differ"),
+    "no rows": (rich_frame().head(0), {}, "has no check-ins"),
+    "no rows, pandas": (as_pandas().head(0), {}, "has no check-ins"),
+    "numbered columns": (pd.DataFrame([[1, 2]]), {}, "must be distinct strings"),
+    "twin columns": (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "must be distinct strings"),
     "mixed objects": (as_pandas().assign(mood=[1, *["a"] * (len(rich_frame()) - 1)]), {}, "cannot be read"),
     "unknown method": (rich_frame(), {"method": "gost"}, "no method 'gost'; did you mean ghost"),
     "unknown protocol": (rich_frame(), {"protocol": "weak"}, "no protocol 'weak'"),
@@ -95,7 +95,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "keep what is not there": (rich_frame(), {"keep": ["nope"]}, "no column 'nope'"),
     "a missing venue": (rich_frame().with_columns(spot=pl.lit(None, pl.String)), {}, "row 1: the poi is missing"),
     "one row": (rich_frame().head(1), {}, "leaves nothing"),
-    "heads and width": (rich_frame(), {"set": [*SMALL, "surrogate.dim=6", "surrogate.heads=4"]}, "no multiple of"),
+    "heads and width": (rich_frame(), {"set": [*SMALL, "surrogate.dim=6", "surrogate.heads=4"]}, "not a multiple of"),
 }
 
 

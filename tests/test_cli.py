@@ -153,7 +153,7 @@ BAD = {
     "no file": Bad("x.csv", None, "Missing argument 'file'; see ghostpoi --help", (), ("inspect",)),
     "no command": Bad("x.csv", None, "name a command; see ghostpoi --help", (), ()),
     "synth into no folder": Bad(
-        "x.csv", None, "-o FILE/x.csv: the folder FILE does not exist; make it first", (), ("synth", "-o", "FILE/x.csv")
+        "x.csv", None, "-o FILE/x.csv: the folder FILE does not exist; create it first", (), ("synth", "-o", "FILE/x.csv")
     ),
     "synth of an unknown kind": Bad(
         "x.xls", None, "-o FILE: unknown kind of file; end the name in .+", (), ("synth", "-o", "FILE")
@@ -312,7 +312,7 @@ def test_a_single_user_and_duplicate_rows_are_fine(tmp_path: Path) -> None:
     assert inspected(path)["duplicates"] == 9
     done = called("inspect", path)
     assert done.returncode == 0
-    assert "note: 9 rows repeat the user, POI and time of another" in done.stdout
+    assert "note: 9 rows repeat the user, venue and time of another" in done.stdout
 
 
 FORMS = [form + end for form in (".txt", ".csv", ".tsv", ".parquet") for end in ("", ".gz", ".xz", ".zst")]

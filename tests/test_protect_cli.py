@@ -12,19 +12,19 @@ from small import MAP, SEED, SETS, called, city, release, rich_csv, rich_frame, 
 HERE = ("-o", "OUT", *SETS)
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown method": (("--method", "gost"), r"there is no method 'gost'; did you mean ghost\?"),
-    "unheard-of method": (("--method", "xyzzy"), r"there is no method 'xyzzy'; methods are ghost, ghost-sym, .+"),
-    "unknown protocol": (("--protocol", "weak"), r"there is no protocol 'weak'; protocols are strong, paper"),
+    "unheard-of method": (("--method", "xyzzy"), r"there is no method 'xyzzy'; choose one of ghost, ghost-sym, .+"),
+    "unknown protocol": (("--protocol", "weak"), r"there is no protocol 'weak'; choose one of strong, paper"),
     "unknown device": (("--device", "tpu"), r"--device tpu: there is no such device; use auto, cpu or cuda"),
     "bad set": (("--set", "method.alpha"), r"--set 'method.alpha' is not of the form .+"),
     "unknown section": (("--set", "methods.alpha=1"), r".+there is no section 'methods'; sections are .+"),
     "another method's setting": (("--method", "pgd", "--set", "method.alpha=1"), r".+has no setting 'alpha'; .+"),
     "a word for a number": (("--set", "rounds.outer=many"), r".+rounds.outer must be a whole number, not 'many'"),
     "too few rounds": (("--set", "rounds.outer=0"), r".+rounds.outer must be at least 1, not 0"),
-    "heads": (("--set", "surrogate.heads=3"), r"surrogate.dim=16 is no multiple of surrogate.heads=3; change .+"),
-    "heads of the LM": (("--set", "lm.heads=3"), r"lm.dim=16 is no multiple of lm.heads=3; change one of them .+"),
+    "heads": (("--set", "surrogate.heads=3"), r"surrogate.dim=16 is not a multiple of surrogate.heads=3; change .+"),
+    "heads of the LM": (("--set", "lm.heads=3"), r"lm.dim=16 is not a multiple of lm.heads=3; change one of them .+"),
     "bogus no-candidate": (("--no-candidate", "bogus"), r"--no-candidate bogus: use keep or withhold"),
     "unknown column to keep": (("--keep", "nope"), r"--keep nope: .+ has no column 'nope'; its columns are .+"),
-    "venue to keep": (("--keep", "latitude"), r"--keep latitude: that column is the venue itself .+"),
+    "venue to keep": (("--keep", "latitude"), r"--keep latitude: that column describes the venue .+"),
     "negative seed": (("--seed", "-1"), r"Invalid value for '--seed'.+"),
     "no number for a seed": (("--seed", "abc"), r"Invalid value for '--seed'.+"),
     "nothing to train on": (("--set", "filters.min_poi_checkins=999999"), r".+leaves nothing of [\d,]+ check-ins.+"),
@@ -82,8 +82,8 @@ def test_a_dry_run_writes_nothing_and_estimates(method: str, tmp_path: Path) -> 
     manifest = release("random").manifest
     rows = manifest["rows"]
     assert figures["rows"] == manifest["data"]["rows"]
-    assert figures["covered_rows"] == rows["covered"]["rows"]
-    most = 1 - (rows["covered"]["no_candidate"] + rows["outside"]["no_candidate"]) / figures["rows"]
+    assert figures["rows_in_sessions"] == rows["in_sessions"]["rows"]
+    most = 1 - (rows["in_sessions"]["no_candidate"] + rows["outside_sessions"]["no_candidate"]) / figures["rows"]
     assert figures["substitution_rate"] == pytest.approx(most)
     assert figures["seconds"] > 0
     assert figures["peak_bytes"] > 10**7
@@ -108,7 +108,7 @@ def test_json_is_one_object_on_stdout_and_the_rest_on_stderr(tmp_path: Path) -> 
 def test_what_a_person_reads() -> None:
     done = release("random").done
     assert (done.returncode, done.stderr) == (0, "")
-    for word in ("rows released by random", "in sessions", "outside", "category match 1.000", "never to be released"):
+    for word in ("rows released with random", "in sessions", "outside sessions", "category match 1.000", "never publish them"):
         assert word in done.stdout
     assert "\x1b" not in done.stdout
 
@@ -120,7 +120,7 @@ def test_a_trace_of_the_venue_is_refused_and_kept_on_demand(tmp_path: Path) -> N
     path.write_text("\n".join(f"{line},{value}" for line, value in zip(lines, ["near", *near], strict=True)) + "\n")
     words = ("protect", path, "-o", tmp_path / "r", "--method", "random", *MAP, *SETS)
     assert sentence(called(*words)) == (
-        f"{path}: the column 'near' is a number close to constant per venue, so it could give away the clean venue of "
+        f"{path}: the column 'near' is a number that is nearly constant per venue, so it could reveal the clean venue of "
         "a substituted row; remove it, or keep it at your own risk with --keep near"
     )
     assert not (tmp_path / "r").exists()
@@ -151,13 +151,13 @@ def test_the_paper_protocol_ignores_the_mask_where_it_leaves_nothing(tmp_path: P
     )
     assert called(*words, "--set", "speed.limit_kmh=2").returncode == 0
     rows = json.loads((tmp_path / "r" / "manifest.json").read_text())["rows"]
-    for group in ("covered", "outside"):
+    for group in ("in_sessions", "outside_sessions"):
         assert rows[group]["kept_by_speed"] == 0
         assert rows[group]["substituted"] == rows[group]["rows"] - rows[group]["no_candidate"]
-    assert rows["covered"]["slowest_taken"] > 0
+    assert rows["in_sessions"]["slowest_taken"] > 0
     strict = ("protect", city(), "-o", tmp_path / "s", "--method", "random", "--seed", SEED, *SETS)
     assert called(*strict, "--set", "speed.limit_kmh=2").returncode == 0
     rows = json.loads((tmp_path / "s" / "manifest.json").read_text())["rows"]
-    assert rows["covered"]["kept_by_speed"] > 0
+    assert rows["in_sessions"]["kept_by_speed"] > 0
     for folder in ("r", "s"):
         assert called("verify", tmp_path / folder, "--against", city()).returncode == 0

@@ -355,14 +355,14 @@ def test_folders_of_others_are_not_touched(tmp_path: Path) -> None:
     (tmp_path / "home" / "thesis.tex").write_text("x")
     assert "is not a release, so --force does not replace it" in refused(tmp_path, "--force")
     said = refused(tmp_path, "--private", tmp_path / "home", release="s")
-    assert said.endswith("holds other files than ghostpoi's; choose an empty or new folder with --private")
+    assert said.endswith("holds files that are not ghostpoi's; choose an empty or new folder with --private")
     assert refused(tmp_path, "--force", "--private", tmp_path / "home", release="s") == said
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o755
     (tmp_path / "f").write_text("x")
     assert "is not a release" in refused(tmp_path, "--force", release="f")
     assert "could not be written" in refused(tmp_path, "--private", tmp_path / "f", release="s")
-    assert "does not exist; make it first" in refused(tmp_path, release="no/such")
-    assert "does not exist; make it first" in refused(tmp_path, "--private", tmp_path / "no" / "such")
+    assert "does not exist; create it first" in refused(tmp_path, release="no/such")
+    assert "does not exist; create it first" in refused(tmp_path, "--private", tmp_path / "no" / "such")
 
 
 def test_a_file_inside_the_release_folder(tmp_path: Path) -> None:
@@ -431,10 +431,10 @@ def test_the_manifest_comes_last_and_the_name_after_it(tmp_path: Path, monkeypat
 def test_two_at_once_do_not_overwrite_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = release_module.protect_table
 
-    def slow(*words: Any) -> Any:
+    def slow(*words: Any, **more: Any) -> Any:
         monkeypatch.setattr(release_module, "protect_table", real)
         protect(city(), tmp_path / "r", "--method", "random", "--seed", SEED, "--private", tmp_path / "other")
-        return real(*words)
+        return real(*words, **more)
 
     monkeypatch.setattr(release_module, "protect_table", slow)
     done = called("protect", city(), "-o", tmp_path / "r", "--method", "random", "--private", tmp_path / "p", *SETS)

@@ -28,7 +28,7 @@ def write_city(path: Path, users: int, pois: int, days: int, seed: int) -> int:
     if kind not in (".txt", ".csv", ".tsv", ".parquet"):
         raise InputError(f"-o {path}: unknown kind of file; end the name in .txt (TSMC2014), .csv, .tsv or .parquet")
     if not path.parent.is_dir():
-        raise InputError(f"-o {path}: the folder {path.parent} does not exist; make it first")
+        raise InputError(f"-o {path}: the folder {path.parent} does not exist; create it first")
     frame = city_frame(synth.make_city(users, pois, days, seed), seed)
     if frame.height == 0:
         raise InputError(f"a city of {users} users and {days} days has no check-in at all; raise --users or --days")
