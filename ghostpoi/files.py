@@ -1,4 +1,4 @@
-"""Files that appear under their name only when complete."""
+"""Files that appear under their name only when complete, and folders that only their owner may enter."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """A file to write that takes its final name only when everything is written and on disk; else nothing remains."""
+    """Open a file that takes its final name only when it is complete and on disk; otherwise nothing remains."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
     try:
         with os.fdopen(handle, "wb") as f:
@@ -22,3 +22,9 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create a folder that only its owner may enter."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.chmod(folder, 0o700)

@@ -122,8 +122,8 @@ def test_whoever_went_elsewhere_in_the_crowd_is_released_alike(beta: float, empt
     one = publish(task, Seed(9), CPU)
     two = publish(replace(task, sessions=replace(sessions, poi=other)), Seed(9), CPU)
     assert one.poi.tobytes() == two.poi.tobytes()
-    assert one.forced.tobytes() == two.forced.tobytes()
-    assert one.forced.any()  # the speed mask had to give way somewhere, and did so alike
+    assert one.mask_emptied.tobytes() == two.mask_emptied.tobytes()
+    assert one.mask_emptied.any()  # the speed mask had to give way somewhere, and did so alike
 
 
 def test_the_released_file_is_the_same_wherever_in_the_crowd_people_were(tmp_path: Path) -> None:

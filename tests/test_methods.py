@@ -58,16 +58,16 @@ def test_contract(name: str) -> None:
     assert (own.poi[clean[changed]] == poi[changed][:, None]).any(1).all()
     assert (data.vocabulary.category[clean] == data.vocabulary.category[poi]).all()
     assert not changed[~has].any()
-    assert changed[has & ~result.forced].all() or METHODS[name].may_keep
+    assert changed[has & ~result.mask_emptied].all() or METHODS[name].may_keep
     assert changed.any()
     # The speed mask, by the definition: from the released check-in before it, within 60 km/h, or counted as forced.
     limit = walked_too_fast(poi)
     first = np.zeros(len(poi), bool)
     first[data.all.start[:-1]] = True
-    assert not (limit & has & ~result.forced & ~first).any()
+    assert not (limit & has & ~result.mask_emptied & ~first).any()
     again = publish(task(METHODS[name]), Seed(1), CPU)
     assert again.poi.tobytes() == poi.tobytes()
-    assert again.forced.tobytes() == result.forced.tobytes()
+    assert again.mask_emptied.tobytes() == result.mask_emptied.tobytes()
     assert published(name, 2).poi.tobytes() != poi.tobytes()
 
 
@@ -82,7 +82,7 @@ def walked_too_fast(poi: np.ndarray) -> np.ndarray:
 def test_the_strict_mask_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
     hard = task(Random(), "speed.limit_kmh=1")
     result, clean, own = publish(hard, Seed(1), CPU), prepared().data.all.poi, prepared().covered
-    kept, taken = result.forced & (result.poi == clean), result.forced & (result.poi != clean)
+    kept, taken = result.mask_emptied & (result.poi == clean), result.mask_emptied & (result.poi != clean)
     assert kept.any()
     assert taken.any()
     assert (own.poi[clean[taken]] == result.poi[taken][:, None]).any(1).all()

@@ -23,8 +23,7 @@ from ghostpoi.data.formats import Source
 from ghostpoi.data.formats.compression import extension, load
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.plausibility import published
-from ghostpoi.files import replacing
-from ghostpoi.models import tensor_file as vault
+from ghostpoi.files import make_private_folder, replacing
 from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.protocols import Publication
 from ghostpoi.publish.rounds import Checkpoint, Report, units
@@ -201,10 +200,10 @@ def _begin(request: Request, say: Callable[[str], None]) -> Run:
     if request.resume:
         say(f"nothing to resume in {request.private}; starting from the beginning")
     folder, seed = request.private / UNFINISHED, request.seed or Seed.fresh()
-    vault.make_folder(request.private)
+    make_private_folder(request.private)
     if folder.exists():
         shutil.rmtree(folder)
-    vault.make_folder(folder)
+    make_private_folder(folder)
     note = {
         "seed": f"{seed.value:x}",
         "input": _keyed_hash(request.file, seed),

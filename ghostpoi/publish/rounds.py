@@ -9,21 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.models import fit
-from ghostpoi.models import tensor_file as vault
+from ghostpoi.models import fit, tensor_file
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import BEFORE
 from ghostpoi.publish.methods import KEEP, Method
 from ghostpoi.publish.position import Position
+from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.walk import Walker
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Rounds, SpeedSettings, Training
@@ -44,14 +43,6 @@ class Task:
     surrogate: ModelSettings
     training: Training
     trajectory_lm: CausalTransformer | None
-
-
-@dataclass(frozen=True)
-class Substitution:
-    """What a round released."""
-
-    poi: Ints  # (N,) in the order of Sessions
-    forced: NDArray[np.bool_]  # (N,) the speed mask left nothing of a set that was not empty
 
 
 class Broken(Exception):
@@ -129,7 +120,7 @@ class Substituter:
         result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
         if self.broken.any():
             raise Broken(f"{self.task.method!r} proposed a POI outside the candidate set or the speed mask")
-        return Substitution(result.poi, result.forced)
+        return result
 
 
 def _enforced(method: Method, uniform: Tensor, broken: Tensor) -> Callable[[Position], Tensor]:
@@ -150,7 +141,7 @@ def _refit(
     seed: Seed, number: int, label: str, report: Report,
 ) -> None:  # fmt: skip
     s = task.sessions
-    pairs = fit.next_poi(Sessions(s.user, s.start, poi, s.time, s.row), task.surrogate.max_positions)
+    pairs = next_poi(Sessions(s.user, s.start, poi, s.time, s.row), task.surrogate.max_positions)
     for e in range(task.rounds.inner):
         report(label, 0)
         loss = fit.epoch(surrogate, optimizer, pairs, task.training, seed, ("refit", number), e)
@@ -171,15 +162,15 @@ class Checkpoint:
         tensors = {f"model.{name}": weight for name, weight in surrogate.state_dict().items()}
         for number, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
-        vault.write(self.path, tensors, {"key": self.key, "done": done})
+        tensor_file.write(self.path, tensors, {"key": self.key, "done": done})
 
     def load(self, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer) -> int | None:
         """The rounds done, with weights and optimizer as they were; None if there is nothing to go on from."""
         try:
-            tensors, note = vault.read(self.path, surrogate.device)
+            tensors, note = tensor_file.read(self.path, surrogate.device)
         except FileNotFoundError:
             return None
-        except vault.Damaged as e:
+        except tensor_file.Damaged as e:
             self.say(f"the checkpoint {self.path} is damaged ({e}); starting again from the first round")
             return None
         if note.get("key") != self.key:

@@ -118,7 +118,7 @@ def protect_table(
     venues = Venues.of(prepared.places)
     keeps = not settings.method.own_sets
     poi, forced = outside.draw(prepared.table, venues, prepared.every, released, seed, settings.speed, keeps)
-    forced[data.all.row] = result.forced
+    forced[data.all.row] = result.mask_emptied
     return Outcome(poi, forced)
 
 
