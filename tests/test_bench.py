@@ -84,7 +84,12 @@ def test_protect_times_the_whole_split_under_the_paper_protocol(
 ) -> None:
     tasks: list[Task] = []
     original = protect.publish
-    monkeypatch.setattr(protect, "publish", lambda task, *args: (tasks.append(task), original(task, *args)))
+
+    def publish(task: Task, *args: Any) -> Any:
+        tasks.append(task)
+        return original(task, *args)
+
+    monkeypatch.setattr(protect, "publish", publish)
     monkeypatch.setattr(protect, "matmul_peak", lambda: 1e9)
     found = protect.run(city, "random", CPU, quiet)
     assert keys(found) == "seconds trajectory_lm_seconds peak_bytes ratio positions device"

@@ -108,6 +108,21 @@ def test_captured_epochs_equal_packed_ones(tied: bool, precision: Precision) -> 
 
 
 @needs_cuda
+def test_large_batches_are_trained_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = next_poi(TRAIN, 10)
+    order = np.arange(len(windows.length))
+    model = model_of(0.0).to(CUDA)
+    captured = fit.epoch(model, adamw(model, TRAINING), windows, TRAINING, SEED, ("s",), 0)
+    monkeypatch.setattr(cuda_graphs, "CUDA_LOGITS", 1)
+    model = model_of(0.0).to(CUDA)
+    before = model.output.detach().clone()
+    assert cuda_graphs.epoch(model, adamw(model, TRAINING), windows, order, TRAINING, 0) is None
+    assert torch.equal(model.output, before)
+    plain = fit.epoch(model, adamw(model, TRAINING), windows, TRAINING, SEED, ("s",), 0)
+    assert plain == pytest.approx(captured, rel=1e-3)
+
+
+@needs_cuda
 def test_a_captured_epoch_depends_only_on_its_number() -> None:
     """Includes dropout: a capture changes no generator, and training resumes elsewhere with the same results."""
     windows = next_poi(TRAIN, 10)
