@@ -1,51 +1,149 @@
-"""The benchmarks on small data: every figure is there, and the fast paths agree with their references."""
+"""The benchmarks on small data: complete keys, ratios of the reported times, and results that can fail."""
 
+import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from ghostpoi.bench import data as bench_data
 from ghostpoi.bench import growth, prepare, protect, scoring, training
-from ghostpoi.data import prepared as dataset_file
+from ghostpoi.data import prepared
+from ghostpoi.data.prepared import Prepared
 from ghostpoi.errors import InputError
+from ghostpoi.models import reference
 from ghostpoi.models.devices import device
+from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.rounds import Task
+
+CPU = device("cpu")
 
 
 @pytest.fixture(scope="module")
-def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def city(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     path = tmp_path_factory.mktemp("bench") / "city.npz"
-    dataset_file.save(path, bench_data.synthetic(80, 250, 40))
-    return path
+    prepared.save(path, bench_data.synthetic(80, 250, 40))
+    return bench_data.load(path)
 
 
 def quiet(text: str) -> None:
     pass
 
 
-def test_scoring_agrees_with_its_definition(city: Path) -> None:
-    figures = scoring.run(bench_data.load(city), 0.2, quiet)
-    assert figures["max_abs_diff"] < 1e-4
-    assert figures["ratio"] > 0
-    assert 0 < figures["share_of_peak"] < 1
-    assert figures["manifold_share"] < 1
-    json.dumps(figures)
+def keys(found: dict[str, Any]) -> str:
+    json.dumps(found)
+    return " ".join(found)
 
 
-def test_packed_and_padded_training_have_the_same_losses(city: Path) -> None:
-    figures = training.run(bench_data.load(city), 0.5, 2, quiet)
-    assert figures["ratio"] > 0
-    # Other dropout masks, so within noise only.
-    assert figures["packed_losses"] == pytest.approx(figures["padded_losses"], rel=0.05)
+def test_scoring_compares_the_fast_path_with_the_definition(city: Prepared) -> None:
+    found = scoring.run(city, 0.2, quiet)
+    assert keys(found) == (
+        "ratio max_abs_diff share_of_peak manifold_share sample_sessions definition_seconds fast_seconds pass_seconds "
+        "pass_operations peak_operations_per_second positions vocabulary"
+    )
+    assert found["max_abs_diff"] < 1e-4
+    assert found["ratio"] == found["definition_seconds"] / found["fast_seconds"]
+    peak_seconds = found["pass_operations"] / found["peak_operations_per_second"]
+    assert found["share_of_peak"] == pytest.approx(peak_seconds / found["pass_seconds"])
+    assert found["share_of_peak"] < 1
+    assert found["manifold_share"] < 1
+    assert found["sample_sessions"] == int(0.2 * len(city.train))
+    assert (found["positions"], found["vocabulary"]) == (city.train.positions, len(city.vocabulary) - 1)
 
 
-def test_protect_and_growth_and_prepare_run(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert protect.run(bench_data.load(city), "random", device("cpu"), quiet)["seconds"] > 0
-    monkeypatch.setattr(growth, "CITIES", ((60, 200, 30), (80, 250, 40)))
-    cities = growth.run(50, device("cpu"), quiet)["cities"]
-    assert [c["measured_sessions"] <= 50 for c in cities] == [True, True]
-    figures = prepare.run(3000, 500, quiet)
-    assert {"ratio", "peak_over_file_size", "candidate_seconds"} <= set(figures)
+def test_scoring_reports_a_wrong_score(city: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = reference.brute_force_scores
+
+    def wrong(*args: Any) -> tuple[np.ndarray, np.ndarray]:
+        adv, mani = right(*args)
+        mani[np.unravel_index(mani.argmax(), mani.shape)] += 0.5
+        return adv, mani
+
+    monkeypatch.setattr(reference, "brute_force_scores", wrong)
+    assert scoring.run(city, 0.05, quiet)["max_abs_diff"] == pytest.approx(0.5, abs=1e-4)
+
+
+def test_packed_and_padded_training_have_the_same_losses(city: Prepared) -> None:
+    found = training.run(city, 0.5, 2, quiet)
+    assert keys(found) == (
+        "ratio padded_seconds_per_epoch packed_seconds_per_epoch padded_losses packed_losses sessions positions"
+    )
+    assert found["ratio"] == found["padded_seconds_per_epoch"] / found["packed_seconds_per_epoch"]
+    assert found["packed_losses"] == pytest.approx(found["padded_losses"], rel=0.05)  # dropout masks differ
+    for losses in (found["packed_losses"], found["padded_losses"]):
+        assert losses[1] < losses[0] < 1.1 * np.log(len(city.vocabulary) - 1)
+    some = bench_data.sample(city.train, len(city.train) // 2)
+    assert found["positions"] == some.positions - len(some)  # the last check-in of a session is no input
+
+
+def test_protect_times_the_whole_split_under_the_paper_protocol(
+    city: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[Task] = []
+    original = protect.publish
+
+    def publish(task: Task, *args: Any) -> Any:
+        tasks.append(task)
+        return original(task, *args)
+
+    monkeypatch.setattr(protect, "publish", publish)
+    monkeypatch.setattr(protect, "matmul_peak", lambda: 1e9)
+    found = protect.run(city, "random", CPU, quiet)
+    assert keys(found) == "seconds trajectory_lm_seconds peak_bytes ratio positions device"
+    settings = publication("random", "paper")
+    assert tasks[-1].sessions is city.train
+    assert (tasks[-1].rounds, tasks[-1].speed.empty) == (settings.rounds, "ignore")
+    assert tasks[-1].trajectory_lm is None
+    assert found["trajectory_lm_seconds"] < found["seconds"]
+    assert found["ratio"] == pytest.approx(found["seconds"] * 1e9 / protect.operations(city, settings))
+    # By hand: 2 layers of width 128 and 256, twice each multiply-add; 3 passes an epoch.
+    token = 2 * (2 * (4 * 128**2 + 2 * 128 * 256) + 128 * (len(city.vocabulary) - 1))
+    n, outer, inner = city.train.positions, settings.rounds.outer, settings.rounds.inner
+    scored = n + sum((city.candidates.poi[p] > 0).sum() for p in city.train.poi)
+    assert protect.operations(city, settings) == token * (3 * (outer * inner + 9) * n + outer * scored)
+
+
+def test_growth_scales_a_sample_to_each_city(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = ((60, 200, 30), (80, 250, 40))
+    clock = itertools.count()
+    monkeypatch.setattr(growth, "CITIES", sizes)
+    # Each step takes one second.
+    monkeypatch.setattr(growth, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+    found = growth.run(50, CPU, quiet)
+    assert keys(found) == "cities ratio"
+    for row, size in zip(found["cities"], sizes, strict=True):
+        data = bench_data.synthetic(*size)
+        scale = data.train.positions / bench_data.sample(data.train, 50).positions
+        assert row["epoch_seconds"] == row["scoring_seconds"] == pytest.approx(scale)
+        assert (row["positions"], row["sessions"]) == (data.train.positions, len(data.train))
+        assert row["measured_sessions"] == 50
+        assert row["vocabulary"] == len(data.vocabulary) - 1
+    first, last = found["cities"]
+    assert found["ratio"] == last["scoring_seconds"] / first["scoring_seconds"]
+
+
+def test_prepare_compares_with_polars_on_the_same_file() -> None:
+    found = prepare.run(3000, 500, quiet)
+    assert keys(found) == (
+        "rows file_bytes sessions polars_seconds ghostpoi_seconds ratio polars_peak_bytes ghostpoi_peak_bytes "
+        "peak_over_file_size candidate_pois candidate_seconds candidate_peak_bytes"
+    )
+    assert found["rows"] == pytest.approx(3000, rel=0.2)
+    assert found["ratio"] == found["ghostpoi_seconds"] / found["polars_seconds"]
+    assert found["peak_over_file_size"] == found["ghostpoi_peak_bytes"] / found["file_bytes"]
+    assert 0 < found["sessions"] < found["rows"] / 3  # a session has three check-ins at least
+    with pytest.raises(InputError, match="at least 1"):
+        prepare.run(0, 500, quiet)
+
+
+def test_a_sample_has_the_asked_number_of_sessions(city: Prepared) -> None:
+    everything = bench_data.sample(city.train, len(city.train) + 5)
+    assert np.array_equal(everything.poi, city.train.poi)
+    assert [len(bench_data.sample(city.train, n)) for n in (0, 1, 7)] == [1, 1, 7]
+    assert np.array_equal(bench_data.sample(city.train, 7).poi, bench_data.sample(city.train, 7).poi)
 
 
 def test_bad_data_is_named(tmp_path: Path) -> None:

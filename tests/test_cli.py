@@ -153,7 +153,11 @@ BAD = {
     "no file": Bad("x.csv", None, "Missing argument 'file'; see ghostpoi --help", (), ("inspect",)),
     "no command": Bad("x.csv", None, "name a command; see ghostpoi --help", (), ()),
     "synth into no folder": Bad(
-        "x.csv", None, "-o FILE/x.csv: the folder FILE does not exist; create it first", (), ("synth", "-o", "FILE/x.csv")
+        "x.csv",
+        None,
+        "-o FILE/x.csv: the folder FILE does not exist; create it first",
+        (),
+        ("synth", "-o", "FILE/x.csv"),
     ),
     "synth of an unknown kind": Bad(
         "x.xls", None, "-o FILE: unknown kind of file; end the name in .+", (), ("synth", "-o", "FILE")

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
-from ghostpoi.models.fit import Accuracy, adamw, epoch, from_start, next_poi, ranks, train
+from ghostpoi.models.fit import Accuracy, adamw, epoch, ranks, train
 from ghostpoi.models.reference import padded_epoch
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import Windows, from_start, next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -23,7 +24,7 @@ TRAINING = Training(batch_sessions=8, learning_rate=0.01, epochs=4)
 
 
 def sessions_of(lengths: list[int], seed: int = 0) -> Sessions:
-    """Walks round a ring of POIs with some noise: learnable."""
+    """Learnable sessions: walks round a ring of POIs, with noise."""
     rng = np.random.default_rng(seed)
     n = sum(lengths)
     poi = (np.cumsum(rng.choice([1, 1, 1, 5], n)) % (ROWS - 1) + 1).astype(np.int32)
@@ -43,60 +44,60 @@ TRAIN = sessions_of([3, 12, 5, 7, 4, 25, 3, 9] * 5)
 def test_windows_hold_every_pair_once(lengths: list[int], most: int) -> None:
     sessions = sessions_of(lengths)
     by_session = [sessions.poi[a:b].tolist() for a, b in zip(sessions.start, sessions.start[1:], strict=False)]
-    pairs = next_poi(sessions, most)
-    assert pairs.token.tolist() == [p for s in by_session for p in s[:-1]]
-    assert pairs.target.tolist() == [p for s in by_session for p in s[1:]]
+    windows = next_poi(sessions, most)
+    assert windows.token.tolist() == [p for s in by_session for p in s[:-1]]
+    assert windows.target.tolist() == [p for s in by_session for p in s[1:]]
     starts = from_start(sessions, most)
     assert starts.target.tolist() == sessions.poi.tolist()
     assert starts.token.tolist() == [s[i - 1] if i % most else 0 for s in by_session for i in range(len(s))]
-    for p in (pairs, starts):
-        assert p.length.max(initial=0) <= most
-        assert p.length.min(initial=1) > 0
-        assert p.length.sum() == len(p.token)
+    for w in (windows, starts):
+        assert w.length.max(initial=0) <= most
+        assert w.length.min(initial=1) > 0
+        assert w.length.sum() == len(w.token)
 
 
 def test_an_epoch_is_reproducible_and_resumable_to_the_same_bytes() -> None:
-    pairs = next_poi(TRAIN, 10)
+    windows = next_poi(TRAIN, 10)
     torch.manual_seed(0)
     before = torch.get_rng_state()
     whole = model_of()
     optimizer = adamw(whole, TRAINING)
     for number in range(2):
-        epoch(whole, optimizer, pairs, TRAINING, SEED, ("s",), number)
+        epoch(whole, optimizer, windows, TRAINING, SEED, ("s",), number)
     assert torch.equal(before, torch.get_rng_state())
     resumed, state = model_of(), copy.deepcopy(whole.state_dict())
     resumed.load_state_dict(state)
     other = adamw(resumed, TRAINING)
     other.load_state_dict(copy.deepcopy(optimizer.state_dict()))
     torch.manual_seed(99)
-    losses = [epoch(m, o, pairs, TRAINING, SEED, ("s",), 2) for m, o in ((whole, optimizer), (resumed, other))]
+    losses = [epoch(m, o, windows, TRAINING, SEED, ("s",), 2) for m, o in ((whole, optimizer), (resumed, other))]
     assert losses[0] == losses[1]
     for a, b in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert a.detach().numpy().tobytes() == b.detach().numpy().tobytes()
 
 
-@pytest.mark.parametrize("pairs_of", [next_poi, from_start])
+@pytest.mark.parametrize("windows_of", [next_poi, from_start])
 @pytest.mark.parametrize("tied", [False, True])
-def test_packed_epochs_equal_padded_ones(pairs_of: Callable[..., fit.Pairs], tied: bool) -> None:
-    pairs = pairs_of(TRAIN, 10)
+def test_packed_epochs_equal_padded_ones(windows_of: Callable[..., Windows], tied: bool) -> None:
+    windows = windows_of(TRAIN, 10)
     results = []
     for one in (epoch, padded_epoch):
         model = model_of(dropout=0.0, tied=tied)
         optimizer = adamw(model, TRAINING)
-        losses = [one(model, optimizer, pairs, TRAINING, SEED, ("s",), number) for number in range(2)]
+        losses = [one(model, optimizer, windows, TRAINING, SEED, ("s",), number) for number in range(2)]
         results.append((losses, model.output.detach().clone()))
     assert results[0][0] == pytest.approx(results[1][0], abs=2e-4)
     assert torch.allclose(results[0][1], results[1][1], atol=2e-3)
 
 
 def test_bfloat16_learns_about_as_well() -> None:
-    pairs = next_poi(TRAIN, 10)
+    windows = next_poi(TRAIN, 10)
     losses = []
     for precision in ("float32", "bfloat16"):
         model = model_of(dropout=0.0)
         chosen = Training(batch_sessions=8, learning_rate=0.01, precision=precision)  # type: ignore[arg-type]
         optimizer = adamw(model, chosen)
-        losses.append([epoch(model, optimizer, pairs, chosen, SEED, ("s",), n) for n in range(3)][-1])
+        losses.append([epoch(model, optimizer, windows, chosen, SEED, ("s",), n) for n in range(3)][-1])
     assert losses[0] == pytest.approx(losses[1], rel=0.03)
 
 
@@ -114,23 +115,23 @@ def test_early_stopping_returns_the_best_weights() -> None:
     assert best is not None
     assert best.acc1 == max(seen) > 0.3
     at = seen.index(max(seen))
-    assert len(seen) == at + 3  # two more epochs without a better one
+    assert len(seen) == at + 3  # patience: two more epochs
     assert all(torch.equal(weights[at][name], w) for name, w in model.state_dict().items())
-    assert fit.accuracy(model, validation) == best
+    assert Accuracy.of(ranks(model, validation)) == best
 
 
 def test_ranks_come_in_order_and_count_ties_against_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, pairs = model_of().eval(), next_poi(TRAIN, 10)
+    model, windows = model_of().eval(), next_poi(TRAIN, 10)
     expected = []
-    start = pairs.start
-    for s, n in zip(start, pairs.length, strict=True):
-        log_probs = model.log_probs(model.hidden(torch.from_numpy(pairs.token[s : s + n]), np.array([n])))
-        own = log_probs.gather(1, torch.from_numpy(pairs.target[s : s + n, None]))
+    start = windows.start
+    for s, n in zip(start, windows.length, strict=True):
+        log_probs = model.log_probs(model.hidden(torch.from_numpy(windows.token[s : s + n]), np.array([n])))
+        own = log_probs.gather(1, torch.from_numpy(windows.target[s : s + n, None]))
         expected += (log_probs >= own).sum(1).tolist()
     monkeypatch.setattr(fit, "RANK_LOGITS", 5 * ROWS)
     monkeypatch.setattr(fit, "EVALUATION_WINDOWS", (6, 6))
-    assert (np.abs(ranks(model, pairs) - expected) <= 1).mean() > 0.99  # rounding may swap neighbours
+    assert (np.abs(ranks(model, windows) - expected) <= 1).mean() > 0.99  # rounding may swap neighbours
     with torch.no_grad():
         model.output.zero_()
-    assert (ranks(model, pairs) == ROWS - 1).all()
+    assert (ranks(model, windows) == ROWS - 1).all()
     assert Accuracy.of(np.array([1, 4, 10, 20])) == Accuracy(0.25, 0.5, 0.75, (1 + 0.25 + 0.1 + 0.05) / 4, 4)

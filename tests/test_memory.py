@@ -1,5 +1,7 @@
-"""Freed memory goes back to the operating system, where the C library can do that."""
+"""Freed memory returns to the operating system if the C library can do that."""
 
+import ctypes
+import importlib
 import os
 from pathlib import Path
 
@@ -10,19 +12,32 @@ from ghostpoi.models import memory
 
 
 @pytest.mark.skipif(memory._malloc_trim is None, reason="the C library has no malloc_trim")
-def test_holes_are_given_back() -> None:
-    blocks = [torch.ones(1 << 13) for _ in range(4000)]  # 32 KiB each, 128 MiB together
+def test_holes_in_the_heap_are_returned() -> None:
+    blocks = [torch.ones(1 << 13) for _ in range(4000)]  # 32 KiB each, 128 MiB in all
     kept = blocks[::100]
     full = resident()
     del blocks
-    memory.give_back()
+    memory.trim_heap()
     assert resident() < full - (90 << 20)
     assert len(kept) == 40
 
 
-def test_without_the_call_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_malloc_trim", None)
-    memory.give_back()
+def test_the_call_is_made_only_if_the_library_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    for trim, expected in ((calls.append, [0]), (None, [0])):
+        monkeypatch.setattr(memory, "_malloc_trim", trim)
+        memory.trim_heap()
+        assert calls == expected
+
+
+def test_a_system_without_that_library_can_import_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: None) -> None:
+        raise OSError("no such library")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ctypes, "CDLL", absent)
+        assert importlib.reload(memory)._malloc_trim is None
+    importlib.reload(memory)
 
 
 def resident() -> int:

@@ -1,4 +1,4 @@
-"""Scoring from the prefix cache equals the definition, whatever the batches; the speed mask and its empty sets."""
+"""Scores from the prefix cache equal the definition for any batches; the speed mask, and sets that it empties."""
 
 from typing import Literal
 
@@ -12,10 +12,11 @@ from torch import Tensor
 from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.models.reference import adv_mani_by_definition, brute_force_scores
+from ghostpoi.models.reference import brute_force_scores
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.position import Position
-from ghostpoi.publish.walk import Walk, walk
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.walk import walk
 from ghostpoi.settings import ModelSettings, SpeedSettings
 
 SCORED = dict[int, tuple[Tensor, Tensor, Tensor]]  # position -> feasible, adv, mani, each (K,)
@@ -52,8 +53,8 @@ class World:
 
     def walk(
         self, empty: Literal["strict", "ignore"] = "strict", budget: int | None = None, precision: str = "float32"
-    ) -> tuple[Walk, SCORED]:
-        """Greedy in the score, remembering what was seen."""
+    ) -> tuple[Substitution, SCORED]:
+        """Choose the candidate with the best score, and return all scores."""
         scored: SCORED = {}
 
         def choose(position: Position) -> Tensor:
@@ -80,7 +81,8 @@ WORLDS = st.builds(
 def test_scores_and_choices_follow_the_definition(
     world: World, empty: Literal["strict", "ignore"], budget: int | None
 ) -> None:
-    (released, forced), scored = world.walk(empty, budget)
+    result, scored = world.walk(empty, budget)
+    released = result.poi
     s, v, limit = world.sessions, world.vocabulary, SpeedSettings(empty=empty)
     for a, b in zip(s.start.tolist(), s.start[1:].tolist(), strict=False):
         for i in range(a, b):
@@ -91,7 +93,7 @@ def test_scores_and_choices_follow_the_definition(
             previous, gap = np.array([released[i - 1] if i > a else 0]), np.array([s.time[i] - s.time[i - 1]])
             mask = speed_mask(v.lat, v.lon, previous, np.append(options, anchor)[None], gap, limit)[0]
             emptied = bool(real) and not mask[:-1].any()
-            assert forced[i] == emptied
+            assert result.mask_emptied[i] == emptied
             if not real or (emptied and empty == "strict" and mask[-1]):
                 assert released[i] == anchor
                 assert not scored[i][0].any()
@@ -101,7 +103,7 @@ def test_scores_and_choices_follow_the_definition(
                 speeds = [speed_at(world, int(previous[0]), p) for p in real]
                 feasible = np.arange(len(options)) == int(np.argmin(speeds))
             assert scored[i][0].tolist() == feasible.tolist()
-            adv, mani = adv_mani_by_definition(world.surrogate.eval(), world.trajectory_lm.eval(), before, real, target)
+            adv, mani = adv_mani_by_definition(world, before, real, target)
             for found, expected in zip(scored[i][1:], (adv, mani), strict=True):
                 assert found[: len(real)][feasible[: len(real)]].numpy() == pytest.approx(
                     np.array(expected)[feasible[: len(real)]], abs=1e-4
@@ -110,14 +112,32 @@ def test_scores_and_choices_follow_the_definition(
             assert released[i] == options[int((2 * scored[i][1] + 0.5 * scored[i][2]).argmax())]
 
 
+@torch.no_grad()
+def adv_mani_by_definition(
+    world: World, before: list[int], options: list[int], target: int
+) -> tuple[list[float], list[float]]:
+    """adv and mani of each option after the released POIs `before` of its session; a target of 0 makes adv 0."""
+    surrogate, lm = world.surrogate.eval(), world.trajectory_lm.eval()
+    most = surrogate.settings.max_positions
+    seen = before[len(before) // most * most :]  # windows start at multiples of max_positions
+    adv = [-last_log_prob(surrogate, [*seen, option], target) if target else 0.0 for option in options]
+    return adv, [last_log_prob(lm, [0, *seen], option) for option in options]
+
+
+def last_log_prob(model: CausalTransformer, tokens: list[int], poi: int) -> float:
+    hidden = model.hidden(torch.tensor(tokens), np.array([len(tokens)]))
+    return float(model.log_probs(hidden[-1:])[0, poi])
+
+
 def speed_at(world: World, previous: int, poi: int) -> float:
     v = world.vocabulary
     return float(haversine_km(v.lat[previous], v.lon[previous], v.lat[poi], v.lon[poi]))
 
 
-def test_batches_threads_and_precision_change_no_choice() -> None:
+def test_choices_do_not_depend_on_batches_or_threads() -> None:
     world = World(5, [1, 3, 7, 2, 9, 3, 3, 12, 5] * 4)
-    (base, _), scored = world.walk()
+    result, scored = world.walk()
+    base = result.poi
     torch.set_num_threads(2)
     assert (world.walk()[0].poi == base).mean() > 0.98  # a tie may fall the other way and change what follows
     assert (world.walk(budget=40)[0].poi == base).mean() > 0.98
@@ -128,11 +148,11 @@ def test_batches_threads_and_precision_change_no_choice() -> None:
     assert torch.allclose(rough[first][1][keep], scored[first][1][keep], rtol=0.05, atol=0.2)
 
 
-def test_brute_force_agrees() -> None:
+def test_brute_force_scores_agree() -> None:
     world = World(3, [3, 7, 1, 10, 4])
-    (released, _), scored = world.walk("ignore")
+    result, scored = world.walk("ignore")
     brute = brute_force_scores(
-        world.sessions, released, world.candidates, world.surrogate, world.trajectory_lm, chunk=7
+        world.sessions, result.poi, world.candidates, world.surrogate, world.trajectory_lm, chunk=7
     )
     for i, (feasible, *fast) in scored.items():
         for slow, quick in zip(brute, fast, strict=True):
@@ -160,9 +180,9 @@ def test_the_loss_of_an_embedding_and_its_gradient() -> None:
     assert sum(checked) == world.sessions.positions
 
 
-def test_a_method_that_never_asks_costs_no_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_asks_for_no_score_costs_no_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(9, [5, 9])
-    monkeypatch.setattr("ghostpoi.models.transformer.Prefix._forward", lambda *_, **__: pytest.fail("computed"))
+    monkeypatch.setattr("ghostpoi.models.prefix.Prefix._forward", lambda *_, **__: pytest.fail("computed"))
     done: list[int] = []
     found = walk(
         world.sessions, world.candidates, world.vocabulary, SpeedSettings(), world.surrogate, world.trajectory_lm,

@@ -108,7 +108,13 @@ def test_json_is_one_object_on_stdout_and_the_rest_on_stderr(tmp_path: Path) -> 
 def test_what_a_person_reads() -> None:
     done = release("random").done
     assert (done.returncode, done.stderr) == (0, "")
-    for word in ("rows released with random", "in sessions", "outside sessions", "category match 1.000", "never publish them"):
+    for word in (
+        "rows released with random",
+        "in sessions",
+        "outside sessions",
+        "category match 1.000",
+        "never publish them",
+    ):
         assert word in done.stdout
     assert "\x1b" not in done.stdout
 

@@ -14,6 +14,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models import tensor_file as vault
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import BEFORE, no_report
 from ghostpoi.publish import rounds as publisher_module
 from ghostpoi.publish import walk as position
@@ -89,7 +90,7 @@ def test_a_run_goes_on_after_any_round(name: str, count: int, after: bool, tmp_p
 @pytest.mark.parametrize("tied", [False, True])
 def test_a_checkpoint_gives_back_weights_and_optimizer(tied: bool, tmp_path: Path) -> None:
     words, s = prepared().data.vocabulary, task(tied)
-    pairs = fit.next_poi(s.sessions, 100)
+    pairs = next_poi(s.sessions, 100)
 
     def model(seed: int) -> tuple[CausalTransformer, torch.optim.AdamW]:
         made = CausalTransformer(len(words), s.surrogate, seed)

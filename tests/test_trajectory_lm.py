@@ -1,4 +1,4 @@
-"""T_psi: naturalness by definition, and a cache that is never trusted blindly."""
+"""T_psi: naturalness follows its definition, and cached files are checked."""
 
 import os
 from dataclasses import replace
@@ -28,7 +28,7 @@ def sessions_of(seed: int) -> Sessions:
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts how often a model is trained."""
+    """Count how often a model is trained."""
     calls: list[int] = []
     original = trajectory_lm.pretrain
 
@@ -58,7 +58,7 @@ def test_naturalness_is_the_mean_over_all_positions() -> None:
     assert naturalness(model, sessions) == pytest.approx(np.mean(expected), abs=1e-5)
 
 
-def test_the_file_is_used_again_and_is_private(tmp_path: Path, trained: list[int]) -> None:
+def test_the_file_is_reused_and_private(tmp_path: Path, trained: list[int]) -> None:
     folder, said = tmp_path / "cache", []
     first = load_or_train(folder, sessions_of(0), ROWS, LM, say=said.append)
     again = load_or_train(folder, sessions_of(0), ROWS, LM, say=said.append)
@@ -72,7 +72,7 @@ def test_the_file_is_used_again_and_is_private(tmp_path: Path, trained: list[int
 
 
 @pytest.mark.parametrize("damage", ["truncate", "empty", "flip", "other data"])
-def test_a_bad_file_is_noticed_and_remade(tmp_path: Path, trained: list[int], damage: str) -> None:
+def test_a_bad_file_is_noticed_and_replaced(tmp_path: Path, trained: list[int], damage: str) -> None:
     said: list[str] = []
     first = load_or_train(tmp_path, sessions_of(0), ROWS, LM, say=said.append)
     file = tmp_path / f"{cache_key(sessions_of(0), ROWS, LM)}.safetensors"
@@ -95,7 +95,7 @@ def test_a_bad_file_is_noticed_and_remade(tmp_path: Path, trained: list[int], da
     assert len(trained) == len(said) == 1
 
 
-def test_other_data_or_settings_are_other_files() -> None:
+def test_other_data_or_settings_have_other_files() -> None:
     base = cache_key(sessions_of(0), ROWS, LM)
     others = [
         cache_key(sessions_of(1), ROWS, LM),
@@ -106,8 +106,10 @@ def test_other_data_or_settings_are_other_files() -> None:
     assert len({base, *others}) == 5
 
 
-def test_a_folder_that_cannot_be_written_costs_only_the_cache(tmp_path: Path) -> None:
+def test_an_unwritable_folder_costs_only_the_cache(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said: list[str] = []
-    load_or_train(tmp_path / "file" / "cache", sessions_of(0), ROWS, LM, say=said.append)
+    model = load_or_train(tmp_path / "file" / "cache", sessions_of(0), ROWS, LM, say=said.append)
+    assert same(model, load_or_train(tmp_path / "cache", sessions_of(0), ROWS, LM))
     assert len(said) == 1
+    assert said[0].startswith(f"cannot store the trajectory LM in {tmp_path / 'file' / 'cache'} (")

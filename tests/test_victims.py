@@ -17,6 +17,7 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models.fit import Accuracy
+from ghostpoi.models.windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -49,7 +50,7 @@ JOBS = [Job(f"victim {m}", train, SEED) for m, train in enumerate(TRAIN)]
 def alone(job: Job, model: ModelSettings, training: Training) -> tuple[dict[str, torch.Tensor], Accuracy, int]:
     """What `fit.train` makes of a job: weights, validation, epochs run."""
     one, ran = initial(ROWS, model, job.seed), []
-    pairs, validation = (fit.next_poi(s, model.max_positions) for s in (job.train, VALIDATION))
+    pairs, validation = (next_poi(s, model.max_positions) for s in (job.train, VALIDATION))
     best = fit.train(one, pairs, validation, training, job.seed, STAGE, lambda n, loss, now: ran.append(n))
     assert best is not None
     return one.state_dict(), best, len(ran)
@@ -162,7 +163,7 @@ def test_losses_and_gradients_are_those_of_cross_entropy(monkeypatch: pytest.Mon
 
 
 def test_lines_hold_every_token_once() -> None:
-    pairs = fit.next_poi(walk([2, 60, 9, 41, 64, 3, 70, 30], 3), 100)
+    pairs = next_poi(walk([2, 60, 9, 41, 64, 3, 70, 30], 3), 100)
     windows = np.arange(8)[::-1].copy()
     (lines,) = lay_out(pairs, [windows], CPU)
     assert lines.owner.shape[1] % 8 == 0
@@ -263,7 +264,7 @@ def test_a_markov_chain_is_learned_to_its_known_optimum() -> None:
     train, validation, test = chain(400), chain(100), chain(300)
     chosen = Training(batch_sessions=32, learning_rate=0.005, epochs=20, patience=4)
     (found,) = train_victims([Job("chain", train, SEED)], validation, test, pois + 1, MODEL, chosen, CPU)
-    pairs = fit.next_poi(test, 10)
+    pairs = next_poi(test, 10)
     optimum = (follower[pairs.token - 1, 0] == pairs.target - 1).mean()  # of those who know the chain, on this sample
     assert optimum == pytest.approx(0.6, abs=0.03)
     assert Accuracy.of(found.ranks).acc1 == pytest.approx(optimum, abs=0.015)

@@ -1,1 +1,1 @@
-"""Speed, shown as ratios that are measured in one run on one machine."""
+"""Benchmarks. Each reports ratios of times measured in one run on one machine."""

@@ -1,33 +1,38 @@
-"""What the benchmarks run on: prepared data if given, else NYC where present, else a synthetic city."""
+"""Data for the benchmarks: a prepared file if given, else NYC if present, else a synthetic city."""
 
 import os
 import tempfile
 from pathlib import Path
 
-from ghostpoi.data import prepared as dataset_file
+import numpy as np
+
+from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.sessions import Sessions
 
 NYC = "dataset_TSMC2014_NYC.txt.xz"
 
 
 def load(path: Path | None) -> Prepared:
-    """Sessions, vocabulary and candidate sets to measure on."""
+    """Load the prepared file, or find or make data if there is no path."""
     if path is not None:
-        return dataset_file.load(path)
-    from ghostpoi.data.prepared import prepare_file
-
+        return prepared.load(path)
     nyc = Path(os.environ.get("GHOSTPOI_DATA", "../shared/data")) / NYC
-    if nyc.is_file():
-        return prepare_file(nyc)
-    return synthetic(1000, 4000, 250)
+    return prepared.prepare_file(nyc) if nyc.is_file() else synthetic(1000, 4000, 250)
 
 
 def synthetic(users: int, pois: int, days: int) -> Prepared:
-    """A synthetic city, prepared."""
-    from ghostpoi.data.prepared import prepare_file
+    """Make and prepare a synthetic city."""
     from ghostpoi.data.synthetic_file import write_city
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "synthetic.txt"
         write_city(path, users, pois, days, 0)
-        return prepare_file(path)
+        return prepared.prepare_file(path)
+
+
+def sample(sessions: Sessions, count: int) -> Sessions:
+    """Draw `count` sessions, at least one and at most all. Every call draws the same ones."""
+    pick = np.zeros(len(sessions), bool)
+    pick[np.random.default_rng(0).permutation(len(pick))[: max(1, count)]] = True
+    return sessions.take(pick)

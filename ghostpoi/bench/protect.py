@@ -1,4 +1,4 @@
-"""Protecting the training split with GHOST under the paper's settings, the trajectory LM included."""
+"""Protection of the training split under the paper's settings, including the trajectory LM."""
 
 import resource
 import time
@@ -18,7 +18,10 @@ from ghostpoi.randomness import Seed
 
 
 def run(data: Prepared, method: str, device: torch.device, say: Callable[[str], None]) -> dict[str, Any]:
-    """One whole run, after a warm-up on a few sessions that pays for libraries and kernels."""
+    """Time one whole run, after a short one on the longest sessions that initialises libraries and kernels.
+
+    `ratio` is the time over that of the same matrix products at this machine's peak; None on CUDA.
+    """
     settings = publication(method, "paper")
     say("warming up")
     few = data.train.take(data.train.length >= data.train.length.max() // 2)
@@ -32,14 +35,14 @@ def run(data: Prepared, method: str, device: torch.device, say: Callable[[str], 
         "seconds": seconds,
         "trajectory_lm_seconds": lm_seconds,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        # Beside the time, what it would be if all were matrix products at this machine's best: a ratio to compare by.
-        "ratio": seconds / (_operations(data, settings) / matmul_peak()) if device.type == "cpu" else None,
+        "ratio": seconds / (operations(data, settings) / matmul_peak()) if device.type == "cpu" else None,
         "positions": data.train.positions,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
     }
 
 
 def _protect(data: Prepared, sessions: Sessions, settings: Publication, device: torch.device) -> tuple[float, float]:
+    """Return the seconds of a whole run, and those of its trajectory LM."""
     begin = time.perf_counter()
     lm = None
     if settings.method.needs_trajectory_lm:
@@ -47,16 +50,15 @@ def _protect(data: Prepared, sessions: Sessions, settings: Publication, device: 
     if device.type == "cuda":
         torch.cuda.synchronize()
     lm_seconds = time.perf_counter() - begin
-    task = Task(
-        sessions, data.vocabulary, data.candidates, settings.method, settings.rounds, settings.speed,
-        settings.surrogate, settings.training, lm,
-    )  # fmt: skip
-    publish(task, Seed(1), device)
+    publish(Task.of(settings, sessions, data.vocabulary, data.candidates, lm), Seed(1), device)
     return time.perf_counter() - begin, lm_seconds
 
 
-def _operations(data: Prepared, settings: Publication) -> float:
-    """Multiply-adds, as two each, of all epochs (forward and twice that backward) and rounds."""
+def operations(data: Prepared, settings: Publication) -> float:
+    """Count the operations of all epochs (a backward pass costs two forward passes) and all rounds.
+
+    A multiply-add counts as two operations. Attention is left out.
+    """
     s = settings.surrogate
     token = 2 * (s.layers * (4 * s.dim**2 + 2 * s.dim * s.feed_forward) + s.dim * (len(data.vocabulary) - 1))
     epochs = settings.rounds.outer * settings.rounds.inner + settings.lm_training.epochs

@@ -1,4 +1,4 @@
-"""One scoring pass against its definition, and against what the machine's matrix products can do at best."""
+"""A scoring pass compared with its brute-force definition and with the machine's peak in matrix products."""
 
 import time
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ghostpoi.bench.data import sample
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import reference
@@ -17,97 +18,94 @@ from ghostpoi.publish.position import Position
 from ghostpoi.publish.walk import walk
 from ghostpoi.settings import ModelSettings, SpeedSettings
 
-EVERY_SPEED = SpeedSettings(limit_kmh=1e9)  # the definition knows no mask
+NO_LIMIT = SpeedSettings(limit_kmh=1e9)  # the brute-force definition has no speed mask
 
 
 def run(data: Prepared, share: float, say: Callable[[str], None]) -> dict[str, Any]:
-    """Score a share of the sessions both ways, then all of them the fast way."""
-    shape = ModelSettings()
-    surrogate = CausalTransformer(len(data.vocabulary), shape, 1).eval()
-    lm = CausalTransformer(len(data.vocabulary), ModelSettings(tied=True), 2).eval()
-    pick = np.zeros(len(data.train), bool)
-    pick[np.random.default_rng(0).permutation(len(pick))[: max(1, int(share * len(pick)))]] = True
-    sample = data.train.take(pick)
-    few = data.train.take(np.arange(len(data.train)) < 64)
-    _walk(data, few, surrogate, lm, keep=False)  # libraries set themselves up
-    say(f"the definition, batched per position, on {len(sample):,} of {len(data.train):,} sessions")
-    _, keeper, released = _walk(data, sample, surrogate, lm, keep=True)
+    """Score a share of the sessions both ways, then all of them the fast way.
+
+    `ratio` is the time of the definition over the fast time, `max_abs_diff` the largest difference of a score,
+    `share_of_peak` the share of the machine's matrix-product peak that a pass achieves, and `manifold_share` the share
+    of a pass that the manifold term takes.
+    """
+    rows = len(data.vocabulary)
+    surrogate = CausalTransformer(rows, ModelSettings(), 1).eval()
+    lm = CausalTransformer(rows, ModelSettings(tied=True), 2).eval()
+    some = sample(data.train, int(share * len(data.train)))
+    _timed_walk(data, sample(data.train, 64), surrogate, lm)  # libraries initialise
+    say(f"the definition, batched per position, on {len(some):,} of {len(data.train):,} sessions")
+    _, recorder, released = _timed_walk(data, some, surrogate, lm, record=True)
     begin = time.perf_counter()
-    adv, mani = reference.brute_force_scores(sample, released, data.candidates, surrogate, lm)
-    slow_s = time.perf_counter() - begin
-    real = adv > -np.inf
-    difference = max(
-        float(np.abs(adv[real] - keeper.adv[real]).max()), float(np.abs(mani[real] - keeper.mani[real]).max())
-    )
+    expected = np.stack(reference.brute_force_scores(some, released, data.candidates, surrogate, lm))
+    definition_s = time.perf_counter() - begin
+    real = expected > -np.inf
     say("the same sessions the fast way, one pass over all sessions, then the matrix-product peak")
-    fast_s, *_ = _walk(data, sample, surrogate, lm, keep=False)
-    # What the manifold term adds is small beside a machine's moods: the better of two passes each, in turn.
-    turns = [[_walk(data, data.train, surrogate, m, keep=False) for m in (lm, None)] for _ in range(2)]
+    fast_s, *_ = _timed_walk(data, some, surrogate, lm)
+    # The manifold term takes little time compared with the noise, so each kind of pass runs twice, in turn.
+    turns = [[_timed_walk(data, data.train, surrogate, m) for m in (lm, None)] for _ in range(2)]
     pass_s, adv_s = (min(turn[which][0] for turn in turns) for which in (0, 1))
-    keeper = turns[0][0][1]
-    peak = matmul_peak()
-    operations = sum(keeper.counted)
+    peak, operations = matmul_peak(), sum(turns[0][0][1].operations)
     return {
-        "ratio": slow_s / fast_s,
-        "max_abs_diff": difference,
+        "ratio": definition_s / fast_s,
+        "max_abs_diff": float(np.abs(expected[real] - recorder.scores[real]).max()),
         "share_of_peak": operations / pass_s / peak,
-        "manifold_share": 1 - adv_s / pass_s,  # of the pass: what it takes longer than with the adversarial term alone
-        "sample_sessions": len(sample),
-        "definition_seconds": slow_s,
+        "manifold_share": 1 - adv_s / pass_s,
+        "sample_sessions": len(some),
+        "definition_seconds": definition_s,
         "fast_seconds": fast_s,
         "pass_seconds": pass_s,
         "pass_operations": operations,
         "peak_operations_per_second": peak,
         "positions": data.train.positions,
-        "vocabulary": len(data.vocabulary) - 1,
+        "vocabulary": rows - 1,
     }
 
 
 @dataclass
-class _Keeper:
-    """A greedy method that counts operations and, if asked, keeps the scores."""
+class _Recorder:
+    """A greedy method that counts operations and records the scores if it has room for them."""
 
-    shape: ModelSettings
-    rows: int
-    manifold: bool  # whether the manifold term is asked for
-    adv: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    mani: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    counted: list[float] = field(default_factory=list)  # a wave's operations each: batches are walked side by side
+    model: CausalTransformer
+    manifold: bool  # whether to compute the manifold term
+    scores: np.ndarray  # (2, N, K) adv and mani, or empty
+    operations: list[float] = field(default_factory=list)  # of each wave; batches run in parallel threads
 
     def choose(self, position: Position) -> Tensor:
         adv = position.adv()
         mani = position.mani() if self.manifold else torch.zeros_like(adv)
-        if len(self.adv):
-            at = position.index.numpy()
-            self.adv[at], self.mani[at] = adv.numpy(), mani.numpy()
-        options = position._options
-        scored = len(options.poi) if options.unique is None else len(options.unique)
-        sessions = len(position.anchor)
-        # Multiply-adds count as two, attention aside. A scored token: all layers and a row of logits. A chosen one: the
-        # trajectory LM's layers and a row of logits, and what the surrogate's keys and values need.
-        layers = 2 * self.shape.layers * (4 * self.shape.dim**2 + 2 * self.shape.dim * self.shape.feed_forward)
-        logits = 2 * self.shape.dim * (self.rows - 1)
-        last = 2 * (self.shape.dim**2 + 2 * self.shape.dim * self.shape.feed_forward)  # left out: nobody asks for it
-        asked = 1 if options.unique is not None else int((position.candidates[:, 0] > 0).sum())
-        self.counted.append(scored * (layers + logits) + sessions * (2 * layers - last) + asked * logits)
+        if self.scores.size:
+            self.scores[:, position.index.numpy()] = torch.stack([adv, mani]).numpy()
+        self.operations.append(self._count(position))
         column = (adv + mani).argmax(1, keepdim=True)
         return position.candidates.gather(1, column).squeeze(1)
 
+    def _count(self, position: Position) -> float:
+        """Count the operations of a wave without attention; a multiply-add counts as two."""
+        # A scored token passes all layers and one row of logits. A chosen token passes the trajectory LM's layers and
+        # one row of logits, and the surrogate's layers up to the last keys and values.
+        s, options = self.model.settings, position.options
+        layers = 2 * s.layers * (4 * s.dim**2 + 2 * s.dim * s.feed_forward)
+        logits = 2 * s.dim * (self.model.rows - 1)
+        after_last_values = 2 * (s.dim**2 + 2 * s.dim * s.feed_forward)
+        scored = len(options.poi) if options.unique is None else len(options.unique)
+        asked = 1 if options.unique is not None else int((position.candidates[:, 0] > 0).sum())
+        chosen = len(position.anchor) * (2 * layers - after_last_values)
+        return scored * (layers + logits) + chosen + asked * logits
 
-def _walk(
-    data: Prepared, sessions: Sessions, surrogate: CausalTransformer, lm: CausalTransformer | None, keep: bool
-) -> tuple[float, _Keeper, np.ndarray]:
-    keeper = _Keeper(surrogate.settings, surrogate.rows, lm is not None)
-    if keep:
-        shape = (sessions.positions, data.candidates.poi.shape[1])
-        keeper.adv, keeper.mani = np.full(shape, -np.inf, np.float32), np.full(shape, -np.inf, np.float32)
+
+def _timed_walk(
+    data: Prepared, sessions: Sessions, surrogate: CausalTransformer, lm: CausalTransformer | None, record: bool = False
+) -> tuple[float, _Recorder, np.ndarray]:
+    """Return the seconds of a walk, its recorder and the released POIs."""
+    shape = (2, sessions.positions, data.candidates.poi.shape[1]) if record else 0
+    recorder = _Recorder(surrogate, lm is not None, np.full(shape, -np.inf, np.float32))
     begin = time.perf_counter()
-    result = walk(sessions, data.candidates, data.vocabulary, EVERY_SPEED, surrogate, lm, keeper.choose)
-    return time.perf_counter() - begin, keeper, result.poi
+    result = walk(sessions, data.candidates, data.vocabulary, NO_LIMIT, surrogate, lm, recorder.choose)
+    return time.perf_counter() - begin, recorder, result.poi
 
 
 def matmul_peak(size: int = 2048, tries: int = 5) -> float:
-    """Operations per second of the best of several large float32 matrix products."""
+    """Return the operations per second of the fastest of several large float32 matrix products."""
     a, b = torch.randn(size, size), torch.randn(size, size)
     best = np.inf
     for _ in range(tries):

@@ -34,8 +34,7 @@ from ghostpoi.evaluate.measures.gaps import gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility, published
 from ghostpoi.evaluate.measures.utility import utility
 from ghostpoi.evaluate.verdicts import Accuracies, share_gone, verdicts
-from ghostpoi.files import replacing
-from ghostpoi.models import tensor_file as vault
+from ghostpoi.files import make_private_folder, replacing
 from ghostpoi.models import trajectory_lm
 from ghostpoi.progress import BEFORE
 from ghostpoi.publish.manifest import MANIFEST, settings_of
@@ -432,7 +431,7 @@ def _cache(request: Request) -> Path:
         raise InputError(f"--cache {folder} lies inside the release {request.release}; choose another folder")
     try:
         for name in ("", "victims", "restorations"):
-            vault.make_folder(folder / name)
+            make_private_folder(folder / name)
     except OSError as e:
         raise InputError(
             f"the cache folder {folder} cannot be used ({(e.strerror or str(e)).lower()}); choose another with --cache"

@@ -1,7 +1,7 @@
-"""Independent pieces of work on a CPU side by side, each on cores of its own.
+"""Run independent pieces of work in threads, each on CPU cores of its own.
 
-Where tensors are small, threads that each follow their own piece waste less than threads that share every product: they
-never wait for one another. torch lets go of the interpreter's lock inside its operations.
+With small tensors, one thread per piece wastes less time than many threads per matrix product: the threads never wait
+for each other. torch releases the interpreter's lock inside its operations.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,14 +10,14 @@ from threading import Event
 
 import torch
 
-MOST = 4  # beyond, they would wait for the interpreter's lock
-Piece = Callable[[], Iterator[object]]  # its steps: between two of them it can be stopped
+MAX_THREADS = 4  # more would wait for the interpreter's lock
+Piece = Callable[[], Iterator[object]]  # yields after each step, where it can be stopped
 
 
-def side_by_side(pieces: Sequence[Piece], done: Callable[[int], None]) -> None:
-    """Run all, beginning in their order. `done` gets the number of each, here, as soon as it is done."""
+def run_in_threads(pieces: Sequence[Piece], done: Callable[[int], None]) -> None:
+    """Run all pieces, started in order. Call `done` with the number of each finished one, in the calling thread."""
     cores, stop = torch.get_num_threads(), Event()
-    workers = min(cores, MOST, len(pieces))
+    workers = min(cores, MAX_THREADS, len(pieces))
     if workers < 2:
         for number, piece in enumerate(pieces):
             _run(piece, stop)
@@ -29,12 +29,12 @@ def side_by_side(pieces: Sequence[Piece], done: Callable[[int], None]) -> None:
         for future in as_completed(number_of):
             future.result()
             done(number_of[future])
-    finally:  # also after a fault or Ctrl-C: then nobody wants the rest
+    finally:  # after an error or Ctrl-C, too: stop what still runs
         stop.set()
         try:
             pool.shutdown(cancel_futures=True)
         finally:
-            torch.set_num_threads(cores)  # the last call decides for all threads to come
+            torch.set_num_threads(cores)  # the last call decides for all later threads
 
 
 def _run(piece: Piece, stop: Event) -> None:

@@ -1,66 +1,30 @@
-"""Slow and obvious: scores straight from their definition and padded training, to test and to measure the fast ones."""
-
-from collections.abc import Sequence
+"""Slow reference implementations: brute-force scores and padded training. Tests and benchmarks compare against them."""
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
+from torch.optim import Optimizer
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.fit import Pairs, seeded
+from ghostpoi.models.devices import seeded
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import Windows
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Training
 
 
 @torch.no_grad()
-def adv_mani_by_definition(
-    surrogate: CausalTransformer,
-    trajectory_lm: CausalTransformer,
-    before: Sequence[int],
-    options: Sequence[int],
-    target: int,
-) -> tuple[list[float], list[float]]:
-    """adv and mani of each option after the released POIs `before` of one session; a target of 0 makes adv 0."""
-    adv, mani = [], []
-    for option in options:
-        seen = [*_window(before, surrogate), option]
-        log_probs = surrogate.log_probs(surrogate.hidden(_tokens(seen, surrogate), np.array([len(seen)]))[-1:])
-        adv.append(-float(log_probs[0, target]) if target else 0.0)
-        seen = [0, *_window(before, trajectory_lm)]
-        log_probs = trajectory_lm.log_probs(
-            trajectory_lm.hidden(_tokens(seen, trajectory_lm), np.array([len(seen)]))[-1:]
-        )
-        mani.append(float(log_probs[0, option]))
-    return adv, mani
-
-
-def _window(before: Sequence[int], model: CausalTransformer) -> Sequence[int]:
-    """What the model still sees: windows start at multiples of max_positions."""
-    most = model.settings.max_positions
-    return before[len(before) // most * most :]
-
-
-def _tokens(seen: Sequence[int], model: CausalTransformer) -> Tensor:
-    return torch.tensor(list(seen), dtype=torch.int64, device=model.device)
-
-
-@torch.no_grad()
 def brute_force_scores(
-    sessions: Sessions,
-    released: Ints,
-    candidates: Candidates,
-    surrogate: CausalTransformer,
-    trajectory_lm: CausalTransformer,
-    chunk: int = 512,
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """adv and mani (N, K) of every candidate on the prefix of `released`, a whole forward pass each; padding is -inf.
+    sessions: Sessions, released: Ints, candidates: Candidates,
+    surrogate: CausalTransformer, trajectory_lm: CausalTransformer, chunk: int = 512,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:  # fmt: skip
+    """Score every candidate on its prefix of `released` with a whole forward pass: adv and mani (N, K), padding -inf.
 
-    Candidates of all sessions at one position go together, `chunk` of them at a time. There is no speed mask.
+    The candidates of all sessions at one position are batched, `chunk` at a time. There is no speed mask.
     """
     shape = (sessions.positions, candidates.poi.shape[1])
     adv, mani = np.full(shape, -np.inf, np.float32), np.full(shape, -np.inf, np.float32)
@@ -88,26 +52,21 @@ def brute_force_scores(
 
 
 def _last_log_probs(model: CausalTransformer, seen: Ints) -> Tensor:
-    """The distribution after each of these sequences of one length, (M, T) -> (M, P+1)."""
+    """Return the distribution after each of M sequences of equal length, (M, T) -> (M, P+1)."""
     tokens = torch.from_numpy(seen.astype(np.int64)).to(model.device)
     hidden = model.hidden(tokens.view(-1), np.full(len(seen), seen.shape[1]))
     return model.log_probs(hidden.view(len(seen), seen.shape[1], -1)[:, -1])
 
 
 def padded_epoch(
-    model: CausalTransformer,
-    optimizer: torch.optim.Optimizer,
-    pairs: Pairs,
-    settings: Training,
-    seed: Seed,
-    stage: tuple[object, ...],
-    number: int,
-) -> float:
-    """`fit.epoch` the usual way: all windows padded to the longest of the split, all logits at once."""
-    longest = int(pairs.length.max())
-    real = np.arange(longest) < pairs.length[:, None]  # (W, T)
+    model: CausalTransformer, optimizer: Optimizer, windows: Windows, settings: Training,
+    seed: Seed, stage: tuple[object, ...], number: int,
+) -> float:  # fmt: skip
+    """Train like `fit.epoch`, with all windows padded to the longest and all logits at once."""
+    longest = int(windows.length.max())
+    real = np.arange(longest) < windows.length[:, None]  # (W, T)
     token, target = np.zeros(real.shape, np.int64), np.zeros(real.shape, np.int64)
-    token[real], target[real] = pairs.token, pairs.target
+    token[real], target[real] = windows.token, windows.target
     order = seed.generator(*stage, "order", number).permutation(len(real))
     model.train()
     total = 0.0
@@ -126,4 +85,4 @@ def padded_epoch(
             optimizer.step()
             total += float(loss.detach()) * int(real[some].sum())
     model.eval()
-    return total / max(1, len(pairs.token))
+    return total / max(1, len(windows.token))

@@ -1,8 +1,7 @@
-"""Tensors on disk that were made of clean data: readable by their owner alone, whole or absent, checked when read."""
+"""Files of tensors made from clean data: readable only by their owner, complete or absent, checked when read."""
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import torch
@@ -14,17 +13,11 @@ from ghostpoi.files import replacing
 
 
 class Damaged(Exception):
-    """The file is not what was written: to be noticed, said and made again."""
-
-
-def make_folder(folder: Path) -> None:
-    """A folder that only its owner may enter."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.chmod(folder, 0o700)
+    """The file differs from what was written."""
 
 
 def write(path: Path, tensors: dict[str, Tensor], note: dict[str, object]) -> None:
-    """Store tensors and a note of plain values under a checksum."""
+    """Store tensors and a note of plain values, with a checksum."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(note, sort_keys=True)
     with replacing(path, mode=0o600) as out:
@@ -32,7 +25,7 @@ def write(path: Path, tensors: dict[str, Tensor], note: dict[str, object]) -> No
 
 
 def read(path: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """What was stored; FileNotFoundError where nothing was, Damaged where it is not the same any more."""
+    """Return the stored tensors and note. Raise FileNotFoundError if there is no file, Damaged if it has changed."""
     if not path.exists():
         raise FileNotFoundError(path)
     try:

@@ -1,6 +1,6 @@
-"""The trajectory LM T_psi: pre-trained on the clean training split, frozen, kept on disk; and naturalness.
+"""The trajectory LM T_psi, pre-trained on clean sessions, frozen and cached on disk; and naturalness.
 
-T_psi is no secret of one release: its seed comes from the data and the settings, so all seeds share one file.
+The seed of T_psi is derived from the data and the settings, so releases with different seeds share one cached file.
 """
 
 import hashlib
@@ -12,46 +12,41 @@ import torch
 from numpy.typing import NDArray
 
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models import tensor_file as vault
-from ghostpoi.models.fit import Progress, from_start, hidden_states, precise, train
+from ghostpoi.files import make_private_folder
+from ghostpoi.models import tensor_file
+from ghostpoi.models.fit import EpochProgress, hidden_states, train
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import from_start
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import Precision, TrajectoryLM
+from ghostpoi.settings import TrajectoryLM
 
 
 def pretrain(
-    sessions: Sessions,
-    rows: int,
-    settings: TrajectoryLM,
-    seed: Seed,
-    device: torch.device | str = "cpu",
-    progress: Progress | None = None,
-) -> CausalTransformer:
-    """Train T_psi on clean sessions, every position predicted, the first from the start token; frozen."""
+    sessions: Sessions, rows: int, settings: TrajectoryLM, seed: Seed,
+    device: torch.device | str = "cpu", progress: EpochProgress | None = None,
+) -> CausalTransformer:  # fmt: skip
+    """Train T_psi on clean sessions and freeze it. It predicts every position, the first from the start token."""
     model = CausalTransformer(rows, settings.model, seed.torch_seed("trajectory_lm", "weights")).to(device)
-    pairs = from_start(sessions, settings.model.max_positions)
-    train(model, pairs, None, settings.training, seed, ("trajectory_lm",), progress)
+    windows = from_start(sessions, settings.model.max_positions)
+    train(model, windows, None, settings.training, seed, ("trajectory_lm",), progress)
     return model.requires_grad_(False)
 
 
-def log_likelihood(
-    model: CausalTransformer, sessions: Sessions, precision: Precision = "float32"
-) -> NDArray[np.float32]:
-    """log T_psi(p_i | p_0 .. p_{i-1}) of every position, (N,)."""
-    with precise(precision, model.device), torch.no_grad():
-        readout = model.readout()
-        pairs = from_start(sessions, model.settings.max_positions)
-        parts = [readout.log_prob_of(hidden, target) for hidden, target in hidden_states(model, pairs)]
+@torch.no_grad()
+def log_likelihood(model: CausalTransformer, sessions: Sessions) -> NDArray[np.float32]:
+    """Return log T_psi(p_i | p_0 .. p_{i-1}) of every position, (N,)."""
+    readout, windows = model.readout(), from_start(sessions, model.settings.max_positions)
+    parts = [readout.log_prob_of(hidden, target) for hidden, target in hidden_states(model, windows)]
     return torch.cat(parts).cpu().numpy() if parts else np.zeros(0, np.float32)
 
 
 def naturalness(model: CausalTransformer, sessions: Sessions) -> float:
-    """Mean log-likelihood over all positions, the first included."""
+    """Return the mean log-likelihood over all positions, including the first."""
     return float(log_likelihood(model, sessions).mean(dtype=np.float64))
 
 
 def cache_key(sessions: Sessions, rows: int, settings: TrajectoryLM) -> str:
-    """SHA-256 of all that T_psi depends on."""
+    """Return a SHA-256 of everything that T_psi depends on."""
     digest = hashlib.sha256(f"{rows}\x1f{settings!r}\x1f{len(sessions)}\x1f{sessions.positions}\x1f".encode())
     digest.update(np.ascontiguousarray(sessions.start, "<i8").tobytes())
     digest.update(np.ascontiguousarray(sessions.poi, "<i8").tobytes())
@@ -59,33 +54,28 @@ def cache_key(sessions: Sessions, rows: int, settings: TrajectoryLM) -> str:
 
 
 def load_or_train(
-    folder: Path,
-    sessions: Sessions,
-    rows: int,
-    settings: TrajectoryLM,
-    device: torch.device | str = "cpu",
-    say: Callable[[str], None] = lambda text: None,
-    progress: Progress | None = None,
-) -> CausalTransformer:
-    """T_psi of these sessions from its file in `folder`, else trained and kept there; a bad file is remade."""
+    folder: Path, sessions: Sessions, rows: int, settings: TrajectoryLM, device: torch.device | str = "cpu",
+    say: Callable[[str], None] = lambda text: None, progress: EpochProgress | None = None,
+) -> CausalTransformer:  # fmt: skip
+    """Load T_psi of these sessions from its file in `folder`. If the file is missing or bad, train and store it."""
     key = cache_key(sessions, rows, settings)
     path = folder / f"{key}.safetensors"
     try:
-        weights, note = vault.read(path, torch.device(device))
+        weights, note = tensor_file.read(path, torch.device(device))
         if note.get("key") != key:
-            raise vault.Damaged("it belongs to other data or settings")
+            raise tensor_file.Damaged("it belongs to other data or settings")
         model = CausalTransformer(rows, settings.model, 0).to(device)
         model.load_state_dict(weights)
         return model.eval().requires_grad_(False)
     except FileNotFoundError:
         pass
-    except (vault.Damaged, RuntimeError) as e:
+    except (tensor_file.Damaged, RuntimeError) as e:
         reason = " ".join(str(e).split())
         say(f"the cached trajectory LM {path} cannot be used ({reason}); training it again")
     model = pretrain(sessions, rows, settings, Seed(int(key[:32], 16)), device, progress)
     try:
-        vault.make_folder(folder)
-        vault.write(path, model.state_dict(), {"key": key})  # the weights remember clean trajectories
+        make_private_folder(folder)  # the weights remember clean trajectories
+        tensor_file.write(path, model.state_dict(), {"key": key})
     except OSError as e:
-        say(f"cannot keep the trajectory LM under {folder} ({e.strerror or e}); the next run trains it again")
+        say(f"cannot store the trajectory LM in {folder} ({e.strerror or e}); the next run trains it again")
     return model

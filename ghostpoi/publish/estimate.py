@@ -9,6 +9,7 @@ import torch
 
 from ghostpoi.models import fit
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import no_report
 from ghostpoi.publish.protocols import Publication
 from ghostpoi.publish.rounds import Task, substitute
@@ -27,7 +28,7 @@ def estimate(whole: WholeTable, settings: Publication, device: torch.device) -> 
     sample = data.all.take(pick)
     surrogate = CausalTransformer(rows, settings.surrogate, 0).to(device)
     optimizer = fit.adamw(surrogate, settings.training)
-    pairs = fit.next_poi(sample, settings.surrogate.max_positions)
+    pairs = next_poi(sample, settings.surrogate.max_positions)
     fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("warm",), 0)  # the first epoch pays for the set-up
     begin = time.perf_counter()
     fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("timed",), 0)

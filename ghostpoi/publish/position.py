@@ -1,6 +1,6 @@
-"""One position of a batch of sessions: the scores adv(p') and mani(p') of its candidates, exact and fast.
+"""One position of a batch of sessions, and the scores adv(p') and mani(p') of its candidates.
 
-A candidate needs one new token on its session's cached prefix, not a forward pass over the whole prefix.
+A score takes one new token on the session's cached prefix. It equals a forward pass over the whole prefix.
 """
 
 from dataclasses import dataclass, field
@@ -9,14 +9,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ghostpoi.models.fit import precise
-from ghostpoi.models.transformer import CausalTransformer, Layout, Prefix, Readout
+from ghostpoi.models.devices import precise
+from ghostpoi.models.prefix import Layout, Prefix
+from ghostpoi.models.readout import Readout
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.sampling import sample, with_entropy_floor
 from ghostpoi.settings import Precision
 
 
 class CachedModel:
-    """A model, its readout, and the prefix of a batch. Nothing is computed before somebody asks."""
+    """A model with its readout and the cached prefix of a batch. Pushed tokens wait until a score is requested."""
 
     def __init__(
         self, model: CausalTransformer, readout: Readout, sessions: int, positions: int, wants_hidden: bool
@@ -34,7 +36,7 @@ class CachedModel:
         self.pending.append(chosen)
 
     def ready(self, sessions: int) -> Prefix:
-        """The prefix of the first `sessions`, with all that was pushed."""
+        """Return the prefix of the first `sessions` sessions, with all pushed tokens appended."""
         for tokens in self.pending:
             self.hidden = self.prefix.append(tokens[:sessions], self.wants_hidden)
         self.pending.clear()
@@ -42,27 +44,27 @@ class CachedModel:
 
 
 class Options(NamedTuple):
-    """The real candidates of one position of a batch, one after the other."""
+    """The real candidates of one position of a batch, without padding, session by session."""
 
     session: Tensor  # (M,)
     poi: Tensor  # (M,)
-    place: Tensor  # (M,) in the grid (B, K), row by row
-    layout: Layout | None  # without it the whole grid is scored, padding and all: on CUDA few calls matter more
-    unique: Tensor | None  # (U,) at a window's start, where hidden states depend on the candidate alone
+    place: Tensor  # (M,) index into the flattened grid (B, K)
+    layout: Layout | None  # None on CUDA, where the whole padded grid is scored: few calls matter more than padding
+    unique: Tensor | None  # (U,) only at the start of a window, where hidden states depend on the candidate alone
     inverse: Tensor | None  # (M,) poi = unique[inverse]
 
 
 @dataclass(eq=False)
 class Position:
-    """One position i of a batch of sessions: what a method may look at to choose. Row b is session b of the batch."""
+    """Position i of a batch of sessions: all that a method may use to choose. Row b is session b of the batch."""
 
-    candidates: Tensor  # (B, K) int64, C0 of the anchor, padded with 0
-    feasible: Tensor  # (B, K) bool, the speed mask; a row of False keeps the anchor whatever is chosen
-    anchor: Tensor  # (B,) the clean POI
-    anchor_feasible: Tensor  # (B,) bool, the speed mask of the anchor itself
+    candidates: Tensor  # (B, K) int64, the candidate set of the anchor, padded with 0
+    feasible: Tensor  # (B, K) bool, the speed mask; the anchor is kept where a row is all False
+    anchor: Tensor  # (B,) the clean venue
+    anchor_feasible: Tensor  # (B,) bool, the speed mask of the anchor
     target: Tensor  # (B,) clean p_{i+1}; p_{i-1} at a session's last position; 0 in a session of one
-    index: Tensor  # (B,) the position's number in Sessions
-    _options: Options = field(repr=False)
+    index: Tensor  # (B,) the number of the position in Sessions
+    options: Options = field(repr=False)
     _surrogate: CachedModel | None = field(repr=False)
     _trajectory_lm: CachedModel | None = field(repr=False)
     _precision: Precision = field(repr=False)
@@ -70,21 +72,21 @@ class Position:
     _mani: Tensor | None = field(default=None, repr=False)
 
     def adv(self) -> Tensor:
-        """-log S_phi(target | prefix, candidate at i), (B, K); -inf for padding and infeasible candidates."""
+        """Return -log S_phi(target | prefix, candidate at i), (B, K); -inf for padding and infeasible candidates."""
         if self._adv is None:
             with torch.no_grad(), precise(self._precision, self.anchor.device):
                 self._adv = self._score_adv()
         return self._adv
 
     def mani(self) -> Tensor:
-        """log T_psi(candidate | prefix), (B, K); -inf for padding and infeasible candidates."""
+        """Return log T_psi(candidate | prefix), (B, K); -inf for padding and infeasible candidates."""
         if self._mani is None:
             with torch.no_grad(), precise(self._precision, self.anchor.device):
                 self._mani = self._score_mani()
         return self._mani
 
     def loss(self, embedding: Tensor) -> Tensor:
-        """-log S_phi(target | prefix, this embedding at i), (B, d) -> (B,), differentiable; 0 without a target."""
+        """Return -log S_phi(target | prefix, embedding at i), (B, d) -> (B,), differentiable; 0 without a target."""
         s = _given(self._surrogate, "surrogate")
         with precise(self._precision, self.anchor.device):
             with torch.no_grad():
@@ -93,15 +95,15 @@ class Position:
             return s.readout.losses(hidden, self.target.clamp(min=1)) * (self.target > 0)
 
     def embedding(self, poi: Tensor) -> Tensor:
-        """The surrogate's embedding of POIs (...,) -> (..., d), without gradient."""
+        """Return the surrogate's embedding of POIs (...,) -> (..., d), without gradient."""
         return _given(self._surrogate, "surrogate").model.embedding.detach()[poi]
 
     def zeros(self) -> Tensor:
-        """Equal scores, (B, K) in float64."""
+        """Return equal scores, (B, K) in float64."""
         return torch.zeros_like(self.feasible, dtype=torch.float64)
 
     def sample(self, log_weight: Tensor, uniform: Tensor, entropy_floor: float = 0.0) -> Tensor:
-        """Draw a feasible column (B,) with P proportional to exp(log_weight), with this entropy at least (bits)."""
+        """Draw a feasible column (B,) with P proportional to exp(log_weight). `entropy_floor` is in bits."""
         log_weight = log_weight.masked_fill(~self.feasible, -torch.inf)
         return sample(with_entropy_floor(log_weight, entropy_floor) if entropy_floor else log_weight, uniform)
 
@@ -110,41 +112,41 @@ class Position:
         prefix = s.ready(len(self.anchor))
         target = self.target[o.session]
         if len(target) == 0:
-            return self._spread(o, target)
+            return self._to_grid(o, target)
         if o.unique is not None and o.inverse is not None:
             hidden = prefix.peek(o.unique)
             value = s.readout.log_partition(hidden)[o.inverse] - s.readout.logit_of(hidden[o.inverse], target)
         else:
             hidden = prefix.peek(o.poi, o.layout) if o.layout else prefix.peek(self.candidates)[o.place]
             value = -s.readout.log_prob_of(hidden, target)
-        return self._spread(o, value * (target > 0))
+        return self._to_grid(o, value * (target > 0))
 
     def _score_mani(self) -> Tensor:
         t, o = _given(self._trajectory_lm, "trajectory LM"), self._feasible_options()
         prefix = t.ready(len(self.anchor))
         hidden = t.hidden[: len(self.anchor)]
-        if prefix.length == 1:  # the start token alone: the same state for all
+        if prefix.length == 1:  # only the start token: all sessions share one state
             log_z = t.readout.log_partition(hidden[:1]).expand(len(hidden))
         elif o.layout is None:
             log_z = t.readout.log_partition(hidden)
-        else:  # for the sessions that have a candidate
+        else:  # only sessions with a candidate
             asked = torch.bincount(o.session, minlength=len(hidden)).nonzero().squeeze(1)
             log_z = hidden.new_zeros(len(hidden)).index_copy_(0, asked, t.readout.log_partition(hidden[asked]))
-        return self._spread(o, t.readout.logit_of(hidden[o.session], o.poi) - log_z[o.session])
+        return self._to_grid(o, t.readout.logit_of(hidden[o.session], o.poi) - log_z[o.session])
 
     def _feasible_options(self) -> Options:
-        """Without the infeasible on a CPU; on CUDA their number would be worth waiting for only if there were many."""
-        o = self._options
+        """Drop infeasible candidates on a CPU. CUDA scores them, too: the host would have to wait for their number."""
+        o = self.options
         if o.layout is None:
             return o
         keep = self.feasible.flatten()[o.place]
         if keep.all():
             return o
         session, poi, place, first, k, width = (a[keep] for a in (*o[:3], *o.layout[2:]))
-        layout = Layout(o.layout.groups, o.layout.rows, first, k, width)
+        layout = Layout(o.layout.groups, o.layout.places, first, k, width)
         return Options(session, poi, place, layout, o.unique, None if o.inverse is None else o.inverse[keep])
 
-    def _spread(self, o: Options, value: Tensor) -> Tensor:
+    def _to_grid(self, o: Options, value: Tensor) -> Tensor:
         out = torch.full(self.candidates.shape, -torch.inf, device=value.device)
         out.view(-1).index_copy_(0, o.place, value.float())
         return out.masked_fill_(~self.feasible, -torch.inf)

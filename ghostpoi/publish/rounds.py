@@ -18,6 +18,7 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit, tensor_file
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import BEFORE, Report, Say, no_report
 from ghostpoi.publish.methods import KEEP, Method
 from ghostpoi.publish.position import Position
@@ -133,7 +134,7 @@ class Substituter:
         result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
         if self.broken.any():
             raise BrokenMethod(f"{self.task.method!r} proposed a POI outside the candidate set or the speed mask")
-        return Substitution(result.poi, result.forced)
+        return result
 
 
 def _enforced(method: Method, uniform: Tensor, broken: Tensor) -> Callable[[Position], Tensor]:
@@ -154,7 +155,7 @@ def _refit(
     seed: Seed, number: int, label: str, report: Report,
 ) -> None:  # fmt: skip
     s = task.sessions
-    pairs = fit.next_poi(Sessions(s.user, s.start, poi, s.time, s.row), task.surrogate.max_positions)
+    pairs = next_poi(Sessions(s.user, s.start, poi, s.time, s.row), task.surrogate.max_positions)
     for e in range(task.rounds.inner):
         report(label, 0)
         loss = fit.epoch(surrogate, optimizer, pairs, task.training, seed, ("refit", number), e)

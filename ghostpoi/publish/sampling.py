@@ -1,4 +1,4 @@
-"""Draws from log-weights, one uniform number each: a draw depends on its position, not on batches or threads."""
+"""Draws from log-weights. A draw takes one given uniform number, so batches and threads do not change it."""
 
 import math
 
@@ -13,19 +13,19 @@ def sample(log_weight: Tensor, uniform: Tensor) -> Tensor:
     weight = torch.softmax(log_weight.double(), 1).nan_to_num(0.0)  # (B, K)
     cumulative = weight.cumsum(1)
     column = (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(1)
-    # Rounding may leave the last sum a hair under the draw: then the last column with weight takes it.
+    # Rounding may leave the last sum slightly below the draw. The draw then gets the last column with weight.
     last = (weight > 0).long().mul(torch.arange(weight.shape[1], device=weight.device)).amax(1)
     return torch.minimum(column, last)
 
 
 def with_entropy_floor(log_weight: Tensor, bits: float) -> Tensor:
-    """Log-probabilities of the smallest mixture with uniform whose entropy reaches min(bits, log2 |C|)."""
+    """Mix in the smallest uniform share that lifts the entropy to min(bits, log2 |C|). Return log-probabilities."""
     real = log_weight > -torch.inf
     p = torch.softmax(log_weight, 1).nan_to_num(0.0)
     size = real.sum(1, keepdim=True).clamp(min=1)
     uniform = real.to(p.dtype) / size
     floor = torch.log2(size.double()).clamp(max=bits)
-    low, high = torch.zeros_like(floor), torch.ones_like(floor)  # the entropy grows with the share of uniform
+    low, high = torch.zeros_like(floor), torch.ones_like(floor)  # entropy increases with the uniform share
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         enough = _entropy(torch.lerp(p, uniform, middle)) >= floor

@@ -1,39 +1,34 @@
-"""Walk through all sessions position by position: the caller chooses, and each cached prefix grows by the choice."""
+"""A walk through all sessions, position by position. The caller chooses a POI; the choice extends the cached prefix.
+
+Wave i holds position i of all sessions of a batch that are longer than i.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.models import cuda_graphs as graphs
-from ghostpoi.models import memory
-from ghostpoi.models import parallel as threads
-from ghostpoi.models.fit import precise
-from ghostpoi.models.transformer import CausalTransformer, Layout
+from ghostpoi.models import cuda_graphs, memory
+from ghostpoi.models.devices import precise
+from ghostpoi.models.parallel import run_in_threads
+from ghostpoi.models.prefix import Layout
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.position import CachedModel, Options, Position
+from ghostpoi.publish.substitution import Substitution
 from ghostpoi.settings import Precision, SpeedSettings
 
-BUDGET = {"cpu": 24_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 100 MB of keys and values, 4 GB
-WIDTHS = (0, 8, 16, 1 << 30)  # sessions whose sets are of similar size attend together: less padding
-WARM_UP_WAVES = 3  # run before a capture: libraries set themselves up
-SHORTEST = 32  # sessions count as at least this long: bounds a wave's candidates to what the caches of a CPU hold
-
-
-class Walk(NamedTuple):
-    """What a walk released."""
-
-    poi: Ints  # (N,) in the order of Sessions
-    forced: NDArray[np.bool_]  # (N,) the speed mask left nothing of a set that was not empty
+BUDGET = {"cpu": 24_000, "cuda": 1_000_000}  # cached positions (sessions x longest): 100 MB and 4 GB of keys and values
+WIDTHS = (0, 8, 16, 1 << 30)  # sessions whose candidate sets fall into one of these ranges of sizes share a grid
+WARM_UP_WAVES = 3  # run before a capture, so that libraries initialise
+SHORTEST = 32  # minimum length that a session counts with: limits the candidates of a wave to what CPU caches hold
 
 
 def walk(
@@ -45,21 +40,23 @@ def walk(
     trajectory_lm: CausalTransformer | None,
     choose: Callable[[Position], Tensor],
     device: torch.device | str = "cpu",
+    *,
     budget: int | None = None,
     precision: Precision = "float32",
     progress: Callable[[int], None] | None = None,
-) -> Walk:
+) -> Substitution:
     """Choose a POI (B,) for every position, each session on the prefix of its own choices.
 
-    Sessions are independent, so the batches that a budget makes change no choice but for rounding.
-    `progress` gets the number of positions of every batch done.
+    Sessions are independent: apart from rounding, the budget, which sets the size of batches, changes no choice.
+    `progress` gets the number of positions of every finished batch.
     """
     models = (surrogate, trajectory_lm)
-    return Walker(sessions, candidates, vocabulary, speed, models, choose, device, budget, precision).run(progress)
+    walker = Walker(sessions, candidates, vocabulary, speed, models, choose, device, budget=budget, precision=precision)
+    return walker.run(progress)
 
 
 class Walker:
-    """A walk that can be taken again when weights have changed. `again` says that it will be: on CUDA, a graph pays."""
+    """A walk that can run repeatedly while weights change. `again` announces that: CUDA graphs pay only then."""
 
     def __init__(
         self,
@@ -70,6 +67,7 @@ class Walker:
         models: tuple[CausalTransformer | None, CausalTransformer | None],  # surrogate, trajectory LM
         choose: Callable[[Position], Tensor],
         device: torch.device | str = "cpu",
+        *,
         budget: int | None = None,
         precision: Precision = "float32",
         again: bool = False,
@@ -80,16 +78,16 @@ class Walker:
         self.limit = min([m.settings.max_positions for m in models if m], default=1 << 30)
         with precise(precision, self.device), torch.no_grad():
             self.readouts = [m.readout() if m else None for m in models]
-        self.city = _City(candidates, vocabulary, speed, self.device)
+        self.tables = _CandidateTables(candidates, vocabulary, speed, self.device)
         self.released = torch.zeros(sessions.positions, dtype=torch.int64, device=self.device)
-        self.forced = torch.zeros(sessions.positions, dtype=torch.bool, device=self.device)
+        self.mask_emptied = torch.zeros(sessions.positions, dtype=torch.bool, device=self.device)
         self.batches = _batches(sessions.length, self.limit, budget or BUDGET.get(self.device.type, BUDGET["cpu"]))
         self.again = again and self.device.type == "cuda"
-        self.waves: list[list[_Wave]] = []  # of all batches; kept for the graphs, which read them
+        self.waves: list[list[_Wave]] = []  # of all batches; only kept for CUDA graphs, which read them
         self.graphs: list[torch.cuda.CUDAGraph] = []
 
-    def run(self, progress: Callable[[int], None] | None = None) -> Walk:
-        """Walk once, with weights as they are now."""
+    def run(self, progress: Callable[[int], None] | None = None) -> Substitution:
+        """Walk once with the current weights."""
         for model, readout in zip(self.models, self.readouts, strict=True):
             if model and readout:
                 model.eval()
@@ -102,8 +100,8 @@ class Walker:
                 progress(int(self.sessions.length[self.batches[number]].sum()))
 
         if self.device.type == "cpu":
-            threads.side_by_side([partial(self._steps, batch) for batch in self.batches], done)
-            memory.give_back()
+            run_in_threads([partial(self._steps, batch) for batch in self.batches], done)
+            memory.trim_heap()
         else:
             for number, batch in enumerate(self.batches):
                 if self.graphs:
@@ -111,23 +109,23 @@ class Walker:
                 else:
                     self._walk(batch, self.waves[number] if self.waves else None)
                 done(number)
-        return Walk(self.released.cpu().numpy().astype(np.int32), self.forced.cpu().numpy())
+        return Substitution(self.released.cpu().numpy().astype(np.int32), self.mask_emptied.cpu().numpy())
 
     def _capture(self) -> None:
-        """One graph per batch; none, if what the method does cannot be captured."""
+        """Capture one graph per batch, or none if the method does something that cannot be captured."""
         self.waves = [self._waves(batch) for batch in self.batches]
         work = list(zip(self.batches, self.waves, strict=True))
         try:
-            with graphs.no_waiting():
+            with cuda_graphs.no_waiting():
                 for batch, waves in work[:1]:
                     self._walk(batch, waves[:WARM_UP_WAVES])
             pool = torch.cuda.graph_pool_handle()
-            self.graphs = [graphs.capture(partial(self._walk, *one), pool) for one in work]
+            self.graphs = [cuda_graphs.capture(partial(self._walk, *one), pool) for one in work]
         except RuntimeError:
             self.graphs = []
 
     def _waves(self, batch: Longs) -> list["_Wave"]:
-        return _waves(self.sessions, batch, self.candidates, self.city, self.limit)
+        return _waves(self.sessions, batch, self.candidates, self.tables, self.limit)
 
     def _walk(self, batch: Longs, waves: list["_Wave"] | None) -> None:
         for _ in self._steps(batch, waves):
@@ -149,10 +147,10 @@ class Walker:
                 if cached[1]:
                     cached[1].push(torch.zeros_like(wave.index))
             previous = self.released[wave.before] if i else None
-            position, fallback, emptied = self.city.position(wave, previous, cached[0], cached[1], self.precision)
+            position, fallback, emptied = self.tables.position(wave, previous, cached[0], cached[1], self.precision)
             chosen = torch.where(fallback > 0, fallback, self.choose(position))
             self.released.index_copy_(0, wave.index, chosen)
-            self.forced.index_copy_(0, wave.index, emptied)
+            self.mask_emptied.index_copy_(0, wave.index, emptied)
             if (i + 1) % self.limit:
                 for c in filter(None, cached):
                     c.push(chosen)
@@ -160,7 +158,7 @@ class Walker:
 
 
 def _batches(length: Longs, limit: int, budget: int) -> list[Longs]:
-    """Sessions in batches, longest first, each as large as the budget allows."""
+    """Split sessions into batches, longest first, each as large as the budget allows."""
     order = np.argsort(-length, kind="stable")
     order = order[length[order] > 0]
     at, batches = 0, []
@@ -173,7 +171,7 @@ def _batches(length: Longs, limit: int, budget: int) -> list[Longs]:
 
 @dataclass(frozen=True, eq=False)
 class _Wave:
-    """Position i of all sessions of a batch that are longer than i, and what is known of it before the walk."""
+    """Position i of all sessions of a batch that are longer than i: everything that no choice changes."""
 
     options: Options
     index: Tensor  # (B,)
@@ -181,16 +179,18 @@ class _Wave:
     anchor: Tensor  # (B,)
     target: Tensor  # (B,)
     hours: Tensor  # (B,) since the previous position
-    choices: Tensor  # (B, K+1) the candidates and the anchor
-    real: Tensor  # (B, K) bool, no padding
+    choices: Tensor  # (B, K+1) candidates, then the anchor
+    real: Tensor  # (B, K) bool, False for padding
     has_set: Tensor  # (B,) bool
-    alone: Tensor  # (B,) the anchor where it has no candidates, else 0
+    alone: Tensor  # (B,) the anchor if it has no candidates, else 0
 
 
-def _waves(sessions: Sessions, batch: Longs, candidates: Candidates, city: "_City", limit: int) -> list[_Wave]:
-    """All waves of a batch, longest session first. Built together and sent at once: waves are many and small."""
+def _waves(
+    sessions: Sessions, batch: Longs, candidates: Candidates, tables: "_CandidateTables", limit: int
+) -> list[_Wave]:
+    """Build all waves of a batch, longest session first. They go to the device at once: waves are many and small."""
     length, start, poi, time = sessions.length[batch], sessions.start[batch], sessions.poi, sessions.time
-    size = np.searchsorted(-length, -np.arange(length[0]))  # (waves,) sessions that are longer
+    size = np.searchsorted(-length, -np.arange(length[0]))  # (waves,) sessions in each wave
     i = np.repeat(np.arange(length[0]), size)
     session = np.arange(len(i)) - np.repeat(np.cumsum(size) - size, size)
     first, last = start[session], (start + length)[session] - 1
@@ -203,13 +203,13 @@ def _waves(sessions: Sessions, batch: Longs, candidates: Candidates, city: "_Cit
     option = sets[row, column]
     scored = np.bincount(i[row], minlength=len(size))  # (waves,) candidates
     packed = np.stack([session[row], option, session[row] * sets.shape[1] + column, column]).astype(np.int64)
-    options = torch.split(torch.from_numpy(packed).to(city.sets.device), scored.tolist(), 1)
-    known = [torch.split(a, size.tolist()) for a in city.known(index, poi[index], target, gap_s)]
+    options = torch.split(torch.from_numpy(packed).to(tables.sets.device), scored.tolist(), 1)
+    known = [torch.split(a, size.tolist()) for a in tables.known(index, poi[index], target, gap_s)]
     waves = []
     for number, fields in enumerate(zip(*known, strict=True)):
         of, what, place, k = options[number].unbind()
         layout = unique = inverse = None
-        if city.sets.device.type == "cpu":
+        if tables.sets.device.type == "cpu":
             layout = _layout(of.numpy(), k, int(size[number]))
             if number % limit == 0:
                 unique, inverse = torch.unique(what, return_inverse=True)
@@ -231,8 +231,8 @@ def _layout(session: Longs, k: Tensor, sessions: int) -> Layout:
     return Layout(groups, rows, torch.from_numpy(first[session]), k, torch.from_numpy(width[session]))
 
 
-class _City:
-    """Candidate sets, coordinates and the speed mask on the device, in float64 like `candidates.speed_mask`."""
+class _CandidateTables:
+    """Candidate sets and coordinates on the device, and the speed mask, in float64 like `candidates.speed_mask`."""
 
     def __init__(
         self, candidates: Candidates, vocabulary: Vocabulary, speed: SpeedSettings, device: torch.device
@@ -244,7 +244,7 @@ class _City:
         self.speed = speed
 
     def known(self, index: Longs, anchor: Ints, target: Ints, gap_s: Longs) -> list[Tensor]:
-        """The fields of a wave that no choice changes."""
+        """Return the fields of a wave after `options`."""
         numbers = np.stack([index, index - 1, anchor, target, gap_s]).astype(np.int64)
         at, before, poi, goal, gap = torch.from_numpy(numbers).to(self.sets.device).unbind()
         choices = torch.cat([self.sets[poi], poi[:, None]], 1)
@@ -257,7 +257,7 @@ class _City:
         self, wave: _Wave, previous: Tensor | None, surrogate: CachedModel | None, trajectory_lm: CachedModel | None,
         precision: Precision,
     ) -> tuple[Position, Tensor, Tensor]:  # fmt: skip
-        """The position; the POI where there is no choice, else 0, (B,); and where the mask left nothing, (B,)."""
+        """Return the position; the POI where there is no choice, else 0, (B,); and where the mask emptied the set."""
         sets, real, fallback = wave.choices[:, :-1], wave.real, wave.alone
         if previous is None:
             feasible, anchor_feasible = real, torch.ones_like(wave.has_set)

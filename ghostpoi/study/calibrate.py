@@ -16,6 +16,7 @@ from ghostpoi.attack.victims.base import askable, counted
 from ghostpoi.attack.victims.transformer import STAGE, initial
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.models import fit
+from ghostpoi.models.windows import next_poi
 from ghostpoi.publish.methods.ts_ue import TsUe
 from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.rounds import Task, publish
@@ -33,9 +34,9 @@ def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int
     """Clean acc@1 on the test sessions after each epoch, and the number of epochs that comes nearest to the paper's."""
     model_settings, training = victim_settings(protocol)
     rows, longest = len(data.vocabulary), model_settings.max_positions
-    goal, _ = askable(fit.next_poi(data.val, longest), rows)
-    exam, known = askable(fit.next_poi(data.test, longest), rows)
-    pairs = fit.next_poi(data.train, longest)
+    goal, _ = askable(next_poi(data.val, longest), rows)
+    exam, known = askable(next_poi(data.test, longest), rows)
+    pairs = next_poi(data.train, longest)
     curves = []
     for number in range(FIRST_SEED, FIRST_SEED + seeds):
         model, curve = initial(rows, model_settings, Seed(number)).to(device), list[float]()

@@ -9,7 +9,9 @@ import torch
 from ghostpoi.attack.adversaries.base import Evidence
 from ghostpoi.data.checkins import Ints
 from ghostpoi.models import fit
+from ghostpoi.models.devices import precise
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import Windows, aligned
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -44,7 +46,7 @@ class Bridge:
         rest, at = evidence.released.take(~evidence.leaked), ~evidence.positions
         answers, read = [evidence.released.poi], rest.poi
         for _ in range(self.passes):
-            read = _argmax(model, fit.aligned(read, rest, self.model.max_positions), self.training)
+            read = _argmax(model, aligned(read, rest, self.model.max_positions), self.training)
             now = evidence.released.poi.copy()
             now[at] = read
             answers.append(now)
@@ -55,7 +57,7 @@ class Bridge:
         model = CausalTransformer(evidence.rows, self.model, seed.torch_seed("bridge", "weights")).to(device)
         released, clean = evidence.pairs()
         sessions = replace(evidence.released.take(evidence.leaked), poi=clean)
-        pairs = fit.aligned(released, sessions, self.model.max_positions)
+        pairs = aligned(released, sessions, self.model.max_positions)
         fit.train(model, pairs, None, self.training, seed, ("bridge",))
         return model
 
@@ -70,11 +72,11 @@ def kept(evidence: Evidence, answers: tuple[Ints, ...]) -> tuple[float, ...]:
 
 
 @torch.no_grad()
-def _argmax(model: CausalTransformer, pairs: fit.Pairs, training: Training) -> Ints:
+def _argmax(model: CausalTransformer, pairs: Windows, training: Training) -> Ints:
     """The likeliest POI at every position, (N,)."""
     logits_at_once = fit.RANK_LOGITS if model.device.type == "cpu" else fit.RANK_LOGITS_CUDA
     found: list[torch.Tensor] = []
-    with fit.precise(training.precision, model.device):
+    with precise(training.precision, model.device):
         columns = model.output[1:].t().contiguous()  # (d, P): row 0 is never an answer
         for hidden, _ in fit.hidden_states(model, pairs):
             for part in torch.split(hidden, max(1, logits_at_once // model.rows)):

@@ -15,7 +15,9 @@ from ghostpoi.attack.inference.categorical import Chain, Support
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
+from ghostpoi.models.devices import precise, seeded
 from ghostpoi.models.transformer import Block, Packing, Pad, Unpad
+from ghostpoi.models.windows import aligned
 from ghostpoi.publish.channel import Channel
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
@@ -81,13 +83,13 @@ class PairedBridge:
         averaged = [w.detach().clone() for w in weights]
         optimizer = torch.optim.AdamW(weights, lr=t.learning_rate, weight_decay=t.weight_decay, fused=True)
         noise = torch.Generator(device).manual_seed(seed.torch_seed("paired_bridge", "states"))
-        with fit.seeded(device, seed.torch_seed("paired_bridge", "dropout")):
+        with seeded(device, seed.torch_seed("paired_bridge", "dropout")):
             for number, (batch, x0) in enumerate(self._batches(corpus, clean, seed)):
                 n = torch.randint(1, chain.steps + 1, (batch.windows,), generator=noise, device=device)[batch.window]
                 end = batch.released
                 uniform = torch.rand(2, len(x0), generator=noise, device=device)
                 now = chain.draw(x0, end, n.float(), (chain.steps - n).float(), uniform)
-                with fit.precise(t.precision, device):
+                with precise(t.precision, device):
                     predicted = model.belief(model.hidden(corpus, batch, now, end, n), now, end, n, batch.options)
                 lost = self._loss(chain, x0, now, n.float(), predicted)
                 optimizer.zero_grad(set_to_none=True)
@@ -143,7 +145,7 @@ class PairedBridge:
         end = now = batch.released
         for step in range(chain.steps, 0, -1):
             n = torch.full_like(end, step)
-            with fit.precise(self.training.precision, end.device):
+            with precise(self.training.precision, end.device):
                 hidden = model.hidden(corpus, batch, now, end, n)
             uniform = torch.rand(3, len(end), generator=noise, device=end.device)
             likely, sure, drawn = model.guess(hidden, now, end, n, batch.options, uniform[2])
@@ -180,7 +182,7 @@ class Corpus:
 
     def __init__(self, sessions: Sessions, channel: Channel | None, model: ModelSettings, device: torch.device) -> None:
         self.poi, self.channel, self.heads, self.device = sessions.poi, channel, model.heads, device
-        self.length = fit.aligned(sessions.poi, sessions, model.max_positions).length  # (W,)
+        self.length = aligned(sessions.poi, sessions, model.max_positions).length  # (W,)
         self.start = np.cumsum(self.length) - self.length
         gap = np.diff(sessions.time, prepend=0)
         gap[sessions.start[:-1][sessions.length > 0]] = 0

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.models.fit import Pairs
+from ghostpoi.models.windows import Windows
 from ghostpoi.randomness import Seed
 
 WRONG = int(np.iinfo(np.int64).max)  # a rank that no cutoff reaches, with a reciprocal of nothing
 
-P = TypeVar("P", bound=Pairs)
+P = TypeVar("P", bound=Windows)
 
 Progress = Callable[[str, float], None]  # what is being trained, victims just done: in all, one for each job
 

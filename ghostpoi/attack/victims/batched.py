@@ -19,7 +19,8 @@ from ghostpoi.attack.victims.lines import Lines, lay_out
 from ghostpoi.attack.victims.stack import Stack
 from ghostpoi.attack.victims.steps import Seen, Steps, together
 from ghostpoi.data.checkins import Longs
-from ghostpoi.models.fit import Pairs, seeded
+from ghostpoi.models.devices import seeded
+from ghostpoi.models.windows import Windows
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -167,7 +168,7 @@ def tf32(wanted: bool) -> Iterator[None]:
 
 
 def _plan(
-    pairs: Pairs, settings: Training, seed: Seed, stage: tuple[object, ...], number: int, device: torch.device
+    pairs: Windows, settings: Training, seed: Seed, stage: tuple[object, ...], number: int, device: torch.device
 ) -> list[Lines]:
     """The batches of `fit.epoch`."""
     order = seed.generator(*stage, "order", number).permutation(len(pairs.length))

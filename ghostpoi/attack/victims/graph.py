@@ -21,8 +21,8 @@ from ghostpoi.attack.victims.steps import Seen
 from ghostpoi.attack.victims.together import STAGE, train_stacks
 from ghostpoi.attack.victims.transformer import initial, other_settings
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.fit import next_poi
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Precision
 

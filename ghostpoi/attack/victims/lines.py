@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.models.fit import Pairs
 from ghostpoi.models.transformer import Pad, Unpad
+from ghostpoi.models.windows import Windows
 
 WIDTH = 64  # lines are at least this wide; attention kernels work in tiles of that size anyway
 ALIGN = 8  # their width is a multiple of this, which fast kernels ask of a mask
@@ -54,7 +54,7 @@ class Lines:
         return mask.repeat(victims, 1, 1)[:, None]
 
 
-def lay_out(pairs: Pairs, batches: Sequence[Longs], device: torch.device) -> list[Lines]:
+def lay_out(pairs: Windows, batches: Sequence[Longs], device: torch.device) -> list[Lines]:
     """These batches of windows. All of them travel to the device at once, so that no step waits for one."""
     parts: list[Longs] = []
     widths: list[int] = []

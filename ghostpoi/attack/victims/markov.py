@@ -13,7 +13,7 @@ from ghostpoi.attack.victims.together import check
 from ghostpoi.attack.victims.transformer import victim_settings
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.fit import Pairs, next_poi
+from ghostpoi.models.windows import Windows, next_poi
 
 SCORES = 1 << 23  # held at once
 
@@ -52,7 +52,7 @@ class Markov:
         return once + self.back_off * (twice + once.T), self.popular * visits / max(1, visits.sum())
 
 
-def ranks(counts: sparse.csr_array, base: Floats, pairs: Pairs, device: torch.device) -> Longs:
+def ranks(counts: sparse.csr_array, base: Floats, pairs: Windows, device: torch.device) -> Longs:
     """The rank of every target, 1 the best, (N,); a tie counts against it, and row 0 is never an answer."""
     everywhere = torch.from_numpy(base[1:]).to(device)
     followers = counts[:, 1:].tocsr()

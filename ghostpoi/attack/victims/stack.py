@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from ghostpoi.attack.victims.lines import Lines
 from ghostpoi.attack.victims.steps import Seen
-from ghostpoi.models.fit import precise
+from ghostpoi.models.devices import precise
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.settings import ModelSettings, Precision
 

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.fit import Pairs, next_poi
+from ghostpoi.models.windows import Windows, next_poi
 
 
 @dataclass(frozen=True)
-class Steps(Pairs):
+class Steps(Windows):
     """Pairs with who makes the step, and when the input was visited. The time of the target is nobody's to know."""
 
     user: Longs  # (N,)

@@ -12,7 +12,7 @@ from ghostpoi.attack.victims import batched
 from ghostpoi.attack.victims.base import Exam, Job, Result, askable, counted
 from ghostpoi.attack.victims.stack import LOGITS_CUDA, Stack
 from ghostpoi.attack.victims.steps import steps
-from ghostpoi.models.fit import next_poi
+from ghostpoi.models.windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

@@ -18,6 +18,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models.fit import Accuracy
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -84,8 +85,8 @@ def _train_alone(job: Job, exam: Exam, settings: ModelSettings, training: Traini
     model = initial(exam.rows, settings, job.seed).to(exam.device)
     # fit.train cannot count a target as wrong by itself; the rarest training POI, which is never first, does it.
     rarest = int(np.bincount(job.train.poi, minlength=exam.rows)[1:].argmin()) + 1
-    goal, _ = askable(fit.next_poi(exam.validation, settings.max_positions), exam.rows, rarest)
-    asked, known = askable(fit.next_poi(exam.test, settings.max_positions), exam.rows)
+    goal, _ = askable(next_poi(exam.validation, settings.max_positions), exam.rows, rarest)
+    asked, known = askable(next_poi(exam.test, settings.max_positions), exam.rows)
     ran = 0
 
     def count(number: int, loss: float, now: Accuracy | None) -> None:
@@ -93,7 +94,7 @@ def _train_alone(job: Job, exam: Exam, settings: ModelSettings, training: Traini
         ran = number + 1
         exam.progress(job.name, 1 / training.epochs)
 
-    pairs = fit.next_poi(job.train, settings.max_positions)
+    pairs = next_poi(job.train, settings.max_positions)
     best = fit.train(model, pairs, goal, training, job.seed, STAGE, count)
     exam.progress(job.name, 1 - ran / max(1, training.epochs))
     ranks = counted(fit.ranks(model, asked), known)

@@ -10,6 +10,7 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
 from ghostpoi.models.fit import Accuracy
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import Windows, next_poi
 from ghostpoi.settings import Precision
 
 
@@ -26,9 +27,9 @@ def evaluate(model: CausalTransformer, test: Sessions, precision: Precision = "f
 
     A POI that the model does not know (0, or outside its vocabulary) is read as 0 and, as a target, counts as wrong.
     """
-    pairs = fit.next_poi(test, model.settings.max_positions)
+    pairs = next_poi(test, model.settings.max_positions)
     read, asked = (known(a, model.rows) for a in (pairs.token, pairs.target))
-    askable = fit.Pairs(np.where(read, pairs.token, 0), np.where(asked, pairs.target, 1), pairs.length)
+    askable = Windows(np.where(read, pairs.token, 0), np.where(asked, pairs.target, 1), pairs.length)
     rank = fit.ranks(model, askable, precision)
     # A model whose training diverged answers NaN, which beats no logit: rank 0 is its way to say that it has no answer.
     return scores(np.where(asked & (rank >= 1), rank, np.inf), test)
@@ -42,7 +43,7 @@ def scores(rank: Floats, test: Sessions) -> Scores:
 
 def steps(sessions: Sessions) -> tuple[Longs, Longs]:
     """The POI at and after every step inside a session, in order, each (N - S,)."""
-    pairs = fit.next_poi(sessions, max(2, sessions.positions))
+    pairs = next_poi(sessions, max(2, sessions.positions))
     return pairs.token, pairs.target
 
 

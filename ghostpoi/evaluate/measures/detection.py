@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km, speed_kmh
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.models import fit
+from ghostpoi.models.devices import seeded
 from ghostpoi.randomness import Seed
 
 MIN_GAP_S = 60.0  # equal times do not divide by zero
@@ -176,7 +176,7 @@ def _judge(learn: list[Floats], ask: list[Floats], seed: Seed, stage: str, devic
 
 def _train(x: Tensor, y: Tensor, seed: Seed, stage: str) -> "Classifiers":
     order = seed.generator("detection", stage, "order")
-    with fit.seeded(x.device, seed.torch_seed("detection", stage)):
+    with seeded(x.device, seed.torch_seed("detection", stage)):
         model = Classifiers(x.shape[1]).to(x.device).train()
         optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY, fused=True)
         for _ in range(UPDATES):

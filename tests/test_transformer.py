@@ -1,4 +1,4 @@
-"""The Transformer: packed, cached and padded ways in agree; tiled losses equal the plain ones."""
+"""The Transformer: packed and cached passes agree with plain ones; tiled losses equal plain losses."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from ghostpoi.models import transformer as model_module
-from ghostpoi.models.transformer import CausalTransformer, Layout, Prefix, Readout
+from ghostpoi.models import readout
+from ghostpoi.models.prefix import Layout, Prefix
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.settings import ModelSettings
 
 ROWS = 23
@@ -37,7 +38,7 @@ def test_packed_sessions_do_not_see_each_other(lengths: list[int], tied: bool) -
     assert torch.allclose(model.hidden(tokens, np.array(lengths)), torch.cat(alone), atol=1e-5)
 
 
-def test_packed_gradients_equal_those_one_by_one() -> None:
+def test_packed_gradients_equal_those_of_single_sessions() -> None:
     lengths = [5, 1, 9, 3, 6]
     tokens, weight = tokens_of(lengths), torch.randn(sum(lengths), 8, generator=torch.Generator().manual_seed(1))
     packed, single = small(), small()
@@ -52,7 +53,7 @@ def test_packed_gradients_equal_those_one_by_one() -> None:
 
 @settings(deadline=None, max_examples=20)
 @given(LENGTHS)
-def test_prefix_cache_equals_whole_passes_while_sessions_end(lengths: list[int]) -> None:
+def test_the_prefix_cache_equals_whole_passes_as_sessions_end(lengths: list[int]) -> None:
     lengths = sorted(lengths, reverse=True)
     model, tokens = small(), tokens_of(lengths)
     whole = model.hidden(tokens, np.array(lengths))
@@ -70,7 +71,7 @@ def test_prefix_cache_equals_whole_passes_while_sessions_end(lengths: list[int])
 
 
 def pairs_layout(sessions: int) -> Layout:
-    """Two tokens in each session; the even sessions stand in one grid, the odd ones in a wider one."""
+    """Two tokens in each session; even sessions share one grid, odd sessions a wider one."""
     groups = [(torch.arange(first, sessions, 2), width) for first, width in ((0, 2), (1, 3)) if first < sessions]
     first, width, rows = torch.zeros(sessions, dtype=torch.int64), torch.zeros(sessions, dtype=torch.int64), 0
     for members, w in groups:
@@ -80,23 +81,23 @@ def pairs_layout(sessions: int) -> Layout:
     return Layout(groups, rows, first[twice], torch.arange(2 * sessions) % 2, width[twice])
 
 
-@pytest.mark.parametrize("spread", [5.0, 300.0])  # the second one breaks the bound that lets exp go without a maximum
-def test_log_probs_leave_out_padding(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_module, "TILE_ROWS", 7)
-    monkeypatch.setattr(model_module, "TILE_LOGITS", 50)
+@pytest.mark.parametrize("spread", [5.0, 300.0])  # the second exceeds the bound below which exp needs no maximum
+def test_log_probs_exclude_padding(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readout, "TILE_ROWS", 7)
+    monkeypatch.setattr(readout, "TILE_LOGITS", 50)
     model = small(spread=spread)
-    readout = Readout(model)
-    assert readout.reach is not None
-    assert (readout.reach > model_module.SAFE_REACH) == (spread > 100)
+    output = model.readout()
+    assert output.bound is not None
+    assert (output.bound > readout.SAFE_LOGIT) == (spread > 100)
     tokens = tokens_of([9, 9, 9])
     hidden, target = model.hidden(tokens, np.array([9, 9, 9])), tokens.roll(1)
     logits = hidden.double() @ model.output[1:].double().t()
-    assert logits.abs().max() <= readout.reach
+    assert logits.abs().max() <= output.bound
     expected = F.log_softmax(logits, 1)
     assert torch.allclose(model.log_probs(hidden)[:, 1:].double(), expected, rtol=1e-5, atol=1e-3)
     assert (model.log_probs(hidden)[:, 0] == -torch.inf).all()
     chosen = expected.gather(1, target[:, None] - 1).squeeze(1)
-    assert torch.allclose(model.log_prob_of(hidden, target).double(), chosen, rtol=1e-5, atol=1e-3)
+    assert torch.allclose(output.log_prob_of(hidden, target).double(), chosen, rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -105,7 +106,7 @@ def test_log_probs_leave_out_padding(spread: float, monkeypatch: pytest.MonkeyPa
 def test_tiled_losses_equal_cross_entropy(
     tied: bool, spread: float, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_module, "LOSS_LOGITS", 5 * ROWS)
+    monkeypatch.setattr(readout, "LOSS_LOGITS", 5 * ROWS)
     near = 1e-5 if precision == "float32" else 0.05
     model = small(tied, spread=spread)
     hidden = model.hidden(tokens_of([9, 4]), np.array([9, 4])).detach().requires_grad_()
@@ -120,7 +121,7 @@ def test_tiled_losses_equal_cross_entropy(
         assert torch.allclose(a, b, rtol=near, atol=near * float(a.abs().max()))
 
 
-def test_the_seed_alone_decides_the_weights() -> None:
+def test_initial_weights_depend_only_on_the_seed() -> None:
     torch.manual_seed(1)
     before = torch.get_rng_state()
     first = CausalTransformer(ROWS, ModelSettings(8, 2), 5)

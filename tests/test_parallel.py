@@ -1,4 +1,4 @@
-"""Pieces of work side by side: all of them, once, and nothing left behind when one fails."""
+"""Work in threads: every piece runs once, and nothing keeps running after an error."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from ghostpoi.models.parallel import MOST, Piece, side_by_side
+from ghostpoi.models.parallel import MAX_THREADS, Piece, run_in_threads
 
 
 @pytest.fixture(autouse=True)
@@ -18,10 +18,10 @@ def _as_before() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("cores", "pieces"), [(1, 5), (2, 5), (2, 1), (2, 0), (9, 30)])
-def test_all_are_done_once_and_told_of_here(cores: int, pieces: int) -> None:
+def test_every_piece_runs_once_and_is_reported_in_this_thread(cores: int, pieces: int) -> None:
     torch.set_num_threads(cores)
     ran: list[tuple[int, int]] = []  # (piece, its threads), at each of three steps
-    told: list[int] = []
+    reported: list[int] = []
 
     def piece(number: int) -> Piece:
         def steps() -> Iterator[None]:
@@ -33,11 +33,11 @@ def test_all_are_done_once_and_told_of_here(cores: int, pieces: int) -> None:
 
     def done(number: int) -> None:
         assert threading.current_thread() is threading.main_thread()
-        told.append(number)
+        reported.append(number)
 
-    side_by_side([piece(n) for n in range(pieces)], done)
-    assert sorted(told) == list(range(pieces))
-    workers = max(1, min(cores, MOST, pieces))
+    run_in_threads([piece(n) for n in range(pieces)], done)
+    assert sorted(reported) == list(range(pieces))
+    workers = max(1, min(cores, MAX_THREADS, pieces))
     each = -(-cores // workers)
     assert sorted(ran) == [(n, each) for n in range(pieces) for _ in range(3)]
     assert torch.get_num_threads() == cores
@@ -48,8 +48,8 @@ def test_all_are_done_once_and_told_of_here(cores: int, pieces: int) -> None:
     assert later == [cores]
 
 
-@pytest.mark.parametrize("fault", [ValueError, KeyboardInterrupt])
-def test_a_fault_stops_those_that_run_and_those_that_wait(fault: type[BaseException]) -> None:
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_stops_running_and_waiting_pieces(error: type[BaseException]) -> None:
     torch.set_num_threads(2)
     begun: list[int] = []
 
@@ -68,23 +68,23 @@ def test_a_fault_stops_those_that_run_and_those_that_wait(fault: type[BaseExcept
         yield
 
     def done(number: int) -> None:
-        raise fault("broken")  # where Ctrl-C arrives: in the thread that waits
+        raise error("broken")  # Ctrl-C arrives in the waiting thread
 
-    with pytest.raises(fault):
-        side_by_side([brief, *(endless(n) for n in range(1, 9))], done)
+    with pytest.raises(error):
+        run_in_threads([brief, *(endless(n) for n in range(1, 9))], done)
     assert 1 <= len(begun) <= 2
     assert torch.get_num_threads() == 2
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_the_fault_of_a_piece_is_raised(cores: int) -> None:
+def test_the_error_of_a_piece_is_raised(cores: int) -> None:
     torch.set_num_threads(cores)
 
     def broken() -> Iterator[None]:
         yield
         raise ValueError("broken")
 
-    told: list[int] = []
+    reported: list[int] = []
     with pytest.raises(ValueError, match="broken"):
-        side_by_side([lambda: iter(()), broken], told.append)
-    assert told in ([0], [])
+        run_in_threads([lambda: iter(()), broken], reported.append)
+    assert reported in ([0], [])

@@ -1,0 +1,66 @@
+"""Training data of a model: windows of sessions, with an input and a target at every position."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.data.sessions import Sessions
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows end to end, each an input sequence with a target at every position."""
+
+    token: Longs  # (N,) inputs
+    target: Longs  # (N,)
+    length: Longs  # (W,), at most max_positions each
+
+    @property
+    def start(self) -> Longs:
+        return np.cumsum(self.length) - self.length  # (W,)
+
+    def take(self, which: Longs) -> "Windows":
+        """Return the windows with these numbers, in this order."""
+        length = self.length[which]
+        index = np.repeat(self.start[which] - (np.cumsum(length) - length), length) + np.arange(length.sum())
+        return Windows(self.token[index], self.target[index], length)
+
+    def batches(self, order: Longs, size: int) -> "Iterator[Windows]":
+        """Yield the windows in this order, `size` at a time."""
+        for at in range(0, len(order), size):
+            yield self.take(order[at : at + size])
+
+
+def next_poi(sessions: Sessions, max_positions: int) -> Windows:
+    """Pair input p_0 .. p_{L-2} with target p_1 .. p_{L-1}.
+
+    Long inputs are cut into windows. The last target of a window is the first input of the next, so no pair is lost.
+    """
+    first, last = sessions.start[:-1], sessions.start[1:] - 1
+    is_input, is_target = np.ones(sessions.positions, bool), np.ones(sessions.positions, bool)
+    filled = sessions.length > 0
+    is_input[last[filled]] = is_target[first[filled]] = False
+    return _cut(sessions.poi[is_input], sessions.poi[is_target], np.maximum(sessions.length - 1, 0), max_positions)
+
+
+def from_start(sessions: Sessions, max_positions: int) -> Windows:
+    """Pair input 0, p_0 .. p_{L-2} with target p_0 .. p_{L-1} in each window: every POI is predicted."""
+    windows = aligned(sessions.poi, sessions, max_positions)
+    token = np.concatenate([[0], windows.token[:-1]])[: len(windows.token)]
+    token[windows.start] = 0
+    return Windows(token, windows.target, windows.length)
+
+
+def aligned(token: Ints, sessions: Sessions, max_positions: int) -> Windows:
+    """Pair input `token` (N,) with the POI of `sessions` at the same position: the task of a denoiser."""
+    return _cut(token, sessions.poi, sessions.length, max_positions)
+
+
+def _cut(token: Ints, target: Ints, length: Longs, max_positions: int) -> Windows:
+    windows = -(-length // max_positions)
+    cut = np.full(int(windows.sum()), max_positions, np.int64)
+    last = np.cumsum(windows)[windows > 0] - 1
+    cut[last] = (length - (windows - 1) * max_positions)[windows > 0]
+    return Windows(token.astype(np.int64), target.astype(np.int64), cut)

@@ -1,0 +1,40 @@
+"""Files appear complete or not at all; private folders are closed to others."""
+
+from pathlib import Path
+
+import pytest
+
+from ghostpoi.files import make_private_folder, replacing
+
+
+def test_a_file_appears_complete_with_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with replacing(path, mode=0o600) as out:
+        out.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_write_leaves_the_old_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def interrupted() -> None:
+        with replacing(path) as out:
+            out.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_private_folder_is_closed_to_others(tmp_path: Path) -> None:
+    (tmp_path / "f").mkdir(mode=0o755)
+    for name in ("f", "g/h"):
+        make_private_folder(tmp_path / name)
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o700
