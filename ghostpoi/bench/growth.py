@@ -7,12 +7,12 @@ from typing import Any
 import torch
 
 from ghostpoi.bench.data import sample, synthetic
-from ghostpoi.bench.protect import task_of
 from ghostpoi.models import fit
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.models.windows import next_poi
+from ghostpoi.progress import no_report
 from ghostpoi.publish.protocols import publication
-from ghostpoi.publish.rounds import substitute
+from ghostpoi.publish.rounds import Task, substitute
 from ghostpoi.randomness import Seed
 
 CITIES = ((170, 500, 200), (1_700, 3_000, 200), (17_000, 20_000, 200))  # about 20,000, 200,000, 2 million check-ins
@@ -37,7 +37,7 @@ def run(sessions: int, device: torch.device, say: Callable[[str], None]) -> dict
         begin = time.perf_counter()
         fit.epoch(surrogate, optimizer, windows, settings.training, seed, ("bench",), 0)
         between = time.perf_counter()
-        substitute(task_of(data, some, settings, lm), surrogate, seed, 1, device, lambda label, units: None)
+        substitute(Task.of(settings, some, data.vocabulary, data.candidates, lm), surrogate, seed, 1, device, no_report)
         end = time.perf_counter()
         city = {
             "positions": data.train.positions,
