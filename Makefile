@@ -1,26 +1,42 @@
-# Two commands on a fresh machine: `make demo` and `make test`. Each makes .venv by itself.
+# Two commands on a fresh machine: `make demo` and `make test`. Each creates .venv by itself.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint clean
+.PHONY: demo test check lint docs pages clean
 
 demo: .venv/ready
 	$(BIN)/ghostpoi demo -o demo
 
+# Everything: lint, types, imports, all tests (they build the documentation too).
 test: .venv/ready lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
+
+# The fast tier for every save: lint, types, imports, unit tests; under a minute.
+check: .venv/ready lint
+	$(BIN)/pytest -n 2 -m "not slow"
 
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
+
+# Generate the reference and result pages, then build the site in site/, offline.
+docs: .venv/ready pages
+	$(BIN)/mkdocs build --strict --quiet
+
+pages: .venv/ready
+	$(BIN)/python docs/reference.py
+	$(BIN)/ghostpoi study page reproduction -o docs/results/reproduction.md
+	$(BIN)/ghostpoi study page adaptive -o docs/results/adaptive.md
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ghostpoi needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) torch
+	$(PIP) -e '.[dev]'
 	@touch $@
 
 clean:
-	rm -rf .venv demo demo.private build *.egg-info
+	rm -rf .venv demo demo.private site build *.egg-info
