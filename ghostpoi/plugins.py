@@ -41,7 +41,8 @@ class Registry(Mapping[str, T], Generic[T]):
         return found
 
     def __getitem__(self, name: str) -> T:
-        return self._all[name]
+        # Built-in names first: a plug-in package that imports ghostpoi must not be loaded in the middle of that import.
+        return self.builtin[name] if name in self.builtin else self._all[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
