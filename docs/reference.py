@@ -5,7 +5,7 @@ committed page differs from what this script writes.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -57,13 +57,13 @@ def commands() -> str:
     """Every command with its arguments and options."""
     found = dict(_commands("ghostpoi", typer.main.get_command(app)))
     count = Counter(_described(p) for command in found.values() for p in command.params)
-    shared = [text for text, times in count.items() if times >= SHARED]
-    parts = [COMMANDS, "\n## Shared arguments and options\n", *(f"\n- {text}" for text in shared), "\n"]
+    shared = [row for row, times in count.items() if times >= SHARED]
+    parts = [COMMANDS, "\n## Shared arguments and options\n\n", *_table(("option", "meaning"), shared)]
     for name, command in found.items():
         usage = [_usage(p) for p in command.params if p.required or _described(p) in shared]
         parts += [f"\n## {name.removeprefix('ghostpoi ')}\n\n    {' '.join([name, *usage])}\n\n{command.help}\n"]
-        own = [f"- {_described(p)}\n" for p in command.params if _described(p) not in shared]
-        parts += ["\n", *own] if own else []
+        own = [row for row in map(_described, command.params) if row not in shared]
+        parts += ["\n", *_table(("option", "meaning"), own)] if own else []
     return "".join([*parts, NOTE])
 
 
@@ -108,9 +108,7 @@ def plugins() -> str:
     """What the plug-ins say about themselves."""
     parts = [PLUGINS, "\n## Methods\n\n"]
     methods = METHODS.builtin.items()
-    parts += _table(
-        ["name", "label", "what it does"], [[f"`{n}`", _said(m, "label"), _said(m, "summary")] for n, m in methods]
-    )
+    parts += _table(("name", "what it does"), [(f"`{n}`", _said(m, "summary")) for n, m in methods])
     parts += ["\n## Adversaries\n\n"]
     rows = [
         [
@@ -125,9 +123,7 @@ def plugins() -> str:
     parts += _table(["", "name", "holds", "does", "trains a model"], rows)
     parts += [A11_A12, "\n## Victims\n\n"]
     victims = _builtin(VICTIMS).items()
-    parts += _table(
-        ["name", "label", "what it is"], [[f"`{n}`", _said(v, "label"), _said(v, "summary")] for n, v in victims]
-    )
+    parts += _table(("name", "what it is"), [(f"`{n}`", _said(v, "summary")) for n, v in victims])
     parts += ["\n## Studies\n\n"]
     parts += _table(["name", "what it measures"], [[f"`{n}`", plan.load(n).title] for n in plan.names()])
     parts += ["\n## File formats\n\n"]
@@ -159,15 +155,15 @@ def _usage(parameter: Any) -> str:
     return option if parameter.required else f"[{parameter.opts[-1]}]"
 
 
-def _described(parameter: Any) -> str:
-    """One line about an argument or an option."""
-    if not _is_option(parameter):
-        return f"`{_value_name(parameter)}`: {parameter.help}"
-    names = ", ".join([*parameter.opts, *parameter.secondary_opts])
-    if not parameter.is_flag:
-        has_default = parameter.default not in (None, [], ())
-        names += f"={parameter.default if has_default else _value_name(parameter)}"
-    return f"`{names}`: {parameter.help}"
+def _described(parameter: Any) -> tuple[str, str]:
+    """An argument or an option, with its default where it has one, and what it means."""
+    name = _value_name(parameter)
+    if _is_option(parameter):
+        name = ", ".join([*parameter.opts, *parameter.secondary_opts])
+        if not parameter.is_flag:
+            has_default = parameter.default not in (None, [], ())
+            name += f"={parameter.default if has_default else _value_name(parameter)}"
+    return f"`{name}`", parameter.help
 
 
 def _value_name(parameter: Any) -> str:
@@ -188,7 +184,7 @@ def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     lines = [head, ["---"] * len(head), *rows]
     return [f"|{'|'.join(cells)}|\n" for cells in lines]
 
