@@ -1,7 +1,8 @@
-"""The README's pictures of the report, made by the demo; or, to look a page over, all sizes of a given one.
+"""Take the pictures of the report that the documentation shows.
 
-python docs/screenshots.py writes docs/figures/report.png and report-map.png; with a page and -o FOLDER it takes it at
-1280, 820 and 390 pixels, light and dark; with a public and a private page it takes the README's pictures of those.
+python docs/screenshots.py runs the demo and writes docs/figures/report.png and report-map.png. With a public and a
+private page, it takes the same pictures of those. With one page and -o FOLDER, it takes that page at 1280, 820 and 390
+pixels, light and dark.
 """
 
 import argparse
@@ -31,7 +32,7 @@ def browser() -> webdriver.Chrome:
 
 
 def show(driver: webdriver.Chrome, page: Path, width: int, dark: bool) -> None:
-    """Load a page at a width, in light or dark."""
+    """Load a page at a width, light or dark."""
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
@@ -50,7 +51,7 @@ def capture(driver: webdriver.Chrome, path: Path, clip: dict[str, float]) -> Non
 
 
 def box(driver: webdriver.Chrome, selector: str, margin: float = 0) -> dict[str, float]:
-    """Where an element lies on the page."""
+    """Return the rectangle of an element on the page."""
     script = "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return JSON.stringify(b)"
     b = json.loads(driver.execute_script(script, selector))
     top = b["y"] + driver.execute_script("return window.scrollY")
@@ -58,7 +59,7 @@ def box(driver: webdriver.Chrome, selector: str, margin: float = 0) -> dict[str,
 
 
 def look_over(page: Path, folder: Path) -> None:
-    """Every screen of a page at every size."""
+    """Take every screen of a page at every width."""
     driver = browser()
     try:
         for width in WIDTHS:
@@ -74,13 +75,14 @@ def look_over(page: Path, folder: Path) -> None:
 
 
 def pictures() -> None:
-    """The verdict of the demo's public page, and the map of its private one: the data is synthetic."""
+    """Take the verdict of the demo's public page and the map of its private one; the data is synthetic."""
     with tempfile.TemporaryDirectory() as scratch:
         demo.run(Path(scratch), Console())
         shoot(Path(scratch) / "release" / PAGE, Path(scratch) / "release.private" / PAGE)
 
 
 def shoot(public: Path, private: Path) -> None:
+    """Take the two pictures."""
     driver = browser()
     try:
         show(driver, public, 1280, False)
