@@ -19,8 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED, leak
-from ghostpoi.attack.adversaries.habits import MODEL
+from ghostpoi.attack.adversaries import ADVERSARIES, leak
 from ghostpoi.attack.rule import rule_of
 from ghostpoi.attack.victims import VICTIMS, Exam, Job, victim_settings
 from ghostpoi.data.candidates import Candidates
@@ -90,7 +89,7 @@ class Runner:
             asked = ("detector",) if self.study.detector else ()
             releases = [v for v in self.study.methods if not self._have(_release_file(v), v.text, asked)]
             if not victims:
-                for contest in (c for c in missing if c.adversary not in TRAINED):
+                for contest in (c for c in missing if not (a := ADVERSARIES.get(c.adversary)) or not a.trains):
                     for seed in range(self.study.seeds):
                         self._job(contest, seed)
                 return self.folder
@@ -240,7 +239,8 @@ class Runner:
     def _restored(self, contest: Contest, number: int) -> Restoration:
         """What an adversary makes of a release, from disk if it is there."""
         variant, train, rows = Variant(contest.method), self.data.train, len(self.data.vocabulary)
-        attack = repr(MODEL if contest.adversary.startswith(MANY) else ADVERSARIES.get(contest.adversary))
+        adversary = MANY if contest.adversary.startswith(MANY) else contest.adversary
+        attack = repr(ADVERSARIES.get(adversary))
         name = key(self.identity, variant.settings(self.protocol), contest.work, attack, number)
         path = self.work / "restorations" / f"{name}.npz"
         if path.exists():
@@ -249,14 +249,10 @@ class Runner:
         seed = Seed(number)
         leaked, method = self._leaked(contest, seed), variant.settings(self.protocol).method
         rule = rule_of(method, self._sets(variant), self.data.vocabulary)
-        if contest.adversary.startswith(MANY):
-            # Further releases of the same rows, by seeds that no cell stands for.
-            count = int(contest.adversary.removeprefix(f"{MANY}-"))
-            releases = [self._released(variant, number + 1000 * k)[0] for k in range(count)]
-            restored = arena.restore_many(train, releases, leaked, rows, rule)
-        else:
-            released, _ = self._released(variant, number)
-            restored = arena.restore(train, released, leaked, rows, contest.adversary, seed, self.device, rule)
+        # Further releases of the same rows, by seeds that no cell stands for.
+        count = int(contest.adversary.removeprefix(f"{MANY}-")) if adversary == MANY else 1
+        released, *further = (self._released(variant, number + 1000 * k)[0] for k in range(count))
+        restored = arena.restore(train, released, leaked, rows, adversary, seed, self.device, rule, further)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path, mode=0o600) as out:
             np.savez_compressed(out, poi=restored.poi, figures=json.dumps(restored.figures))
