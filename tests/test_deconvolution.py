@@ -22,7 +22,7 @@ from ghostpoi.attack.inference.channel_learning import (
     joint_channel,
     learn_from_pairs,
 )
-from ghostpoi.attack.inference.habit_model import HABIT_MODEL, Explanation, closeness
+from ghostpoi.attack.inference.habit_model import HABIT_MODEL, closeness
 from ghostpoi.attack.inference.hidden_markov import forward_backward, states_of, transitions_of
 from ghostpoi.attack.inference.visits import INDEPENDENT, RARE, TINY, Visits, estimate_popularity
 from ghostpoi.attack.rule import Rule
@@ -120,13 +120,15 @@ class TestWhereTheyMustSucceed:
             HABIT_MODEL.explain(e, channel, e.symbol, hint=np.zeros(4)) for e in (evidence, favouring(evidence))
         )
         own = np.array([6.0, 0, 0])  # the user's other visits to 1, 2 and 3, none of them released as 3
-        visits = weight * even.popularity[1:] + own
         repeats = CONCENTRATIONS[0]
-        for found, likelihood in ((even, repeats / 3 / (repeats + own)), (popular, np.full(3, 1 / 3))):
-            expected = visits * likelihood
-            assert found.share == pytest.approx(expected / expected.sum())
-        assert even.visits.argmax(even.share).tolist() == [2]
-        assert popular.visits.argmax(popular.share).tolist() == [1]
+        for found, likelihood, likeliest in (
+            (even, repeats / 3 / (repeats + own), 2),
+            (popular, np.full(3, 1 / 3), 1),
+        ):
+            visits, popularity, share = found
+            expected = (weight * popularity[1:] + own) * likelihood
+            assert share == pytest.approx(expected / expected.sum())
+            assert visits.argmax(share).tolist() == [likeliest]
 
     def test_habits_from_many_draws(self) -> None:
         # 3 and 4 may be either; that user 0 also released 5, and user 1 also 6, tells their habits apart.
@@ -434,7 +436,7 @@ class TestAgainstDictionaries:
         evidence, channel = situation
         v = Visits.of(evidence, channel, evidence.symbol)
         prior = v.popularity(5)
-        s = states_of(evidence, Explanation(v, prior, v.posterior(5.0 * prior[v.clean], 0.5, 5)), 0.0)
+        s = states_of(evidence, v, v.posterior(5.0 * prior[v.clean], 0.5, 5), 0.0)
         e = transitions_of(s)
         lift = np.random.default_rng(seed).uniform(0.1, 3, len(e.before))
         belief, joint = forward_backward(s, e, lift) if len(e.before) else (s.weight, np.zeros(0))

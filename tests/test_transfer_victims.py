@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from ghostpoi.attack.victims import VICTIMS, WRONG, Exam, Job, Result, base, markov, stacked_training, stacked_victim
 from ghostpoi.attack.victims.base import readable
-from ghostpoi.attack.victims.batches import Inputs, PackedRows, TimedPairs, pack, timed_pairs
+from ghostpoi.attack.victims.batches import TIME, TOKEN, PackedRows, inputs_of, pack, timed_pairs
 from ghostpoi.attack.victims.graph import GraphModel, transitions
 from ghostpoi.attack.victims.gru import GRUModel, initial_gru
 from ghostpoi.attack.victims.markov import Markov
@@ -288,12 +288,12 @@ def build(name: str) -> StackedModel:
     return shaken(StackedModel.of(model, 2))
 
 
-def batch() -> tuple[Inputs, PackedRows]:
+def batch() -> tuple[torch.Tensor, PackedRows]:
     """One batch of windows out of order, of two victims."""
-    pairs: list[TimedPairs] = [timed_pairs(job.train, MODEL.max_positions) for job in some_jobs()]
+    pairs = [timed_pairs(job.train, MODEL.max_positions) for job in some_jobs()]
     windows = np.random.default_rng(0).permutation(len(pairs[0].length))
     (rows,) = pack(pairs[0], [windows], CPU)
-    return Inputs.of(pairs, CPU).at(rows.index), rows
+    return inputs_of(pairs, CPU)[:, :, rows.index], rows
 
 
 def windows_of(rows: PackedRows) -> list[torch.Tensor]:
@@ -306,7 +306,7 @@ def test_gru_is_torchs_gru() -> None:
     inputs, rows = batch()
     stack = build("gru")
     assert isinstance(stack, GRUModel)
-    hidden = stack.recur(look_up(stack.weights["embedding"], inputs.token), rows)
+    hidden = stack.recur(look_up(stack.weights["embedding"], inputs[TOKEN]), rows)
     pull = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0))
     (hidden * pull).sum().backward()
     for m in range(2):
@@ -316,7 +316,7 @@ def test_gru_is_torchs_gru() -> None:
                 w.copy_(stack.weights["gru." + name][m])
         table = stack.weights["embedding"][m].detach().requires_grad_()
         parts = windows_of(rows)
-        packed = pack_sequence([table[inputs.token[m, part]] for part in parts], enforce_sorted=False)
+        packed = pack_sequence([table[inputs[TOKEN, m, part]] for part in parts], enforce_sorted=False)
         padded, length = pad_packed_sequence(plain(packed)[0])
         expected = torch.cat([padded[: int(n), w] for w, n in enumerate(length)])
         assert torch.allclose(hidden[m], expected, atol=1e-5)
@@ -341,7 +341,7 @@ def test_stans_attention_is_that_of_a_slow_loop() -> None:
         for m in range(2):
             table = stack.weights["relation"][m].view(MODEL.layers, heads, 2, KNOTS)[layer].detach().numpy()
             for part in windows_of(rows):
-                token, time = (side[m, part].numpy() for side in (inputs.token, inputs.time))
+                token, time = (inputs[side, m, part].numpy() for side in (TOKEN, TIME))
                 for i in range(len(part)):
                     expected = []
                     for h in range(heads):
@@ -363,7 +363,7 @@ def test_stans_attention_is_that_of_a_slow_loop() -> None:
 def test_stan_reads_the_hour_of_the_week() -> None:
     inputs, rows = batch()
     stack = build("stan")
-    hour = inputs.time // 3600 % HOURS
+    hour = inputs[TIME] // 3600 % HOURS
     extra = stack.embed(inputs, rows) - StackedModel.embed(stack, inputs, rows)
     assert torch.allclose(extra[1], stack.weights["hour"][1][hour[1]], atol=1e-6)
     assert points(CITY).isfinite().all()

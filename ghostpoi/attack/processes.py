@@ -37,11 +37,9 @@ def _in_parallel(
     context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads in an unknown state
     queue = context.SimpleQueue()
     pool = ProcessPoolExecutor(workers, context, _start, (queue, threads))
-    portable = replace(exam, progress=silent)
+    shared = victim, replace(exam, progress=silent), protocol
     try:
-        number: dict[Future[Result], int] = {
-            pool.submit(_train, victim, job, portable, protocol): i for i, job in enumerate(jobs)
-        }
+        number: dict[Future[Result], int] = {pool.submit(_train, job, *shared): i for i, job in enumerate(jobs)}
         left = set(number)
         while left:
             done, left = wait(left, POLL_S, FIRST_COMPLETED)
@@ -62,8 +60,6 @@ def _start(queue: Any, threads: int) -> None:
     _queue = queue
 
 
-def _train(victim: Victim, job: Job, exam: Exam, protocol: str) -> Result:
-    def report(label: str, victims: float) -> None:
-        _queue.put((label, victims))
-
-    return victim.train([job], replace(exam, progress=report), protocol)[0]
+def _train(job: Job, victim: Victim, exam: Exam, protocol: str) -> Result:
+    exam = replace(exam, progress=lambda label, victims: _queue.put((label, victims)))
+    return victim.train([job], exam, protocol)[0]

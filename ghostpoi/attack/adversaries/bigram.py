@@ -22,7 +22,6 @@ class Bigram(Adversary):
     does = "looks up each released venue together with the released venue before it"
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the argmax of clean given released and previous released."""
         released = evidence.released
         previous = np.roll(evidence.symbol, 1)
         previous[released.start[:-1][released.length > 0]] = 0  # no POI: the start of a session

@@ -18,18 +18,17 @@ class Bridge(Adversary):
     stays.
     """
 
-    model: ModelSettings = MODEL
-    training: Training = TRAINING
-    passes: int = 3
-
     number = 2
     title = "denoising bridge"
     holds = "leaked pairs"
     does = "trains a causal denoiser on the leaked pairs and applies it three times"
     trains = True
 
+    model: ModelSettings = MODEL
+    training: Training = TRAINING
+    passes: int = 3
+
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the denoiser's last answer."""
         return self.restore_and_measure(evidence, seed, device)[0]
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:

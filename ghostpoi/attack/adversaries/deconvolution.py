@@ -16,16 +16,15 @@ class Deconvolution(Adversary):
     best, and each q becomes the likeliest p behind it. Without a rule, the release stays.
     """
 
-    iterations: int = 60
-
     number = 6
     title = "popularity deconvolution"
     holds = "the public rule; no leak"
     does = "estimates venue popularity by EM and takes the likeliest clean venue"
     uses_leak = False
 
+    iterations: int = 60
+
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the argmax over A(q) of popularity times K(q|p)."""
         poi = evidence.released.poi
         if evidence.rule is None:
             return poi

@@ -19,7 +19,6 @@ class Frequency(Adversary):
     does = "replaces each released venue by the clean venue most often behind it"
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the argmax of clean given released."""
         return self.restore_and_measure(evidence, seed, device)[0]
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:

@@ -15,16 +15,15 @@ class Habits(Adversary):
     the release. Without a rule, the release stays.
     """
 
-    model: HabitModel = HABIT_MODEL
-
     number = 7
     title = "user habits"
     holds = "the public rule and who released what; no leak"
     does = "pools each user's visits, since repeated draws reveal a habit"
     uses_leak = False
 
+    model: HabitModel = HABIT_MODEL
+
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the likeliest clean POI given everything its user released."""
         if evidence.rule is None:
             return evidence.released.poi
         return self.model.restore(evidence.without_leak(), evidence.rule)

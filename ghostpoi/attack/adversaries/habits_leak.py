@@ -16,15 +16,14 @@ class HabitsLeak(Adversary):
     that user's other visits. Without a rule, A8 is A5.
     """
 
-    model: HabitModel = HABIT_MODEL
-
     number = 8
     title = "user habits with leak"
     holds = "the public rule, who released what, and leaked pairs with their users"
     does = "combines A5 and A7 in one model"
 
+    model: HabitModel = HABIT_MODEL
+
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the likeliest clean POI given everything its user released and everything that leaked."""
         if evidence.rule is None:
             return PerUser().restore(evidence, seed, device)
         return self.model.restore(evidence, evidence.rule)

@@ -16,15 +16,14 @@ class HiddenMarkov(Adversary):
     ones show that. Without a rule, A9 is A4.
     """
 
-    model: TransitionModel = TRANSITION_MODEL
-
     number = 9
     title = "hidden Markov model"
     holds = "what A8 holds"
     does = "adds the steps from one venue to the next"
 
+    model: TransitionModel = TRANSITION_MODEL
+
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the likeliest state of every position, given its whole session."""
         if evidence.rule is None:
             return Bigram().restore(evidence, seed, device)
         return self.model.restore(evidence, evidence.rule)

@@ -2,20 +2,17 @@
 
 from dataclasses import dataclass
 
-from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Measures, Seed
+from ghostpoi.attack.adversaries.base import Device, Evidence, Ints, Measures, Seed
 from ghostpoi.attack.adversaries.habits_leak import HabitsLeak
-from ghostpoi.attack.inference.habit_model import HABIT_MODEL, HabitModel
 
 
 @dataclass(frozen=True)
-class MultiRelease(Adversary):
+class MultiRelease(HabitsLeak):
     """A11 extends A8 to several releases: a publisher who draws again gives several draws per visit.
 
     Only a venue that could have been released as all of them stands behind them. What was released together counts as
     one symbol, with the product of the probabilities. With one release, or without a rule, A11 is A8.
     """
-
-    model: HabitModel = HABIT_MODEL
 
     number = 11
     title = "several releases"
@@ -24,11 +21,9 @@ class MultiRelease(Adversary):
     many_releases = True
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the likeliest clean POI given all releases and everything that leaked."""
         if evidence.rule is None:
-            return HabitsLeak(self.model).restore(evidence, seed, device)
+            return super().restore(evidence, seed, device)
         return self.model.restore_jointly(evidence, evidence.rule)
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
-        """Add the number of releases."""
         return self.restore(evidence, seed, device), {"releases": 1 + len(evidence.further)}

@@ -16,5 +16,4 @@ class NoAdversary(Adversary):
     uses_leak = False
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the release itself."""
         return evidence.released.poi

@@ -15,16 +15,15 @@ class PairedBridge(Adversary):
     and several such samples vote. With a rule, only A(released) is considered. Without a leak, the release stays.
     """
 
-    settings: BridgeSettings = BRIDGE_SETTINGS
-
     number = 10
     title = "paired bridge"
     holds = "leaked pairs and the public rule"
     does = "learns a categorical bridge from released to clean sessions on the leaked pairs"
     trains = True
 
+    settings: BridgeSettings = BRIDGE_SETTINGS
+
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the POIs that win the vote of the sampled ways back."""
         from ghostpoi.attack.inference import paired_bridge
 
         return paired_bridge.restore(evidence, self.settings, seed, device)

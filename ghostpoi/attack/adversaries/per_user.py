@@ -20,7 +20,6 @@ class PerUser(Adversary):
     does = "keeps one table per user and falls back to A3"
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        """Return the argmax of clean given user and released."""
         context = evidence.user * evidence.rows + evidence.released.poi
         anybody = Frequency().restore(evidence, seed, device)
         return ConditionalTable.of(evidence, context).argmax(context, anybody)

@@ -1,11 +1,9 @@
 """The paired categorical bridge in closed form: a chain of uniform jumps between a clean and a released POI.
 
-One step is Q = (1 - b) I + b 11'/P, so n steps are Q^n = a_n I + (1 - a_n) 11'/P with a_n = (1 - b)^n, and no P x P
-matrix is ever formed. The bridge needs one kind of distribution only: where a chain stands that left x_0 i steps ago
-and reaches y in j steps, with weight Q^i[x_0, x] Q^j[x, y]. The bridge's state has i = n, j = N - n and y the released
-POI; its posterior has i = n - 1, j = 1 and y the present state.
-
-POIs are 1..P. All results have the floating type of the tensor of steps.
+One step is Q = (1 - b) I + b 11'/P, so n steps are Q^n = a_n I + (1 - a_n) 11'/P with a_n = (1 - b)^n. The bridge needs
+one kind of distribution only: where a chain stands that left x_0 i steps ago and reaches y in j steps, with weight
+Q^i[x_0, x] Q^j[x, y]. Its state has i = n, j = N - n and y the released POI; its posterior has i = n - 1, j = 1 and y
+the present state. POIs are 1..P. All results have the floating type of the tensor of steps.
 """
 
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ NEVER = -1e9  # a logit that stays finite
 
 
 class Parts(NamedTuple):
-    """A distribution over POIs as a mixture: mass at the start, mass at the end, mass spread evenly, (M,) each."""
+    """A mixture over POIs: mass at the start, mass at the end, mass spread evenly, (M,) each."""
 
     start: Tensor
     end: Tensor
@@ -104,9 +102,8 @@ class Chain:
         return Support(poi, told.log_softmax(1))
 
     def _gain(self, n: Tensor) -> Tensor:
-        """Return log Q^n[x, x] - log Q^n[x, y]: how much likelier a chain is at its start than at any other POI."""
         a = self.stay(n)
-        return torch.log1p(self.pois * a / (1 - a))
+        return torch.log1p(self.pois * a / (1 - a))  # log Q^n[x, x] - log Q^n[x, y]
 
     def divergence(self, clean: Tensor, now: Tensor, n: Tensor, predicted: Support) -> Tensor:
         """Return KL(posterior with the true x_0 || posterior mixed over the predicted x_0) of x_(n-1), (M,).

@@ -13,12 +13,11 @@ CONCENTRATIONS: Floats = 10.0 ** np.arange(-2, 3.01, 0.25)  # tried for K_u; the
 def fit_attraction(
     channel: Channel, visits: Floats, released: Floats, attraction: Floats, strength: float
 ) -> tuple[Channel, Floats]:
-    """Fit K(q|p) proportional to K_0(q|p) attraction(q); return the channel and the attraction (Q,).
+    """Take one step of minorise-maximise towards K(q|p) proportional to K_0(q|p) attraction(q); return both.
 
     Methods without a channel score candidates with a model, and a candidate that scores high behind one POI does so
-    behind others: its released count, relative to how often it could have been released, gives its attraction. The
-    release determines one number per POI, but not one per pair. `visits` (P+1,) are the clean visits assumed;
-    `strength` is the weight, in visits, of an attraction of 1. This is one step of minorise-maximise.
+    behind others; the release determines one number per POI, but not one per pair. `visits` (P+1,) are the clean visits
+    assumed; `strength` is the weight, in visits, of an attraction of 1.
     """
     total = sum_by(channel.clean, channel.probability * attraction[channel.released], len(visits))
     chance = channel.probability * np.divide(visits, total, out=np.zeros_like(visits), where=total > 0)[channel.clean]
@@ -48,10 +47,9 @@ def learn_from_pairs(channel: Channel, released: Longs, clean: Longs, strength: 
 
 
 def concentration(channel: Channel, user: Longs, released: Longs, clean: Longs) -> float:
-    """Return the concentration of K_u that makes the leaked visits of one user to one POI likeliest (Polya's urn).
+    """Return the concentration of K_u that makes leaked visits of one user to one POI likeliest (Polya's urn).
 
-    Near 0 the publisher repeats its first draw. It is infinite for independent draws, and if no user leaked two visits
-    to one POI.
+    Near 0 the publisher repeats its first draw. It is infinite for independent draws, and without repeated visits.
     """
     rows = int(clean.max(initial=0)) + 1
     triple, count = np.unique((user * rows + clean) * channel.symbols + released, return_counts=True)

@@ -18,15 +18,6 @@ MIN_VISITS = 0.2  # a user goes to a venue if it has at least this many visits
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """What stands behind each group of visits."""
-
-    visits: Visits
-    popularity: Floats  # (P+1,)
-    share: Floats  # (T,) the probability of each option
-
-
-@dataclass(frozen=True)
 class HabitModel:
     """Infers habits from a release.
 
@@ -47,8 +38,8 @@ class HabitModel:
 
     def restore(self, evidence: Evidence, rule: Rule) -> Ints:
         """Return the likeliest clean POI of every position given the release and the leak, (N,)."""
-        found = self.explain(evidence, self.channel(evidence, rule), evidence.symbol)
-        return evidence.fill(found.visits.argmax(found.share))
+        visits, _, share = self.explain(evidence, self.channel(evidence, rule), evidence.symbol)
+        return evidence.fill(visits.argmax(share))
 
     def restore_jointly(self, evidence: Evidence, rule: Rule) -> Ints:
         """Return the likeliest clean POI of every position given all releases and the leak, (N,)."""
@@ -56,8 +47,8 @@ class HabitModel:
         channels = [self.channel(e, rule).covering(e.released.poi) for e in each]
         symbols, symbol = np.unique(np.stack([e.released.poi for e in each], 1), axis=0, return_inverse=True)
         hint = np.mean([popularity_hint(e) for e in each], axis=0)
-        found = self.explain(evidence, joint_channel(channels, symbols.astype(np.int64)), symbol, hint=hint)
-        return evidence.fill(found.visits.argmax(found.share))
+        visits, _, share = self.explain(evidence, joint_channel(channels, symbols.astype(np.int64)), symbol, hint=hint)
+        return evidence.fill(visits.argmax(share))
 
     def channel(self, evidence: Evidence, rule: Rule) -> Channel:
         """Return the channel to assume: the rule's own, or a guess refined by the release and the leak."""
@@ -67,18 +58,19 @@ class HabitModel:
         released = np.bincount(symbol, minlength=rule.channel.symbols).astype(float)
         for _ in range(0 if rule.exact else self.attraction_rounds):
             assumed = learn_from_pairs(guess, *pairs, self.channel_weight, rule.exact)
-            found = self.explain(evidence, assumed, symbol, quick=True)
-            visits = found.visits.expected(found.share)
+            visits, _, share = self.explain(evidence, assumed, symbol, quick=True)
+            counts = visits.expected(share)
             for _ in range(ATTRACTION_STEPS):
-                guess, attraction = fit_attraction(rule.channel, visits, released, attraction, self.attraction_weight)
+                guess, attraction = fit_attraction(rule.channel, counts, released, attraction, self.attraction_weight)
         return learn_from_pairs(guess, *pairs, self.channel_weight, rule.exact)
 
     def explain(
         self, evidence: Evidence, channel: Channel, symbol: Longs, quick: bool = False, hint: Floats | None = None
-    ) -> Explanation:
-        """Infer all habits under a channel; `symbol` (N,) is what was released, in the channel's numbers.
+    ) -> tuple[Visits, Floats, Floats]:
+        """Return the visits, the popularity of each POI (P+1,) and the probability of each option (T,).
 
-        `quick` leaves out regions and repeated draws. `hint` (P+1,) replaces the release's own `popularity_hint`.
+        `symbol` (N,) is what was released, in the channel's numbers. `quick` leaves out regions and repeated draws.
+        `hint` (P+1,) replaces the release's own `popularity_hint`.
         """
         at, visits, rule = evidence.positions, Visits.of(evidence, channel, symbol), evidence.rule
         hint = popularity_hint(evidence) if hint is None else hint
@@ -95,7 +87,7 @@ class HabitModel:
             favours = rule is not None and rule.popularity_power > 0
             repeats = INDEPENDENT if favours else concentration(channel, *pairs)
             share = visits.posterior(prior, self.repeat_power, self.iterations, repeats)
-        return Explanation(visits, popularity, share)
+        return visits, popularity, share
 
     def region(self, visits: Visits, share: Floats, base: Floats, rule: Rule | None) -> Floats:
         """Return how much likelier the user's region makes each option, (T,); the sum of the prior stays the same."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ghostpoi.attack.evidence import Bools, Evidence
-from ghostpoi.attack.inference.habit_model import HABIT_MODEL, Explanation, HabitModel
-from ghostpoi.attack.inference.visits import TINY, likeliest, normalise, sum_by
+from ghostpoi.attack.inference.habit_model import HABIT_MODEL, HabitModel
+from ghostpoi.attack.inference.visits import TINY, Visits, likeliest, normalise, sum_by
 from ghostpoi.attack.rule import Rule
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
@@ -62,13 +62,13 @@ class TransitionModel:
     def restore(self, evidence: Evidence, rule: Rule) -> Ints:
         """Return the likeliest state of every position given its whole session, (N,)."""
         channel = self.habits.channel(evidence, rule)
-        found = self.habits.explain(evidence, channel, evidence.symbol)
-        states = states_of(evidence, found, self.least)
+        visits, popularity, share = self.habits.explain(evidence, channel, evidence.symbol)
+        states = states_of(evidence, visits, share, self.least)
         steps = transitions_of(states)
         near = self.nearness(evidence, rule, channel)[bands(states, steps, rule)]
         belief, joint = states.weight, states.weight[steps.before] * states.weight[steps.after]
         for _ in range(self.rounds if len(steps.before) else 0):
-            lift = self.lift(states, steps, belief, joint, found.popularity) * near
+            lift = self.lift(states, steps, belief, joint, popularity) * near
             belief, joint = forward_backward(states, steps, lift)
         answer = np.zeros(len(evidence.clean), np.int32)
         answer[states.position] = likeliest(belief, states.poi, states.owner, states.first)
@@ -80,7 +80,8 @@ class TransitionModel:
         It is learned from leaked steps, compared with what A7 would infer about their ends.
         """
         at, blind = evidence.positions, evidence.without_leak()
-        s = states_of(blind, self.habits.explain(blind, channel, evidence.symbol), self.least / 10)
+        visits, _, share = self.habits.explain(blind, channel, evidence.symbol)
+        s = states_of(blind, visits, share, self.least / 10)
         e = transitions_of(s, at)
         true = evidence.clean[s.position[s.owner]] == s.poi  # (T,)
         taken = true[e.before] & true[e.after]
@@ -107,9 +108,9 @@ class TransitionModel:
 TRANSITION_MODEL = TransitionModel()
 
 
-def states_of(evidence: Evidence, found: Explanation, least: float) -> States:
+def states_of(evidence: Evidence, v: Visits, share: Floats, least: float) -> States:
     """Return the options of every position that have at least `least` times the largest share; leaked ones have one."""
-    v, at, session = found.visits, evidence.positions, evidence.released.session_of()
+    at, session = evidence.positions, evidence.released.session_of()
     place = np.arange(len(at)) - evidence.released.start[session]
     position = np.argsort(place, kind="stable")
     group = np.full(len(at), -1)
@@ -121,7 +122,7 @@ def states_of(evidence: Evidence, found: Explanation, least: float) -> States:
     option = np.arange(len(owner)) - (np.cumsum(size) - size)[owner]
     known, poi, weight = group[owner] < 0, evidence.clean[position][owner].astype(np.int64), np.ones(len(owner))
     option = (v.first[group[owner]] if len(v.first) else 0) + option
-    poi[~known], weight[~known] = v.clean[option[~known]], found.share[option[~known]]
+    poi[~known], weight[~known] = v.clean[option[~known]], share[option[~known]]
     if len(owner):
         kept = weight >= least * np.maximum.reduceat(weight, np.cumsum(size) - size)[owner]
         owner, poi, weight = owner[kept], poi[kept], weight[kept]

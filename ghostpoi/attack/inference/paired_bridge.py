@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.attack.inference.bridge_denoiser import Batch, Corpus, Denoiser
 from ghostpoi.attack.inference.bridge_settings import BridgeSettings
-from ghostpoi.attack.inference.categorical_bridge import Chain, Support
+from ghostpoi.attack.inference.categorical_bridge import Chain
 from ghostpoi.data.checkins import Ints
 from ghostpoi.models import fit
 from ghostpoi.randomness import Seed
@@ -57,7 +57,11 @@ def _train(settings: BridgeSettings, chain: Chain, corpus: Corpus, clean: Ints, 
             now = chain.draw(x0, end, n.float(), (chain.steps - n).float(), uniform)
             with fit.precise(t.precision, device):
                 predicted = model.predict(model.hidden(corpus, batch, now, n), now, end, n, batch.options)
-            loss = _loss(settings, chain, x0, now, n.float(), predicted)
+            likelihood = predicted.of(x0)
+            each = chain.divergence(x0, now, n.float(), predicted)
+            each = each - settings.cross_entropy * likelihood.clamp(min=1e-20).log()
+            possible = likelihood > 0  # a release may break the rule in places
+            loss = torch.where(possible, each, 0).sum() / possible.sum().clamp(min=1)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             if t.clip:
@@ -69,15 +73,6 @@ def _train(settings: BridgeSettings, chain: Chain, corpus: Corpus, clean: Ints, 
         for weight, average in zip(weights, averaged, strict=True):
             weight.copy_(average)
     return model.eval()
-
-
-def _loss(settings: BridgeSettings, chain: Chain, x0: Tensor, now: Tensor, n: Tensor, predicted: Support) -> Tensor:
-    """Return the mean over positions whose clean POI is in the support: a release may break the rule in places."""
-    divergence = chain.divergence(x0, now, n, predicted)
-    likelihood = predicted.of(x0)
-    each = divergence - settings.cross_entropy * likelihood.clamp(min=1e-20).log()
-    supported = likelihood > 0
-    return torch.where(supported, each, 0).sum() / supported.sum().clamp(min=1)
 
 
 def _batches(settings: BridgeSettings, corpus: Corpus, clean: Ints, seed: Seed) -> Iterator[tuple[Batch, Tensor]]:

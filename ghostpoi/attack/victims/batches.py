@@ -6,7 +6,6 @@ waste over 90% of the work, for every victim. A row holds as many windows as fit
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from ghostpoi.models.transformer import Pad, Unpad
 
 WIDTH = 64  # rows are at least this wide: attention kernels work in tiles of this size
 ALIGN = 8  # the width is a multiple of this, which fast kernels require of a mask
+TOKEN, USER, TIME = range(3)  # the parts of inputs, (3, M, N)
 NEVER = -1e9  # finite, because a kernel that works in tiles of keys may meet one without any key to attend to
 
 
@@ -40,34 +40,9 @@ def timed_pairs(sessions: Sessions, max_positions: int) -> TimedPairs:
     return TimedPairs(pairs.token, pairs.target, pairs.length, user, sessions.time[is_input].astype(np.int64))
 
 
-class Inputs(NamedTuple):
-    """What M victims read at each of N positions, (M, N) each."""
-
-    token: Tensor
-    user: Tensor
-    time: Tensor
-
-    @staticmethod
-    def of(pairs: Sequence[TimedPairs], device: torch.device) -> "Inputs":
-        """Let victim m read pairs[m]."""
-        return Inputs(*(stacked(pairs, name, device) for name in Inputs._fields))
-
-    def at(self, positions: Tensor) -> "Inputs":
-        """Return the inputs at some positions."""
-        return Inputs(*(side.index_select(1, positions) for side in self))
-
-    def of_victims(self, victims: Tensor) -> "Inputs":
-        """Return the inputs of some victims."""
-        return Inputs(*(side[victims] for side in self))
-
-    def for_all(self, victims: int) -> "Inputs":
-        """Let all victims read the inputs of one."""
-        return Inputs(*(side.expand(victims, -1) for side in self))
-
-
-def stacked(pairs: Sequence[TimedPairs], side: str, device: torch.device) -> Tensor:
-    """Return one side of all victims' pairs, (M, N)."""
-    return torch.from_numpy(np.stack([getattr(p, side) for p in pairs])).to(device)
+def inputs_of(pairs: Sequence[TimedPairs], device: torch.device) -> Tensor:
+    """Return what victims read at each position, TOKEN, USER and TIME, (3, M, N); victim m reads pairs[m]."""
+    return torch.from_numpy(np.stack([[p.token, p.user, p.time] for p in pairs], 1)).to(device)
 
 
 @dataclass(frozen=True)
@@ -130,7 +105,6 @@ def pack(pairs: Pairs, batches: Sequence[Longs], device: torch.device) -> list[P
 
 
 def _step_order(length: Longs, position: Longs) -> tuple[Longs, Longs]:
-    """Return `step_order` and `step_rank`, each (N,)."""
     by_length = np.empty(len(length), np.int64)
     by_length[np.argsort(-length, kind="stable")] = np.arange(len(length))
     order = np.argsort(position * len(length) + np.repeat(by_length, length), kind="stable")

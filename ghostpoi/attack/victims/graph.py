@@ -1,7 +1,4 @@
-"""A victim that reads the city as a graph: POIs that follow one another share their embeddings.
-
-The graph comes from the sessions that the victim is trained on, released or restored.
-"""
+"""A victim that reads the city as a graph: POIs that follow one another share their embeddings."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
-from ghostpoi.attack.victims.batches import Inputs, PackedRows
+from ghostpoi.attack.victims.batches import TOKEN, PackedRows
 from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, look_up
 from ghostpoi.attack.victims.stacked_victim import StackedVictim
 from ghostpoi.data.sessions import Sessions
@@ -46,14 +43,13 @@ class GraphModel(StackedModel):
     def take(self, victims: Tensor) -> Self:
         return super().take(victims)._over([self.graphs[m] for m in victims.tolist()])
 
-    def embed(self, inputs: Inputs, rows: PackedRows) -> Tensor:
+    def embed(self, inputs: Tensor, rows: PackedRows) -> Tensor:
         position = rows.position.expand(len(self), -1)
-        return look_up(self.table(), inputs.token) + look_up(self.weights["position"], position)
+        return look_up(self.table(), inputs[TOKEN]) + look_up(self.weights["position"], position)
 
     def table(self) -> Tensor:
         """Return the embedding of every POI plus what comes over the graph, (M, P+1, d)."""
-        own = self.weights["embedding"]
-        near = own
+        near = own = self.weights["embedding"]
         for i in range(LAYERS):
             near = F.gelu(near) if i else near
             near = _OverGraph.apply(self._linear(f"spread.{i}", near), self.all_graphs)  # type: ignore[no-untyped-call]
@@ -66,12 +62,11 @@ class GraphModel(StackedModel):
 
 @dataclass(frozen=True)
 class Graph(StackedVictim):
-    """Somebody trains a Transformer on embeddings that a graph convolution spreads over the transitions."""
+    """Takes the graph from the sessions that it is trained on, released or restored."""
 
     label = "Graph"
     summary = "A Transformer on embeddings that a graph convolution spreads over the transitions."
     model_type = GraphModel
-
     dropout: float = 0.4  # clean NYC validation acc@1 .231, with .2 it is .226
 
     def start(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> StackedModel:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
-from ghostpoi.attack.victims.batches import Inputs, PackedRows
+from ghostpoi.attack.victims.batches import TOKEN, PackedRows
 from ghostpoi.attack.victims.stacked_model import StackedModel, dropped, look_up, repeated
 from ghostpoi.attack.victims.stacked_victim import StackedVictim
 from ghostpoi.models.transformer import Pad
@@ -18,11 +18,10 @@ from ghostpoi.settings import ModelSettings, Training
 
 @dataclass(frozen=True)
 class GRU(StackedVictim):
-    """Somebody trains a GRU, which knows about the past only what its state carries."""
+    """A GRU knows about the past only what its state carries."""
 
     label = "GRU"
     summary = "A recurrent network with one gated recurrent unit, as in GRU4Rec."
-
     dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
     max_positions: int = 50  # a GRU forgets sooner, and each position is one more step to wait for
 
@@ -48,8 +47,8 @@ class GRUModel(StackedModel):
     A bare GRU needs three times the epochs: its states are short vectors, so its output matrix has a long way to go.
     """
 
-    def hidden(self, inputs: Inputs, rows: PackedRows, dropout: float = 0.0) -> Tensor:
-        x = dropped(look_up(self.weights["embedding"], inputs.token), dropout)
+    def hidden(self, inputs: Tensor, rows: PackedRows, dropout: float = 0.0) -> Tensor:
+        x = dropped(look_up(self.weights["embedding"], inputs[TOKEN]), dropout)
         return self._norm("norm", x + dropped(self.recur(self._norm("before", x), rows), dropout))
 
     def recur(self, x: Tensor, rows: PackedRows) -> Tensor:

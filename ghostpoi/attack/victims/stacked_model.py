@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ghostpoi.attack.victims.base import STAGE
-from ghostpoi.attack.victims.batches import Inputs, PackedRows
+from ghostpoi.attack.victims.batches import TOKEN, PackedRows
 from ghostpoi.models.fit import precise
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
@@ -60,16 +60,16 @@ class StackedModel:
         taken.weights = {name: w.detach()[victims].requires_grad_() for name, w in self.weights.items()}
         return taken
 
-    def embed(self, inputs: Inputs, rows: PackedRows) -> Tensor:
+    def embed(self, inputs: Tensor, rows: PackedRows) -> Tensor:
         """Return what the first block reads, (M, N, d)."""
         position = rows.position.expand(len(self), -1)
-        return look_up(self.weights["embedding"], inputs.token) + look_up(self.weights["position"], position)
+        return look_up(self.weights["embedding"], inputs[TOKEN]) + look_up(self.weights["position"], position)
 
-    def masks(self, inputs: Inputs, rows: PackedRows) -> list[Tensor]:
+    def masks(self, inputs: Tensor, rows: PackedRows) -> list[Tensor]:
         """Return what each layer adds to its attention logits, each (M*B, 1 or H, t, t)."""
         return [rows.mask(len(self), self.dtype)] * self.settings.layers
 
-    def hidden(self, inputs: Inputs, rows: PackedRows, dropout: float = 0.0) -> Tensor:
+    def hidden(self, inputs: Tensor, rows: PackedRows, dropout: float = 0.0) -> Tensor:
         """Return the hidden states of a batch, (M, N, d)."""
         s = self.settings
         masks = self.masks(inputs, rows)

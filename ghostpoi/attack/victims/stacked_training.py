@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ghostpoi.attack.victims.base import STAGE
-from ghostpoi.attack.victims.batches import Inputs, PackedRows, TimedPairs, pack, stacked
+from ghostpoi.attack.victims.batches import PackedRows, TimedPairs, inputs_of, pack
 from ghostpoi.attack.victims.stacked_model import StackedModel
 from ghostpoi.data.checkins import Longs
 from ghostpoi.models.fit import Pairs, seeded
@@ -43,7 +43,7 @@ def train(
     if any(not np.array_equal(p.length, pairs[0].length) for p in pairs):
         raise ValueError("victims of one stack need windows of the same lengths")
     device, everyone = stack.device, len(stack)
-    inputs, target = Inputs.of(pairs, device), stacked(pairs, "target", device)
+    inputs, target = inputs_of(pairs, device), torch.from_numpy(np.stack([p.target for p in pairs])).to(device)
     examination = Examination(validation, known, stack)
     optimizer = adamw(stack, settings)
     best = stack.take(torch.arange(everyone, device=device))
@@ -79,7 +79,7 @@ def train(
             left = [place for place, victim in enumerate(in_stack) if victim in learning]
             stay = torch.tensor(left, device=device)
             stack, optimizer = _compact(stack, optimizer, stay, settings)
-            inputs, target = inputs.of_victims(stay), target[stay]
+            inputs, target = inputs[:, stay], target[stay]
             in_stack = [in_stack[place] for place in left]
     if not settings.epochs:
         tick(everyone)
@@ -91,7 +91,7 @@ class Examination:
 
     def __init__(self, pairs: TimedPairs, known: NDArray[np.bool_], stack: StackedModel) -> None:
         device = stack.device
-        self.inputs = Inputs.of([pairs], device)
+        self.inputs = inputs_of([pairs], device)
         self.target, self.known = (torch.from_numpy(a).to(device) for a in (pairs.target, known))  # each (N,)
         at_once = EVALUATION_TOKENS[device.type == "cuda"] // (stack.memory_factor * len(stack))
         # A batch holds the windows that end in the same stretch of `at_once` tokens; a long one may exceed it a little.
@@ -104,7 +104,7 @@ class Examination:
         """Return the ranks of `fit.ranks` for every victim, (M, N)."""
         found = [self.target.new_empty(len(stack), 0)]
         for rows in self.batches:
-            hidden = stack.hidden(self.inputs.at(rows.index).for_all(len(stack)), rows)
+            hidden = stack.hidden(self.inputs[:, :, rows.index].expand(-1, len(stack), -1), rows)
             found.append(stack.ranks(hidden, self.target[rows.index]))
         return torch.cat(found, 1)
 
@@ -114,7 +114,7 @@ class Examination:
 
 
 def adamw(stack: StackedModel, settings: Training) -> torch.optim.AdamW:
-    """Return the optimizer of `fit.adamw` for a stack."""
+    """Return the optimizer of a stack."""
     return torch.optim.AdamW(
         list(stack.weights.values()), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )
@@ -153,17 +153,16 @@ def tf32(wanted: bool) -> Iterator[None]:
 
 
 def _batches(pairs: Pairs, settings: Training, seed: Seed, number: int, device: torch.device) -> list[PackedRows]:
-    """Return the batches of `fit.epoch`."""
     order = seed.generator(*STAGE, "order", number).permutation(len(pairs.length))
     size = settings.batch_sessions
     return pack(pairs, [order[at : at + size] for at in range(0, len(order), size)], device)
 
 
 def _step(
-    stack: StackedModel, optimizer: torch.optim.Optimizer, inputs: Inputs, target: Tensor, rows: PackedRows, most: float
+    stack: StackedModel, optimizer: torch.optim.Optimizer, inputs: Tensor, target: Tensor, rows: PackedRows, most: float
 ) -> None:
     optimizer.zero_grad(set_to_none=True)
-    hidden = stack.hidden(inputs.at(rows.index), rows, stack.settings.dropout)
+    hidden = stack.hidden(inputs.index_select(2, rows.index), rows, stack.settings.dropout)
     stack.losses(hidden, target.index_select(1, rows.index)).sum().backward()  # type: ignore[no-untyped-call]
     if most:
         clip([w.grad for w in stack.weights.values() if w.grad is not None], most)

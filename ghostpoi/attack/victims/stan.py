@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ghostpoi.attack.victims.base import Exam, Job
-from ghostpoi.attack.victims.batches import Inputs, PackedRows
+from ghostpoi.attack.victims.batches import TIME, PackedRows
 from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, look_up
 from ghostpoi.attack.victims.stacked_victim import StackedVictim
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
@@ -39,12 +39,12 @@ class StanModel(StackedModel):
         stack.xyz = points(vocabulary).to(model.device)
         return stack
 
-    def embed(self, inputs: Inputs, rows: PackedRows) -> Tensor:
-        return super().embed(inputs, rows) + look_up(self.weights["hour"], inputs.time // 3600 % HOURS)
+    def embed(self, inputs: Tensor, rows: PackedRows) -> Tensor:
+        return super().embed(inputs, rows) + look_up(self.weights["hour"], inputs[TIME] // 3600 % HOURS)
 
-    def masks(self, inputs: Inputs, rows: PackedRows) -> list[Tensor]:
+    def masks(self, inputs: Tensor, rows: PackedRows) -> list[Tensor]:
         s, victims, (many, width) = self.settings, len(self), rows.owner.shape
-        token, time = (side.index_select(1, rows.token_at).view(-1, width) for side in (inputs.token, inputs.time))
+        token, _, time = inputs.index_select(2, rows.token_at).view(3, -1, width)
         gap = (time[:, :, None] - time[:, None, :]).abs() / GAP_S  # (M*B, t, t)
         xyz = self.xyz[token]  # (M*B, t, 3)
         km = torch.cdist(xyz, xyz, compute_mode="donot_use_mm_for_euclid_dist")  # products would be off by a km
@@ -58,12 +58,11 @@ class StanModel(StackedModel):
 
 @dataclass(frozen=True)
 class Stan(StackedVictim):
-    """Somebody trains a Transformer that uses the times and the coordinates of the release. It needs the vocabulary."""
+    """Uses the times and the coordinates that every release shows. It needs the vocabulary."""
 
     label = "STAN"
     summary = "A Transformer whose attention depends on time gaps and distances, as in STAN."
     model_type = StanModel
-
     dropout: float = 0.4  # clean NYC validation acc@1 .232, with .2 it is .226
 
     def start(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> StackedModel:

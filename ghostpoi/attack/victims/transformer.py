@@ -16,11 +16,10 @@ from ghostpoi.settings import ModelSettings, Training
 
 @dataclass(frozen=True)
 class Transformer(StackedVictim):
-    """Somebody downloads the release and trains the paper's model on it, with early stopping on clean sessions."""
+    """The paper's model, trained with early stopping on clean validation sessions."""
 
     label = "Transformer"
     summary = "The paper's causal Transformer."
-
     model: ModelSettings | None = None  # None: as the protocol says
     training: Training | None = None
 
