@@ -1,9 +1,11 @@
 """Adversaries: hand-computed tables, a slow reference, maps that must fall, and one contract for all of them."""
 
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,17 +13,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ghostpoi.attack import adversaries
 from ghostpoi.attack.adversaries import ADVERSARIES, Adversary, Evidence, leak, leak_mixed, purify
-from ghostpoi.attack.adversaries.base import Bools
 from ghostpoi.attack.adversaries.bigram import Bigram
-from ghostpoi.attack.adversaries.bridge import Bridge, kept
+from ghostpoi.attack.adversaries.bridge import Bridge
 from ghostpoi.attack.adversaries.frequency import Frequency
+from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
+from ghostpoi.attack.inference import causal_denoiser
+from ghostpoi.attack.inference.bridge_settings import BridgeSettings
+from ghostpoi.attack.inference.conditional_table import ConditionalTable
 from ghostpoi.attack.rule import Rule
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
+from ghostpoi.evaluate.measures.detection import DETECTOR
 from ghostpoi.publish.channel import uniform
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
@@ -30,7 +37,20 @@ CPU = torch.device("cpu")
 SEED = Seed(7)
 SMALL = ModelSettings(dim=32, heads=2, feed_forward=32, dropout=0.1, tied=True)
 QUICK = Bridge(SMALL, Training(epochs=20, batch_sessions=16, learning_rate=5e-3))
-LIGHT: dict[str, Adversary] = {**ADVERSARIES, "bridge": replace(QUICK, training=replace(QUICK.training, epochs=2))}
+LIGHT: dict[str, Adversary] = {
+    **ADVERSARIES,
+    "bridge": replace(QUICK, training=replace(QUICK.training, epochs=2)),
+    "paired-bridge": PairedBridge(BridgeSettings(SMALL, Training(epochs=2), steps=4, samples=2)),
+}
+
+
+def restored_by(adversary: Adversary, evidence: Evidence) -> Ints:
+    return purify(adversary, evidence, SEED, CPU)[0]
+
+
+def answers(bridge: Bridge, evidence: Evidence) -> list[Ints]:
+    """What A2 restores after each pass."""
+    return causal_denoiser.answers(evidence, bridge.model, bridge.training, bridge.passes, SEED, CPU)
 
 
 def sessions_of(*pois: Sequence[int]) -> Sessions:
@@ -80,7 +100,7 @@ HAND = Evidence.of(RELEASED, CLEAN, LEAKED, 7)
 class TestFrequency:
     def test_table_by_hand(self) -> None:
         # Behind 1: 4 4 3 3; behind 2: 5 6 5 6. Both tie, so the smaller POI comes first.
-        table = Frequency().table(HAND)
+        table = ConditionalTable.of(HAND, HAND.symbol)
         assert table.context.tolist() == [1, 1, 2, 2]
         assert table.clean.tolist() == [3, 4, 5, 6]
         assert table.count.tolist() == [2, 2, 2, 2]
@@ -94,13 +114,13 @@ class TestFrequency:
         assert Frequency().restore(evidence, SEED, CPU)[3:].tolist() == [5, 2, 2]
 
     def test_entropy_by_hand(self) -> None:
-        assert Frequency().table(HAND).entropy_bits() == pytest.approx(1.0)
+        assert purify(Frequency(), HAND, SEED, CPU)[1] == {"table_entropy_bits": pytest.approx(1.0)}
         # Behind 1: 4 three times, 5 once (0.8113 bits); behind 2: always 3 (0 bits), weights 4 and 2.
         released = sessions_of([1, 1, 1, 1, 2, 2])
         evidence = Evidence.of(released, np.array([4, 4, 5, 4, 3, 3], np.int32), np.array([True]), 6)
         h = -(0.75 * np.log2(0.75) + 0.25 * np.log2(0.25))
-        assert Frequency().table(evidence).entropy_bits() == pytest.approx(h * 4 / 6)
-        assert Frequency().table(evidence.without_leak()).entropy_bits() == 0
+        assert purify(Frequency(), evidence, SEED, CPU)[1] == {"table_entropy_bits": pytest.approx(h * 4 / 6)}
+        assert purify(Frequency(), evidence.without_leak(), SEED, CPU)[1] == {"table_entropy_bits": 0}
 
     @pytest.mark.parametrize("map_", [swaps(20), turn(20)])
     def test_a_permuted_release_falls(self, map_: Ints) -> None:
@@ -108,8 +128,9 @@ class TestFrequency:
         released = mapped(clean, map_)
         evidence = Evidence.of(released, clean.poi, leak(clean, 0.5, SEED), 21)
         assert len(np.unique(evidence.pairs()[0])) == 20  # enough leak: every POI
-        assert (purify(Frequency(), evidence, SEED, CPU) == clean.poi).all()
-        assert Frequency().table(evidence).entropy_bits() == 0
+        restored, measures = purify(Frequency(), evidence, SEED, CPU)
+        assert (restored == clean.poi).all()
+        assert measures == {"table_entropy_bits": 0}
 
 
 class TestBigram:
@@ -139,8 +160,8 @@ class TestBigram:
             before = poi[at - 1] if at not in clean.start else 0
             poi[at] = (clean.poi[at] - 1 + (3 if before % 2 else 6)) % 10 + 1
         evidence = Evidence.of(replace(clean, poi=poi), clean.poi, leak(clean, 0.8, SEED), 11)
-        assert rest_right(clean, evidence, purify(Bigram(), evidence, SEED, CPU)) > 0.98
-        assert rest_right(clean, evidence, purify(Frequency(), evidence, SEED, CPU)) < 0.9
+        assert rest_right(clean, evidence, restored_by(Bigram(), evidence)) > 0.98
+        assert rest_right(clean, evidence, restored_by(Frequency(), evidence)) < 0.9
 
 
 class TestPerUser:
@@ -199,33 +220,36 @@ class TestBridge:
     def test_a_map_that_is_its_own_inverse_falls(self) -> None:
         clean = city(300, 20)
         evidence = Evidence.of(mapped(clean, swaps(20)), clean.poi, leak(clean, 0.5, SEED), 21)
-        answers = QUICK.answers(evidence, SEED, CPU)
-        assert rest_right(clean, evidence, answers[3]) > 0.95
-        assert kept(evidence, answers)[1] < 0.05
+        restored, measures = purify(QUICK, evidence, SEED, CPU)
+        assert rest_right(clean, evidence, restored) > 0.95
+        (identity,) = measures.values()
+        assert isinstance(identity, list)
+        assert len(identity) == 1 + QUICK.passes
+        assert identity[1] < 0.05
 
     def test_passes_repeat_the_inverse(self) -> None:
         """Why three passes can be worse than one: on a fixed map each pass turns back once more."""
         clean = city(300, 20)
         evidence = Evidence.of(mapped(clean, turn(20)), clean.poi, leak(clean, 0.5, SEED), 21)
-        answers = QUICK.answers(evidence, SEED, CPU)
-        assert rest_right(clean, evidence, answers[1]) > 0.95
-        assert rest_right(clean, evidence, answers[3]) < 0.05
+        found = answers(QUICK, evidence)
+        assert rest_right(clean, evidence, found[1]) > 0.95
+        assert rest_right(clean, evidence, found[3]) < 0.05
 
     def test_a_clean_release_teaches_the_identity(self) -> None:
         clean = city(300, 20)
         evidence = Evidence.of(clean, clean.poi, leak(clean, 0.5, SEED), 21)
-        assert min(kept(evidence, QUICK.answers(evidence, SEED, CPU))) > 0.98
+        assert min(causal_denoiser.unchanged(evidence, answers(QUICK, evidence))) > 0.98
 
-    def test_kept_by_hand(self) -> None:
+    def test_unchanged_by_hand(self) -> None:
         after = RELEASED.poi.copy()
         after[[0, 8, 9]] = 6  # position 0 leaked and does not count: 2 of 6 changed
-        assert kept(HAND, (RELEASED.poi, after)) == pytest.approx((1, 4 / 6))
+        assert causal_denoiser.unchanged(HAND, [RELEASED.poi, after]) == pytest.approx([1, 4 / 6])
 
     def test_sessions_longer_than_the_model_sees(self) -> None:
         clean = city(100, 6)
         short = replace(QUICK, model=replace(SMALL, max_positions=4))
         evidence = Evidence.of(mapped(clean, swaps(6)), clean.poi, leak(clean, 0.5, SEED), 7)
-        assert rest_right(clean, evidence, purify(short, evidence, SEED, CPU)) > 0.9
+        assert rest_right(clean, evidence, restored_by(short, evidence)) > 0.9
 
     def test_global_randomness_is_left_alone(self) -> None:
         clean = city(20, 6)
@@ -280,20 +304,28 @@ class TestEvidence:
             ({"leaked": LEAKED[:-1]}, "one value per session"),
             ({"rows": 3}, "outside 1..P"),
             ({"released": replace(RELEASED, poi=RELEASED.poi - 1)}, "outside 1..P"),
+            ({"further": (RELEASED.poi, RELEASED.poi - 1)}, "outside 1..P"),
+            ({"further": (RELEASED.poi, RELEASED.poi[1:])}, "the same rows"),
         ],
     )
     def test_bad_evidence_is_refused(self, change: dict[str, object], says: str) -> None:
         with pytest.raises(ValueError, match=says):
             replace(HAND, **change)  # type: ignore[arg-type]
 
+    def test_per_release(self) -> None:
+        other = RELEASED.poi % 3 + 1
+        first, second = replace(HAND, further=(other,)).per_release()
+        assert (first.released.poi == RELEASED.poi).all()
+        assert (second.released.poi == other).all()
+        assert (second.clean == HAND.clean).all()
+        assert not first.further + second.further
+
     def test_leak_mixed(self) -> None:
         assert leak_mixed(HAND).tolist() == CLEAN[:8].tolist() + RELEASED.poi[8:].tolist()
 
 
-class Rogue:
+class Rogue(Adversary):
     """Returns what it likes."""
-
-    uses_leak: ClassVar[bool] = True
 
     def __init__(self, answer: Ints) -> None:
         self.answer = answer
@@ -306,10 +338,10 @@ class TestPurify:
     @pytest.mark.parametrize("answer", [np.zeros(14, np.int32), np.full(14, 7, np.int32), np.ones(13, np.int32)])
     def test_a_wrong_answer_is_refused(self, answer: Ints) -> None:
         with pytest.raises(ValueError, match="the adversary returned"):
-            purify(Rogue(answer), HAND, SEED, CPU)
+            restored_by(Rogue(answer), HAND)
 
     def test_leaked_sessions_come_out_clean_whatever_the_adversary_says(self) -> None:
-        assert purify(Rogue(np.full(14, 2, np.int32)), HAND, SEED, CPU).tolist() == CLEAN[:8].tolist() + [2] * 6
+        assert restored_by(Rogue(np.full(14, 2, np.int32)), HAND).tolist() == CLEAN[:8].tolist() + [2] * 6
 
 
 def choices(pois: int, number: int = 4) -> Candidates:
@@ -344,44 +376,75 @@ class TestContract:
     @pytest.mark.parametrize("ratio", [0, 0.3])
     def test_shape_range_and_leaked_sessions(self, name: str, rule: str | None, ratio: float) -> None:
         clean, evidence = self.evidence(ratio, rule)
-        restored = purify(LIGHT[name], evidence, SEED, CPU)
+        restored = restored_by(LIGHT[name], evidence)
         assert restored.shape == clean.poi.shape
         assert restored.dtype == np.int32
         assert restored.min() >= 1
         assert restored.max() <= 12
         if LIGHT[name].uses_leak:
-            truth: Bools = evidence.positions
-            assert (restored[truth] == clean.poi[truth]).all()
+            at = evidence.positions
+            assert (restored[at] == clean.poi[at]).all()
 
     def test_same_seed_same_result_and_nothing_changed_in_place(self, name: str, rule: str | None) -> None:
         _, evidence = self.evidence(0.3, rule)
         before = evidence.released.poi.copy()
-        a, b = (purify(LIGHT[name], evidence, SEED, CPU) for _ in range(2))
+        a, b = (restored_by(LIGHT[name], evidence) for _ in range(2))
         assert (a == b).all()
         assert (evidence.released.poi == before).all()
 
     def test_who_uses_no_leak_is_not_moved_by_one(self, name: str, rule: str | None) -> None:
         _, evidence = self.evidence(0.3, rule)
         if not LIGHT[name].uses_leak:
-            alone = purify(LIGHT[name], evidence.without_leak(), SEED, CPU)
-            assert (purify(LIGHT[name], evidence, SEED, CPU) == alone).all()
+            alone = restored_by(LIGHT[name], evidence.without_leak())
+            assert (restored_by(LIGHT[name], evidence) == alone).all()
 
     def test_with_neither_leak_nor_rule_the_release_stays(self, name: str, rule: str | None) -> None:
         _, evidence = self.evidence(0, rule)
         alone = replace(evidence, rule=None)
-        assert (purify(LIGHT[name], alone, SEED, CPU) == evidence.released.poi).all()
+        assert (restored_by(LIGHT[name], alone) == evidence.released.poi).all()
 
     def test_with_everything_leaked_all_is_clean(self, name: str, rule: str | None) -> None:
         clean, evidence = self.evidence(1, rule)
         if LIGHT[name].uses_leak:
-            assert (purify(LIGHT[name], evidence, SEED, CPU) == clean.poi).all()
+            assert (restored_by(LIGHT[name], evidence) == clean.poi).all()
 
     def test_an_empty_release_is_no_trouble(self, name: str, rule: str | None) -> None:
         _, some = self.evidence(0, rule)
         nothing = sessions_of()
         evidence = Evidence(nothing, np.zeros(0, bool), np.zeros(0, np.int32), 13, some.rule)
-        assert purify(LIGHT[name], evidence, SEED, CPU).shape == (0,)
+        assert restored_by(LIGHT[name], evidence).shape == (0,)
 
     def test_the_repr_names_every_setting(self, name: str, rule: str | None) -> None:
         assert repr(ADVERSARIES[name]) == repr(replace(ADVERSARIES[name]))  # type: ignore[type-var]
         assert " at 0x" not in repr(ADVERSARIES[name])
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_what_is_said_about_an_adversary(name: str) -> None:
+    adversary = ADVERSARIES[name]
+    for text in (adversary.title, adversary.holds, adversary.does):
+        assert text == text.strip()
+        assert "\n" not in text
+        assert text
+        assert not text.endswith(".")
+    assert adversary.label == f"A{adversary.number} {adversary.title}"
+    assert len(adversary.title) <= 25  # it stands beside a bar in a chart
+    assert (type(adversary).__doc__ or "").startswith(f"A{adversary.number} ")
+
+
+def test_numbers_and_titles_are_unique() -> None:
+    attackers = [*ADVERSARIES.values(), DETECTOR]
+    numbers = [attacker.number for attacker in attackers]
+    assert numbers == sorted(set(numbers))
+    assert len({attacker.title for attacker in attackers}) == len(numbers)
+
+
+def test_an_adversary_is_a_small_file() -> None:
+    for path in Path(adversaries.__file__).parent.glob("*.py"):
+        if path.stem not in ("__init__", "base"):
+            assert len(path.read_text("utf-8").splitlines()) < 60, path.name
+
+
+def test_adversaries_import_without_torch() -> None:
+    code = "import sys, ghostpoi.attack.adversaries; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

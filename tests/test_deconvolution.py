@@ -15,12 +15,16 @@ from test_channel import candidate_sets, candidates_of
 
 from ghostpoi.attack.adversaries import ADVERSARIES, Evidence, purify
 from ghostpoi.attack.adversaries.deconvolution import Deconvolution
-from ghostpoi.attack.adversaries.habits import MODEL, Explanation
-from ghostpoi.attack.adversaries.hidden_markov import forward_backward, states_of, steps_of
-from ghostpoi.attack.adversaries.imitation import attracted, learned, stickiness
-from ghostpoi.attack.adversaries.multi_release import product, restore_many
-from ghostpoi.attack.adversaries.region import closeness
-from ghostpoi.attack.inference.visits import AFRESH, RARE, TINY, Visits, popularity
+from ghostpoi.attack.inference.channel_learning import (
+    CONCENTRATIONS,
+    concentration,
+    fit_attraction,
+    joint_channel,
+    learn_from_pairs,
+)
+from ghostpoi.attack.inference.habit_model import HABIT_MODEL, closeness
+from ghostpoi.attack.inference.hidden_markov import forward_backward, states_of, transitions_of
+from ghostpoi.attack.inference.visits import INDEPENDENT, RARE, TINY, Visits, estimate_popularity
 from ghostpoi.attack.rule import Rule
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats, Ints, Longs
@@ -55,7 +59,18 @@ def evidence_of(
 
 
 def answer(name: str, evidence: Evidence) -> list[int]:
-    return purify(ADVERSARIES[name], evidence, SEED, CPU).tolist()
+    return purify(ADVERSARIES[name], evidence, SEED, CPU)[0].tolist()
+
+
+def jointly(first: Evidence, *others: Evidence) -> list[int]:
+    """What A11 restores from several releases of the same rows."""
+    return answer("multi-release", replace(first, further=tuple(other.released.poi for other in others)))
+
+
+def favouring(evidence: Evidence) -> Evidence:
+    """The same evidence under a rule that favours popular venues."""
+    assert evidence.rule is not None
+    return replace(evidence, rule=replace(evidence.rule, popularity_power=1.0))
 
 
 class TestWhereTheyMustSucceed:
@@ -63,52 +78,57 @@ class TestWhereTheyMustSucceed:
         # 60 visits to 1 and 20 to 2, drawn as often as the rule says: 3 could only be 1, 5 only 2.
         sets = candidates_of([3, 4], [4, 5], [1], [1], [2])
         released = np.repeat([0, 0, 0, 30, 40, 10], 1).astype(float)
-        found = popularity(uniform(sets), released, np.zeros(6), 2000)
+        found = estimate_popularity(uniform(sets), released, np.zeros(6), 2000)
         assert found[1:3] == pytest.approx([0.75, 0.25], abs=1e-5)
         evidence = evidence_of(sets, [0, 1], [[3] * 30 + [4] * 40, [5] * 10])
         assert answer("deconvolution", evidence) == [1] * 70 + [2] * 10
 
     def test_the_prior_of_leaked_visits_counts(self) -> None:
         sets = candidates_of([3], [3], [1])
-        found = popularity(uniform(sets), np.array([0, 0, 0, 8.0]), np.array([0, 3.0, 1.0, 0]), 2000)
+        found = estimate_popularity(uniform(sets), np.array([0, 0, 0, 8.0]), np.array([0, 3.0, 1.0, 0]), 2000)
         assert found[1:3] == pytest.approx([0.75, 0.25], abs=1e-5)
 
     @pytest.mark.parametrize("name", ["deconvolution", "habits", "habits+leak", "hidden-markov"])
-    def test_released_counts_tell_what_is_popular_in_a_crowd_if_the_rule_leans(self, name: str) -> None:
+    def test_released_counts_tell_what_is_popular_in_a_crowd_if_the_rule_favours_it(self, name: str) -> None:
         # One crowd of three: all are released alike, and only a rule that says so makes the frequent 2 the popular one.
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
         even = evidence_of(sets, [0, 1], [[1, 2, 2, 2], [3, 2, 2, 1]])
-        leaning = replace(even, rule=replace(even.rule, popularity_power=1.0)) if even.rule else even
         assert answer(name, even) == [1] * 8  # no difference: ties go to the smaller
-        assert answer(name, leaning) == [2] * 8
+        assert answer(name, favouring(even)) == [2] * 8
 
     @pytest.mark.parametrize("name", ["habits+leak", "hidden-markov"])
-    def test_a_leaked_visit_does_not_drown_what_a_leaning_release_tells(self, name: str) -> None:
+    def test_a_leaked_visit_does_not_drown_what_released_counts_tell(self, name: str) -> None:
         # One visit of somebody else to 3 leaked; 2 was released nine times out of twelve.
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
         even = evidence_of(sets, [9, 0, 1], [[1], [1, 2, 2, 2, 2, 2], [3, 2, 2, 2, 2]], leaked=[[3]])
-        leaning = replace(even, rule=replace(even.rule, popularity_power=1.0)) if even.rule else even
         assert answer(name, even)[1:] == [3] * 11
-        assert answer(name, leaning)[1:] == [2] * 11
+        assert answer(name, favouring(even))[1:] == [2] * 11
 
-    def test_several_leaning_releases_are_counted_together(self) -> None:
+    def test_the_counts_of_several_releases_are_averaged(self) -> None:
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
-        rule = Rule(sets, uniform(sets), exact=True, popularity_power=1.0)
-        one, two = (replace(evidence_of(sets, [0], [released]), rule=rule) for released in ([1, 1, 2, 3], [2, 2, 2, 2]))
-        assert restore_many([one]).tolist() == [1] * 4
-        assert restore_many([one, two]).tolist() == [2] * 4
+        one, two = (favouring(evidence_of(sets, [0], [released])) for released in ([1, 1, 2, 3], [2, 2, 2, 2]))
+        assert jointly(one) == [1] * 4
+        assert jointly(one, two) == [2] * 4
 
-    def test_popular_draws_are_not_taken_for_sticky_ones(self) -> None:
-        # Every leaked visit to 1 was released as 2, as a leaning draw may; that makes no other 2 a 1.
+    def test_popular_draws_are_not_taken_for_repeated_ones(self) -> None:
+        # User 0 leaked six visits to 1, all released as 2. Does the publisher repeat its draw, so that this user's 3
+        # is no 1? Not if the rule favours popular venues: then 2 may have come six times by chance.
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
-        evidence = evidence_of(sets, [0, 1], [[2] * 6, [2] * 6], leaked=[[1] * 6])
-        assert evidence.rule is not None
-        leaning = replace(evidence, rule=replace(evidence.rule, popularity_power=1.0))
-        symbol = evidence.released.poi.astype(np.int64)
-        even, lean = (
-            MODEL.explain(e, evidence.rule.channel, symbol, looks=np.zeros(4)).share for e in (evidence, leaning)
+        evidence = evidence_of(sets, [0, 1, 0], [[2] * 6, [1], [3]], leaked=[[1] * 6, [2]])
+        channel, weight = uniform(sets), HABIT_MODEL.prior_weight
+        even, popular = (
+            HABIT_MODEL.explain(e, channel, e.symbol, hint=np.zeros(4)) for e in (evidence, favouring(evidence))
         )
-        assert not np.allclose(even, lean)
+        own = np.array([6.0, 0, 0])  # the user's other visits to 1, 2 and 3, none of them released as 3
+        repeats = CONCENTRATIONS[0]
+        for found, likelihood, likeliest in (
+            (even, repeats / 3 / (repeats + own), 2),
+            (popular, np.full(3, 1 / 3), 1),
+        ):
+            visits, popularity, share = found
+            expected = (weight * popularity[1:] + own) * likelihood
+            assert share == pytest.approx(expected / expected.sum())
+            assert visits.argmax(share).tolist() == [likeliest]
 
     def test_habits_from_many_draws(self) -> None:
         # 3 and 4 may be either; that user 0 also released 5, and user 1 also 6, tells their habits apart.
@@ -172,7 +192,7 @@ class TestWhereTheyMustSucceed:
         released = [np.where(g.random(60) < 0.9, 5, np.where(c == 1, 3, 4)).tolist() for c in clean]
         evidence = evidence_of(sets, range(20), released, exact=False)
         assert evidence.rule is not None
-        channel = MODEL.channel(evidence, evidence.rule)
+        channel = HABIT_MODEL.channel(evidence, evidence.rule)
         guess = channel.probability[channel.find(np.array([1, 2]), np.array([5, 5]))]
         assert (guess > 0.75).all()
         exact = replace(evidence, rule=replace(evidence.rule, exact=True))
@@ -194,8 +214,8 @@ class TestWhereTheyMustSucceed:
         sets = candidates_of([3, 4], [4, 5], [1], [1], [2])
         one = evidence_of(sets, range(4), [[4]] * 4)
         two = replace(one, released=replace(one.released, poi=np.array([3, 5, 3, 5], np.int32)))
-        assert restore_many([one, two]).tolist() == [1, 2, 1, 2]
-        assert len(set(restore_many([one]).tolist())) == 1
+        assert jointly(one, two) == [1, 2, 1, 2]
+        assert len(set(jointly(one))) == 1
 
     def test_where_a_user_goes_tells_the_nearer_of_two(self) -> None:
         # 5 may be 1 or 2; user 0 is otherwise at 3, near 1, and user 1 at 4, near 2.
@@ -206,7 +226,7 @@ class TestWhereTheyMustSucceed:
         known = replace(evidence, rule=replace(evidence.rule, lat=lat, lon=np.zeros(6)))
         assert answer("habits", known) == [3, 3, 1, 4, 4, 2]
         assert len({answer("habits", evidence)[k] for k in (2, 5)}) == 1
-        v = Visits.of(known, known.rule.channel)  # type: ignore[union-attr]
+        v = Visits.of(known, known.rule.channel, known.symbol)  # type: ignore[union-attr]
         near = closeness(v, np.where(v.habit_clean > 2, 2.0, 0.1), lat, np.zeros(6), 0.5)
         km = haversine_km(np.array([0.0, 0.2]), np.zeros(2), np.array([0.001]), np.zeros(1))
         assert near[:2] == pytest.approx(1 / (km + 0.5))
@@ -224,51 +244,53 @@ class TestManyReleases:
         clean, drawn, leaked, rule = self.case(1)
         for known in (rule, replace(rule, exact=False)):
             evidence = Evidence.of(arena.with_poi(clean, drawn[0]), clean.poi, leaked, 31, known)
-            assert restore_many([evidence]).tolist() == answer("habits+leak", evidence)
+            assert jointly(evidence) == answer("habits+leak", evidence)
 
-    def test_the_share_restored_grows(self) -> None:
+    def test_the_recovered_share_grows(self) -> None:
         clean, drawn, leaked, rule = self.case(4)
-        found = [arena.restore_many(clean, drawn[:k], leaked, 31, rule).figures["restored"] for k in (1, 2, 4)]
+        measures = [
+            arena.restore(clean, drawn[0], leaked, 31, "multi-release", SEED, CPU, rule, drawn[1:k]).figures
+            for k in (1, 2, 4)
+        ]
+        assert [m["releases"] for m in measures] == [1, 2, 4]
+        found = [m["restored"] for m in measures]
         assert found[0] + 0.1 < found[1]
         assert found[1] < found[2]
         assert found[2] > 0.9
 
-    def test_product_by_hand(self) -> None:
+    def test_joint_channel_by_hand(self) -> None:
         channel = uniform(candidates_of([3, 4], [4, 5, 3], [1], [1], [2]))
-        both = product([channel, channel], np.array([[3, 4], [4, 5], [1, 5]]))
+        both = joint_channel([channel, channel], np.array([[3, 4], [4, 5], [1, 5]]))
         assert both.clean.tolist() == [1, 2, 2, 3, 4]
         assert both.released.tolist() == [0, 0, 1, 2, 2]  # nothing gives 1 and 5: the first release decides
         assert both.probability == pytest.approx([1 / 4, 1 / 9, 1 / 9, 1, 1])
 
-    def test_other_rows_are_refused(self) -> None:
-        sets = candidates_of([2], [1])
-        one, two = evidence_of(sets, [0], [[1, 2]]), evidence_of(sets, [0, 0], [[1], [2]])
-        with pytest.raises(ValueError, match="same rows"):
-            restore_many([one, two])
-        with pytest.raises(ValueError, match="rule"):
-            restore_many([replace(one, rule=None)])
+    def test_without_a_rule_it_is_a5(self) -> None:
+        clean, drawn, leaked, _ = self.case(2)
+        evidence = Evidence.of(arena.with_poi(clean, drawn[0]), clean.poi, leaked, 31, None, (drawn[1],))
+        assert answer("multi-release", evidence) == answer("per-user", evidence)
 
 
-class TestImitation:
-    def test_pull_by_hand(self) -> None:
+class TestChannelLearning:
+    def test_attraction_by_hand(self) -> None:
         # 100 visits to 1 became 3 or 4, 100 to 2 became 4 or 5; odds of 3, 4, 5 are 4 : 1 : 4 behind both.
         channel = uniform(candidates_of([3, 4], [4, 5], [], [], []))
         visits, released = np.array([0, 100.0, 100, 0, 0, 0]), np.array([0, 0, 0, 80.0, 40, 80])
-        pull = np.ones(6)
+        attraction = np.ones(6)
         for _ in range(200):
-            found, pull = attracted(channel, visits, released, pull, 1e-9)
+            found, attraction = fit_attraction(channel, visits, released, attraction, 1e-9)
         assert found.probability[found.find(np.array([1, 1, 2]), np.array([3, 4, 5]))] == pytest.approx([0.8, 0.2, 0.8])
 
     def test_a_strong_prior_leaves_the_guess(self) -> None:
         channel = uniform(candidates_of([3, 4], [4, 5], [], [], []))
         visits, released = np.array([0, 100.0, 100, 0, 0, 0]), np.array([0, 0, 0, 80.0, 40, 80])
-        found, _ = attracted(channel, visits, released, np.ones(6), 1e12)
+        found, _ = fit_attraction(channel, visits, released, np.ones(6), 1e12)
         assert found.probability == pytest.approx(channel.probability)
 
-    def test_learned_by_hand(self) -> None:
+    def test_learning_from_pairs_by_hand(self) -> None:
         channel = uniform(candidates_of([2, 3], [3], []))
         released, clean = np.array([2, 2, 1]), np.array([1, 1, 2])  # 2 as 1 is against the rule
-        guess = learned(channel, released, clean, 4.0, exact=False)
+        guess = learn_from_pairs(channel, released, clean, 4.0, exact=False)
         trust = 2.5 / 4
         # 1 leaked twice, always as 2: (4 * trust * 1/2 + 2) / (4 + 2) against (4 * trust * 1/2) / 6.
         wanted = {
@@ -280,27 +302,27 @@ class TestImitation:
         }
         entries = zip(guess.clean.tolist(), guess.released.tolist(), strict=True)
         assert dict(zip(entries, guess.probability.tolist(), strict=True)) == pytest.approx(wanted)
-        exact = learned(channel, released, clean, 4.0, exact=True)
+        exact = learn_from_pairs(channel, released, clean, 4.0, exact=True)
         wanted = {(2, 1): 1 / 5, (1, 2): trust / 2, (1, 3): trust / 2, (2, 3): 4 * trust / 5, (3, 3): trust}
         entries = zip(exact.clean.tolist(), exact.released.tolist(), strict=True)
         assert dict(zip(entries, exact.probability.tolist(), strict=True)) == pytest.approx(wanted)
-        assert learned(channel, released[:0], clean[:0], 4.0, exact=False) is channel
+        assert learn_from_pairs(channel, released[:0], clean[:0], 4.0, exact=False) is channel
 
-    @pytest.mark.parametrize(("draws", "low", "high"), [(1, 0, 0.02), (2, 0.3, 3), (0, 50, AFRESH)])
-    def test_stickiness_is_seen_in_pairs(self, draws: int, low: float, high: float) -> None:
+    @pytest.mark.parametrize(("draws", "low", "high"), [(1, 0, 0.02), (2, 0.3, 3), (0, 50, INDEPENDENT)])
+    def test_repeated_draws_are_seen_in_pairs(self, draws: int, low: float, high: float) -> None:
         g = np.random.default_rng(2)
         sets = candidates_of(*[[q for q in range(1, 10) if q != p] for p in range(1, 10)])
         user, clean = np.repeat(np.arange(200), 10), np.repeat(g.integers(1, 10, 200), 10)
         fixed = g.integers(8, size=(200, max(draws, 1)))
         column = fixed[user, g.integers(draws, size=2000)] if draws else g.integers(8, size=2000)
-        found = stickiness(uniform(sets), user, sets.poi[clean, column].astype(np.int64), clean)
+        found = concentration(uniform(sets), user, sets.poi[clean, column].astype(np.int64), clean)
         assert low <= found <= high
 
     def test_nothing_repeated_tells_nothing(self) -> None:
         none = np.zeros(0, np.int64)
         channel = uniform(candidates_of([2, 3], [3, 1], [1, 2]))
-        assert stickiness(channel, none, none, none) == AFRESH
-        assert stickiness(channel, np.array([0, 1]), np.array([2, 2]), np.array([1, 1])) == AFRESH
+        assert concentration(channel, none, none, none) == INDEPENDENT
+        assert concentration(channel, np.array([0, 1]), np.array([2, 2]), np.array([1, 1])) == INDEPENDENT
 
 
 def slow_popularity(
@@ -321,11 +343,11 @@ def slow_popularity(
 
 
 def slow_posterior(
-    channel: dict[tuple[int, int], float], cells: Counter[tuple[int, int]], pairs: Counter[tuple[int, int, int]],
+    channel: dict[tuple[int, int], float], groups: Counter[tuple[int, int]], pairs: Counter[tuple[int, int, int]],
     prior: dict[int, float], strength: float, repeats: float, iterations: int, sticky: float,
 ) -> dict[tuple[int, int, int], float]:  # fmt: skip
     """Each option's probability, from the expected counts of all other visits, with dictionaries."""
-    options = {(u, q): sorted(p for p, to in channel if to == q) for u, q in cells}
+    options = {(u, q): sorted(p for p, to in channel if to == q) for u, q in groups}
     share = {(u, p, q): 0.0 for (u, q), ps in options.items() for p in ps}
     leaked: dict[tuple[int, int], float] = defaultdict(float)
     for (u, p, _), n in pairs.items():
@@ -338,15 +360,15 @@ def slow_posterior(
             for p in ps:
                 others = visits.get((u, p), 0.0) - share[u, p, q]
                 likelihood = channel[p, q]
-                if sticky < AFRESH and 2 * n >= iterations:
-                    same = pairs[u, p, q] + share[u, p, q] * (cells[u, q] ** repeats - 1)
+                if sticky < INDEPENDENT and 2 * n >= iterations:
+                    same = pairs[u, p, q] + share[u, p, q] * (groups[u, q] ** repeats - 1)
                     likelihood = (sticky * channel[p, q] + same) / (sticky + others)
                 weight[p] = max(TINY, (strength * prior[p] + others) * likelihood)
             new |= {(u, p, q): w / sum(weight.values()) for p, w in weight.items()}
         share = new
         visits = dict(leaked)
         for (u, p, q), s in share.items():
-            visits[u, p] = visits.get((u, p), 0.0) + s * cells[u, q] ** repeats
+            visits[u, p] = visits.get((u, p), 0.0) + s * groups[u, q] ** repeats
     return share
 
 
@@ -368,27 +390,27 @@ def situations(draw: st.DrawFn) -> tuple[Evidence, Channel]:
 
 
 class TestAgainstDictionaries:
-    @given(situations(), st.floats(0.1, 50), st.sampled_from([0.5, 1.0]), st.sampled_from([0.01, 1.0, AFRESH]))
+    @given(situations(), st.floats(0.1, 50), st.sampled_from([0.5, 1.0]), st.sampled_from([0.01, 1.0, INDEPENDENT]))
     @settings(max_examples=80, deadline=None)
     def test_posterior(
         self, situation: tuple[Evidence, Channel], strength: float, repeats: float, sticky: float
     ) -> None:
         evidence, channel = situation
-        v = Visits.of(evidence, channel)
+        v = Visits.of(evidence, channel, evidence.symbol)
         user = np.repeat(evidence.released.user, evidence.released.length).tolist()
         shown, clean, at = evidence.released.poi.tolist(), evidence.clean.tolist(), evidence.positions.tolist()
-        cells = Counter((u, q) for u, q, known in zip(user, shown, at, strict=True) if not known)
+        groups = Counter((u, q) for u, q, known in zip(user, shown, at, strict=True) if not known)
         pairs = Counter((u, p, q) for u, p, q, known in zip(user, clean, shown, at, strict=True) if known)
         entries = zip(v.channel.clean.tolist(), v.channel.released.tolist(), strict=True)
         slow = dict(zip(entries, v.channel.probability.tolist(), strict=True))
         released: Counter[int] = Counter()
-        for (_, q), n in cells.items():
+        for (_, q), n in groups.items():
             released[q] += n
         popular = Counter(p for p, known in zip(clean, at, strict=True) if known)
         wanted = slow_popularity(slow, released, popular, evidence.rows, 7)
         prior = v.popularity(7)
         assert prior == pytest.approx([wanted[p] for p in range(evidence.rows)], abs=1e-9)
-        share = slow_posterior(slow, cells, pairs, wanted, strength, repeats, 8, sticky)
+        share = slow_posterior(slow, groups, pairs, wanted, strength, repeats, 8, sticky)
         found = v.posterior(strength * prior[v.clean], repeats, 8, sticky)
         assert found == pytest.approx(list(_in_order(share)), abs=1e-9)
 
@@ -412,10 +434,10 @@ class TestAgainstDictionaries:
     @settings(max_examples=60, deadline=None)
     def test_forward_backward_is_the_sum_over_all_paths(self, situation: tuple[Evidence, Channel], seed: int) -> None:
         evidence, channel = situation
-        v = Visits.of(evidence, channel)
+        v = Visits.of(evidence, channel, evidence.symbol)
         prior = v.popularity(5)
-        s = states_of(evidence, Explanation(v, prior, v.posterior(5.0 * prior[v.clean], 0.5, 5)), 0.0)
-        e = steps_of(s)
+        s = states_of(evidence, v, v.posterior(5.0 * prior[v.clean], 0.5, 5), 0.0)
+        e = transitions_of(s)
         lift = np.random.default_rng(seed).uniform(0.1, 3, len(e.before))
         belief, joint = forward_backward(s, e, lift) if len(e.before) else (s.weight, np.zeros(0))
         states = {int(p): range(a, a + n) for p, a, n in zip(s.position, s.first, s.size, strict=True)}
@@ -431,7 +453,7 @@ class TestAgainstDictionaries:
             restored = np.array(answer(name, evidence), np.int32)
             if ADVERSARIES[name].uses_leak:
                 assert (restored == evidence.clean)[evidence.positions].all()
-        assert restore_many([evidence]).tolist() == answer("habits+leak", evidence)
+        assert jointly(evidence) == answer("habits+leak", evidence)
 
 
 def _in_order(share: dict[tuple[int, int, int], float]) -> list[float]:

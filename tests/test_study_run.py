@@ -12,7 +12,8 @@ from conftest import ghostpoi
 from ghostpoi import cli
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridge import Bridge
-from ghostpoi.attack.victims import transformer
+from ghostpoi.attack.victims import Transformer
+from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared, prepare_file
 from ghostpoi.data.synthetic_file import write_city
@@ -61,9 +62,9 @@ def study(tmp_path: Path) -> Path:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Victims and denoisers that take no time."""
     small = ModelSettings(dim=16, heads=2, tied=True), Training(epochs=1)
-    for module in (run, transformer):
+    for module in (run, victims_base):
         monkeypatch.setattr(module, "victim_settings", lambda protocol: small)
-    monkeypatch.setitem(ADVERSARIES, "bridge", Bridge(*small))
+    monkeypatch.setitem(ADVERSARIES._all, "bridge", Bridge(*small))
 
 
 def go(study: Path, data: Prepared, results: Path) -> Path:
@@ -110,7 +111,7 @@ def test_cells_controls_and_a_second_run(
     assert tables.controls(cells).rows[0][1] != table.MISSING
 
     monkeypatch.setattr(run, "publish", refuse)
-    monkeypatch.setattr(transformer, "train_victims", refuse)
+    monkeypatch.setattr(Transformer, "train", refuse)
     go(study, data, tmp_path / "results")
     assert contents(folder) == before
 
@@ -123,7 +124,7 @@ def test_deleted_cells_come_back_the_same(
     for name in sorted(before)[::2]:
         (folder / name).unlink()
     monkeypatch.setattr(run, "publish", refuse)  # all of it is still under .work
-    monkeypatch.setattr(transformer, "train_victims", refuse)
+    monkeypatch.setattr(Transformer, "train", refuse)
     go(study, data, tmp_path / "results")
     assert contents(folder) == before
 
@@ -133,7 +134,7 @@ def test_a_killed_run_goes_on(
     study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     whole = figures(go(study, data, tmp_path / "whole"))
-    module, name = (run, "publish") if at == "publish" else (transformer, "train_victims")
+    module, name = (run, "publish") if at == "publish" else (Transformer, "train")
     real, calls = getattr(module, name), []
 
     def dies(*arguments: Any, **options: Any) -> Any:
@@ -238,7 +239,7 @@ def test_calibration_looks_at_the_clean_model_and_the_rate_alone(
     data: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibrate, "EPOCHS", 2)
-    monkeypatch.setattr(calibrate, "victim_settings", transformer.victim_settings)
+    monkeypatch.setattr(calibrate, "victim_settings", victims_base.victim_settings)
     said: list[str] = []
     cpu = torch.device("cpu")
     clean = calibrate.clean_epochs(data, "paper", cpu, 1, said.append)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,36 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from ghostpoi.attack.victims import (
-    VICTIMS,
-    WRONG,
-    Exam,
-    Job,
-    Result,
-    batched,
-    graph,
-    gru,
-    markov,
-    stan,
-    transformer,
-    user,
-)
-from ghostpoi.attack.victims.base import askable
-from ghostpoi.attack.victims.graph import GraphStack, transitions
-from ghostpoi.attack.victims.gru import GRUStack, initial_gru
-from ghostpoi.attack.victims.lines import Lines, lay_out
+from ghostpoi.models.windows import next_poi
+from ghostpoi.attack.victims import VICTIMS, WRONG, Exam, Job, Result, base, markov, stacked_training, stacked_victim
+from ghostpoi.attack.victims.base import readable
+from ghostpoi.attack.victims.batches import TIME, TOKEN, PackedRows, inputs_of, pack, timed_pairs
+from ghostpoi.attack.victims.graph import GraphModel, transitions
+from ghostpoi.attack.victims.gru import GRUModel, initial_gru
 from ghostpoi.attack.victims.markov import Markov
-from ghostpoi.attack.victims.stack import Stack, look_up, repeated
-from ghostpoi.attack.victims.stan import GAP_S, HOURS, KM, KNOTS, StanStack, points
-from ghostpoi.attack.victims.steps import Seen, Steps, steps
-from ghostpoi.attack.victims.together import train_stacks
-from ghostpoi.attack.victims.transformer import initial
-from ghostpoi.attack.victims.user import UserStack
+from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, look_up, repeated
+from ghostpoi.attack.victims.stan import GAP_S, HOURS, KM, KNOTS, StanModel, points
+from ghostpoi.attack.victims.user import UserModel
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.models.fit import Accuracy
-from ghostpoi.models.windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -49,7 +32,7 @@ SEED = Seed(5)
 CPU = torch.device("cpu")
 MODEL = ModelSettings(16, 2, 2, 24, 10, 0.0)
 TRAINING = Training(batch_sessions=32, learning_rate=0.01, epochs=15, patience=4)
-NEURAL = {"gru": gru, "stan": stan, "graph": graph, "user": user}
+NEURAL = ("gru", "stan", "graph", "user")
 
 
 def city(seed: int = 0) -> Vocabulary:
@@ -96,7 +79,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[Training], None]:
     """Small models, trained as told."""
 
     def shrink(training: Training) -> None:
-        monkeypatch.setattr(transformer, "victim_settings", lambda protocol: (MODEL, training))
+        monkeypatch.setattr(base, "victim_settings", lambda protocol: (MODEL, training))
 
     shrink(TRAINING)
     return shrink
@@ -173,6 +156,14 @@ def test_nothing_to_learn_from_is_no_failure(name: str, small: Callable[[Trainin
 
 
 @pytest.mark.parametrize("name", VICTIMS)
+def test_what_is_said_about_a_victim(name: str) -> None:
+    assert VICTIMS[name].label == VICTIMS[name].label.strip() != ""
+    assert VICTIMS[name].summary.endswith(".")
+    assert "\n" not in VICTIMS[name].summary
+    assert " at 0x" not in repr(VICTIMS[name])
+
+
+@pytest.mark.parametrize("name", VICTIMS)
 def test_protocols(name: str) -> None:
     with pytest.raises(InputError, match="no protocol 'weak'"):
         VICTIMS[name].train([], EXAM, "weak")
@@ -183,17 +174,19 @@ def test_protocols(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NEURAL)
-def test_together_as_alone(name: str, small: Callable[[Training], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In company, with dropout, while others stop: to the rounding of sums that are done in another order."""
-    monkeypatch.setattr(batched, "COMPACT_BELOW", 1.1)
-    monkeypatch.setattr(batched, "EVALUATION_TOKENS", (120, 120))
+def test_a_stack_equals_victims_alone(
+    name: str, small: Callable[[Training], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With dropout, while others stop: up to the rounding of sums that are done in another order."""
+    monkeypatch.setattr(stacked_training, "COMPACT_BELOW", 1.1)
+    monkeypatch.setattr(stacked_training, "EVALUATION_TOKENS", (120, 120))
     small(replace(TRAINING, epochs=8, patience=1, batch_sessions=16))
     jobs = [Job(str(seed), noise(LENGTHS, seed), SEED) for seed in range(2)] + [
         Job("chain", chain(len(LENGTHS), 0), SEED)
     ]
     jobs[2] = replace(jobs[2], train=replace(jobs[0].train, poi=np.resize(jobs[2].train.poi, sum(LENGTHS))))
     alone = train(name, jobs, jobs[2].train)
-    monkeypatch.setattr(NEURAL[name], "train_stacks", partial(train_stacks, together=True))
+    monkeypatch.setattr(stacked_victim, "STACKED_ON", ("cpu",))
     company = train(name, jobs, jobs[2].train)
     assert len({r.epochs for r in alone}) > 1
     for a, b in zip(alone, company, strict=True):
@@ -246,7 +239,7 @@ def test_the_stan_victim_knows_the_hour_and_the_pace(small: Callable[[Training],
 def test_stan_wants_coordinates() -> None:
     for vocabulary in (None, _without(CITY, 1)):
         with pytest.raises(ValueError, match="give it the vocabulary"):
-            VICTIMS["stan"].train([], replace(EXAM, vocabulary=vocabulary), "strong")
+            VICTIMS["stan"].train(some_jobs(), replace(EXAM, vocabulary=vocabulary), "strong")
 
 
 def test_markov_counts(small: Callable[[Training], None]) -> None:
@@ -270,7 +263,7 @@ def test_markov_counts(small: Callable[[Training], None]) -> None:
 # Stacks against plain references
 
 
-def shaken(stack: Stack) -> Stack:
+def shaken(stack: StackedModel) -> StackedModel:
     """With weights that differ from victim to victim, those that start from nothing too."""
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
@@ -283,38 +276,38 @@ def some_jobs(victims: int = 2) -> list[Job]:
     return [Job(str(m), noise(LENGTHS, m), SEED) for m in range(victims)]
 
 
-def build(name: str) -> Stack:
-    model = initial(ROWS, MODEL, SEED)
+def build(name: str) -> StackedModel:
+    model = initial_transformer(ROWS, MODEL, SEED)
     if name == "gru":
-        return shaken(GRUStack(repeated(initial_gru(ROWS, MODEL, SEED), 2), ROWS, MODEL, "float32"))
+        return shaken(GRUModel(repeated(initial_gru(ROWS, MODEL, SEED), 2), ROWS, MODEL, "float32"))
     if name == "stan":
-        return shaken(StanStack.start(model, 2, points(CITY)))
+        return shaken(StanModel.start(model, 2, CITY))
     if name == "graph":
-        return shaken(GraphStack.start(model, [transitions(job.train, ROWS) for job in some_jobs()], SEED))
+        return shaken(GraphModel.start(model, [transitions(job.train, ROWS) for job in some_jobs()], SEED))
     if name == "user":
-        return shaken(UserStack.start(model, 2, USERS))
-    return shaken(Stack.of(model, 2))
+        return shaken(UserModel.of(model, 2, more={"user": torch.zeros(USERS, MODEL.dim)}))
+    return shaken(StackedModel.of(model, 2))
 
 
-def batch() -> tuple[list[Steps], Seen, Lines]:
+def batch() -> tuple[torch.Tensor, PackedRows]:
     """One batch of windows out of order, of two victims."""
-    all_steps = [steps(job.train, MODEL.max_positions) for job in some_jobs()]
-    windows = np.random.default_rng(0).permutation(len(all_steps[0].length))
-    (lines,) = lay_out(all_steps[0], [windows], CPU)
-    return all_steps, Seen.of(all_steps, CPU).at(lines.index), lines
+    pairs = [timed_pairs(job.train, MODEL.max_positions) for job in some_jobs()]
+    windows = np.random.default_rng(0).permutation(len(pairs[0].length))
+    (rows,) = pack(pairs[0], [windows], CPU)
+    return inputs_of(pairs, CPU)[:, :, rows.index], rows
 
 
-def windows_of(lines: Lines) -> list[torch.Tensor]:
+def windows_of(rows: PackedRows) -> list[torch.Tensor]:
     """The tokens of every window of a batch, in order."""
-    starts = torch.nonzero(lines.position == 0).flatten().tolist()
-    return [torch.arange(a, b) for a, b in zip(starts, [*starts[1:], len(lines.position)], strict=True)]
+    starts = torch.nonzero(rows.position == 0).flatten().tolist()
+    return [torch.arange(a, b) for a, b in zip(starts, [*starts[1:], len(rows.position)], strict=True)]
 
 
 def test_gru_is_torchs_gru() -> None:
-    _, seen, lines = batch()
+    inputs, rows = batch()
     stack = build("gru")
-    assert isinstance(stack, GRUStack)
-    hidden = stack.recur(look_up(stack.weights["embedding"], seen.token), lines)
+    assert isinstance(stack, GRUModel)
+    hidden = stack.recur(look_up(stack.weights["embedding"], inputs[TOKEN]), rows)
     pull = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0))
     (hidden * pull).sum().backward()
     for m in range(2):
@@ -323,8 +316,8 @@ def test_gru_is_torchs_gru() -> None:
             for name, w in plain.named_parameters():
                 w.copy_(stack.weights["gru." + name][m])
         table = stack.weights["embedding"][m].detach().requires_grad_()
-        parts = windows_of(lines)
-        packed = pack_sequence([table[seen.token[m, part]] for part in parts], enforce_sorted=False)
+        parts = windows_of(rows)
+        packed = pack_sequence([table[inputs[TOKEN, m, part]] for part in parts], enforce_sorted=False)
         padded, length = pad_packed_sequence(plain(packed)[0])
         expected = torch.cat([padded[: int(n), w] for w, n in enumerate(length)])
         assert torch.allclose(hidden[m], expected, atol=1e-5)
@@ -338,18 +331,18 @@ def test_gru_is_torchs_gru() -> None:
 
 
 def test_stans_attention_is_that_of_a_slow_loop() -> None:
-    _, seen, lines = batch()
+    inputs, rows = batch()
     stack = build("stan")
-    masks = stack.masks(seen, lines)
+    masks = stack.masks(inputs, rows)
     d, heads = MODEL.dim, MODEL.heads
     generator = torch.Generator().manual_seed(1)
-    qkv = torch.randn(2, len(lines.position), 3 * d, generator=generator)
+    qkv = torch.randn(2, len(rows.position), 3 * d, generator=generator)
     for layer, mask in enumerate(masks):
-        found = lines.attend(qkv, heads, mask)
+        found = rows.attend(qkv, heads, mask)
         for m in range(2):
             table = stack.weights["relation"][m].view(MODEL.layers, heads, 2, KNOTS)[layer].detach().numpy()
-            for part in windows_of(lines):
-                token, time = (side[m, part].numpy() for side in (seen.token, seen.time))
+            for part in windows_of(rows):
+                token, time = (inputs[side, m, part].numpy() for side in (TOKEN, TIME))
                 for i in range(len(part)):
                     expected = []
                     for h in range(heads):
@@ -369,17 +362,17 @@ def test_stans_attention_is_that_of_a_slow_loop() -> None:
 
 
 def test_stan_reads_the_hour_of_the_week() -> None:
-    _, seen, lines = batch()
+    inputs, rows = batch()
     stack = build("stan")
-    hour = seen.time // 3600 % HOURS
-    extra = stack.embed(seen, lines) - Stack.embed(stack, seen, lines)
+    hour = inputs[TIME] // 3600 % HOURS
+    extra = stack.embed(inputs, rows) - StackedModel.embed(stack, inputs, rows)
     assert torch.allclose(extra[1], stack.weights["hour"][1][hour[1]], atol=1e-6)
     assert points(CITY).isfinite().all()
 
 
 def test_graph_convolution_is_that_of_a_dense_matrix() -> None:
     stack = build("graph")
-    assert isinstance(stack, GraphStack)
+    assert isinstance(stack, GraphModel)
     table = stack.table()
     pull = torch.randn(table.shape, generator=torch.Generator().manual_seed(0))
     names = [name for name in stack.weights if name.startswith(("spread", "embedding"))]
@@ -405,9 +398,9 @@ def test_graph_convolution_is_that_of_a_dense_matrix() -> None:
     assert torch.allclose(taken.table()[0], table[1])
 
 
-def test_steps_carry_what_is_known_before_they_are_made() -> None:
+def test_timed_pairs_hold_what_is_known_before_the_target() -> None:
     some = noise([3, 1, 0, 12, 2], 0)
-    found = steps(some, 5)
+    found = timed_pairs(some, 5)
     pairs = next_poi(some, 5)
     assert all(np.array_equal(getattr(found, side), getattr(pairs, side)) for side in ("token", "target", "length"))
     inputs = [i for a, b in zip(some.start[:-1], some.start[1:], strict=True) for i in range(a, b - 1)]
@@ -421,9 +414,9 @@ def test_steps_carry_what_is_known_before_they_are_made() -> None:
 STACKS = {name: build(name) for name in ("transformer", *NEURAL)}
 
 
-def ranks_of(stack: Stack, sessions: Sessions) -> np.ndarray:
-    exam, known = askable(steps(sessions, MODEL.max_positions), ROWS)
-    return batched.Examination(exam, known, stack).ranks(stack).numpy()
+def ranks_of(stack: StackedModel, sessions: Sessions) -> np.ndarray:
+    exam, known = readable(timed_pairs(sessions, MODEL.max_positions), ROWS)
+    return stacked_training.Examination(exam, known, stack).ranks(stack).numpy()
 
 
 @pytest.mark.parametrize("name", STACKS)

@@ -1,4 +1,4 @@
-"""Victims: trained together as alone, stopped one by one, grouped right, and as good as a toy city allows."""
+"""Victims: trained as a stack as alone, stopped one by one, grouped right, and as good as a toy city allows."""
 
 from dataclasses import replace
 
@@ -6,18 +6,29 @@ import numpy as np
 import pytest
 import torch
 
-from ghostpoi.attack.victims import VICTIMS, WRONG, Exam, Job, Result, batched, stack, train_victims, victim_settings
-from ghostpoi.attack.victims.base import askable
-from ghostpoi.attack.victims.lines import lay_out
-from ghostpoi.attack.victims.stack import Stack
-from ghostpoi.attack.victims.steps import steps
-from ghostpoi.attack.victims.together import STAGE, groups
-from ghostpoi.attack.victims.transformer import initial
+from ghostpoi.models.windows import next_poi
+from ghostpoi.attack import processes
+from ghostpoi.attack.victims import (
+    STAGE,
+    VICTIMS,
+    WRONG,
+    Exam,
+    Job,
+    Result,
+    Transformer,
+    stacked_model,
+    stacked_training,
+    stacked_victim,
+    victim_settings,
+)
+from ghostpoi.attack.victims.base import readable
+from ghostpoi.attack.victims.batches import pack, timed_pairs
+from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer
+from ghostpoi.attack.victims.stacked_victim import groups
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models.fit import Accuracy
-from ghostpoi.models.windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -44,26 +55,36 @@ def walk(lengths: list[int], seed: int, noise: float = 0.3) -> Sessions:
 LENGTHS = [3, 12, 5, 2, 7, 4, 25, 1, 3, 9] * 4
 TRAIN = [walk(LENGTHS, m, noise) for m, noise in enumerate((0.1, 0.8, 0.4))]
 VALIDATION, TEST = walk([5, 14, 3] * 8, 7), walk([6, 2, 22] * 4, 8)
+EXAM = Exam(VALIDATION, TEST, ROWS, CPU)
 JOBS = [Job(f"victim {m}", train, SEED) for m, train in enumerate(TRAIN)]
 
 
 def alone(job: Job, model: ModelSettings, training: Training) -> tuple[dict[str, torch.Tensor], Accuracy, int]:
     """What `fit.train` makes of a job: weights, validation, epochs run."""
-    one, ran = initial(ROWS, model, job.seed), []
+    one, ran = initial_transformer(ROWS, model, job.seed), []
     pairs, validation = (next_poi(s, model.max_positions) for s in (job.train, VALIDATION))
     best = fit.train(one, pairs, validation, training, job.seed, STAGE, lambda n, loss, now: ran.append(n))
     assert best is not None
     return one.state_dict(), best, len(ran)
 
 
-def together(jobs: list[Job], model: ModelSettings, training: Training) -> batched.Trained:
-    goal, known = askable(steps(VALIDATION, model.max_positions), ROWS)
-    pairs = [steps(job.train, model.max_positions) for job in jobs]
-    start = Stack.of(initial(ROWS, model, jobs[0].seed), len(jobs), training.precision)
-    return batched.train(start, pairs, goal, known, training, jobs[0].seed, STAGE)
+def in_a_stack(jobs: list[Job], model: ModelSettings, training: Training) -> stacked_training.Trained:
+    validation, known = readable(timed_pairs(VALIDATION, model.max_positions), ROWS)
+    pairs = [timed_pairs(job.train, model.max_positions) for job in jobs]
+    start = StackedModel.of(initial_transformer(ROWS, model, jobs[0].seed), len(jobs), training.precision)
+    return stacked_training.train(start, pairs, validation, known, training, jobs[0].seed)
 
 
-def near(found: Stack, m: int, weights: dict[str, torch.Tensor]) -> None:
+def train(
+    jobs: list[Job], training: Training, stacked: bool = False, model: ModelSettings = MODEL, exam: Exam = EXAM
+) -> list[Result]:
+    """Train Transformers, in stacks or one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stacked_victim, "STACKED_ON", ("cpu",) if stacked else ())
+        return Transformer(model, training).train(jobs, exam, "strong")
+
+
+def near(found: StackedModel, m: int, weights: dict[str, torch.Tensor]) -> None:
     """Victim m has these weights. The bias of attention's keys changes no output; Adam makes steps of its rounding."""
     d = MODEL.dim
     for name, w in weights.items():
@@ -82,12 +103,14 @@ def same(one: list[Result], other: list[Result]) -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.2])  # victims share the dropout that each would draw alone
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("compact", [0.0, 1.1])
-def test_together_equals_alone(dropout: float, tied: bool, compact: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batched, "COMPACT_BELOW", compact)
-    monkeypatch.setattr(stack, "LOGITS", 3 * 32 * 7)  # several tiles, the last one smaller
-    monkeypatch.setattr(batched, "EVALUATION_TOKENS", (120, 120))
+def test_a_stack_equals_victims_alone(
+    dropout: float, tied: bool, compact: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stacked_training, "COMPACT_BELOW", compact)
+    monkeypatch.setattr(stacked_model, "LOGITS", 3 * 32 * 7)  # several tiles, the last one smaller
+    monkeypatch.setattr(stacked_training, "EVALUATION_TOKENS", (120, 120))
     model = replace(MODEL, dropout=dropout, tied=tied)
-    found = together(JOBS, model, TRAINING)
+    found = in_a_stack(JOBS, model, TRAINING)
     assert len(set(found.epochs)) > 1  # so that some stop while others go on
     for m, job in enumerate(JOBS):
         weights, best, ran = alone(job, model, TRAINING)
@@ -98,14 +121,14 @@ def test_together_equals_alone(dropout: float, tied: bool, compact: float, monke
 
 def test_one_victim_alone_is_a_stack_too() -> None:
     weights, best, ran = alone(JOBS[0], MODEL, TRAINING)
-    found = together(JOBS[:1], MODEL, TRAINING)
+    found = in_a_stack(JOBS[:1], MODEL, TRAINING)
     assert (found.epochs, found.validation) == ([ran], [pytest.approx(best.acc1)])
     near(found.stack, 0, weights)
 
 
 def test_bfloat16_learns_about_as_well() -> None:
     chosen = replace(TRAINING, epochs=6, patience=0)
-    found = [together(JOBS, MODEL, replace(chosen, precision=p)).validation for p in ("float32", "bfloat16")]
+    found = [in_a_stack(JOBS, MODEL, replace(chosen, precision=p)).validation for p in ("float32", "bfloat16")]
     assert found[0] == pytest.approx(found[1], abs=0.06)
 
 
@@ -120,7 +143,7 @@ def test_every_victim_is_clipped_by_its_own_norm() -> None:
         for g in one:
             g.requires_grad_().grad = g.detach().clone()
         torch.nn.utils.clip_grad_norm_(one, 1.0)
-    batched.clip(gradients, 1.0)
+    stacked_training.clip(gradients, 1.0)
     for m, one in enumerate(expected):
         assert all(torch.allclose(g[m], e.grad) for g, e in zip(gradients, one, strict=True) if e.grad is not None)
     assert torch.equal(gradients[0][0], expected[0][0])  # small ones stay as they are
@@ -128,26 +151,26 @@ def test_every_victim_is_clipped_by_its_own_norm() -> None:
 
 def test_a_victim_that_diverges_leaves_the_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = replace(TRAINING, epochs=3)
-    expected = together(JOBS, MODEL, chosen)
-    once = Stack.of
+    expected = in_a_stack(JOBS, MODEL, chosen)
+    once = StackedModel.of
 
-    def poisoned(*arguments: object) -> Stack:
+    def poisoned(*arguments: object) -> StackedModel:
         made = once(*arguments)  # type: ignore[arg-type]
         with torch.no_grad():
             made.weights["position"][1] = torch.nan
         return made
 
-    monkeypatch.setattr(Stack, "of", staticmethod(poisoned))
-    found = together(JOBS, MODEL, chosen)
+    monkeypatch.setattr(StackedModel, "of", staticmethod(poisoned))
+    found = in_a_stack(JOBS, MODEL, chosen)
     assert found.validation == [expected.validation[0], 0.0, expected.validation[2]]
     for name, w in expected.stack.weights.items():
         assert torch.equal(w[[0, 2]], found.stack.weights[name][[0, 2]])
 
 
 def test_losses_and_gradients_are_those_of_cross_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stack, "LOGITS", 2 * 32 * 4)
+    monkeypatch.setattr(stacked_model, "LOGITS", 2 * 32 * 4)
     generator = torch.Generator().manual_seed(1)
-    some = Stack.of(initial(ROWS, MODEL, SEED), 2)
+    some = StackedModel.of(initial_transformer(ROWS, MODEL, SEED), 2)
     with torch.no_grad():
         some.output.normal_(generator=generator)
     hidden = torch.randn(2, 11, 16, generator=generator, requires_grad=True)
@@ -162,16 +185,17 @@ def test_losses_and_gradients_are_those_of_cross_entropy(monkeypatch: pytest.Mon
     assert not gradients[1][1][:, 0].any()
 
 
-def test_lines_hold_every_token_once() -> None:
+def test_packed_rows_hold_every_token_once() -> None:
     pairs = next_poi(walk([2, 60, 9, 41, 64, 3, 70, 30], 3), 100)
     windows = np.arange(8)[::-1].copy()
-    (lines,) = lay_out(pairs, [windows], CPU)
-    assert lines.owner.shape[1] % 8 == 0
-    assert torch.equal(lines.there[lines.back], torch.arange(len(pairs.token)))
-    assert np.array_equal(pairs.take(windows).token, pairs.token[lines.index.numpy()])
-    assert (lines.owner >= 0).sum() == len(pairs.token)
-    for window, length in enumerate(pairs.length[windows]):  # no window is broken over two lines
-        assert (lines.owner == window).sum(1).max() == length
+    (rows,) = pack(pairs, [windows], CPU)
+    assert rows.owner.shape[1] % 8 == 0
+    assert torch.equal(rows.token_at[rows.place], torch.arange(len(pairs.token)))
+    assert np.array_equal(pairs.take(windows).token, pairs.token[rows.index.numpy()])
+    assert (rows.owner >= 0).sum() == len(pairs.token)
+    for window, length in enumerate(pairs.length[windows]):  # no window is broken over two rows
+        assert (rows.owner == window).sum(1).max() == length
+    assert pack(pairs, [], CPU) == []
 
 
 def test_jobs_come_back_in_order_however_they_are_trained() -> None:
@@ -185,8 +209,8 @@ def test_jobs_come_back_in_order_however_they_are_trained() -> None:
     found = {}
     for mode in (False, True):
         heard: list[float] = []
-        arguments = (jobs, VALIDATION, TEST, ROWS, MODEL, replace(TRAINING, epochs=5), CPU)
-        found[mode] = train_victims(*arguments, lambda label, n, heard=heard: heard.append(n), together=mode)  # type: ignore[misc]
+        exam = replace(EXAM, progress=lambda label, n, heard=heard: heard.append(n))
+        found[mode] = train(jobs, replace(TRAINING, epochs=5), mode, exam=exam)
         units[mode] = sum(heard)
     same(found[False], found[True])
     assert [r.name for r in found[True]] == [job.name for job in jobs]
@@ -195,42 +219,43 @@ def test_jobs_come_back_in_order_however_they_are_trained() -> None:
 
 
 def test_same_seed_same_result_whatever_the_company() -> None:
-    model, chosen = replace(MODEL, dropout=0.2), replace(TRAINING, epochs=4)
-    arguments = (VALIDATION, TEST, ROWS, model, chosen, CPU)
+    how = (replace(TRAINING, epochs=4), True, replace(MODEL, dropout=0.2))
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    first = train_victims(JOBS, *arguments, together=True)
+    first = train(JOBS, *how)
     assert torch.equal(before, torch.get_rng_state())
     torch.manual_seed(1)
-    same(first, train_victims(JOBS, *arguments, together=True))
-    same(first[1:2], train_victims(JOBS[1:2], *arguments, together=True))
-    other = train_victims([replace(JOBS[0], seed=Seed(6))], *arguments, together=True)
+    same(first, train(JOBS, *how))
+    same(first[1:2], train(JOBS[1:2], *how))
+    other = train([replace(JOBS[0], seed=Seed(6))], *how)
     assert not np.array_equal(first[0].ranks, other[0].ranks)
 
 
 @pytest.mark.parametrize("mode", [False, True])
 def test_pois_that_a_victim_does_not_know_count_as_wrong(mode: bool) -> None:
-    known = train_victims(JOBS[:1], VALIDATION, TEST, ROWS, MODEL, replace(TRAINING, epochs=2), CPU, together=mode)
+    brief = replace(TRAINING, epochs=2)
+    known = train(JOBS[:1], brief, mode)
     poi = TEST.poi.copy()
     poi[[1, 7]] = [0, ROWS + 3]  # the second POI of the first session, and the last of the second
     strange = replace(TEST, poi=poi)
     unknown = replace(VALIDATION, poi=np.zeros_like(VALIDATION.poi))
-    (found,) = train_victims(JOBS[:1], unknown, strange, ROWS, MODEL, replace(TRAINING, epochs=2), CPU, together=mode)
+    (found,) = train(JOBS[:1], brief, mode, exam=replace(EXAM, validation=unknown, test=strange))
     assert found.validation == 0.0
     assert np.flatnonzero(found.ranks == WRONG).tolist() == [0, 5]
     assert (known[0].ranks < ROWS).all()
     with pytest.raises(ValueError, match="victim 0: a POI"):
-        train_victims(JOBS[:1], VALIDATION, TEST, ROWS - 2, MODEL, TRAINING, CPU, together=mode)
+        train(JOBS[:1], TRAINING, mode, exam=replace(EXAM, rows=ROWS - 2))
 
 
 @pytest.mark.parametrize("mode", [False, True])
 def test_nothing_to_learn_from_is_no_failure(mode: bool) -> None:
     jobs = [Job("none", walk([], 0), SEED), Job("singles", walk([1, 1], 0), SEED)]
-    empty = train_victims(jobs, VALIDATION, walk([], 0), ROWS, MODEL, replace(TRAINING, epochs=1), CPU, together=mode)
+    nothing = walk([], 0)
+    empty = train(jobs, replace(TRAINING, epochs=1), mode, exam=replace(EXAM, test=nothing))
     assert [len(r.ranks) for r in empty] == [0, 0]
-    untrained = train_victims(JOBS, walk([], 0), TEST, ROWS, MODEL, replace(TRAINING, epochs=0), CPU, together=mode)
+    untrained = train(JOBS, replace(TRAINING, epochs=0), mode, exam=replace(EXAM, validation=nothing))
     assert {(r.epochs, r.validation) for r in untrained} == {(0, 0.0)}
-    assert train_victims([], VALIDATION, TEST, ROWS, MODEL, TRAINING, CPU, together=mode) == []
+    assert train([], TRAINING, mode) == []
 
 
 def test_a_cycle_is_learned_without_fault() -> None:
@@ -238,10 +263,8 @@ def test_a_cycle_is_learned_without_fault() -> None:
     lengths = [8] * 60
     starts = np.random.default_rng(0).integers(0, ROWS - 1, 60)
     cycle = sessions_of(((starts[:, None] + np.arange(8)) % (ROWS - 1) + 1).ravel(), lengths)
-    (found,) = train_victims(
-        [Job("cycle", cycle, SEED)], cycle, TEST_CYCLE, ROWS, MODEL, replace(TRAINING, epochs=20, patience=5), CPU,
-        together=True,
-    )  # fmt: skip
+    training, exam = replace(TRAINING, epochs=20, patience=5), replace(EXAM, validation=cycle, test=TEST_CYCLE)
+    (found,) = train([Job("cycle", cycle, SEED)], training, True, exam=exam)
     assert found.validation == 1.0
     assert (found.ranks == 1).all()
 
@@ -261,9 +284,9 @@ def test_a_markov_chain_is_learned_to_its_known_optimum() -> None:
             path.append(follower[path[-1], rng.choice(3, sessions, p=[0.6, 0.3, 0.1])])
         return sessions_of(np.stack(path, 1).ravel() + 1, [length] * sessions)
 
-    train, validation, test = chain(400), chain(100), chain(300)
+    job, exam = Job("chain", chain(400), SEED), Exam(chain(100), test := chain(300), pois + 1, CPU)
     chosen = Training(batch_sessions=32, learning_rate=0.005, epochs=20, patience=4)
-    (found,) = train_victims([Job("chain", train, SEED)], validation, test, pois + 1, MODEL, chosen, CPU)
+    (found,) = train([job], chosen, exam=exam)
     pairs = next_poi(test, 10)
     optimum = (follower[pairs.token - 1, 0] == pairs.target - 1).mean()  # of those who know the chain, on this sample
     assert optimum == pytest.approx(0.6, abs=0.03)
@@ -276,21 +299,40 @@ def test_protocols() -> None:
     assert strong[1].patience > paper[1].patience > 0
     with pytest.raises(InputError, match="no protocol 'weak'"):
         victim_settings("weak")
-    ran = VICTIMS["transformer"].train([], Exam(VALIDATION, TEST, ROWS, CPU), "strong")
-    assert ran == []
+    assert VICTIMS["transformer"].train([], EXAM, "strong") == []
+    assert VICTIMS["transformer"].settings("paper") == paper
+    assert Transformer(training=TRAINING).settings("strong") == (strong[0], TRAINING)
 
 
 def test_memory_estimate_counts_all_weights() -> None:
-    model = initial(ROWS, MODEL, SEED)
+    model = initial_transformer(ROWS, MODEL, SEED)
     weights = sum(w.numel() for w in model.parameters())
-    nothing = batched.bytes_per_victim(ROWS, MODEL, TRAINING, np.zeros(0, np.int64))
+    nothing = stacked_training.bytes_per_victim(ROWS, MODEL, TRAINING, np.zeros(0, np.int64))
     assert nothing == pytest.approx(4 * 6 * weights, rel=0.01)
 
 
 def test_tf32_is_set_back() -> None:
     before = torch.get_float32_matmul_precision()
-    with batched.tf32(True):
+    with stacked_training.tf32(True):
         assert torch.get_float32_matmul_precision() == "high"
-    with batched.tf32(False):
+    with stacked_training.tf32(False):
         assert torch.get_float32_matmul_precision() == before
     assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize("name", ["transformer", "markov"])
+def test_each_job_gets_the_same_result_in_parallel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = Transformer(MODEL, replace(TRAINING, epochs=2)) if name == "transformer" else VICTIMS[name]
+    heard: list[float] = []
+    exam = replace(EXAM, progress=lambda label, n: heard.append(n))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        one_by_one = dict(processes.train_each(victim, JOBS, exam, "strong"))
+        monkeypatch.setattr(processes, "WORTHWHILE", 0)
+        parallel = dict(processes.train_each(victim, JOBS, exam, "strong"))
+    finally:
+        torch.set_num_threads(threads)
+    same([one_by_one[n] for n in range(len(JOBS))], victim.train(JOBS, EXAM, "strong"))
+    same([parallel[n] for n in range(len(JOBS))], [one_by_one[n] for n in range(len(JOBS))])
+    assert sum(heard) == pytest.approx(2 * len(JOBS))

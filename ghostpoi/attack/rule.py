@@ -1,4 +1,4 @@
-"""The public rule of a release: what anyone who reads the manifest and the code knows about the substitution."""
+"""The public rule of a release: what the manifest and the code tell everyone about the substitution."""
 
 from dataclasses import dataclass
 
@@ -11,20 +11,20 @@ from ghostpoi.publish.methods import Method
 
 @dataclass(frozen=True)
 class Rule:
-    """What the publisher's code tells everybody. Nothing in it is private."""
+    """How the publisher substitutes, as far as it is public."""
 
     candidates: Candidates
     channel: Channel
     exact: bool  # False: the channel is a first guess that an adversary may refine
-    lat: Floats | None = None  # (P+1,) positions of the venues, as the release shows them
+    lat: Floats | None = None  # (P+1,) coordinates of the venues, as the release shows them
     lon: Floats | None = None
     popularity_power: float = 0.0  # see Method.popularity_power
 
 
 def rule_of(method: Method | None, candidates: Candidates, vocabulary: Vocabulary | None = None) -> Rule:
-    """The rule of a method over its candidate sets; of an unknown method, a uniform draw is the first guess.
+    """Return the rule of a method over its candidate sets; for an unknown method, guess a uniform draw.
 
-    The speed mask is ignored: it removes some candidates where check-ins follow each other closely.
+    The speed mask is ignored: it only removes some candidates where check-ins follow each other closely.
     """
     lat, lon = (vocabulary.lat, vocabulary.lon) if vocabulary else (None, None)
     if method is None:

@@ -9,10 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ghostpoi.attack.adversaries import ADVERSARIES, Evidence, leak_mixed, multi_release, purify
-from ghostpoi.attack.adversaries.base import enforce
-from ghostpoi.attack.adversaries.bridge import Bridge, kept
-from ghostpoi.attack.adversaries.frequency import Frequency
+from ghostpoi.attack.adversaries import ADVERSARIES, Evidence, Measures, leak_mixed, purify
 from ghostpoi.attack.rule import Rule
 from ghostpoi.attack.victims import WRONG, Job, Result
 from ghostpoi.data.checkins import Ints
@@ -38,38 +35,23 @@ def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
 
 
 def restore(
-    clean: Sessions, released: Ints, leaked: NDArray[np.bool_], rows: int,
-    adversary: str, seed: Seed, device: torch.device, rule: Rule | None = None,
+    clean: Sessions, released: Ints, leaked: NDArray[np.bool_], rows: int, adversary: str, seed: Seed,
+    device: torch.device, rule: Rule | None = None, further: Sequence[Ints] = (),
 ) -> Restoration:  # fmt: skip
-    """One adversary (or the control leak-mixed) against one release, made by a rule that is public."""
-    evidence = Evidence.of(with_poi(clean, released), clean.poi, leaked, rows, rule)
-    extra: dict[str, Any] = {}
+    """Run one adversary (or the control leak-mixed) against a release made by a public rule.
+
+    `further` are more releases of the same sessions, for an adversary made for several; its measures are of the first.
+    """
+    evidence = Evidence.of(with_poi(clean, released), clean.poi, leaked, rows, rule, tuple(further))
+    extra: Measures = {}
     begin = time.perf_counter()
     if adversary == LEAK_MIXED:
         poi = leak_mixed(evidence)
-    elif isinstance(attack := ADVERSARIES[adversary], Bridge):
-        answers = attack.answers(evidence, seed, device)
-        poi = enforce(evidence, answers[-1])
-        extra["denoiser_identity"] = [float(share) for share in kept(evidence, answers)]
     else:
-        poi = purify(attack, evidence, seed, device)
-        if isinstance(attack, Frequency):
-            extra["table_entropy_bits"] = attack.table(evidence).entropy_bits()
+        poi, extra = purify(ADVERSARIES[adversary], evidence, seed, device)
     seconds = time.perf_counter() - begin
     shares = recovery(clean.poi, released, poi, evidence.positions)
     return Restoration(poi, {**shares, **extra, "adversary_seconds": seconds})
-
-
-def restore_many(
-    clean: Sessions, releases: Sequence[Ints], leaked: NDArray[np.bool_], rows: int, rule: Rule
-) -> Restoration:
-    """A11 against several releases of the same sessions by one rule. Its figures speak of the first of them."""
-    evidences = [Evidence.of(with_poi(clean, poi), clean.poi, leaked, rows, rule) for poi in releases]
-    begin = time.perf_counter()
-    poi = enforce(evidences[0], multi_release.restore_many(evidences))
-    seconds = time.perf_counter() - begin
-    shares = recovery(clean.poi, releases[0], poi, evidences[0].positions)
-    return Restoration(poi, {**shares, "releases": len(releases), "adversary_seconds": seconds})
 
 
 def leak_only(clean: Sessions, leaked: NDArray[np.bool_], seed: Seed) -> Job:

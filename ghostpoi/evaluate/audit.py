@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ghostpoi import __version__, settings
-from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED, leak
+from ghostpoi import settings
+from ghostpoi.attack.adversaries import ADVERSARIES, leak
 from ghostpoi.attack.processes import train_each
 from ghostpoi.attack.rule import Rule, rule_of
-from ghostpoi.attack.victims import Job, victim_settings
+from ghostpoi.attack.victims import Exam, Job, Transformer, victim_settings
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
@@ -34,7 +34,8 @@ from ghostpoi.evaluate.measures.gaps import gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility, published
 from ghostpoi.evaluate.measures.utility import utility
 from ghostpoi.evaluate.verdicts import Accuracies, share_gone, verdicts
-from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.files import replacing
+from ghostpoi.models import tensor_file as vault
 from ghostpoi.models import trajectory_lm
 from ghostpoi.progress import BEFORE
 from ghostpoi.publish.manifest import MANIFEST, settings_of
@@ -44,7 +45,8 @@ from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.publish.table import prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Rounds, Settings, Training, TrajectoryLM
-from ghostpoi.study.run import key, read_json
+from ghostpoi.study.store import key, read_json
+from ghostpoi.version import __version__
 
 Say = Callable[[str], None]
 Report = Callable[[str, float], None]  # what is being done, units of work just done
@@ -63,7 +65,9 @@ class AuditSettings(Settings):
     lm_training: Training = field(default_factory=lambda: TrajectoryLM().training)
 
 
-QUICK = tuple(name for name in ADVERSARIES if name not in TRAINED)  # what runs unless more is asked for
+ONE_RELEASE = tuple(name for name, adversary in ADVERSARIES.items() if not adversary.many_releases)
+TRAINED = tuple(name for name in ONE_RELEASE if ADVERSARIES[name].trains)
+QUICK = tuple(name for name in ONE_RELEASE if name not in TRAINED)  # what runs unless more is asked for
 
 
 @dataclass(frozen=True)
@@ -118,13 +122,13 @@ def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, .
     Without names: those that train no model of their own, or everybody.
     """
     if text is None:
-        return tuple(ADVERSARIES) if everybody else QUICK
+        return ONE_RELEASE if everybody else QUICK
     if everybody:
         raise InputError(f"--all and --adversaries {text} contradict each other; give one of them")
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
-        if name not in ADVERSARIES:
-            raise InputError(f"--adversaries {text}: there is no {name!r}; adversaries are {', '.join(ADVERSARIES)}")
+        if name not in ONE_RELEASE:
+            raise InputError(f"--adversaries {text}: there is no {name!r}; adversaries are {', '.join(ONE_RELEASE)}")
     return tuple(dict.fromkeys(["none", *names]))
 
 
@@ -280,7 +284,8 @@ class Auditor:
         # Who has more to learn trains longer; the longest go first, so that no core waits for the last.
         places = sorted(todo, key=lambda path: -self._clean_positions(todo[path].train))
         some = [todo[path] for path in places]
-        results = train_each(some, val, test, self.rows, model, training, device, self._victim_report)
+        exam = Exam(val, test, self.rows, device, self._victim_report, self.data.vocabulary)
+        results = train_each(Transformer(model, training), some, exam, self.request.protocol)
         for number, result in results:
             _keep(places[number], arena.accuracies(result, test))
         return [_read(path) for path in paths]
@@ -431,7 +436,7 @@ def _cache(request: Request) -> Path:
         raise InputError(f"--cache {folder} lies inside the release {request.release}; choose another folder")
     try:
         for name in ("", "victims", "restorations"):
-            make_private_folder(folder / name)
+            vault.make_folder(folder / name)
     except OSError as e:
         raise InputError(
             f"the cache folder {folder} cannot be used ({(e.strerror or str(e)).lower()}); choose another with --cache"

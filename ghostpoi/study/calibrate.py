@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ghostpoi.attack.victims import victim_settings
-from ghostpoi.attack.victims.base import askable, counted
-from ghostpoi.attack.victims.transformer import STAGE, initial
+from ghostpoi.attack.victims import STAGE, victim_settings
+from ghostpoi.attack.victims.base import final_ranks, readable
+from ghostpoi.attack.victims.stacked_model import initial_transformer
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.models import fit
 from ghostpoi.models.windows import next_poi
@@ -34,15 +34,15 @@ def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int
     """Clean acc@1 on the test sessions after each epoch, and the number of epochs that comes nearest to the paper's."""
     model_settings, training = victim_settings(protocol)
     rows, longest = len(data.vocabulary), model_settings.max_positions
-    goal, _ = askable(next_poi(data.val, longest), rows)
-    exam, known = askable(next_poi(data.test, longest), rows)
+    goal, _ = readable(next_poi(data.val, longest), rows)
+    exam, known = readable(next_poi(data.test, longest), rows)
     pairs = next_poi(data.train, longest)
     curves = []
     for number in range(FIRST_SEED, FIRST_SEED + seeds):
-        model, curve = initial(rows, model_settings, Seed(number)).to(device), list[float]()
+        model, curve = initial_transformer(rows, model_settings, Seed(number)).to(device), list[float]()
 
         def examine(epoch: int, loss: float, now: object, model: Any = model, curve: list[float] = curve) -> None:
-            curve.append(float((counted(fit.ranks(model, exam), known) == 1).mean()))
+            curve.append(float((final_ranks(fit.ranks(model, exam), known) == 1).mean()))
 
         fit.train(model, pairs, goal, replace(training, epochs=EPOCHS, patience=EPOCHS), Seed(number), STAGE, examine)
         curves.append(curve)

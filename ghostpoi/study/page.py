@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from ghostpoi.attack.victims.transformer import victim_settings
+from ghostpoi.attack.victims import victim_settings
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.gaps import spread
 from ghostpoi.files import replacing

@@ -69,8 +69,9 @@ def load(name: str) -> Study:
         if not (isinstance(table.get(key), list) and table[key] and all(isinstance(v, str) for v in table[key])):
             raise InputError(f"{path}: {key!r} must be a list of names")
     for adversary in table["adversaries"]:
-        if adversary not in ADVERSARIES:
-            raise InputError(f"{path}: there is no adversary {adversary!r}; there are {', '.join(ADVERSARIES)}")
+        known = [name for name, a in ADVERSARIES.items() if not a.many_releases]  # `releases` asks for the others
+        if adversary not in known:
+            raise InputError(f"{path}: there is no adversary {adversary!r}; there are {', '.join(known)}")
     leak = table.get("leak", [0.05])
     if not (isinstance(leak, list) and all(isinstance(r, (int, float)) and 0 < r <= 1 for r in leak)):
         raise InputError(f"{path}: 'leak' must be a list of ratios above 0 and at most 1")

@@ -19,9 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ghostpoi import __version__
-from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED, leak
-from ghostpoi.attack.adversaries.habits import MODEL
+from ghostpoi.attack.adversaries import ADVERSARIES, leak
 from ghostpoi.attack.rule import rule_of
 from ghostpoi.attack.victims import VICTIMS, Exam, Job, victim_settings
 from ghostpoi.data.candidates import Candidates
@@ -41,9 +39,11 @@ from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
 from ghostpoi.study.plan import VICTIM, Study, Variant
-from ghostpoi.study.store import Store, identity, only_run, settings_hash
+from ghostpoi.study.store import alone, cell_name, key, read_json, write_json
+from ghostpoi.version import __version__
 
 MANY = "multi-release"  # A11, who holds several releases of the same rows
+SAME = ("protocol", "data", "method", "settings", "seeds", "version")  # what a cell must share to serve two studies
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,10 @@ class Contest:
     adversary: str
     leak: float | None
     victim: str = VICTIM
+
+    @property
+    def file(self) -> str:
+        return cell_name(self.method, self.adversary, self.leak, self.victim)
 
     @property
     def work(self) -> str:
@@ -73,33 +77,43 @@ class Runner:
     say: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        self.store = Store(self.results, self.protocol)
+        self.folder = self.results / self.study.name / self.protocol
         self.work = self.results / ".work"
         self.identity = key(_digest(self.data), self.protocol, __version__)
 
     def run(self, victims: bool = True) -> Path:
         """Make all cells that are missing. Without victims: what they will be trained on, where nothing is trained."""
-        with only_run(self.results, f"{self.study.name}-{self.protocol}"):
-            missing = [c for c in self._contests() if not self._have(self._accuracy_cell(c))]
+        with alone(self.folder):
+            contests = self._contests()
+            missing = [c for c in contests if not self._have(c.file, c.method)]
             asked = ("detector",) if self.study.detector else ()
-            releases = [v for v in self.study.methods if not self._have(self._cell("release", v.text), asked)]
+            releases = [v for v in self.study.methods if not self._have(_release_file(v), v.text, asked)]
             if not victims:
-                for contest in (c for c in missing if c.adversary not in TRAINED):
+                for contest in (c for c in missing if not (a := ADVERSARIES.get(c.adversary)) or not a.trains):
                     for seed in range(self.study.seeds):
                         self._job(contest, seed)
-                return self.store.path(self.study.name)
+                return self.folder
             if missing or releases:
                 self._releases(releases)
                 per_seed = [self._victims(seed, missing) for seed in range(self.study.seeds)]
                 for contest in missing:
                     self._write(contest, [found[contest] for found in per_seed])
             self._floors()
-        return self.store.path(self.study.name)
+        return self.folder
 
-    def _have(self, cell: dict[str, Any], asked: tuple[str, ...] = ()) -> bool:
-        """Whether this or another study has measured a cell, with the measures that are asked for."""
-        same = (c for c in self.store.cells(self.study.name) if identity(c) == identity(cell))
-        return any(all(name in c["measures"] for name in asked) for c in same)
+    def _have(self, file: str, method: str, asked: tuple[str, ...] = ()) -> bool:
+        """Whether a cell is there, or was measured by another study: then it is taken over, with where and how."""
+        if (self.folder / file).exists():
+            return True
+        wanted = {key: value for key, value in self._about(method).items() if key in SAME}
+        for path in sorted(self.results.glob(f"*/{self.protocol}/{file}")):
+            cell = read_json(path)
+            if cell is None or any(figure not in cell["figures"] for figure in asked):
+                continue
+            if {key: cell.get(key) for key in SAME} == wanted:
+                write_json(self.folder / file, cell | {"study": self.study.name})
+                return True
+        return False
 
     def _contests(self) -> list[Contest]:
         """All cells, the controls among them."""
@@ -126,7 +140,8 @@ class Runner:
                 found.append(self._release_figures(released) | {"release_seconds": seconds})
                 if self.study.detector:
                     found[-1]["detector"] = self._detector(released, seed)
-            self._add(self._cell("release", variant.text) | {"measures": arena.over_seeds(found)})
+            cell = self._about(variant.text) | {"kind": "release", "figures": arena.over_seeds(found)}
+            write_json(self.folder / _release_file(variant), cell)
 
     def _release_figures(self, released: Ints) -> dict[str, Any]:
         train, words = self.data.train, self.data.vocabulary
@@ -216,7 +231,7 @@ class Runner:
         if contest.method == CLEAN:
             return Job(CLEAN, train, seed), {}
         restored = self._restored(contest, number)
-        return Job(f"{contest.method} {contest.work}", arena.with_poi(train, restored.poi), seed), restored.figures
+        return Job(contest.file, arena.with_poi(train, restored.poi), seed), restored.figures
 
     def _leaked(self, contest: Contest, seed: Seed) -> NDArray[np.bool_]:
         return leak(self.data.train, contest.leak or 0.0, seed)
@@ -224,7 +239,8 @@ class Runner:
     def _restored(self, contest: Contest, number: int) -> Restoration:
         """What an adversary makes of a release, from disk if it is there."""
         variant, train, rows = Variant(contest.method), self.data.train, len(self.data.vocabulary)
-        attack = repr(MODEL if contest.adversary.startswith(MANY) else ADVERSARIES.get(contest.adversary))
+        adversary = MANY if contest.adversary.startswith(MANY) else contest.adversary
+        attack = repr(ADVERSARIES.get(adversary))
         name = key(self.identity, variant.settings(self.protocol), contest.work, attack, number)
         path = self.work / "restorations" / f"{name}.npz"
         if path.exists():
@@ -233,81 +249,63 @@ class Runner:
         seed = Seed(number)
         leaked, method = self._leaked(contest, seed), variant.settings(self.protocol).method
         rule = rule_of(method, self._sets(variant), self.data.vocabulary)
-        if contest.adversary.startswith(MANY):
-            # Further releases of the same rows, by seeds that no cell stands for.
-            count = int(contest.adversary.removeprefix(f"{MANY}-"))
-            releases = [self._released(variant, number + 1000 * k)[0] for k in range(count)]
-            restored = arena.restore_many(train, releases, leaked, rows, rule)
-        else:
-            released, _ = self._released(variant, number)
-            restored = arena.restore(train, released, leaked, rows, contest.adversary, seed, self.device, rule)
+        # Further releases of the same rows, by seeds that no cell stands for.
+        count = int(contest.adversary.removeprefix(f"{MANY}-")) if adversary == MANY else 1
+        released, *further = (self._released(variant, number + 1000 * k)[0] for k in range(count))
+        restored = arena.restore(train, released, leaked, rows, adversary, seed, self.device, rule, further)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path, mode=0o600) as out:
             np.savez_compressed(out, poi=restored.poi, figures=json.dumps(restored.figures))
         return restored
 
     def _write(self, contest: Contest, per_seed: list[dict[str, Any]]) -> None:
-        self._add(self._accuracy_cell(contest) | {"measures": arena.over_seeds(per_seed)})
+        cell = self._about(contest.method) | {
+            "kind": "contest",
+            "adversary": contest.adversary,
+            "leak": contest.leak,
+            "victim": contest.victim,
+            "figures": arena.over_seeds(per_seed),
+        }
+        write_json(self.folder / contest.file, cell)
 
     def _floors(self) -> None:
         """Popularity and a first-order Markov model, on clean sessions and on every release."""
-        rows, test, train = len(self.data.vocabulary), self.data.test, self.data.train
-        if not self._have(self._cell("floor", CLEAN)):
-            counted = {"popularity": floors.popularity, "markov": floors.markov}
-            values = {name: figures(count(train, test, rows).all) for name, count in counted.items()}
-            self._add(self._cell("floor", CLEAN) | {"measures": values})
-        for variant in self.study.methods:
-            if self._have(self._cell("floor", variant.text)):
-                continue
-            releases = (self._released(variant, seed)[0] for seed in range(self.study.seeds))
-            found = [figures(floors.markov(arena.with_poi(train, poi), test, rows).all)["acc@1"] for poi in releases]
-            self._add(self._cell("floor", variant.text) | {"measures": {"markov": {"acc@1": found}}})
+        path = self.folder / "floors.json"
+        if path.exists():
+            return
+        rows, test = len(self.data.vocabulary), self.data.test
+        value: dict[str, Any] = {
+            "popularity": figures(floors.popularity(self.data.train, test, rows).all),
+            "markov": figures(floors.markov(self.data.train, test, rows).all),
+            "markov_on_release": {
+                v.text: [
+                    figures(floors.markov(arena.with_poi(self.data.train, self._released(v, s)[0]), test, rows).all)[
+                        "acc@1"
+                    ]
+                    for s in range(self.study.seeds)
+                ]
+                for v in self.study.methods
+            },
+        }
+        write_json(path, self._about(CLEAN) | {"kind": "floors", "figures": value})
 
-    def _accuracy_cell(self, contest: Contest) -> dict[str, Any]:
-        return self._cell(
-            "accuracy", contest.method, adversary=contest.adversary, leak=contest.leak, victim=contest.victim
-        )
-
-    def _cell(self, kind: str, method: str, **more: Any) -> dict[str, Any]:
-        """A cell without its measures."""
+    def _about(self, method: str) -> dict[str, Any]:
+        known = method != CLEAN
         return {
-            "kind": kind,
+            "study": self.study.name,
+            "protocol": self.protocol,
             "data": self.data.name,
             "method": method,
-            **more,
+            "settings": Variant(method).settings(self.protocol).public() if known else {},
             "seeds": list(range(self.study.seeds)),
-            "settings": settings_hash(self._public(method)),
             "hardware": hardware(self.device),
             "version": __version__,
             "commit": commit(),
         }
 
-    def _public(self, method: str) -> dict[str, Any]:
-        return {} if method == CLEAN else Variant(method).settings(self.protocol).public()
 
-    def _add(self, cell: dict[str, Any]) -> None:
-        self.store.add(self.study.name, [cell], {cell["settings"]: self._public(cell["method"])})
-
-
-def key(*parts: object) -> str:
-    """A short name for the work that these decide."""
-    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()[:24]
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """What was written; None if nothing was or it cannot be read."""
-    try:
-        value: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    return value
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as out:
-        out.write((json.dumps(value, indent=1) + "\n").encode())
+def _release_file(variant: Variant) -> str:
+    return cell_name(variant.text, "release", None, "figures")
 
 
 def _digest(data: Prepared) -> str:

@@ -1,6 +1,10 @@
-"""Adversaries: each tries to win back from a release what a victim could have learned from the clean sessions."""
+"""Adversaries: each tries to restore, from a release, what a victim could have learned from the clean sessions.
 
-from ghostpoi.attack.adversaries.base import Adversary, Evidence, leak, leak_mixed, purify
+To add one, write a file with a subclass of `Adversary` and add a line to the dict. Importing this package does not
+import torch, so that reports and pages can use what the classes say about themselves.
+"""
+
+from ghostpoi.attack.adversaries.base import Adversary, Described, Measures, leak_mixed, purify
 from ghostpoi.attack.adversaries.bigram import Bigram
 from ghostpoi.attack.adversaries.bridge import Bridge
 from ghostpoi.attack.adversaries.deconvolution import Deconvolution
@@ -8,23 +12,28 @@ from ghostpoi.attack.adversaries.frequency import Frequency
 from ghostpoi.attack.adversaries.habits import Habits
 from ghostpoi.attack.adversaries.habits_leak import HabitsLeak
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov
+from ghostpoi.attack.adversaries.multi_release import MultiRelease
 from ghostpoi.attack.adversaries.none import NoAdversary
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
+from ghostpoi.attack.evidence import Evidence, leak
+from ghostpoi.plugins import Registry
 
-ADVERSARIES: dict[str, Adversary] = {
-    "none": NoAdversary(),
-    "bridge": Bridge(),
-    "frequency": Frequency(),
-    "bigram": Bigram(),
-    "per-user": PerUser(),
-    "deconvolution": Deconvolution(),
-    "habits": Habits(),
-    "habits+leak": HabitsLeak(),
-    "hidden-markov": HiddenMarkov(),
-    "paired-bridge": PairedBridge(),
-}
+ADVERSARIES: Registry[Adversary] = Registry(
+    "adversaries",
+    {
+        "none": NoAdversary(),
+        "bridge": Bridge(),
+        "frequency": Frequency(),
+        "bigram": Bigram(),
+        "per-user": PerUser(),
+        "deconvolution": Deconvolution(),
+        "habits": Habits(),
+        "habits+leak": HabitsLeak(),
+        "hidden-markov": HiddenMarkov(),
+        "paired-bridge": PairedBridge(),
+        "multi-release": MultiRelease(),
+    },
+)
 
-TRAINED = ("bridge", "paired-bridge")  # those that train a model of their own, which costs about as much as a victim
-
-__all__ = ["ADVERSARIES", "TRAINED", "Adversary", "Evidence", "leak", "leak_mixed", "purify"]
+__all__ = ["ADVERSARIES", "Adversary", "Described", "Evidence", "Measures", "leak", "leak_mixed", "purify"]

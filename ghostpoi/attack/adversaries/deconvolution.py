@@ -1,36 +1,36 @@
 """A6: popularity by deconvolution."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-import torch
 
-from ghostpoi.attack.adversaries.base import Evidence
-from ghostpoi.attack.inference.visits import liked, popularity
-from ghostpoi.data.checkins import Ints
-from ghostpoi.randomness import Seed
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
+from ghostpoi.attack.inference.visits import estimate_popularity, popularity_hint
 
 
 @dataclass(frozen=True)
-class Deconvolution:
-    """A6 has read the publisher's code and holds no pair: it wants back the popularity of venues.
+class Deconvolution(Adversary):
+    """A6 knows the public rule alone and estimates how popular each venue is.
 
     The count of a released q is the sum over p in A(q) of visits(p) K(q|p). EM finds the visits that explain all counts
-    best; every q becomes the likeliest p behind it. Where no rule is known, the release stays.
+    best, and each q becomes the likeliest p behind it. Without a rule, the release stays.
     """
 
-    iterations: int = 60
-    uses_leak: ClassVar[bool] = False
+    number = 6
+    title = "popularity deconvolution"
+    holds = "the public rule; no leak"
+    does = "estimates venue popularity by EM and takes the likeliest clean venue"
+    uses_leak = False
 
-    def restore(self, evidence: Evidence, seed: Seed, device: torch.device) -> Ints:
-        """The argmax over A(q) of popularity times K(q|p)."""
+    iterations: int = 60
+
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         poi = evidence.released.poi
         if evidence.rule is None:
             return poi
         channel = evidence.rule.channel.covering(poi)
         released = np.bincount(poi, minlength=evidence.rows).astype(float)
-        prior = popularity(channel, released, liked(evidence), self.iterations)
+        prior = estimate_popularity(channel, released, popularity_hint(evidence), self.iterations)
         weight = prior[channel.clean] * channel.probability  # (M,)
         order = np.lexsort((channel.clean, -weight, channel.released))
         return channel.clean[order[channel.start[poi]]].astype(np.int32)

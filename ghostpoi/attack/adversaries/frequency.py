@@ -1,67 +1,27 @@
-"""A3: the table of clean given released."""
+"""A3: the table of clean venues given the released one."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-import numpy as np
-import torch
-
-from ghostpoi.attack.adversaries.base import Evidence
-from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.randomness import Seed
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Measures, Seed
+from ghostpoi.attack.inference.conditional_table import ConditionalTable
 
 
 @dataclass(frozen=True)
-class Table:
-    """How often each clean POI stood behind each context in the leaked pairs."""
+class Frequency(Adversary):
+    """A3 treats the release as a fixed map that it can look up backwards in the leaked pairs.
 
-    context: Longs  # (T,) ascending; a number of the caller's choice
-    clean: Longs  # (T,) most frequent first within a context, ties by the smaller POI
-    count: Longs  # (T,)
-
-    @staticmethod
-    def of(context: Longs, clean: Ints, rows: int) -> "Table":
-        """From one context and one clean POI per leaked position."""
-        # Context and clean POI in one number: with a bigram as context it stays in 63 bits up to two million POIs.
-        pair, count = np.unique(context * rows + clean, return_counts=True)
-        context, poi = np.divmod(pair, rows)
-        order = np.lexsort((poi, -count, context))
-        return Table(context[order], poi[order], count[order])
-
-    def argmax(self, context: Longs, fallback: Ints) -> Ints:
-        """The most frequent clean POI of each context, the fallback where the context never leaked, (N,)."""
-        if not len(self.context):
-            return fallback
-        first = np.minimum(np.searchsorted(self.context, context), len(self.context) - 1)
-        return np.where(self.context[first] == context, self.clean[first], fallback).astype(np.int32)
-
-    def entropy_bits(self) -> float:
-        """H(clean | context) in bits: each context's entropy, weighted by how often the context leaked."""
-        if not len(self.context):
-            return 0.0
-        _, which = np.unique(self.context, return_inverse=True)
-        total = np.bincount(which, self.count)[which]
-        return float((self.count * np.log2(total / self.count)).sum() / self.count.sum())
-
-
-@dataclass(frozen=True)
-class Frequency:
-    """A3 holds leaked (clean, released) pairs and takes the release for a fixed map that it can look up backwards.
-
-    Every released POI becomes the clean POI that stood behind it most often (the smallest POI of several); one that
-    never leaked stays. A defence that A3 breaks is broken.
+    Ties go to the smallest clean POI. A released POI that never leaked stays.
     """
 
-    uses_leak: ClassVar[bool] = True
+    number = 3
+    title = "frequency table"
+    holds = "leaked pairs"
+    does = "replaces each released venue by the clean venue most often behind it"
 
-    def restore(self, evidence: Evidence, seed: Seed, device: torch.device) -> Ints:
-        """The argmax of clean given released."""
-        return self.table(evidence).argmax(evidence.released.poi.astype(np.int64), evidence.released.poi)
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
+        return self.restore_and_measure(evidence, seed, device)[0]
 
-    def table(self, evidence: Evidence) -> Table:
-        """Clean given released. Its `entropy_bits` is 0 for a fixed map; few pairs make it look smaller than it is.
-
-        With every session leaked, the entropy is that of the publisher's map itself.
-        """
-        released, clean = evidence.pairs()
-        return Table.of(released.astype(np.int64), clean, evidence.rows)
+    def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
+        """Add the entropy of the table: 0 for a fixed map, and too small if few pairs leaked."""
+        table = ConditionalTable.of(evidence, evidence.symbol)
+        return table.argmax(evidence.symbol, evidence.released.poi), {"table_entropy_bits": table.entropy_bits()}

@@ -1,31 +1,29 @@
-"""A8: habits by deconvolution, and leaked pairs of each user."""
+"""A8: each user's habits by deconvolution, with leaked pairs."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-import torch
-
-from ghostpoi.attack.adversaries.base import Evidence
-from ghostpoi.attack.adversaries.habits import MODEL, HabitModel, decoded
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
 from ghostpoi.attack.adversaries.per_user import PerUser
-from ghostpoi.data.checkins import Ints
-from ghostpoi.randomness import Seed
+from ghostpoi.attack.inference.habit_model import HABIT_MODEL, HabitModel
 
 
 @dataclass(frozen=True)
-class HabitsLeak:
-    """A8 is A5 and A7 in one: it knows the rule, who released what, and the pairs of some sessions of some users.
+class HabitsLeak(Adversary):
+    """A8 combines A5 and A7: a leaked pair is a visit whose venue is certain.
 
-    A leaked pair is a visit whose venue is certain: it counts among its user's habits, in the popularity of all, and in
-    the channel where that is but a guess. How alike the publisher treats the visits of one user to one venue shows in
-    the pairs; the more alike, the more a pair says of the same user's other visits. Without a rule A8 is A5.
+    It counts in its user's habits, in the popularity of all venues and, where the channel is a guess, in the channel.
+    Leaked pairs also show whether the publisher repeats what it drew for a user and a venue; if so, they say much about
+    that user's other visits. Without a rule, A8 is A5.
     """
 
-    model: HabitModel = MODEL
-    uses_leak: ClassVar[bool] = True
+    number = 8
+    title = "user habits with leak"
+    holds = "the public rule, who released what, and leaked pairs with their users"
+    does = "combines A5 and A7 in one model"
 
-    def restore(self, evidence: Evidence, seed: Seed, device: torch.device) -> Ints:
-        """The likeliest clean POI given all that its user released and all that leaked."""
+    model: HabitModel = HABIT_MODEL
+
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         if evidence.rule is None:
             return PerUser().restore(evidence, seed, device)
-        return decoded(self.model, evidence, evidence.rule)
+        return self.model.restore(evidence, evidence.rule)

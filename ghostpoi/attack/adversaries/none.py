@@ -1,21 +1,19 @@
 """A1: nobody stands between release and victim."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-import torch
-
-from ghostpoi.attack.adversaries.base import Evidence
-from ghostpoi.data.checkins import Ints
-from ghostpoi.randomness import Seed
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
 
 
 @dataclass(frozen=True)
-class NoAdversary:
-    """A1 knows the release alone and trains on it as it is: the publisher's best case."""
+class NoAdversary(Adversary):
+    """A1 trains on the release as it is: the publisher's best case."""
 
-    uses_leak: ClassVar[bool] = False
+    number = 1
+    title = "as released"
+    holds = "the release"
+    does = "trains on the release as it is"
+    uses_leak = False
 
-    def restore(self, evidence: Evidence, seed: Seed, device: torch.device) -> Ints:
-        """The release itself."""
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         return evidence.released.poi

@@ -1,29 +1,25 @@
-"""A5: the table of clean given released, one for each user."""
+"""A5: the table of clean venues given the released one, per user."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-import torch
-
-from ghostpoi.attack.adversaries.base import Evidence
-from ghostpoi.attack.adversaries.frequency import Frequency, Table
-from ghostpoi.attack.inference.visits import users
-from ghostpoi.data.checkins import Ints
-from ghostpoi.randomness import Seed
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
+from ghostpoi.attack.adversaries.frequency import Frequency
+from ghostpoi.attack.inference.conditional_table import ConditionalTable
 
 
 @dataclass(frozen=True)
-class PerUser:
-    """A5 holds A3's pairs and knows whose they are: it hopes that the publisher treats a user's habit always alike.
+class PerUser(Adversary):
+    """A5 extends A3 by the user: it expects the publisher to treat one user's visits alike.
 
-    What a user released becomes the clean POI that most often stood behind it in that user's leaked sessions (the
-    smallest of several); what this user never leaked falls back to A3's table, and what nobody leaked stays.
+    A POI that this user never leaked falls back to A3.
     """
 
-    uses_leak: ClassVar[bool] = True
+    number = 5
+    title = "per-user table"
+    holds = "leaked pairs and their users"
+    does = "keeps one table per user and falls back to A3"
 
-    def restore(self, evidence: Evidence, seed: Seed, device: torch.device) -> Ints:
-        """The argmax of clean given user and released."""
-        at, context = evidence.positions, users(evidence) * evidence.rows + evidence.released.poi
-        table = Table.of(context[at], evidence.clean[at], evidence.rows)
-        return table.argmax(context, Frequency().restore(evidence, seed, device))
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
+        context = evidence.user * evidence.rows + evidence.released.poi
+        anybody = Frequency().restore(evidence, seed, device)
+        return ConditionalTable.of(evidence, context).argmax(context, anybody)

@@ -1,20 +1,32 @@
-"""Victims: the next-POI models that somebody trains on a release, restored or not."""
+"""Victims: the next-POI models that somebody trains on a release, restored or not.
 
-from ghostpoi.attack.victims.base import WRONG, Exam, Job, Progress, Result, Victim
+A victim gets jobs (sessions to train on, with a seed) and an exam (validation and test sessions), and returns the rank
+of every next POI. The neural ones train many models of one shape at once: `stacked_victim` groups jobs into stacks,
+`batches` lays out what they read, `stacked_model` holds their weights and `stacked_training` trains them. On a CPU,
+`attack.processes` trains victims in parallel. To add a victim, write a file here and add a line to the dict.
+"""
+
+from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Progress, Result, Victim, victim_settings
 from ghostpoi.attack.victims.graph import Graph
 from ghostpoi.attack.victims.gru import GRU
 from ghostpoi.attack.victims.markov import Markov
 from ghostpoi.attack.victims.stan import Stan
-from ghostpoi.attack.victims.transformer import Transformer, train_victims, victim_settings
+from ghostpoi.attack.victims.transformer import Transformer
 from ghostpoi.attack.victims.user import User
+from ghostpoi.plugins import Registry
 
-VICTIMS: dict[str, Victim] = {
-    "transformer": Transformer(),
-    "markov": Markov(),
-    "gru": GRU(),
-    "stan": Stan(),
-    "graph": Graph(),
-    "user": User(),
-}
+VICTIMS: Registry[Victim] = Registry(
+    "victims",
+    {
+        "transformer": Transformer(),
+        "markov": Markov(),
+        "gru": GRU(),
+        "stan": Stan(),
+        "graph": Graph(),
+        "user": User(),
+    },
+)
 
-__all__ = ["VICTIMS", "WRONG", "Exam", "Job", "Progress", "Result", "Victim", "train_victims", "victim_settings"]
+__all__ = [
+    "STAGE", "VICTIMS", "WRONG", "Exam", "Job", "Progress", "Result", "Transformer", "Victim", "victim_settings",
+]  # fmt: skip

@@ -7,37 +7,31 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ghostpoi.attack.victims.base import Exam, Job, Result
-from ghostpoi.attack.victims.lines import Lines
-from ghostpoi.attack.victims.stack import Stack, dropped, look_up, repeated
-from ghostpoi.attack.victims.steps import Seen
-from ghostpoi.attack.victims.together import STAGE, train_stacks
-from ghostpoi.attack.victims.transformer import other_settings
+from ghostpoi.attack.victims.base import STAGE, Exam, Job
+from ghostpoi.attack.victims.batches import TOKEN, PackedRows
+from ghostpoi.attack.victims.stacked_model import StackedModel, dropped, look_up, repeated
+from ghostpoi.attack.victims.stacked_victim import StackedVictim
 from ghostpoi.models.transformer import Pad
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings
+from ghostpoi.settings import ModelSettings, Training
 
 
 @dataclass(frozen=True)
-class GRU:
-    """Somebody trains a GRU, which knows of the past only what it carries along."""
+class GRU(StackedVictim):
+    """A GRU knows about the past only what its state carries."""
 
+    label = "GRU"
+    summary = "A recurrent network with one gated recurrent unit, as in GRU4Rec."
     dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
-    max_positions: int = 50  # a GRU forgets sooner, and every position is one more step to wait for
+    max_positions: int = 50  # a GRU forgets sooner, and each position is one more step to wait for
 
-    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
-        """One result per job, in their order."""
-
-        def build(some: Sequence[Job], model: ModelSettings) -> GRUStack:
-            weights = repeated(initial_gru(exam.rows, model, some[0].seed), len(some))
-            return GRUStack({name: w.to(exam.device) for name, w in weights.items()}, exam.rows, model, "float32")
-
-        settings = other_settings(protocol, dropout=self.dropout, max_positions=self.max_positions)
-        return train_stacks(jobs, exam, *settings, build)
+    def start(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> StackedModel:
+        weights = repeated(initial_gru(exam.rows, model, jobs[0].seed), len(jobs))
+        return GRUModel({name: w.to(exam.device) for name, w in weights.items()}, exam.rows, model, "float32")
 
 
 def initial_gru(rows: int, model: ModelSettings, seed: Seed) -> dict[str, Tensor]:
-    """The weights that every victim of this seed starts from, by torch's names."""
+    """Return the weights that every GRU of this seed starts from, by torch's names."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed.torch_seed(*STAGE, "gru"))
         parts = nn.ModuleDict({name: nn.LayerNorm(model.dim) for name in ("before", "norm")})
@@ -47,32 +41,32 @@ def initial_gru(rows: int, model: ModelSettings, seed: Seed) -> dict[str, Tensor
         return weights | {name: w.detach() for name, w in parts.named_parameters()}
 
 
-class GRUStack(Stack):
-    """As one block of the Transformer with a GRU in it: it is added to what it reads, between two LayerNorms.
+class GRUModel(StackedModel):
+    """A GRU inside a residual block: its output is added to its input, between two LayerNorms.
 
-    A bare GRU needs thrice the epochs: its states are short, so that its output matrix has a long way to go.
+    A bare GRU needs three times the epochs: its states are short vectors, so its output matrix has a long way to go.
     """
 
-    def hidden(self, seen: Seen, lines: Lines, dropout: float = 0.0) -> Tensor:
-        x = dropped(look_up(self.weights["embedding"], seen.token), dropout)
-        return self._norm("norm", x + dropped(self.recur(self._norm("before", x), lines), dropout))
+    def hidden(self, inputs: Tensor, rows: PackedRows, dropout: float = 0.0) -> Tensor:
+        x = dropped(look_up(self.weights["embedding"], inputs[TOKEN]), dropout)
+        return self._norm("norm", x + dropped(self.recur(self._norm("before", x), rows), dropout))
 
-    def recur(self, x: Tensor, lines: Lines) -> Tensor:
-        """The states of the GRU after each token, (M, N, d)."""
+    def recur(self, x: Tensor, rows: PackedRows) -> Tensor:
+        """Return the states of the GRU after each token, (M, N, d)."""
         into, w, into_bias, bias = (
             self.weights[f"gru.{kind}_l0"] for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         )
         gates = torch.baddbmm(into_bias[:, None], x, into.transpose(1, 2))  # (M, N, 3d)
-        gates = Pad.apply(gates, lines.by_step, lines.from_step)  # type: ignore[no-untyped-call]
-        states = _Recurrence.apply(gates, w, bias, lines.running)  # type: ignore[no-untyped-call]
-        return Pad.apply(states, lines.from_step, lines.by_step)  # type: ignore[no-any-return,no-untyped-call]
+        gates = Pad.apply(gates, rows.step_order, rows.step_rank)  # type: ignore[no-untyped-call]
+        states = _Recurrence.apply(gates, w, bias, rows.running)  # type: ignore[no-untyped-call]
+        return Pad.apply(states, rows.step_rank, rows.step_order)  # type: ignore[no-any-return,no-untyped-call]
 
 
 class _Recurrence(torch.autograd.Function):
     """The states after each token, (M, N, d), from the input's share of the gates, (M, N, 3d), both step by step.
 
-    Autograd would launch thrice the kernels: here a step back is little more than a product, and all else is done for
-    all steps at once.
+    Autograd would launch three times the kernels. Here a step back is little more than one product, and everything
+    else is done for all steps at once.
     """
 
     @staticmethod
@@ -97,7 +91,7 @@ class _Recurrence(torch.autograd.Function):
         weight, states, candidate, inner, switches = ctx.saved_tensors
         reset, update = switches.chunk(2, 2)
         before = _before(states, ctx.running)
-        # What each gate changes of the state; the gradient of a state is all that is missing.
+        # How much each gate changes the state; only the gradient of the state is missing.
         by_candidate = (1 - update) * (1 - candidate * candidate)
         by_reset = by_candidate * inner * reset * (1 - reset)
         by_update = (before - candidate) * update * (1 - update)
@@ -114,12 +108,12 @@ class _Recurrence(torch.autograd.Function):
 
 
 def _by_step(tensors: Sequence[Tensor], running: list[int]) -> list[tuple[Tensor, ...]]:
-    """Views of each (M, N, ...) at every step."""
+    """Return views of each (M, N, ...) at every step."""
     return list(zip(*(torch.split(t, running, 1) for t in tensors), strict=True)) if running else []
 
 
 def _before(states: Tensor, running: list[int]) -> Tensor:
-    """The state before each token, (M, N, d): that of the same window a step earlier, or nothing."""
+    """Return the state before each token, (M, N, d): that of the same window a step earlier, or zeros."""
     earlier = torch.split(states, running, 1)[:-1] if running else ()
     first = states.new_zeros(len(states), max(running, default=0), states.shape[2])
     return torch.cat([first, *(h[:, :n] for h, n in zip(earlier, running[1:], strict=True))], 1)

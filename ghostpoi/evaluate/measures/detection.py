@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ghostpoi.attack.adversaries import Described
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km, speed_kmh
 from ghostpoi.data.sessions import Sessions, Vocabulary
@@ -29,6 +30,18 @@ FAR = 8.0  # standard deviations: nothing counts as further out
 MEMBERS, HIDDEN, BATCH, UPDATES = 4, 64, 1024, 250  # classifiers that vote, and how each is trained
 RATE, DECAY, DROPOUT = 3e-3, 0.1, 0.2
 Bools = NDArray[np.bool_]
+
+
+class Detector(Described):
+    """A12 restores nothing; `detect` measures it."""
+
+    number = 12
+    title = "detector"
+    holds = "the release and the leaked sessions"
+    does = "tells released sessions from clean ones"
+
+
+DETECTOR = Detector()
 
 
 def detect(

@@ -1,11 +1,9 @@
 """The paired categorical bridge in closed form: a chain of uniform jumps between a clean and a released POI.
 
-One step is Q = (1 - b) I + b 11'/P, so n steps are Q^n = a_n I + (1 - a_n) 11'/P with a_n = (1 - b)^n, and no P x P
-matrix is ever formed. All that the bridge needs is of one form: where a chain stands that left x_0 i steps ago and is
-at y in j steps, with weight Q^i[x_0, x] Q^j[x, y]. The bridge's state is i = n, j = N - n and y the released POI; its
-posterior is i = n - 1, j = 1 and y the present state.
-
-POIs are 1..P. The floating type of the tensor of steps is the type of all results.
+One step is Q = (1 - b) I + b 11'/P, so n steps are Q^n = a_n I + (1 - a_n) 11'/P with a_n = (1 - b)^n. The bridge needs
+one kind of distribution only: where a chain stands that left x_0 i steps ago and reaches y in j steps, with weight
+Q^i[x_0, x] Q^j[x, y]. Its state has i = n, j = N - n and y the released POI; its posterior has i = n - 1, j = 1 and y
+the present state. POIs are 1..P. All results have the floating type of the tensor of steps.
 """
 
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ NEVER = -1e9  # a logit that stays finite
 
 
 class Parts(NamedTuple):
-    """A distribution over POIs as a mixture: all mass on the start, all on the end, the rest spread evenly, (M,)."""
+    """A mixture over POIs: mass at the start, mass at the end, mass spread evenly, (M,) each."""
 
     start: Tensor
     end: Tensor
@@ -27,26 +25,26 @@ class Parts(NamedTuple):
 
 
 class Support(NamedTuple):
-    """A predicted distribution of x_0 that is 0 outside some POIs."""
+    """A predicted distribution of x_0 that is 0 except at some POIs."""
 
     poi: Tensor | None  # (M, K) POIs, padded with 0; None: all of 1..P, and K = P
     log_belief: Tensor  # (M, K), very small at padding
 
     def of(self, poi: Tensor) -> Tensor:
-        """The probability of one POI per row, (M,); 0 outside the support."""
+        """Return the probability of one POI per row, (M,)."""
         if self.poi is None:
             return self.log_belief.gather(1, poi[:, None] - 1).exp().squeeze(1)
         return torch.where(self.poi == poi[:, None], self.log_belief.exp(), 0).sum(1)
 
     def draw(self, uniform: Tensor) -> Tensor:
-        """One POI per row from one uniform number in [0, 1) per row, (M,)."""
+        """Draw one POI per row with one uniform number in [0, 1) per row, (M,)."""
         below = self.log_belief.exp().cumsum(1)
         # A sum of rounded numbers may end short of 1, and the last column may be padding: the uniform number is scaled.
         column = (below <= uniform[:, None] * below[:, -1:]).sum(1).clamp(max=below.shape[1] - 1)
         return self._at(column)
 
     def guess(self, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The likeliest POI of every row, its probability, and a drawn one, (M,) each."""
+        """Return the likeliest POI of every row, its probability, and a drawn one, (M,) each."""
         sure, column = self.log_belief.max(1)
         return self._at(column), sure.exp(), self.draw(uniform)
 
@@ -62,38 +60,38 @@ class Chain:
     steps: int
     jump: float
 
-    def kept(self, n: Tensor) -> Tensor:
-        """a_n: the probability that n steps had no jump."""
+    def stay(self, n: Tensor) -> Tensor:
+        """Return a_n, the probability that n steps had no jump."""
         return (1 - self.jump) ** n
 
-    def moved(self, same: Tensor, n: Tensor) -> Tensor:
-        """Q^n[x, y] where `same` says whether x is y."""
-        a = self.kept(n)
+    def power(self, same: Tensor, n: Tensor) -> Tensor:
+        """Return Q^n[x, y], where `same` says whether x is y."""
+        a = self.stay(n)
         return torch.where(same, a, 0) + (1 - a) / self.pois
 
     def between(self, start: Tensor, end: Tensor, i: Tensor, j: Tensor) -> Parts:
-        """Where a chain stands i steps after `start` and j steps before `end`."""
-        a, b = self.kept(i), self.kept(j)
-        # (a [x = start] + (1-a)/P) (b [x = end] + (1-b)/P), times P, and divided by the sum over x
+        """Return where a chain stands i steps after `start` and j steps before `end`."""
+        a, b = self.stay(i), self.stay(j)
+        # (a [x = start] + (1-a)/P) (b [x = end] + (1-b)/P), times P, divided by the sum over x
         both = torch.where(start == end, self.pois * a * b, 0)
         parts = a * (1 - b) + both, b * (1 - a), (1 - a) * (1 - b)
         total = sum(parts)
         return Parts(*(part / total for part in parts))
 
     def draw(self, start: Tensor, end: Tensor, i: Tensor, j: Tensor, uniform: Tensor) -> Tensor:
-        """A POI from `between`, by two uniform numbers in [0, 1) per row, (2, M) -> (M,)."""
+        """Draw a POI from `between` with two uniform numbers in [0, 1) per row, (2, M) -> (M,)."""
         parts = self.between(start, end, i, j)
         anywhere = (uniform[1] * self.pois).long().clamp(max=self.pois - 1) + 1
         arrived = torch.where(uniform[0] < parts.start + parts.end, end, anywhere)
         return torch.where(uniform[0] < parts.start, start, arrived)
 
     def informed(self, logits: Tensor, poi: Tensor | None, now: Tensor, end: Tensor, n: Tensor) -> Support:
-        """The belief about x_0 once the state `now` after n steps is known, from logits (M, K) given all else.
+        """Update logits (M, K) of x_0, given everything else, by the state `now` after n steps.
 
-        Bayes: P(x_n | x_0, x_N) is Q^n[x_0, x_n] Q^(N-n)[x_n, x_N] / Q^N[x_0, x_N], of which the middle is the same for
-        every x_0. So the network never has to learn what the chain itself says of x_0, and at n = N nothing is added.
-        To draw x_0 from this belief and x_(n-1) from its posterior is to draw x_(n-1) in proportion to
-        Q[x, x_n] (a_(n-1) p(x) + (1-a_(n-1))/P), where p is the belief before x_n is heard, divided by Q^N[x, x_N].
+        Bayes: P(x_n | x_0, x_N) is Q^n[x_0, x_n] Q^(N-n)[x_n, x_N] / Q^N[x_0, x_N], and the middle factor is the same
+        for every x_0. So the network need not learn what the chain itself says about x_0, and n = N adds nothing.
+        Drawing x_0 from this belief and x_(n-1) from its posterior draws x_(n-1) in proportion to
+        Q[x, x_n] (a_(n-1) p(x) + (1-a_(n-1))/P), where p is the belief before x_n is known, divided by Q^N[x, x_N].
         """
         here, there = self._gain(n)[:, None], -self._gain(torch.full_like(n, self.steps))[:, None]
         if poi is None:
@@ -104,32 +102,31 @@ class Chain:
         return Support(poi, told.log_softmax(1))
 
     def _gain(self, n: Tensor) -> Tensor:
-        """log Q^n[x, x] - log Q^n[x, y]: how much likelier a chain is where it began than at any other POI."""
-        a = self.kept(n)
-        return torch.log1p(self.pois * a / (1 - a))
+        a = self.stay(n)
+        return torch.log1p(self.pois * a / (1 - a))  # log Q^n[x, x] - log Q^n[x, y]
 
     def divergence(self, clean: Tensor, now: Tensor, n: Tensor, predicted: Support) -> Tensor:
-        """KL(posterior with the true x_0 || posterior mixed over the predicted x_0) of x_(n-1), (M,).
+        """Return KL(posterior with the true x_0 || posterior mixed over the predicted x_0) of x_(n-1), (M,).
 
         Both hold the factor Q[x_(n-1), x_n]. What is left is (a [x = x_0] + z) / Q^n[x_0, x_n] for the truth and
         a r(x) / Q^n[x, x_n] + z s for the mixture, where a = a_(n-1), z = (1-a)/P, r is the prediction and s the sum of
-        r / Q^n. The truth is the same for all POIs but two, so that one sum over the support is all it takes.
+        r / Q^n. The truth is the same for all POIs but two, so one sum over the support is enough.
         """
-        a = self.kept(n - 1)
+        a = self.stay(n - 1)
         z = (1 - a) / self.pois
-        apart, home = (self.moved(torch.full_like(now, same, dtype=torch.bool), n) for same in (False, True))
+        apart, home = (self.power(torch.full_like(now, same, dtype=torch.bool), n) for same in (False, True))
         r_now = predicted.of(now)
         q_clean = torch.where(clean == now, home, apart)
-        outside = z * (r_now / home + (1 - r_now).clamp(min=0) / apart)  # z s: the mixture where r is 0
-        at_clean = _log(a * predicted.of(clean) / q_clean + outside)
-        at_now = _log(a * r_now / home + outside)
-        # The support as if x_n were none of it, which is put right below.
-        inside = _log((a / apart)[:, None] * predicted.log_belief.exp() + outside[:, None])  # (M, K)
+        rest = z * (r_now / home + (1 - r_now).clamp(min=0) / apart)  # z s: the mixture where r is 0
+        at_clean = _log(a * predicted.of(clean) / q_clean + rest)
+        at_now = _log(a * r_now / home + rest)
+        # The support as if it did not hold x_n; the sum below corrects that.
+        inside = _log((a / apart)[:, None] * predicted.log_belief.exp() + rest[:, None])  # (M, K)
         size: Tensor | int = self.pois
         if predicted.poi is not None:
             size = (predicted.poi > 0).sum(1)
             inside = torch.where(predicted.poi > 0, inside, 0)
-        everywhere = inside.sum(1) + at_now - _log(a * r_now / apart + outside) + (self.pois - size) * _log(outside)
+        everywhere = inside.sum(1) + at_now - _log(a * r_now / apart + rest) + (self.pois - size) * _log(rest)
 
         truth = self.between(clean, now, n - 1, torch.ones_like(n))
         other = truth.spread / self.pois
@@ -139,5 +136,5 @@ class Chain:
 
 
 def _log(x: Tensor) -> Tensor:
-    """A logarithm that 0 may be multiplied by."""
+    """Return a logarithm that stays finite at 0."""
     return x.clamp(min=TINY).log()

@@ -1,0 +1,97 @@
+"""What an adversary knows about a release, and which sessions leak."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghostpoi.attack.rule import Rule
+from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.errors import InputError
+from ghostpoi.randomness import Seed
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything an adversary knows. The constructor refuses clean POIs of sessions that did not leak."""
+
+    released: Sessions  # the released training sessions
+    leaked: Bools  # (S,) sessions whose clean POIs the adversary holds
+    clean: Ints  # (N,) clean POIs at leaked positions, 0 elsewhere
+    rows: int  # P+1
+    rule: Rule | None = None  # None: the adversary does not know how the publisher substitutes
+    further: tuple[Ints, ...] = ()  # (N,) each: the POIs of further releases of the same sessions, by the same rule
+
+    def __post_init__(self) -> None:
+        if self.leaked.shape != (len(self.released),) or self.clean.shape != self.released.poi.shape:
+            raise ValueError("leaked needs one value per session, clean one per position of the release")
+        if any(poi.shape != self.clean.shape for poi in self.further):
+            raise ValueError("further releases must hold the same rows as the first")
+        if not all(in_vocabulary(poi, self.rows).all() for poi in (self.released.poi, *self.further)):
+            raise ValueError("a released POI lies outside 1..P")
+        if (in_vocabulary(self.clean, self.rows) != self.positions).any() or self.clean[~self.positions].any():
+            raise ValueError("clean must lie in 1..P where a session leaked and be 0 elsewhere")
+
+    @staticmethod
+    def of(
+        released: Sessions, clean: Ints, leaked: Bools, rows: int, rule: Rule | None = None,
+        further: tuple[Ints, ...] = (),
+    ) -> "Evidence":  # fmt: skip
+        """Build evidence from the clean POI of every position, keeping only those of leaked sessions."""
+        known = np.where(np.repeat(leaked, released.length), clean, 0).astype(np.int32)
+        return Evidence(released, leaked, known, rows, rule, further)
+
+    @property
+    def positions(self) -> Bools:
+        """The positions of leaked sessions, (N,)."""
+        return np.repeat(self.leaked, self.released.length)
+
+    @property
+    def user(self) -> Longs:
+        """The user of every position, (N,)."""
+        return np.repeat(self.released.user, self.released.length).astype(np.int64)
+
+    @property
+    def symbol(self) -> Longs:
+        """The released POI of every position as a symbol of a channel, (N,)."""
+        return self.released.poi.astype(np.int64)
+
+    def pairs(self) -> tuple[Ints, Ints]:
+        """Return the leaked pairs: released and clean POIs."""
+        return self.released.poi[self.positions], self.clean[self.positions]
+
+    def without_leak(self) -> "Evidence":
+        """Return the same evidence with nothing leaked."""
+        return replace(self, leaked=np.zeros_like(self.leaked), clean=np.zeros_like(self.clean))
+
+    def per_release(self) -> list["Evidence"]:
+        """Return the evidence of each release alone."""
+        each = [replace(self.released, poi=poi) for poi in (self.released.poi, *self.further)]
+        return [replace(self, released=released, further=()) for released in each]
+
+    def fill(self, restored: Ints) -> Ints:
+        """Combine the leaked clean POIs with POIs restored at all other positions, (N,)."""
+        out = self.clean.copy()
+        out[~self.positions] = restored
+        return out
+
+
+def leak(sessions: Sessions, ratio: float, seed: Seed) -> Bools:
+    """Draw the sessions that leak, (S,): a share `ratio`, rounded, and at least one session unless it is 0.
+
+    One order of the sessions serves every ratio, so a larger leak under the same seed contains the smaller one.
+    """
+    if not 0 <= ratio <= 1:
+        raise InputError(f"the leak ratio must be from 0 to 1, not {ratio:g}; the paper's is 0.05")
+    order = seed.generator("leak").permutation(len(sessions))
+    leaked = np.zeros(len(sessions), bool)
+    leaked[order[: max(int(ratio * len(sessions) + 0.5), 1) if ratio else 0]] = True
+    return leaked
+
+
+def in_vocabulary(poi: Ints, rows: int) -> Bools:
+    """Whether each POI lies in 1..P."""
+    return (poi >= 1) & (poi < rows)

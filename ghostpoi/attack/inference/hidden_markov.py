@@ -1,0 +1,194 @@
+"""A hidden Markov model of the clean sessions behind a release: the model of A9."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ghostpoi.attack.evidence import Bools, Evidence
+from ghostpoi.attack.inference.habit_model import HABIT_MODEL, HabitModel
+from ghostpoi.attack.inference.visits import TINY, Visits, likeliest, normalise, sum_by
+from ghostpoi.attack.rule import Rule
+from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.publish.channel import Channel
+
+BANDS_KM: Floats = 0.05 * 2.0 ** np.arange(10.0)  # lengths of steps that are told apart, up to 25.6 km
+
+
+@dataclass(frozen=True)
+class States:
+    """The states of all positions, ordered by place: all first positions of sessions, then all second ones, ..."""
+
+    position: Longs  # (N,) the positions in that order
+    bounds: Longs  # (places+1,) place k holds states bounds[k] to bounds[k+1]
+    follows: Bools  # (N,) whether another position follows in the session
+    first: Longs  # (N,) the first state of each position
+    owner: Longs  # (T,) the position of each state, an index into `position`
+    poi: Longs  # (T,)
+    user: Longs  # (T,)
+    habit: Longs  # (T,) the pair (user, POI)
+    weight: Floats  # (T,) without any step; sums to 1 per position
+
+    @property
+    def size(self) -> Longs:
+        """The number of states of each position, (N,)."""
+        return np.diff(np.append(self.first, len(self.owner)))
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """All pairs of states of two consecutive positions, ordered by the place of the first."""
+
+    before: Longs  # (E,) a state
+    after: Longs  # (E,) a state of the next position
+    step: Longs  # (E,) which two positions, ascending
+    common: Longs  # (E,) the pair of POIs
+    own: Longs  # (E,) the pair of POIs of one user
+    bounds: Longs  # (places,) between places k and k+1: bounds[k] to bounds[k+1]
+    count: int  # of steps
+
+
+@dataclass(frozen=True)
+class TransitionModel:
+    """Infers the steps of each user and of everybody together with the state of every position."""
+
+    habits: HabitModel = HABIT_MODEL
+    user_steps: float = 100.0  # steps from p per user that everybody's steps count as
+    common_steps: float = 1000.0  # steps from p that popularity alone counts as
+    band_steps: float = 20.0  # leaked steps that an uninformative length counts as
+    least: float = 0.01  # leave out a state this much less likely than the likeliest of its position
+    rounds: int = 6
+
+    def restore(self, evidence: Evidence, rule: Rule) -> Ints:
+        """Return the likeliest state of every position given its whole session, (N,)."""
+        channel = self.habits.channel(evidence, rule)
+        visits, popularity, share = self.habits.explain(evidence, channel, evidence.symbol)
+        states = states_of(evidence, visits, share, self.least)
+        steps = transitions_of(states)
+        near = self.nearness(evidence, rule, channel)[bands(states, steps, rule)]
+        belief, joint = states.weight, states.weight[steps.before] * states.weight[steps.after]
+        for _ in range(self.rounds if len(steps.before) else 0):
+            lift = self.lift(states, steps, belief, joint, popularity) * near
+            belief, joint = forward_backward(states, steps, lift)
+        answer = np.zeros(len(evidence.clean), np.int32)
+        answer[states.position] = likeliest(belief, states.poi, states.owner, states.first)
+        return evidence.fill(answer[~evidence.positions])
+
+    def nearness(self, evidence: Evidence, rule: Rule, channel: Channel) -> Floats:
+        """Return how much likelier steps of each length are than two independent guesses of their ends, (bands,).
+
+        It is learned from leaked steps, compared with what A7 would infer about their ends.
+        """
+        at, blind = evidence.positions, evidence.without_leak()
+        visits, _, share = self.habits.explain(blind, channel, evidence.symbol)
+        s = states_of(blind, visits, share, self.least / 10)
+        e = transitions_of(s, at)
+        true = evidence.clean[s.position[s.owner]] == s.poi  # (T,)
+        taken = true[e.before] & true[e.after]
+        told = sum_by(e.step, taken.astype(float))[e.step] > 0  # a step that the rule does not allow tells nothing
+        band, guessed = bands(s, e, rule), s.weight[e.before] * s.weight[e.after]
+        count, expected = (sum_by(band[told], v[told].astype(float), len(BANDS_KM) + 2) for v in (taken, guessed))
+        return (count + self.band_steps) / (expected + self.band_steps)
+
+    def lift(self, s: States, e: Transitions, belief: Floats, joint: Floats, popularity: Floats) -> Floats:
+        """Return how much likelier each step makes the state it leads to than the user's habits alone do, (E,)."""
+        weight = self.habits.prior_weight
+        habit = weight * popularity[s.poi] + _others(s.habit, belief)  # the user's visits at other positions
+        habit = np.maximum(habit / (weight + np.bincount(s.user)[s.user] - 1), TINY)[e.after]
+        # Everybody's steps: how often p' follows p, relative to how often it follows anything.
+        follows = _others(s.poi[e.after], joint) + self.user_steps * popularity[s.poi[e.after]]
+        follows = np.maximum(follows, TINY) / (e.count + self.user_steps)
+        common = _others(e.common, joint) + self.common_steps * follows
+        common = common / (_others(s.poi[e.before], joint) + self.common_steps) / follows
+        # The user's own steps, with everybody's as the prior.
+        own = _others(e.own, joint) + self.user_steps * habit * common
+        return own / (_others(s.habit[e.before], joint) + self.user_steps) / habit
+
+
+TRANSITION_MODEL = TransitionModel()
+
+
+def states_of(evidence: Evidence, v: Visits, share: Floats, least: float) -> States:
+    """Return the options of every position that have at least `least` times the largest share; leaked ones have one."""
+    at, session = evidence.positions, evidence.released.session_of()
+    place = np.arange(len(at)) - evidence.released.start[session]
+    position = np.argsort(place, kind="stable")
+    group = np.full(len(at), -1)
+    group[~at] = v.group
+    group = group[position]  # (N,)
+    options = np.diff(np.append(v.first, len(v.owner)))
+    size = np.where(group < 0, 1, options[group]) if len(options) else np.ones(len(group), np.int64)
+    owner = np.repeat(np.arange(len(group)), size)
+    option = np.arange(len(owner)) - (np.cumsum(size) - size)[owner]
+    known, poi, weight = group[owner] < 0, evidence.clean[position][owner].astype(np.int64), np.ones(len(owner))
+    option = (v.first[group[owner]] if len(v.first) else 0) + option
+    poi[~known], weight[~known] = v.clean[option[~known]], share[option[~known]]
+    if len(owner):
+        kept = weight >= least * np.maximum.reduceat(weight, np.cumsum(size) - size)[owner]
+        owner, poi, weight = owner[kept], poi[kept], weight[kept]
+    first = np.searchsorted(owner, np.arange(len(group)))
+    user = evidence.user[position][owner]
+    _, habit = np.unique(user * evidence.rows + poi, return_inverse=True)
+    follows = np.append(np.diff(session) == 0, False)[position] if len(at) else at
+    bounds = np.searchsorted(place[position][owner], np.arange(int(place.max(initial=-1)) + 2))
+    return States(position, bounds, follows, first, owner, poi, user, habit, normalise(weight, first, owner))
+
+
+def transitions_of(s: States, among: Bools | None = None) -> Transitions:
+    """Pair each state of a position with each state of the next; `among` (N,) restricts the first positions."""
+    where = np.empty(len(s.position), np.int64)
+    where[s.position] = np.arange(len(s.position))
+    left = np.flatnonzero(s.follows if among is None else s.follows & among[s.position])  # ascending by place
+    right = where[s.position[left] + 1]
+    width = s.size[right]
+    number = s.size[left] * width
+    step = np.repeat(np.arange(len(left)), number)
+    k = np.arange(len(step)) - (np.cumsum(number) - number)[step]
+    before, after = s.first[left][step] + k // width[step], s.first[right][step] + k % width[step]
+    wide = int(s.poi.max(initial=0)) + 1
+    pairs, common = np.unique(s.poi[before] * wide + s.poi[after], return_inverse=True)
+    _, own = np.unique(s.user[before] * len(pairs) + common, return_inverse=True)
+    return Transitions(before, after, step, common, own, np.searchsorted(before, s.bounds[:-1]), len(left))
+
+
+def bands(s: States, e: Transitions, rule: Rule) -> Longs:
+    """Return the length of each step as a band, (E,): 0 for the same POI, then by BANDS_KM; 0 without coordinates."""
+    before, after = s.poi[e.before], s.poi[e.after]
+    if rule.lat is None or rule.lon is None:
+        return np.zeros(len(before), np.int64)
+    km = haversine_km(rule.lat[before], rule.lon[before], rule.lat[after], rule.lon[after])
+    return np.where(before == after, 0, 1 + np.searchsorted(BANDS_KM, km))
+
+
+def forward_backward(s: States, e: Transitions, lift: Floats) -> tuple[Floats, Floats]:
+    """Return the probability of each state (T,) and of each transition (E,), given whole sessions.
+
+    `lift` (E,) is how much likelier a transition makes the state that it leads to.
+    """
+    forward, backward = s.weight.copy(), np.ones(len(s.weight))  # messages of all before and of all after a position
+    follows, size, places = s.follows[s.owner], s.size, len(s.bounds) - 1
+    at = np.searchsorted(s.first, s.bounds)  # the first position of each place
+
+    def scaled(weight: Floats, k: int) -> Floats:
+        """Scale messages to the states of place k, so that nothing vanishes in long sessions."""
+        total: Floats = np.add.reduceat(weight, s.first[at[k] : at[k + 1]] - s.bounds[k])
+        out: Floats = weight / np.repeat(np.maximum(total, TINY), size[at[k] : at[k + 1]])
+        return out
+
+    for k in range(places - 1):
+        pairs, states = slice(e.bounds[k], e.bounds[k + 1]), slice(s.bounds[k + 1], s.bounds[k + 2])
+        sent = forward[e.before[pairs]] * lift[pairs]
+        received = sum_by(e.after[pairs] - states.start, sent, states.stop - states.start)
+        forward[states] = scaled(s.weight[states] * received, k + 1)
+    for k in range(places - 2, -1, -1):
+        pairs, states = slice(e.bounds[k], e.bounds[k + 1]), slice(s.bounds[k], s.bounds[k + 1])
+        sent = s.weight[e.after[pairs]] * backward[e.after[pairs]] * lift[pairs]
+        received = sum_by(e.before[pairs] - states.start, sent, states.stop - states.start)
+        backward[states] = np.where(follows[states], scaled(received, k), 1.0)
+    belief, joint = forward * backward, forward[e.before] * lift * (s.weight * backward)[e.after]
+    return normalise(belief, s.first, s.owner), joint / np.maximum(sum_by(e.step, joint), TINY)[e.step]
+
+
+def _others(key: Longs, weight: Floats) -> Floats:
+    """Sum the weights of the same key, leaving out each one's own; rounding must not make it negative."""
+    return np.maximum(sum_by(key, weight)[key] - weight, 0.0)

@@ -1,0 +1,190 @@
+"""Training many victims of one shape at once, each as `fit.train` would train it alone.
+
+The victims share a seed and the lengths of their sessions, and therefore batches, their layout and dropout. AdamW works
+weight by weight, so one optimizer serves all; gradients are clipped and training is stopped victim by victim.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ghostpoi.attack.victims.base import STAGE
+from ghostpoi.attack.victims.batches import PackedRows, TimedPairs, inputs_of, pack
+from ghostpoi.attack.victims.stacked_model import StackedModel
+from ghostpoi.data.checkins import Longs
+from ghostpoi.models.devices import seeded
+from ghostpoi.models.windows import Windows
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
+
+COMPACT_BELOW = 0.8  # stopped victims leave the stack when fewer than this share of it still learn
+EVALUATION_TOKENS = (1 << 14, 1 << 19)  # tokens of all victims read at once without gradients: on a CPU, on CUDA
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Victims in the order they were given, each with the weights of its best epoch."""
+
+    stack: StackedModel
+    validation: list[float]  # acc@1 of that epoch
+    epochs: list[int]  # that ran
+
+
+def train(
+    stack: StackedModel, pairs: Sequence[TimedPairs], validation: TimedPairs, known: NDArray[np.bool_],
+    settings: Training, seed: Seed, tick: Callable[[float], None] = lambda victims: None,
+) -> Trained:  # fmt: skip
+    """Train a stack in which victim m learns from pairs[m]; validation targets that are not `known` count as wrong."""
+    if any(not np.array_equal(p.length, pairs[0].length) for p in pairs):
+        raise ValueError("victims of one stack need windows of the same lengths")
+    device, everyone = stack.device, len(stack)
+    inputs, target = inputs_of(pairs, device), torch.from_numpy(np.stack([p.target for p in pairs])).to(device)
+    examination = Examination(validation, known, stack)
+    optimizer = adamw(stack, settings)
+    best = stack.take(torch.arange(everyone, device=device))
+    hits, ran, waited = [-1] * everyone, [0] * everyone, [0] * everyone
+    in_stack, learning = list(range(everyone)), set(range(everyone))  # the victim in each place; those not stopped
+    batches = _batches(pairs[0], settings, seed, 0, device)
+    for number in range(settings.epochs):
+        with seeded(device, seed.torch_seed(*STAGE, "dropout", number)):
+            for rows in batches:
+                _step(stack, optimizer, inputs, target, rows, settings.clip)
+        right = examination.hits(stack)
+        if number + 1 < settings.epochs:  # while the device still works on this epoch
+            batches = _batches(pairs[0], settings, seed, number + 1, device)
+        better = []
+        for place, (victim, now) in enumerate(zip(in_stack, right.tolist(), strict=True)):  # the epoch's only wait
+            if victim not in learning:
+                continue
+            ran[victim] += 1
+            tick(1 / settings.epochs)
+            if now > hits[victim]:
+                hits[victim], waited[victim] = now, 0
+                better.append(place)
+            else:
+                waited[victim] += 1
+                if settings.patience and waited[victim] >= settings.patience:
+                    learning.remove(victim)
+                    tick(1 - ran[victim] / settings.epochs)
+        if better:
+            _copy(stack, best, better, [in_stack[place] for place in better])
+        if not learning:
+            break
+        if len(learning) < COMPACT_BELOW * len(stack):
+            left = [place for place, victim in enumerate(in_stack) if victim in learning]
+            stay = torch.tensor(left, device=device)
+            stack, optimizer = _compact(stack, optimizer, stay, settings)
+            inputs, target = inputs[:, stay], target[stay]
+            in_stack = [in_stack[place] for place in left]
+    if not settings.epochs:
+        tick(everyone)
+    return Trained(best, [max(0, h) / max(1, len(known)) for h in hits], ran)
+
+
+class Examination:
+    """The same sessions for all victims, laid out once."""
+
+    def __init__(self, pairs: TimedPairs, known: NDArray[np.bool_], stack: StackedModel) -> None:
+        device = stack.device
+        self.inputs = inputs_of([pairs], device)
+        self.target, self.known = (torch.from_numpy(a).to(device) for a in (pairs.target, known))  # each (N,)
+        at_once = EVALUATION_TOKENS[device.type == "cuda"] // (stack.memory_factor * len(stack))
+        # A batch holds the windows that end in the same stretch of `at_once` tokens; a long one may exceed it a little.
+        piece = np.cumsum(pairs.length) // max(1, at_once)
+        windows = np.split(np.arange(len(piece)), np.flatnonzero(np.diff(piece)) + 1) if len(piece) else []
+        self.batches = pack(pairs, windows, device)
+
+    @torch.no_grad()
+    def ranks(self, stack: StackedModel) -> Tensor:
+        """Return the ranks of `fit.ranks` for every victim, (M, N)."""
+        found = [self.target.new_empty(len(stack), 0)]
+        for rows in self.batches:
+            hidden = stack.hidden(self.inputs[:, :, rows.index].expand(-1, len(stack), -1), rows)
+            found.append(stack.ranks(hidden, self.target[rows.index]))
+        return torch.cat(found, 1)
+
+    def hits(self, stack: StackedModel) -> Tensor:
+        """Count the known targets that each victim ranks first, (M,); a model that diverged to NaN ranks none."""
+        return ((self.ranks(stack) == 1) & self.known).sum(1)
+
+
+def adamw(stack: StackedModel, settings: Training) -> torch.optim.AdamW:
+    """Return the optimizer of a stack."""
+    return torch.optim.AdamW(
+        list(stack.weights.values()), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+    )
+
+
+def clip(gradients: Sequence[Tensor], most: float) -> None:
+    """Scale each victim's gradient over all weights (M, ...) to a norm of at most `most`, as torch does for one."""
+    norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients])
+    scale = (most / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp_(max=1.0)  # (M,)
+    for g in gradients:
+        g.mul_(scale.view(-1, *[1] * (g.dim() - 1)))
+
+
+def bytes_per_victim(rows: int, model: ModelSettings, training: Training, length: Longs) -> int:
+    """Estimate the memory of a victim: weights, gradient, two moments and best weights; a batch; data; no logits."""
+    d, wide = model.dim, model.feed_forward
+    per_layer = 4 * d * d + 2 * d * wide + 9 * d + wide
+    weights = rows * d * (1 if model.tied else 2) + model.max_positions * d + model.layers * per_layer
+    mean, spread = (float(length.mean()), float(length.std())) if len(length) else (0.0, 0.0)
+    size = min(training.batch_sessions, len(length))
+    tokens = size * mean + 4 * math.sqrt(size) * spread  # hardly any batch is larger
+    kept_of_a_token = model.layers * (12 * d + 2 * wide + model.max_positions) + 12 * d
+    return int(4 * (6 * weights + 1.5 * tokens * kept_of_a_token) + 32 * length.sum())
+
+
+@contextmanager
+def tf32(wanted: bool) -> Iterator[None]:
+    """Compute float32 matrix products in TF32 on CUDA; restore the setting afterwards."""
+    before = torch.get_float32_matmul_precision()
+    if wanted:
+        torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _batches(pairs: Windows, settings: Training, seed: Seed, number: int, device: torch.device) -> list[PackedRows]:
+    order = seed.generator(*STAGE, "order", number).permutation(len(pairs.length))
+    size = settings.batch_sessions
+    return pack(pairs, [order[at : at + size] for at in range(0, len(order), size)], device)
+
+
+def _step(
+    stack: StackedModel, optimizer: torch.optim.Optimizer, inputs: Tensor, target: Tensor, rows: PackedRows, most: float
+) -> None:
+    optimizer.zero_grad(set_to_none=True)
+    hidden = stack.hidden(inputs.index_select(2, rows.index), rows, stack.settings.dropout)
+    stack.losses(hidden, target.index_select(1, rows.index)).sum().backward()  # type: ignore[no-untyped-call]
+    if most:
+        clip([w.grad for w in stack.weights.values() if w.grad is not None], most)
+    optimizer.step()
+
+
+def _copy(source: StackedModel, target: StackedModel, here: list[int], there: list[int]) -> None:
+    """Copy victims `here` of one stack to the places `there` of another."""
+    a, b = (torch.tensor(places, device=source.device) for places in (here, there))
+    with torch.no_grad():
+        for name, w in source.weights.items():
+            target.weights[name].index_copy_(0, b, w.index_select(0, a))
+
+
+def _compact(
+    stack: StackedModel, optimizer: torch.optim.Optimizer, stay: Tensor, settings: Training
+) -> tuple[StackedModel, torch.optim.AdamW]:
+    """Return a stack of some victims alone, with their share of the optimizer's state."""
+    left = stack.take(stay)
+    fresh = adamw(left, settings)
+    for name, w in stack.weights.items():
+        state = optimizer.state[w]
+        fresh.state[left.weights[name]] = {key: value[stay] if value.dim() else value for key, value in state.items()}
+    return left, fresh
