@@ -137,7 +137,7 @@ def test_pois_and_users_that_a_victim_does_not_know(name: str, small: Callable[[
 
 def _without(vocabulary: Vocabulary, last: int) -> Vocabulary:
     lat, lon, category, source = (
-        a[:-last] for a in (vocabulary.lat, vocabulary.lon, vocabulary.category, vocabulary.source)
+        a[:-last] for a in (vocabulary.lat, vocabulary.lon, vocabulary.category, vocabulary.venue)
     )
     return Vocabulary(lat, lon, category, source)
 
