@@ -213,10 +213,9 @@ def audit(
     else:
         audit_text.audited(_console(), str(release), found)
     if make_report:
-        from ghostpoi.report.page import Request as Page
-        from ghostpoi.report.page import write_pages
+        from ghostpoi.report.page import ReportRequest, write_pages
 
-        for path in write_pages(Page(release)):
+        for path in write_pages(ReportRequest(release=release)):
             _say(f"wrote {path}")
 
 
@@ -236,9 +235,12 @@ def report(
     ] = False,
 ) -> None:
     """Write one page about a release that works from disk: verdict, map, plausibility, utility, trade-off."""
-    from ghostpoi.report.page import Request, write_pages
+    from ghostpoi.report.page import ReportRequest, write_pages
 
-    for path in write_pages(Request(release, private, with_clean, tuple(compare or ()), output)):
+    request = ReportRequest(
+        release=release, compare=tuple(compare or ()), private=private, with_clean=with_clean, output=output
+    )
+    for path in write_pages(request):
         print(path)
 
 

@@ -54,10 +54,11 @@ def run(folder: Path, console: Console) -> None:
 
     compared = " ".join(f"--compare {other}" for other in others.values())
     _command(console, f"report {out} {compared} --private {private} --with-clean")
-    own = page.write_report(page.Request(out, private, True, tuple(others.values())))
+    every = tuple(others.values())
+    [own] = page.write_pages(page.ReportRequest(release=out, compare=every, private=private, with_clean=True))
     console.print(f"clean beside released, for the publisher's own eyes: {own}", soft_wrap=True)
     _command(console, f"report {out} {compared}")
-    page.write_pages(page.Request(out, compare=tuple(others.values())))
+    page.write_pages(page.ReportRequest(release=out, compare=every))
     console.print(f"\nopen this in a browser: {out / page.PAGE}", soft_wrap=True)
 
 
