@@ -36,11 +36,8 @@ def spread(*seeds: float) -> dict[str, Any]:
 def victim(acc: float, restored: float | None = None, seeds: int = 2) -> dict[str, Any]:
     """The measures of a victim of this accuracy."""
     out = {name: spread(*(acc * scale + 0.002 * s for s in range(seeds))) for name, scale in SCALES.items()}
+    out["accuracy_lost"] = spread(*(1 - (acc + 0.002 * s) / (0.2 + 0.002 * s) for s in range(seeds)))
     return out if restored is None else out | {"restored": spread(*[restored] * seeds)}
-
-
-def lost(acc: float, seeds: int) -> dict[str, Any]:
-    return spread(*(1 - (acc + 0.002 * s) / (0.2 + 0.002 * s) for s in range(seeds)))
 
 
 SCALES = {"acc@1": 1.0, "acc@5": 1.6, "mrr": 1.3, "acc@1_last": 0.9}
@@ -53,7 +50,7 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
     return {
         "strongest": "frequency",
         "clean": victim(0.2, seeds=seeds),
-        "adversaries": {n: victim(a, 0.1, seeds) | {"accuracy_lost": lost(a, seeds)} for n, a in made.items()},
+        "adversaries": {name: victim(acc, 0.1, seeds) for name, acc in made.items()},
         "verdicts": {
             "none": "Holds. Accuracy drops by 95%; a random release does as well.",
             "frequency": "Fails. Regains 74% of the lost accuracy." if fails else "Holds. Accuracy drops by 75%.",

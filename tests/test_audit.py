@@ -14,7 +14,6 @@ from conftest import HEADER, ghostpoi
 import ghostpoi.evaluate.audit as module
 from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED
 from ghostpoi.attack.processes import train_each
-from ghostpoi.cli.audit_text import NAMES
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.alignment import match, open_pair
 from ghostpoi.evaluate.audit import QUICK, Request, audit, parse_adversaries, public, work
@@ -25,6 +24,7 @@ from ghostpoi.publish.release import Request as Publishing
 from ghostpoi.publish.release import make
 from ghostpoi.publish.verify import verify
 from ghostpoi.randomness import Seed
+from ghostpoi.report.labels import victim_label
 from ghostpoi.settings import override
 from ghostpoi.study.cells import ADAPTIVE
 
@@ -383,4 +383,4 @@ def test_a_difference_inside_the_spread_is_none() -> None:
 
 
 def test_every_adversary_has_its_number_in_the_table() -> None:
-    assert [NAMES[name].split()[0] for name in ADVERSARIES] == [ADAPTIVE[name] for name in ADVERSARIES]
+    assert [victim_label(name).split()[0] for name in ADVERSARIES] == [ADAPTIVE[name] for name in ADVERSARIES]

@@ -80,7 +80,7 @@ def test_every_adversary_and_control_is_named_and_failure_comes_first(release: P
         assert f'<th scope="row">{name}</th>' in page
     assert page.count('class="badge"') == 3
     assert "<p>Regains 74% of the lost accuracy.</p>" in page
-    assert all(f"{text}." in page for text in (ADVERSARIES["frequency"].holds, ADVERSARIES["frequency"].does))
+    assert f'<p class="small">{labels.adversary_text("frequency")}</p>' in page
     chart = pages.embedded(page, "chart-data")[0]
     assert chart["id"] == "verdict"
     assert chart["data"][0]["y"] == [none, frequency, "tomorrow's &lt;new&gt;+one"]
@@ -374,6 +374,7 @@ def test_labels_of_names_that_are_not_registered() -> None:
     assert labels.method_label("tomorrow") == labels.victim_label("tomorrow") == "tomorrow"
     assert labels.victim_label("random+a+b") == f"{CONTROLS['random']}, a+b"
     assert labels.adversary_text("tomorrow") == ""
+    assert labels.adversary_text("none").startswith(f"Knows: {ADVERSARIES['none'].holds}. ")
 
 
 def test_shares_are_not_rounded_to_all_or_nothing() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.errors import InputError
+from ghostpoi.evaluate.controls import RANDOM
+from ghostpoi.evaluate.differences import differs
 from ghostpoi.evaluate.measures.gaps import Spread, spread
-from ghostpoi.evaluate.verdicts import differs, share_gone
-from ghostpoi.report.labels import RANDOM, VERDICTS
+from ghostpoi.report.labels import VERDICTS, victim_label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,7 @@ class AuditView:
     strongest: str
     leak: float
     protocol: str
+    victim: str
     positions: int
     utility: dict[str, dict[str, float]]
     naturalness: float | None
@@ -56,6 +58,15 @@ class AuditView:
     @property
     def seeds(self) -> int:
         return len(self.clean.acc1["seeds"])
+
+    @property
+    def victims(self) -> list[tuple[str, str, Scores]]:
+        """Kind, label and scores of every victim."""
+        return [
+            ("reference", "clean sessions", self.clean),
+            *(("adversary", victim_label(name), scores) for name, scores in self.adversaries.items()),
+            *(("control", victim_label(name), scores) for name, scores in self.controls.items()),
+        ]
 
     def verdict(self, adversary: str) -> str:
         """The key of VERDICTS that an adversary's sentence begins with; `partly` where it begins otherwise."""
@@ -79,9 +90,9 @@ class AuditView:
 
 
 def _read(audit: dict[str, Any]) -> AuditView:
-    clean = _scores(audit["clean"], audit["clean"])
+    clean = _scores(audit["clean"])
     adversaries, controls = (
-        {str(name): _scores(measures, audit["clean"]) for name, measures in audit[group].items()}
+        {str(name): _scores(measures) for name, measures in audit[group].items()}
         for group in ("adversaries", "controls")
     )
     seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
@@ -95,6 +106,7 @@ def _read(audit: dict[str, Any]) -> AuditView:
         strongest=audit["strongest"],
         leak=float(audit["leak"]),
         protocol=str(audit["protocol"]),
+        victim=str(audit.get("victim", "transformer")),
         positions=int(audit["test_positions"]),
         utility={str(group): _finite(measures) for group, measures in audit["utility"].items()},
         naturalness=float(audit["naturalness"]["released"]) if audit.get("naturalness") else None,
@@ -102,17 +114,10 @@ def _read(audit: dict[str, Any]) -> AuditView:
     )
 
 
-def _scores(measures: dict[str, Any], clean: dict[str, Any]) -> Scores:
-    acc1, acc5, mrr = (_spread(measures[name]) for name in ("acc@1", "acc@5", "mrr"))
-    lost = measures.get("accuracy_lost")  # stored for adversaries alone
-    restored = measures.get("restored")
-    return Scores(
-        acc1=acc1,
-        acc5=acc5,
-        mrr=mrr,
-        accuracy_lost=_spread(lost) if lost else spread(share_gone(clean["acc@1"]["seeds"], acc1["seeds"])),
-        restored=_spread(restored) if restored else None,
-    )
+def _scores(measures: dict[str, Any]) -> Scores:
+    acc1, acc5, mrr, lost = (_spread(measures[name]) for name in ("acc@1", "acc@5", "mrr", "accuracy_lost"))
+    restored = _spread(measures["restored"]) if "restored" in measures else None
+    return Scores(acc1=acc1, acc5=acc5, mrr=mrr, accuracy_lost=lost, restored=restored)
 
 
 def _spread(value: Mapping[str, Any]) -> Spread:

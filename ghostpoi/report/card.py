@@ -32,16 +32,10 @@ SPECIAL = re.compile(r"[\\`*_{}\[\]<>|&#~$^!@]")
 def card(release: ReleaseView) -> str:
     """Return the card of a release as Markdown."""
     file, audit = describe(release), release.audit
-    victims = audit and {
-        "clean sessions": audit.clean,
-        **{labels.victim_label(name): scores for name, scores in audit.adversaries.items()},
-        **{f"control: {labels.victim_label(name)}": scores for name, scores in audit.controls.items()},
-    }
     return _template().render(
         m=release.manifest,
         file=file,
         audit=audit,
-        victims=victims,
         row_counts=release.row_counts,
         outcomes=release.outcomes,
         utility=[u for u in labels.UTILITY if audit and u.key in audit.utility.get(u.group, {})],

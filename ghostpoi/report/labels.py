@@ -3,11 +3,10 @@
 from typing import NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.evaluate.controls import CONTROLS, RANDOM
 from ghostpoi.evaluate.measures.gaps import Spread
 from ghostpoi.publish.methods import METHODS
 
-RANDOM = "random"
 VERDICTS = {"fails": "Fails", "partly": "Partly holds", "holds": "Holds"}  # from worst to best
 BESIDE_RANDOM = {  # by the sign of how much more the strongest adversary learns than from a random release
     -1: "A random release protects less.",
@@ -76,7 +75,8 @@ def adversary_text(name: str) -> str:
     """What an adversary knows and does; nothing for one that is not registered."""
     if name not in ADVERSARIES:
         return ""
-    return f"Knows: {ADVERSARIES[name].holds.rstrip('.')}. {ADVERSARIES[name].does.rstrip('.')}."
+    holds, does = ADVERSARIES[name].holds, ADVERSARIES[name].does
+    return f"Knows: {holds}. {does[:1].upper()}{does[1:]}."
 
 
 def share(value: float, digits: int = 0) -> str:

@@ -17,7 +17,7 @@ from ghostpoi.files import replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.report import labels
-from ghostpoi.report.audit_view import AuditView, Scores
+from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.card import card
 from ghostpoi.report.charts.audit import method_points, tradeoff_charts, verdict_chart
 from ghostpoi.report.charts.map import map_data
@@ -105,7 +105,6 @@ def render(data: PageData) -> str:
         audit=audit,
         headline=headline(audit) if audit else "",
         worst=min(map(audit.verdict, audit.adversaries), key=list(labels.VERDICTS).index) if audit else "",
-        victims=_victims(audit) if audit else [],
         utility=_utility(data),
         points={point.name: point for point in points},
         labels=labels,
@@ -166,15 +165,6 @@ def headline(audit: AuditView) -> str:
             return f"{text} {' and '.join(found) if len(found) < 3 else f'{len(found)} of {len(names)} adversaries'}"
     tested = {1: "the one adversary", 2: "both adversaries"}.get(len(names), f"all {len(names)} adversaries")
     return f"Holds against {tested} tested"
-
-
-def _victims(audit: AuditView) -> list[tuple[str, str, Scores]]:
-    """Kind, name and scores of every victim."""
-    return [
-        ("reference", "clean sessions", audit.clean),
-        *(("adversary", labels.victim_label(n), v) for n, v in audit.adversaries.items()),
-        *(("control", labels.victim_label(n), v) for n, v in audit.controls.items()),
-    ]
 
 
 def _utility(data: PageData) -> list[dict[str, Any]]:

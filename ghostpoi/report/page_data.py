@@ -106,11 +106,9 @@ def read_page_data(release: Path, others: Sequence[Path], private: Path | None) 
         venues = _venues(main, table.pois.tolist(), table.categories[place.category].tolist(), place.lat, place.lon)
         released = table.poi.astype(np.int64)
         return PageData(main=main, others=more, venues=venues, released=released, compared=[], clean=None)
-    sides = _read_pairs(private, main)
-    compared = [_in_terms_of(sides.ids, other, row) for other, row in zip(more, rows, strict=True)]
-    return PageData(
-        main=main, others=more, venues=sides.venues, released=sides.released, compared=compared, clean=sides.clean
-    )
+    venues, ids, clean, released = _read_pairs(private, main)
+    compared = [_in_terms_of(ids, other, row) for other, row in zip(more, rows, strict=True)]
+    return PageData(main=main, others=more, venues=venues, released=released, compared=compared, clean=clean)
 
 
 def _align(table: Checkins, other: Checkins, path: Path) -> Longs:
@@ -152,17 +150,8 @@ def _names(release: ReleaseView, known: tuple[str, ...], ids: list[str]) -> dict
     return {}
 
 
-@dataclass(frozen=True)
-class _BothSides:
-    """The clean and the released venue of every released row, from the private folder."""
-
-    venues: PageVenues
-    ids: list[str]  # (P,)
-    clean: Longs  # (N,)
-    released: Longs  # (N,)
-
-
-def _read_pairs(private: Path, release: ReleaseView) -> _BothSides:
+def _read_pairs(private: Path, release: ReleaseView) -> tuple[PageVenues, list[str], Longs, Longs]:
+    """Read from the private folder: venues, their ids, and the clean and released venue of every released row."""
     path = private / PAIRS
     if not path.is_file():
         raise InputError(f"--private {private} holds no {PAIRS}; give the private folder that protect wrote")
@@ -179,7 +168,7 @@ def _read_pairs(private: Path, release: ReleaseView) -> _BothSides:
         raise InputError(f"{path} cannot be read; restore it from a copy or make the release again") from None
     if not same:
         raise InputError(f"{path} belongs to another release than {release.folder}; give that release's private folder")
-    return _BothSides(_venues(release, ids, category, lat, lon), ids, clean, released)
+    return _venues(release, ids, category, lat, lon), ids, clean, released
 
 
 def _in_terms_of(ids: list[str], other: ReleaseView, row: Longs) -> Longs:

@@ -7,18 +7,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.evaluate.controls import CONTROLS, LEAK_ONLY, RANDOM
 from ghostpoi.evaluate.measures.gaps import Spread
 from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.charts.base import Chart, axis, bars, draw, line, vertical
 from ghostpoi.report.charts.theme import BLUE, INK, INSIDE, MUTED, PURPLE, SERIES, SURFACE, SYMBOLS, VERMILLION
 from ghostpoi.report.escaping import label
-from ghostpoi.report.labels import RANDOM, victim_label
+from ghostpoi.report.labels import victim_label
 from ghostpoi.report.page_data import PageData
 
 ROW_PX = 48
 HEIGHT = 440
-LINES = (("leak-only", PURPLE, "dash"), ("popularity", MUTED, "dot"))  # controls beside every adversary
+LINES = ((LEAK_ONLY, PURPLE, "dash"), ("popularity", MUTED, "dot"))  # controls beside every adversary
 
 
 def verdict_chart(audit: AuditView) -> Chart:
@@ -59,7 +59,7 @@ def verdict_chart(audit: AuditView) -> Chart:
     return Chart(
         "verdict", "Accuracy lost by adversary",
         "Longer bars mean better protection. Diamonds show the control: a random release under the same adversary. The "
-        "dashed line shows a victim trained on the leaked sessions only. An adversary who holds them does at least "
+        "dashed line shows a victim trained on the leaked sessions alone. An adversary who holds them does at least "
         f"that well, whatever is released.{whiskers}",
         draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42),
     )  # fmt: skip
