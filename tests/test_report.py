@@ -161,7 +161,7 @@ def test_verify_finds_a_private_page_in_a_release(release: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("options", "says"),
     [
         (["--with-clean"], "--with-clean needs --private DIR"),
         (["--private", "PRIVATE"], "add --with-clean"),
@@ -179,7 +179,7 @@ def test_verify_finds_a_private_page_in_a_release(release: Path, tmp_path: Path)
     ],
 )
 def test_refusals(
-    release: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
+    release: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to(release)
@@ -188,8 +188,8 @@ def test_refusals(
         "HOSTILE": str(pages.hostile().folder),
     }  # fmt: skip
     for name, path in names.items():
-        words = [word.replace(name, path) for word in words]
-    assert says in sentence(called("report", release, *words))
+        options = [option.replace(name, path) for option in options]
+    assert says in sentence(called("report", release, *options))
     assert not list(tmp_path.rglob("*.html"))
     assert not list(tmp_path.rglob("*.partial"))
 

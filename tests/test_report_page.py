@@ -95,9 +95,9 @@ def resize(browser: Browser, width: int) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
-def wait(browser: Browser, script: str, *words: Any) -> Any:
+def wait(browser: Browser, script: str, *arguments: Any) -> Any:
     until = time.monotonic() + 15
-    while not (found := browser.execute_script(script, *words)):
+    while not (found := browser.execute_script(script, *arguments)):
         assert time.monotonic() < until, script
         time.sleep(0.05)
     return found

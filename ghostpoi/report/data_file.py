@@ -64,7 +64,7 @@ class DataFile:
 
     @property
     def layout(self) -> str:
-        """The format in words."""
+        """The format as a phrase."""
         if self.delimiter is None:
             return "Apache Parquet"
         encoding = "UTF-8" if self.encoding == "utf-8" else "Latin-1"

@@ -16,20 +16,20 @@ BESIDE_RANDOM = {  # by the sign of how much more the strongest adversary learns
 OUTCOMES = {  # of a row, as the manifest counts them
     "substituted": "substituted",
     "no_candidate": "kept: no candidate nearby",
-    "kept_by_speed": "kept: every candidate too fast to reach",
+    "kept_by_speed": "kept: no candidate reachable in time",
     "kept_by_method": "kept by the method",
 }
 LIMITS = (
     ("The rule is public.", "Anyone can read in the code of ghostpoi which venues may stand behind a released one. An "
-     "adversary who pools a user's visits can undo much of what independent draws hide."),
+     "adversary who pools a user's visits may undo much of what independent draws hide."),
     ("Leaked sessions help adversaries.", "Clean sessions train a model directly, and leaked pairs of clean and "
      "released visits help to undo the release. No release can push an adversary below what the leak alone gives."),
     ("This is not anonymisation.", "Users, times and categories do not change. Unusual hours, rare categories and the "
      "number of check-ins identify a user as well as before."),
     ("Kept rows are genuine.", "A row without a candidate keeps its clean venue unless it is withheld, and the rule "
      "reveals which rows these are."),
-    ("Release each row once.", "A second release of the same rows, drawn anew, can only give an adversary more "
-     "evidence."),
+    ("Release each row once.", "A second release of the same rows, drawn anew, may give an adversary more evidence, "
+     "never less."),
     ("Only what was tested was measured.", "An audit covers the adversaries and the victim model that it names, on the "
      "last part of each user's sessions. Others may do better."),
 )  # fmt: skip

@@ -50,7 +50,8 @@ def verdict_chart(audit: AuditView) -> Chart:
         for n, colour, dash in LINES
         if n in audit.controls
     ]
-    low = min(0.0, *(v["mean"] - v["std"] for v in (*lost.values(), *random.values()))) * 100
+    ends = [100 * (v["mean"] - v["std"]) for v in (*lost.values(), *random.values())]
+    low = min(0.0, *ends, *(shape["x0"] for shape in shapes))
     x = axis("accuracy lost", range=[low * 1.08, 104], ticksuffix="%", dtick=25)
     # Two short lines leave room for the bars on a phone.
     ticks = {"tickvals": list(rows.values()), "ticktext": [_wrapped(victim_label(name)) for name in lost]}
