@@ -60,8 +60,8 @@ def verdict_chart(audit: AuditView) -> Chart:
     return Chart(
         "verdict", "Accuracy lost by adversary",
         "Longer bars mean better protection. Diamonds show the control: a random release under the same adversary. The "
-        "dashed line shows a victim trained on the leaked sessions alone. An adversary who holds them does at least "
-        f"that well, whatever is released.{whiskers}",
+        "dashed line shows a victim trained on the leaked sessions alone. An adversary who holds them can "
+        f"always do that well by ignoring the release.{whiskers}",
         draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42),
     )  # fmt: skip
 
