@@ -1,4 +1,4 @@
-"""Releases to report on, with audits made up where a real one would only cost time."""
+"""Releases to report on, with invented audits where a real one would only take time."""
 
 import csv
 import json
@@ -34,8 +34,9 @@ def spread(*seeds: float) -> dict[str, Any]:
 
 
 def victim(acc: float, restored: float | None = None, seeds: int = 2) -> dict[str, Any]:
-    """Figures around an accuracy."""
+    """The measures of a victim of this accuracy."""
     out = {name: spread(*(acc * scale + 0.002 * s for s in range(seeds))) for name, scale in SCALES.items()}
+    out["accuracy_lost"] = spread(*(1 - (acc + 0.002 * s) / (0.2 + 0.002 * s) for s in range(seeds)))
     return out if restored is None else out | {"restored": spread(*[restored] * seeds)}
 
 
@@ -43,17 +44,17 @@ SCALES = {"acc@1": 1.0, "acc@5": 1.6, "mrr": 1.3, "acc@1_last": 0.9}
 
 
 def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
-    """What an audit stores: one adversary fails, one that this page never heard of holds."""
+    """What an audit stores: one adversary succeeds, and one is not registered."""
     top = 0.15 if fails else 0.05
     made = {"none": 0.01, "frequency": top, "tomorrow's <new>+one": 0.03}
     return {
         "strongest": "frequency",
         "clean": victim(0.2, seeds=seeds),
-        "adversaries": {n: victim(a, 0.1, seeds) | {"gone": spread(*[1 - a / 0.2] * seeds)} for n, a in made.items()},
+        "adversaries": {name: victim(acc, 0.1, seeds) for name, acc in made.items()},
         "verdicts": {
-            "none": "holds: 95% of the clean accuracy is gone; no better than a random draw (.010)",
-            "frequency": "fails: wins back 74% of what the release denies" if fails else "holds: 75% is gone",
-            "tomorrow's <new>+one": "partly: something",
+            "none": "Holds. Accuracy drops by 95%; a random release does as well.",
+            "frequency": "Fails. Regains 74% of the lost accuracy." if fails else "Holds. Accuracy drops by 75%.",
+            "tomorrow's <new>+one": "Partly. Something.",
         },
         "gaps": {"prot": spread(0.19, 0.19), "surv": {}, "mean": None, "worst": None, "worst_all": spread(0.05, 0.05)},
         "controls": {
@@ -80,7 +81,7 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
 
 
 def copied(made: small.Release, folder: Path) -> Path:
-    """A release and its private folder under another roof."""
+    """Copy a release and its private folder."""
     target = folder / "release"
     shutil.copytree(made.folder, target)
     shutil.copytree(made.private, folder / "release.private")
@@ -100,7 +101,7 @@ def write_csv(path: Path, rows: list[list[Any]]) -> Path:
 
 @cache
 def hostile() -> small.Release:
-    """A city across the antimeridian whose users, venues and categories try to be more than text."""
+    """A city across the antimeridian whose names of users, venues and categories hold markup."""
     names = [HOSTILE[i % len(HOSTILE)] for i in range(32)]
     rows = []
     for user in range(10):

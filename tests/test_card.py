@@ -1,4 +1,4 @@
-"""card.md: it says what the manifest says, in every state of a release, and shows names without obeying them."""
+"""card.md: it says what the manifest says, in every state of a release, and shows names without interpreting them."""
 
 import csv
 import io
@@ -17,17 +17,18 @@ from small import SEED, Release, called, city, release, scratch
 from test_croissant import ODD, rewritten, rich, table
 
 from ghostpoi.errors import InputError
-from ghostpoi.report.card import named, prose, quoted, write_card
-from ghostpoi.report.croissant import LIMITS
+from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.report.card import card, named, prose, quoted
+from ghostpoi.report.labels import LIMITS, share, victim_label
+from ghostpoi.report.release_view import open_release
 
 AUDIT = (
     "victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "victim.layers=1", "training.epochs=1",
     "training.batch_sessions=64", "filters.train_share=0.5", "filters.val_share=0.25",
 )  # fmt: skip
 SECTIONS = [
-    "What this is", "How it was made", "What was substituted, and what was not", "Plausibility",
-    "What can still be learned", "What it is still good for", "What this release does not protect against",
-    "How to verify it", "Columns", "Licence", "Citation",
+    "What this is", "How it was made", "What was substituted", "Plausibility", "What adversaries can still learn",
+    "Utility", "What this release does not protect against", "How to verify it", "Columns", "Licence", "Citation",
 ]  # fmt: skip
 
 
@@ -87,28 +88,26 @@ def audited() -> Release:
 def test_every_section_stands_in_every_card(kind: str, tmp_path: Path) -> None:
     made = release("random", kind)
     folder = rewritten(tmp_path, made)
-    path = write_card(folder)
-    assert path == folder / "card.md"
-    text = path.read_text()
+    text = card(open_release(folder))
     assert headings(text) == ["Protected check-ins", *SECTIONS]
-    assert "No audit was made" in section(text, "What can still be learned")
-    assert "Not measured" in section(text, "What it is still good for")
+    assert "has not been audited" in section(text, "What adversaries can still learn")
+    assert "Not measured" in section(text, "Utility")
     assert made.manifest["data"]["sha256"] in section(text, "How to verify it")
-    assert all(limit in text for limit in LIMITS)
-    assert tables(text)[-1][0] == ["column", "type", "what it is"]
-    before = path.read_bytes()
-    assert write_card(folder).read_bytes() == before
+    assert all(f"- {title} {limit}\n" in text for title, limit in LIMITS)
+    assert tables(text)[-1][0] == ["column", "type", "description"]
+    assert card(open_release(folder)) == text
+    (folder / "card.md").write_text(text, "utf-8")
     assert called("verify", folder).returncode == 0
 
 
-def test_figures_are_those_of_the_manifest(tmp_path: Path) -> None:
+def test_numbers_are_those_of_the_manifest(tmp_path: Path) -> None:
     made = release("random")
-    text = write_card(rewritten(tmp_path, made)).read_text()
+    text = card(open_release(rewritten(tmp_path, made)))
     m = made.manifest
     rows = {row[0]: row[1:] for row in tables(text)[1]}
-    groups = [m["rows"]["in_sessions"], m["rows"]["outside_sessions"]]
+    groups = list(open_release(made.folder).row_counts.values())
     assert rows["substituted"] == [f"{g['substituted']:,}" for g in groups]
-    assert rows["not substituted: no other venue of the category is near"] == [f"{g['no_candidate']:,}" for g in groups]
+    assert rows["kept: no candidate nearby"] == [f"{g['no_candidate']:,}" for g in groups]
     assert f"{m['plausibility']['mean_km']:.2f} km" in section(text, "Plausibility")
     assert f"{m['speed']['steps']:,} steps" in section(text, "Plausibility")
     assert f"ghostpoi {m['tool']['version']}" in section(text, "How it was made")
@@ -118,7 +117,7 @@ def test_figures_are_those_of_the_manifest(tmp_path: Path) -> None:
 
 
 def test_front_matter(tmp_path: Path) -> None:
-    lines = front(write_card(rewritten(tmp_path, release("random"))).read_text())
+    lines = front(card(open_release(rewritten(tmp_path, release("random")))))
     assert lines[0] == "license: unknown"
     assert '- "1K<n<10K"' in lines
     assert lines[lines.index("task_categories:") + 1] == "- other"
@@ -130,37 +129,36 @@ def test_front_matter(tmp_path: Path) -> None:
 def test_the_hub_is_told_the_delimiter_and_the_encoding(tmp_path: Path) -> None:
     rows = rich()
     rows[1][6] = "café"
-    lines = front(
-        write_card(rewritten(tmp_path, release("random", "csv"), table(rows, ";").encode("latin-1"))).read_text()
-    )
+    lines = front(card(open_release(rewritten(tmp_path, release("random", "csv"), table(rows, ";").encode("latin-1")))))
     assert lines[-2:] == ['  sep: ";"', '  encoding: "latin-1"']
 
 
 def test_withheld_rows_are_said(tmp_path: Path) -> None:
     made = release("random", "txt", "--no-candidate", "withhold")
-    text = section(write_card(rewritten(tmp_path, made)).read_text(), SECTIONS[2])
-    assert f"{made.manifest['rows']['withheld']:,} rows without a candidate were left out" in text
+    text = section(card(open_release(rewritten(tmp_path, made))), SECTIONS[2])
+    assert f"leaves out {made.manifest['rows']['withheld']:,} rows without a candidate" in text
+    assert "withheld: no candidate nearby" in text
 
 
 def test_the_audit_stands_beside_its_controls(tmp_path: Path) -> None:
     made = audited()
-    text = write_card(rewritten(tmp_path, made)).read_text()
+    text = card(open_release(rewritten(tmp_path, made)))
     audit = made.manifest["audit"]
-    learned = section(text, "What can still be learned")
+    learned = section(text, "What adversaries can still learn")
     for name, verdict in audit["verdicts"].items():
-        assert f"- `{name}` {prose(verdict)}." in learned
-    figures = {row[0]: row[1:] for row in tables(text)[2]}
-    assert len(figures) == 2 + len(audit["adversaries"]) + len(audit["controls"])
+        assert f"- {prose(victim_label(name))}: {prose(verdict)}\n" in learned
+    measures = {row[0]: row[1:] for row in tables(text)[2]}
+    assert len(measures) == 2 + len(audit["adversaries"]) + len(audit["controls"])
     acc = audit["adversaries"]["frequency"]
-    assert figures["A3 frequency"] == [
+    assert measures[victim_label("frequency")] == [
         f"{acc['acc@1']['mean']:.4f} ± {acc['acc@1']['std']:.4f}",
-        f"{acc['gone']['mean']:.1%}",
-        f"{acc['restored']['mean']:.1%}",
+        share(acc["accuracy_lost"]["mean"], 1),
+        share(acc["restored"]["mean"], 1),
     ]
-    assert {"control: the leaked sessions alone", "control: random release"} <= set(figures)
-    assert f"adversary was `{audit['strongest']}`" in learned
-    utility = {row[0]: row[1] for row in tables(text)[3]}
-    assert utility["common part of flows between 1 km cells"] == f"{audit['utility']['flows']['common_part']:.3f}"
+    assert {f"control: {CONTROLS[name]}" for name in ("leak-only", "random")} <= set(measures)
+    assert f"strongest adversary is {victim_label(audit['strongest'])}." in learned
+    utility = {row[0]: row[2:] for row in tables(text)[3]}
+    assert utility["Flows between 1 km squares"] == [f"{audit['utility']['flows']['common_part']:.3f}", "1"]
 
 
 def test_nothing_clean_and_no_seed(tmp_path: Path) -> None:
@@ -170,7 +168,7 @@ def test_nothing_clean_and_no_seed(tmp_path: Path) -> None:
         manifest["audit"]["utility"]["gyration"]["mean_km_before"] = 98765.4321
         manifest["audit"]["plausibility"]["speed_violations_clean"] = 98765.4321
 
-    text = write_card(rewritten(tmp_path, audited(), change=careless)).read_text()
+    text = card(open_release(rewritten(tmp_path, audited(), change=careless)))
     assert "98765" not in text
     assert all(form not in text for form in (str(SEED), f"{SEED:x}", f"{SEED:X}"))
     for line in city().read_text("latin-1").splitlines():
@@ -185,7 +183,8 @@ def test_names_from_the_data_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     head, *rows = rich()
     wide = [[*head, *evil], *([*row, *("x" * len(evil))] for row in rows)]
     folder = rewritten(tmp_path, release("random", "csv"), table(wide).encode())
-    text = write_card(folder).read_text()
+    text = card(open_release(folder))
+    (folder / "card.md").write_text(text, "utf-8")
     assert headings(text) == ["Protected check-ins", *SECTIONS]
     columns = [row[0] for row in tables(text)[-1][1:]]
     assert columns == [*head, *evil[:-2], "gnp", "(no name)"]
@@ -207,7 +206,8 @@ def test_odd_extension(tmp_path: Path) -> None:
 
     folder = rewritten(tmp_path, made, change=rename)
     (folder / made.data.name).rename(folder / name)
-    text = write_card(folder).read_text()
+    text = card(open_release(folder))
+    (folder / "card.md").write_text(text, "utf-8")
     assert [line for line in front(text) if "license" in line] == ["license: unknown", front(text)[-1]]
     assert json.loads(front(text)[-1].removeprefix("  data_files: ")) == name
     assert headings(text) == ["Protected check-ins", *SECTIONS]
@@ -232,23 +232,15 @@ def test_named_and_prose() -> None:
     assert next(csv.reader(io.StringIO(prose("a\nb")))) == ["a b"]
 
 
-def test_no_release(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a folder"):
-        write_card(tmp_path / "no")
-    with pytest.raises(InputError, match=r"has no manifest\.json"):
-        write_card(tmp_path)
-
-
 @pytest.mark.parametrize("part", ["plausibility", "method", "protocol", "tool"])
 def test_a_manifest_without_a_part(part: str, tmp_path: Path) -> None:
     folder = rewritten(tmp_path, release("random"), change=lambda m: m.pop(part))
-    with pytest.raises(InputError, match="lacks what a page needs") as refused:
-        write_card(folder)
+    with pytest.raises(InputError, match=rf"manifest\.json lacks {part}.*, which the report needs") as refused:
+        open_release(folder)
     assert "\n" not in str(refused.value)
-    assert not (folder / "card.md").exists()
 
 
 def test_an_audit_of_another_shape(tmp_path: Path) -> None:
     folder = rewritten(tmp_path, release("random"), change=lambda m: m.update(audit={"clean": 7}))
-    with pytest.raises(InputError, match="lacks what a page needs"):
-        write_card(folder)
+    with pytest.raises(InputError, match="run ghostpoi audit again"):
+        open_release(folder)

@@ -1,4 +1,4 @@
-"""croissant.json: it validates, its records are those of the file, and nothing in a column's name can break it."""
+"""croissant.json: it validates, its records are those of the file, and no column name can break it."""
 
 import csv
 import hashlib
@@ -18,7 +18,9 @@ import pytest
 from small import SEED, Release, called, city, release
 
 from ghostpoi.errors import InputError
-from ghostpoi.report.croissant import write_croissant
+from ghostpoi.report.croissant import croissant
+from ghostpoi.report.page import ReportRequest, write_pages
+from ghostpoi.report.release_view import open_release
 
 # The publisher's to add: the day is not in the manifest, and a day of our own would not be the one of publishing.
 MISSING = {"datePublished"}
@@ -26,6 +28,13 @@ ODD = [
     "a|b", 'say "hi"', "<script>alert(1)</script>", "🗽 é", "two words", "x/../y", "..", "a.b", "#", "c,d", "%20",
     "@id",
 ]  # fmt: skip
+
+
+def write_croissant(folder: Path) -> Path:
+    """Write the metadata of a release without its page."""
+    path = folder / "croissant.json"
+    path.write_text(croissant(open_release(folder)), "utf-8")
+    return path
 
 
 def dataset(path: Path) -> Any:
@@ -103,7 +112,7 @@ def test_it_validates_and_tells_of_the_file(kind: str, tmp_path: Path) -> None:
     assert columns[used["lat"]]["dataType"] == columns[used["lon"]]["dataType"] == "sc:Float"
     assert columns[used["time"]]["dataType"] == "sc:DateTime"
     assert columns[used["user"]]["dataType"] == "sc:Integer"
-    assert "changes together with the venue" in columns[used["poi"]]["description"]
+    assert "changes with the venue" in columns[used["poi"]]["description"]
     assert "as in the publisher's file" in columns[used["time"]]["description"]
     before = path.read_bytes()
     assert write_croissant(folder).read_bytes() == before
@@ -237,7 +246,7 @@ def test_no_release(tmp_path: Path) -> None:
 def test_a_damaged_release(tmp_path: Path) -> None:
     made = release("random")
     folder = rewritten(tmp_path, made, change=lambda m: m.pop("tool"))
-    with pytest.raises(InputError, match=r"manifest\.json lacks what a page needs"):
+    with pytest.raises(InputError, match=r"manifest\.json lacks tool\.name, which the report needs"):
         write_croissant(folder)
     (folder / made.data.name).write_bytes(b"x")
     with pytest.raises(InputError, match=r"is damaged .* differs from the manifest"):
@@ -253,5 +262,5 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
-        write_croissant(folder)
+        write_pages(ReportRequest(release=folder))
     assert sorted(p.name for p in folder.iterdir()) == ["checkins.txt", "manifest.json"]

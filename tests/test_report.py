@@ -1,11 +1,14 @@
-"""The report without a browser: what is on the page, what must never be, where it may be written, and every refusal."""
+"""The page without a browser: what it shows, what it must not show, where it may be written, and every refusal."""
 
 import base64
 import hashlib
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pages
@@ -13,15 +16,19 @@ import pytest
 import small
 from small import called, sentence
 
+from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.data import formats
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.publish.methods.crowd import Crowd
+from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.report import escaping, labels
 from ghostpoi.report import page as module
-from ghostpoi.report import plausible, safe, theme, words
-from ghostpoi.report.collect import collect
-from ghostpoi.report.figures import Audit, Spread
-from ghostpoi.report.page import Request, write_pages, write_report
-from ghostpoi.report.trajectories import EXAMPLES, examples
+from ghostpoi.report.audit_view import AuditView
+from ghostpoi.report.charts import theme
+from ghostpoi.report.charts.map import EXAMPLES, example_days
+from ghostpoi.report.charts.plausibility import plausibility_charts
+from ghostpoi.report.page import ReportRequest, headline, write_pages
+from ghostpoi.report.page_data import read_page_data
 
 LIMIT = 6_000_000
 
@@ -44,6 +51,17 @@ def text(path: Path) -> str:
     return path.read_text("utf-8")
 
 
+def write_report(release: Path, **request: Any) -> Path:
+    """Write the pages and return the path of the first."""
+    return write_pages(ReportRequest(release=release, **request))[0]
+
+
+def test_the_report_imports_without_torch() -> None:
+    every = "[importlib.import_module(m.name) for m in pkgutil.walk_packages(report.__path__, 'ghostpoi.report.')]"
+    code = f"import importlib, pkgutil, sys; from ghostpoi import report; {every}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_the_command_writes_the_pages_and_the_release_still_verifies(release: Path) -> None:
     done = called("report", release)
     assert done.returncode == 0, done.stderr
@@ -54,39 +72,41 @@ def test_the_command_writes_the_pages_and_the_release_still_verifies(release: Pa
 
 
 def test_every_adversary_and_control_is_named_and_failure_comes_first(release: Path) -> None:
-    page = text(write_report(Request(release)))
-    assert 'class="headline fails">Fails against “frequency”<' in page
-    assert "A random draw of near venues does better." in page
-    for name in ("A1 none: as released", "A3 frequency", "tomorrow&#39;s &lt;new&gt;+one", "random release, frequency"):
-        assert name in page
+    page = text(write_report(release))
+    none, frequency = (ADVERSARIES[name].label for name in ("none", "frequency"))
+    assert f'class="headline fails">Fails against {frequency}<' in page
+    assert "A random release protects better." in page
+    for name in (none, frequency, "tomorrow&#39;s &lt;new&gt;+one", f"{CONTROLS['random']}, {frequency}"):
+        assert f'<th scope="row">{name}</th>' in page
     assert page.count('class="badge"') == 3
-    assert "wins back 74%" in page.lower()
+    assert "<p>Regains 74% of the lost accuracy.</p>" in page
+    assert f'<p class="small">{labels.adversary_text("frequency")}</p>' in page
     chart = pages.embedded(page, "chart-data")[0]
     assert chart["id"] == "verdict"
-    assert chart["data"][0]["y"] == ["as released", "frequency", "tomorrow's &lt;new&gt;+one"]
+    assert chart["data"][0]["y"] == [none, frequency, "tomorrow's &lt;new&gt;+one"]
     assert chart["data"][0]["x"][0] == pytest.approx(100 * np.mean([1 - 0.01 / 0.2, 1 - 0.012 / 0.202]))
-    assert "Means over 2 seeds" in page
+    assert "mean ± standard deviation over 2 seeds" in page
 
 
 def test_the_public_page_rests_on_the_release_alone(release: Path, tmp_path: Path) -> None:
-    """The strongest of the privacy tests: with everything private gone, the same bytes come out."""
-    first = write_report(Request(release)).read_bytes()
+    """The strongest of the privacy tests: without the private folder, the same bytes come out."""
+    first = write_report(release).read_bytes()
     shutil.rmtree(tmp_path / "release.private")
     (tmp_path / "elsewhere").mkdir()
     moved = shutil.move(release, tmp_path / "elsewhere" / "release")
-    assert write_report(Request(Path(moved))).read_bytes() == first
+    assert write_report(Path(moved)).read_bytes() == first
 
 
 def test_the_public_page_holds_nothing_clean(release: Path, other: Path) -> None:
-    page = text(write_report(Request(release, compare=(other,))))
-    clean, released = formats.read(small.city()).table, formats.read(release / "checkins.txt").table
+    page = text(write_report(release, compare=(other,)))
+    clean, released = formats.read(small.city())[0], formats.read(release / "checkins.txt")[0]
     for secret in (str(small.SEED), f"{small.SEED:x}", str(release.parent), str(small.scratch()), "release.private"):
         assert secret not in page
     assert not [v for v in set(clean.pois) - set(released.pois) if v in page]
     shown = pages.embedded(page, "map-data")
     assert not shown["clean"]
     assert len(shown["methods"]) == 1  # a second draw of the same rows would help an adversary
-    rows = examples(collect(release, [], None))
+    rows = example_days(read_page_data(release, [], None))
     assert len(rows) == len(shown["examples"]) == EXAMPLES
     for row, example in zip(rows, shown["examples"], strict=True):
         assert set(example) == {"label", "times", "sides"}
@@ -117,10 +137,10 @@ def test_the_private_page_shows_both_sides_and_says_so(release: Path, other: Pat
     assert str(private) not in page
     assert f"{small.SEED:x}" not in page
     shown = pages.embedded(page, "map-data")
-    assert shown["methods"] == ["ghost", "random"]
-    clean, released = formats.read(small.city()).table, formats.read(release / "checkins.txt").table
-    second = formats.read(other / "checkins.txt").table
-    for row, example in zip(examples(collect(release, [], None)), shown["examples"], strict=True):
+    assert shown["methods"] == [METHODS["ghost"].label, METHODS["random"].label]
+    clean, released = formats.read(small.city())[0], formats.read(release / "checkins.txt")[0]
+    second = formats.read(other / "checkins.txt")[0]
+    for row, example in zip(example_days(read_page_data(release, [], None)), shown["examples"], strict=True):
         assert example["clean"]["venue"] == clean.pois[clean.poi[row]].tolist()
         for side, table in zip(example["sides"], (released, second), strict=True):
             assert side["venue"] == table.pois[table.poi[row]].tolist()
@@ -133,7 +153,7 @@ def test_the_private_page_shows_both_sides_and_says_so(release: Path, other: Pat
 
 
 def test_verify_finds_a_private_page_in_a_release(release: Path, tmp_path: Path) -> None:
-    own = write_report(Request(release, tmp_path / "release.private", True))
+    own = write_report(release, private=tmp_path / "release.private", with_clean=True)
     shutil.copy(own, release / "report.html")
     done = called("verify", release)
     assert done.returncode == 1
@@ -141,7 +161,7 @@ def test_verify_finds_a_private_page_in_a_release(release: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("options", "says"),
     [
         (["--with-clean"], "--with-clean needs --private DIR"),
         (["--private", "PRIVATE"], "add --with-clean"),
@@ -149,7 +169,7 @@ def test_verify_finds_a_private_page_in_a_release(release: Path, tmp_path: Path)
         (["--private", "PRIVATE", "--with-clean", "-o", "RELEASE/sub/../page.html"], "would hold clean data"),
         (["--private", "PRIVATE", "--with-clean", "-o", "link/x.html"], "would hold clean data"),
         (["--private", "nowhere", "--with-clean"], "nowhere is not a folder"),
-        (["--private", "OTHER.private", "--with-clean"], "the pairs of another release"),
+        (["--private", "OTHER.private", "--with-clean"], "belongs to another release"),
         (["--private", "RELEASE", "--with-clean", "-o", "x.html"], "holds no pairs.npz"),
         (["-o", "RELEASE/page.html"], "must be called report.html"),
         (["-o", "no/such/page.html"], "does not exist"),
@@ -159,7 +179,7 @@ def test_verify_finds_a_private_page_in_a_release(release: Path, tmp_path: Path)
     ],
 )
 def test_refusals(
-    release: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
+    release: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to(release)
@@ -168,8 +188,8 @@ def test_refusals(
         "HOSTILE": str(pages.hostile().folder),
     }  # fmt: skip
     for name, path in names.items():
-        words = [word.replace(name, path) for word in words]
-    assert says in sentence(called("report", release, *words))
+        options = [option.replace(name, path) for option in options]
+    assert says in sentence(called("report", release, *options))
     assert not list(tmp_path.rglob("*.html"))
     assert not list(tmp_path.rglob("*.partial"))
 
@@ -209,7 +229,7 @@ def test_withheld_rows_stay_aligned(tmp_path: Path) -> None:
     part = small.protect(file, tmp_path / "part", "--method", "random", "--no-candidate", "withhold", *pages.SETS)
     assert part.manifest["rows"]["withheld"] == 10
     for one, two in ((whole, part), (part, whole)):
-        page = text(write_report(Request(one.folder, one.private, True, (two.folder,))))
+        page = text(write_report(one.folder, private=one.private, with_clean=True, compare=(two.folder,)))
         for example in pages.embedded(page, "map-data")["examples"]:
             for side in example["sides"]:
                 for clean, released, moved in zip(
@@ -221,7 +241,7 @@ def test_withheld_rows_stay_aligned(tmp_path: Path) -> None:
 
 
 def test_without_an_audit_nothing_is_claimed(tmp_path: Path) -> None:
-    page = text(write_report(Request(pages.copied(small.release("random"), tmp_path))))
+    page = text(write_report(pages.copied(small.release("random"), tmp_path)))
     assert "Not audited yet" in page
     assert "Holds" not in page.split("<style>")[0] + page.split("</style>")[1].split("<script")[0]
     assert {c["id"] for c in pages.embedded(page, "chart-data")} == {
@@ -231,35 +251,35 @@ def test_without_an_audit_nothing_is_claimed(tmp_path: Path) -> None:
 
 def test_a_private_page_measures_utility_without_an_audit(tmp_path: Path) -> None:
     folder = pages.copied(small.release("random"), tmp_path)
-    page = text(write_report(Request(folder, tmp_path / "release.private", True)))
-    assert page.count('class="meter"') == len(words.UTILITY)
+    page = text(write_report(folder, private=tmp_path / "release.private", with_clean=True))
+    assert page.count('class="meter"') == len(labels.UTILITY)
 
 
 def test_ten_rows(tmp_path: Path) -> None:
     folder = pages.copied(pages.ten_rows(), tmp_path)
     pages.put_audit(folder, pages.audit(seeds=1, naturalness=None))
-    page = text(write_report(Request(folder)))
+    page = text(write_report(folder))
     shown = pages.embedded(page, "map-data")
     assert sum(len(e["times"]) for e in shown["examples"]) == 10
-    assert "One seed: no spread is known." in page
-    assert text(write_report(Request(folder, tmp_path / "release.private", True)))
+    assert "one seed, so the spread is unknown" in page
+    assert text(write_report(folder, private=tmp_path / "release.private", with_clean=True))
 
 
 def test_a_city_across_the_antimeridian_is_one_city() -> None:
-    found = collect(pages.hostile().folder, [], None)
-    x, y = found.venues.xy
+    venues = read_page_data(pages.hostile().folder, [], None).venues
+    x, y = venues.xy
     assert np.ptp(x) < 10
     assert np.ptp(y) < 10
     km = np.hypot(x - x[0], y - y[0])
-    assert km == pytest.approx(found.venues.km(np.arange(len(x)), np.zeros(len(x), int)), abs=0.01)
+    assert km == pytest.approx(venues.km(np.arange(len(x)), np.zeros(len(x), int)), abs=0.01)
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     folder = pages.copied(pages.hostile(), tmp_path)
     pages.put_audit(folder, pages.audit())
     for page in (
-        text(write_report(Request(folder))),
-        text(write_report(Request(folder, tmp_path / "release.private", True))),
+        text(write_report(folder)),
+        text(write_report(folder, private=tmp_path / "release.private", with_clean=True)),
     ):
         assert len(re.findall(r"<script[ >]", page.replace(module._plotly(), ""))) == 5
         for name in ("chart-data", "map-data", "theme-data"):
@@ -273,15 +293,15 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
 
 
 def test_text_is_made_harmless() -> None:
-    assert safe.plain("a\x00b\nc  \u202ed\ud800") == "a b c d\ufffd"
-    assert len(safe.plain("x" * 500)) == safe.LONGEST
-    assert safe.label("<b>&") == "&lt;b&gt;&amp;"
-    assert str(safe.embedded({"a": ["</script>", float("nan"), 1.5]})) == '{"a":["\\u003c/script\\u003e",null,1.5]}'
-    assert json.loads(str(safe.embedded("\u2028&\u2029"))) == "\u2028&\u2029"
+    assert escaping.plain("a\x00b\nc  \u202ed\ud800") == "a b c d\ufffd"
+    assert len(escaping.plain("x" * 500)) == escaping.LONGEST
+    assert escaping.label("<b>&") == "&lt;b&gt;&amp;"
+    assert str(escaping.embedded({"a": ["</script>", float("nan"), 1.5]})) == '{"a":["\\u003c/script\\u003e",null,1.5]}'
+    assert json.loads(str(escaping.embedded("\u2028&\u2029"))) == "\u2028&\u2029"
 
 
 def test_the_browser_may_run_the_two_scripts_alone(release: Path) -> None:
-    page = text(write_report(Request(release)))
+    page = text(write_report(release))
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy
     allowed = re.findall(r"sha256-([A-Za-z0-9+/=]+)", policy[1].replace("&#39;", "'"))
@@ -295,66 +315,78 @@ def test_the_browser_may_run_the_two_scripts_alone(release: Path) -> None:
 def test_the_same_release_gives_the_same_bytes_and_nothing_half_written(
     release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = write_report(Request(release)).read_bytes()
-    assert write_report(Request(release)).read_bytes() == first
+    first = write_report(release).read_bytes()
+    assert write_report(release).read_bytes() == first
 
     def broken(found: object) -> str:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "render", broken)
     with pytest.raises(KeyboardInterrupt):
-        write_report(Request(release))
+        write_report(release)
     assert (release / "report.html").read_bytes() == first
     assert not list(release.glob(".*"))
 
 
-def test_methods_compare_by_their_figures(release: Path, other: Path) -> None:
-    alone = text(write_report(Request(release)))
+def test_methods_compare_by_their_measures(release: Path, other: Path) -> None:
+    alone = text(write_report(release))
     assert "naturalness" not in {c["id"] for c in pages.embedded(alone, "chart-data")}  # one point is no chart
     assert "-4.200" in alone
     pages.put_audit(other, pages.audit(fails=False, naturalness={"released": -5.0}))
-    page = text(write_report(Request(release, compare=(other,))))
+    page = text(write_report(release, compare=(other,)))
     charts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
-    assert [t["name"] for t in charts["tradeoff"]["data"]] == ["ghost", "random", "random draw (control)"]
+    assert [t["name"] for t in charts["tradeoff"]["data"]] == [
+        METHODS["ghost"].label, METHODS["random"].label, f"{CONTROLS['random']} (control)",
+    ]  # fmt: skip
     assert charts["tradeoff"]["data"][0]["y"][0] == pytest.approx(0.05)
     assert charts["tradeoff"]["data"][1]["y"][0] == pytest.approx(0.15)
     assert charts["tradeoff"]["data"][2]["y"][0] == pytest.approx(0.12)
     assert [t["y"][0] for t in charts["naturalness"]["data"]] == [-4.2, -5.0]
-    twice = text(write_report(Request(release, compare=(release,), output=release.parent / "twice.html")))
-    assert "ghost (release)" in twice
+    twice = text(write_report(release, compare=(release,), output=release.parent / "twice.html"))
+    name = f"{METHODS['ghost'].label} (release)"
+    assert all(f'<th scope="row">{text}</th>' in twice for text in (name, f"{name}, no. 2"))
 
 
 def test_pages_go_beside_the_release_only_by_default(release: Path) -> None:
     place = release.parent / "page.html"
-    assert write_pages(Request(release, output=place)) == [place]
+    assert write_pages(ReportRequest(release=release, output=place)) == [place]
     assert sorted(p.name for p in release.iterdir()) == ["checkins.txt", "manifest.json"]
 
 
 def test_headlines() -> None:
-    def headline(**verdicts: str) -> str:
+    def line(**verdicts: str) -> str:
         found = pages.audit()
         found["adversaries"] = dict.fromkeys(verdicts, found["adversaries"]["none"])
-        audit = Audit.read({"audit": found | {"verdicts": verdicts, "strongest": next(iter(verdicts))}}, Path("r"))
+        found |= {"verdicts": verdicts, "strongest": next(iter(verdicts))}
+        audit = AuditView.read({"audit": found}, Path("r"))
         assert audit is not None
-        return words.headline(audit)
+        return headline(audit)
 
-    assert headline(none="holds: x") == "Holds against the one adversary tried"
-    assert headline(none="holds: x", b="holds: y") == "Holds against both adversaries tried"
-    assert headline(none="holds: x", b="holds: y", c="holds: z") == "Holds against all 3 adversaries tried"
-    assert headline(none="fails: x", b="partly: y") == "Fails against “as released”"
-    assert headline(none="fails: x", b="fails: y", c="fails: z", d="holds: z") == "Fails against 3 of 4 adversaries"
-    assert headline(none="holds: x", b="what is this") == "Holds only partly against “b”"
+    assert line(none="Holds. X.") == "Holds against the one adversary tested"
+    assert line(none="Holds. X.", b="holds. Y.") == "Holds against both adversaries tested"
+    assert line(none="Holds. X.", b="Holds. Y.", c="Holds. Z.") == "Holds against all 3 adversaries tested"
+    assert line(none="Fails. X.", b="Partly. Y.") == f"Fails against {ADVERSARIES['none'].label}"
+    assert line(none="Fails. X.", b="Fails. Y.", c="Fails. Z.", d="Holds. Z.") == "Fails against 3 of 4 adversaries"
+    assert line(none="Holds. X.", b="What is this") == "Partly holds against b"
+
+
+def test_labels_of_names_that_are_not_registered() -> None:
+    assert labels.method_label("tomorrow") == labels.victim_label("tomorrow") == "tomorrow"
+    assert labels.victim_label("random+a+b") == f"{CONTROLS['random']}, a+b"
+    assert labels.adversary_text("tomorrow") == ""
+    assert labels.adversary_text("none").startswith(f"Knows: {ADVERSARIES['none'].holds}. ")
 
 
 def test_shares_are_not_rounded_to_all_or_nothing() -> None:
     given = (0.0, 0.0001, 0.004, 0.5, 0.996, 0.9999, 1.0)
-    assert [words.share(s) for s in given] == ["0%", "<0.1%", "0.4%", "50%", "99.6%", ">99.9%", "100%"]
-    assert words.gone(Spread.of([-0.11])) == "-11%"
+    assert [labels.share(s) for s in given] == ["0%", "<0.1%", "0.4%", "50%", "99.6%", ">99.9%", "100%"]
+    assert [labels.share(s, 1) for s in given[2:5]] == ["0.4%", "50.0%", "99.6%"]
+    assert labels.share(-0.11) == "-11%"
 
 
 def test_colours_can_be_read() -> None:
     """Text at 4.5 to 1 or more on both pages, marks of charts at 3 to 1."""
-    css = module._file("style.css")
+    css = module._asset("style.css")
     blocks = re.findall(r":root \{(.*?)\}", css, re.S)
     assert len(blocks) == 3
     for variables in blocks:
@@ -399,7 +431,7 @@ def test_audit_ends_with_the_report(tmp_path: Path) -> None:
     assert f"wrote {release / 'report.html'}" in done.stderr
     page = text(release / "report.html")
     assert "Not audited yet" not in page
-    assert "One seed: no spread is known." in page
+    assert "one seed, so the spread is unknown" in page
     assert called("verify", release, "--against", small.city()).returncode == 0
 
 
@@ -410,14 +442,19 @@ def test_audit_with_report_is_refused_before_the_work(tmp_path: Path) -> None:
 
 
 def test_a_crowd_release_shows_its_crowds() -> None:
-    found = collect(small.release("crowd").folder, [], None)
-    charts = {chart.id: chart for chart in plausible.plausibility_charts(found)}
-    told = f"The crowd of a venue, itself among it: {Crowd().size} or more venues"
-    assert charts["sizes"].caption.startswith(told)
+    data = read_page_data(small.release("crowd").folder, [], None)
+    charts = {chart.id: chart for chart in plausibility_charts(data)}
+    assert charts["sizes"].caption.startswith(f"{METHODS['crowd'].summary} Settings: size 32, ")
     shares = charts["sizes"].figure.data[0].y
     assert sum(shares) == pytest.approx(1, abs=1e-3)
-    assert shares[1] == 0  # a crowd of one is none
+    assert shares[1] == 0  # no crowd holds a single venue
     assert len(shares) <= 32
-    nearest = charts["distance"].figure.data[0]
-    assert sum(nearest.y) == pytest.approx(1, abs=1e-3)
-    assert "widened" not in charts["sizes"].caption
+    assert sum(charts["distance"].figure.data[0].y) == pytest.approx(1, abs=1e-3)
+    assert not charts["sizes"].figure.layout.shapes  # crowds are not widened
+
+
+def test_every_column_of_the_outcomes_adds_up(tmp_path: Path) -> None:
+    page = text(write_report(pages.copied(small.release("ghost"), tmp_path)))
+    chart = next(c for c in pages.embedded(page, "chart-data") if c["id"] == "rows")
+    assert chart["data"][0]["y"] == ["in sessions", "outside sessions"]
+    assert np.sum([trace["x"] for trace in chart["data"]], axis=0) == pytest.approx([100, 100])

@@ -11,7 +11,8 @@ import pages
 import pytest
 import small
 
-from ghostpoi.report.page import Request, write_report
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.report.page import ReportRequest, write_pages
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
@@ -50,10 +51,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     releases = {name: folder / name / "release" for name in ("full", "bare", "hostile", "ten")}
     pages.put_audit(releases["full"], pages.audit())
     pages.put_audit(releases["hostile"], pages.audit(seeds=1))
-    out = {name: write_report(Request(release)) for name, release in releases.items()}
+    out = {name: write_pages(ReportRequest(release=release))[0] for name, release in releases.items()}
     for name, others in (("full", (releases["bare"],)), ("hostile", ())):
         private = folder / name / "release.private"
-        out[f"{name} private"] = write_report(Request(releases[name], private, True, others))
+        request = ReportRequest(release=releases[name], compare=others, private=private, with_clean=True)
+        [out[f"{name} private"]] = write_pages(request)
     return out
 
 
@@ -93,9 +95,9 @@ def resize(browser: Browser, width: int) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
-def wait(browser: Browser, script: str, *words: Any) -> Any:
+def wait(browser: Browser, script: str, *arguments: Any) -> Any:
     until = time.monotonic() + 15
-    while not (found := browser.execute_script(script, *words)):
+    while not (found := browser.execute_script(script, *arguments)):
         assert time.monotonic() < until, script
         time.sleep(0.05)
     return found
@@ -230,7 +232,8 @@ def test_examples_and_methods_can_be_chosen(show: Show, made: dict[str, Path]) -
     browser.execute_script(choose, "map-method", 1)
     data = browser.execute_script("return document.getElementById('plot-map').data.map((t) => [t.name, t.x.length])")
     n = len(shown["examples"][3]["times"])
-    assert data == [["venues", len(shown["venues"]["x"])], ["moved", 3 * n], ["clean", n], ["released by random", n]]
+    released = f"released by {METHODS['random'].label}"
+    assert data == [["venues", len(shown["venues"]["x"])], ["moved", 3 * n], ["clean", n], [released, n]]
     cells = browser.execute_script(
         "return [...document.querySelectorAll('#day tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))"
     )
@@ -256,9 +259,9 @@ def test_the_private_page_says_so_on_every_screen(show: Show) -> None:
 
 def test_the_table_sorts(show: Show) -> None:
     browser = show()
-    column = "return [...document.querySelectorAll('#figures tbody tr')].map((r) => Number(r.cells[2].dataset.value))"
-    sort = "return document.querySelectorAll('#figures th[scope=col]')[2].getAttribute('aria-sort')"
-    button = "#figures th:nth-child(3) button"
+    column = "return [...document.querySelectorAll('#victims tbody tr')].map((r) => Number(r.cells[2].dataset.value))"
+    sort = "return document.querySelectorAll('#victims th[scope=col]')[2].getAttribute('aria-sort')"
+    button = "#victims th:nth-child(3) button"
     click(browser, button)
     found = browser.execute_script(column)
     assert len(found) == 9

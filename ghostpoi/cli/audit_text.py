@@ -6,24 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-NAMES = {
-    "none": "A1 none: as released",
-    "bridge": "A2 bridge",
-    "frequency": "A3 frequency",
-    "bigram": "A4 bigram",
-    "per-user": "A5 per-user table",
-    "deconvolution": "A6 deconvolution",
-    "habits": "A7 habits",
-    "habits+leak": "A8 habits and leak",
-    "hidden-markov": "A9 hidden Markov",
-    "paired-bridge": "A10 paired bridge",
-    "leak-only": "the leaked sessions alone",
-    "leak-mixed": "release + leaked sessions",
-    "random": "random release",
-    "popularity": "popularity (floor)",
-    "markov": "Markov on clean",
-    "markov_on_release": "Markov on the release",
-}
+from ghostpoi.report.labels import victim_label
 
 
 def audited(console: Console, name: str, found: dict[str, Any]) -> None:
@@ -47,10 +30,10 @@ def audited(console: Console, name: str, found: dict[str, Any]) -> None:
         table.add_column(column, justify="left" if column == "victim trained on" else "right")
     _row(table, "clean sessions", found["clean"], clean)
     for adversary, figures in found["adversaries"].items():
-        _row(table, NAMES.get(adversary, adversary), figures, clean)
+        _row(table, victim_label(adversary), figures, clean)
     table.add_section()
     for control, figures in found["controls"].items():
-        _row(table, _control(control), figures, clean)
+        _row(table, victim_label(control), figures, clean)
     say(table)
     for adversary, verdict in found["verdicts"].items():
         say(f"{adversary:14} {verdict}")
@@ -87,11 +70,6 @@ def _row(table: Table, name: str, figures: dict[str, Any], clean: dict[str, Any]
     gone = 1 - figures["acc@1"]["mean"] / clean["mean"] if clean["mean"] else 0.0
     restored = f"{figures['restored']['mean']:.1%}" if "restored" in figures else ""
     table.add_row(name, *(_figure(figures[f]) for f in ("acc@1", "acc@5", "mrr")), f"{gone:.0%}", restored)
-
-
-def _control(name: str) -> str:
-    method, plus, adversary = name.partition("+")
-    return f"{NAMES.get(method, method)}, {adversary}" if plus else NAMES.get(name, name)
 
 
 def _figure(value: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.release import make_release, work
 from ghostpoi.publish.request import ReleaseRequest
 from ghostpoi.publish.verify import verify
-from ghostpoi.report.page import PAGE, ReportRequest, write_pages, write_report
+from ghostpoi.report.page import PAGE, ReportRequest, write_pages
 
 USERS, POIS, DAYS, SEED = 400, 1200, 100, 7
 METHOD, OTHERS = "crowd", ("ghost", "random")  # our default, the paper's method, the control
@@ -56,7 +56,7 @@ def run(folder: Path, console: Console) -> None:
     compared = " ".join(f"--compare {other}" for other in others.values())
     _command(console, f"report {out} {compared} --private {private} --with-clean")
     compare = tuple(others.values())
-    own = write_report(ReportRequest(release=out, private=private, with_clean=True, compare=compare))
+    [own] = write_pages(ReportRequest(release=out, private=private, with_clean=True, compare=compare))
     console.print(f"clean data beside the release, for the publisher only: {own}", soft_wrap=True)
     _command(console, f"report {out} {compared}")
     write_pages(ReportRequest(release=out, compare=compare))

@@ -1,5 +1,5 @@
-"""The report: one self-contained page about a release, for a publisher, a reviewer or a lawyer.
+"""The report: an offline page about a release, its dataset card and its Croissant metadata.
 
-The public page lies in the release and holds nothing that the release does not: released rows, the manifest's single
-figures. The private page, with clean rows beside released ones, lies in the private folder and says so everywhere.
+The public page lies in the release and uses nothing but released rows and the manifest. The private page shows clean
+rows beside released ones. It lies in the private folder and carries a banner that says so.
 """

@@ -1,4 +1,4 @@
-"""The page itself: what was collected, charted and put into words, in one file that needs nothing else."""
+"""The page: one HTML file that needs nothing else. Its prose is in assets/page.html."""
 
 import base64
 import hashlib
@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -16,63 +16,57 @@ from ghostpoi import __version__
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
-from ghostpoi.report import words
-from ghostpoi.report.card import write_card
-from ghostpoi.report.charts import Chart, Method, measured, naturalness_chart, tradeoff_chart, verdict_chart
-from ghostpoi.report.collect import Collected, collect
-from ghostpoi.report.croissant import write_croissant
-from ghostpoi.report.figures import Audit, Victim, title
-from ghostpoi.report.plausible import plausibility_charts
-from ghostpoi.report.safe import embedded, plain
-from ghostpoi.report.theme import DARK
-from ghostpoi.report.trajectories import map_data, method_names
-from ghostpoi.report.useful import utility_charts, utility_figures
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.report import labels
+from ghostpoi.report.audit_view import AuditView
+from ghostpoi.report.card import card
+from ghostpoi.report.charts.audit import method_points, tradeoff_charts, verdict_chart
+from ghostpoi.report.charts.map import map_data
+from ghostpoi.report.charts.plausibility import plausibility_charts
+from ghostpoi.report.charts.theme import DARK
+from ghostpoi.report.charts.utility import utility_charts, utility_measures
+from ghostpoi.report.croissant import croissant
+from ghostpoi.report.escaping import embedded, plain
+from ghostpoi.report.page_data import PageData, read_page_data
 
-PAGE = "report.html"
+PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
 
 
-@dataclass(frozen=True)
-class Request:
+@dataclass(frozen=True, kw_only=True)
+class ReportRequest:
     """What the publisher asked for."""
 
     release: Path
+    compare: tuple[Path, ...] = ()
     private: Path | None = None
     with_clean: bool = False
-    compare: tuple[Path, ...] = ()
     output: Path | None = None
 
 
-def write_pages(request: Request) -> list[Path]:
-    """The page and, beside a public one in its release, the dataset card and the Croissant metadata."""
-    page = write_report(request)
-    if request.with_clean or request.output is not None:
-        return [page]
-    return [page, write_card(request.release), write_croissant(request.release)]
+def write_pages(request: ReportRequest) -> list[Path]:
+    """Write the page and, beside a public one in its release, the dataset card and the Croissant metadata."""
+    output = _output(request)
+    data = read_page_data(request.release, request.compare, request.private if request.with_clean else None)
+    texts = {output: render(data)}
+    if not request.with_clean and request.output is None:
+        texts |= {request.release / CARD: card(data.main), request.release / CROISSANT: croissant(data.main)}
+    for path, text in texts.items():
+        try:
+            with replacing(path, mode=0o600 if request.with_clean else 0o644) as out:
+                out.write(text.encode("utf-8", "replace"))
+        except OSError as e:
+            reason = (e.strerror or str(e)).lower()
+            raise InputError(f"{path} cannot be written ({reason}); choose another place with -o") from None
+    return list(texts)
 
 
-def write_report(request: Request) -> Path:
-    """Make the page and put it where it belongs; returns its path."""
-    output = _place(request)
-    found = collect(request.release, list(request.compare), request.private if request.with_clean else None)
-    data = render(found).encode()
-    try:
-        with replacing(output, mode=0o600 if request.with_clean else 0o644) as out:
-            out.write(data)
-    except OSError as e:
-        raise InputError(
-            f"{output} cannot be written ({(e.strerror or str(e)).lower()}); choose another place with -o"
-        ) from None
-    return output
-
-
-def _place(request: Request) -> Path:
-    """Where the page goes. Clean data never goes into a release, and nothing unknown goes there either."""
+def _output(request: ReportRequest) -> Path:
+    """The path of the page. Clean data must not enter a release, and neither may a file that verify does not know."""
     if request.with_clean and request.private is None:
         raise InputError("--with-clean needs --private DIR, the private folder that protect wrote beside the release")
     if request.private is not None and not request.with_clean:
         raise InputError("--private is for a page with clean data; add --with-clean, or leave --private out")
-    folder = request.private if request.with_clean else request.release
-    assert folder is not None
+    folder = request.private or request.release
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give the one that protect wrote")
     output = request.output or folder / PAGE
@@ -80,55 +74,51 @@ def _place(request: Request) -> Path:
     inside = [r for r in (request.release, *request.compare) if place.is_relative_to(r.resolve())]
     if inside and request.with_clean:
         raise InputError(
-            f"{output} lies inside the release {inside[0]} and the page would hold clean data; choose a place outside"
+            f"{output} lies inside the release {inside[0]} and would hold clean data; choose another place"
         )
     if inside and place != inside[0].resolve() / PAGE:
         raise InputError(f"{output} lies inside the release {inside[0]}; there the page must be called {PAGE}")
     if not output.parent.is_dir():
-        raise InputError(f"-o {output}: the folder {output.parent} does not exist; make it first")
+        raise InputError(f"-o {output}: the folder {output.parent} does not exist; create it first")
     if output.is_dir():
         raise InputError(f"-o {output} is a folder; give the name of a file")
     return output
 
 
-def render(found: Collected) -> str:
-    """The page as text."""
-    audit, methods = found.main.audit, measured(found)
-    sections = {
+def render(data: PageData) -> str:
+    """Return the page as HTML."""
+    main, audit, points = data.main, data.main.audit, method_points(data)
+    charts = {
         "verdict": [verdict_chart(audit)] if audit else [],
-        "plausibility": plausibility_charts(found),
-        "utility": utility_charts(found),
-        "tradeoff": _tradeoff(methods),
+        "plausibility": plausibility_charts(data),
+        "utility": utility_charts(data),
+        "tradeoff": tradeoff_charts(points),
     }
-    charts = [chart for group in sections.values() for chart in group]
-    script, shown = _file("page.js"), map_data(found)
-    page: str = _template().render(
-        private=found.clean is not None,
+    script, shown = _asset("page.js"), map_data(data)
+    return _template().render(
+        private=data.clean is not None,
         mark=PRIVATE_MARK,
-        name=plain(found.main.folder),
-        method=plain(found.main.method),
-        rows=f"{len(found.main.table):,}",
-        users=f"{len(found.main.table.users):,}",
-        venues=f"{len(set(found.released.tolist())):,}",
-        audit=_verdict(audit) if audit else None,
-        sections=sections,
+        data=data,
+        main=main,
+        m=main.manifest,
+        summary=METHODS[main.manifest["method"]].summary if main.manifest["method"] in METHODS else "",
+        audit=audit,
+        headline=headline(audit) if audit else "",
+        worst=min(map(audit.verdict, audit.adversaries), key=list(labels.VERDICTS).index) if audit else "",
+        utility=_utility(data),
+        points={point.name: point for point in points},
+        labels=labels,
+        charts=charts,
         map=shown,
-        plausibility=_plausibility(found),
-        utility=_utility(found),
-        compared=_compared(found, methods),
-        made=_made(found),
-        settings=_settings(found.main.manifest["settings"]),
-        limits=words.LIMITS,
         version=__version__,
-        css=Markup(_file("style.css")),
+        css=Markup(_asset("style.css")),
         plotly=Markup(_plotly()),
         script=Markup(script),
         policy=_policy(_plotly(), script),
-        chart_data=embedded([chart.json() for chart in charts]),
+        chart_data=embedded([chart.json() for group in charts.values() for chart in group]),
         map_json=embedded(shown),
         theme=embedded(DARK),
     )
-    return page
 
 
 @cache
@@ -136,171 +126,53 @@ def _plotly() -> str:
     return str(get_plotlyjs())
 
 
-def _file(name: str) -> str:
+def _asset(name: str) -> str:
     return (resources.files("ghostpoi.report") / "assets" / name).read_text("utf-8")
 
 
 @cache
-def _template() -> Any:
-    loader = PackageLoader("ghostpoi.report", "assets")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    environment.lstrip_blocks = True
-    environment.filters |= {"share": words.share, "plain": plain}
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("ghostpoi.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "share": labels.share,
+        "with_spread": labels.with_spread,
+        "victim_label": labels.victim_label,
+        "plain": plain,
+        "count": lambda value: f"{value:,}",
+    }
     return environment.get_template("page.html")
 
 
 def _policy(*scripts: str) -> str:
-    """What the browser may do: run these two scripts and nothing else, and fetch nothing at all."""
+    """The content security policy: the browser may run these scripts and nothing else, and fetch nothing."""
     hashes = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
     allowed = " ".join(f"'sha256-{h}'" for h in hashes)
     fetch = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
     return f"{fetch}; base-uri 'none'; form-action 'none'"
 
 
-def _verdict(audit: Audit) -> dict[str, Any]:
-    """The verdict in words and large figures."""
-    clean, best = audit.clean.acc1, audit.strongest
-    top = audit.adversaries[best]
-    figures = [(words.gone(top.gone(clean)), f"gone under the strongest adversary, {words.short(best)}")]
-    if best != "none" and "none" in audit.adversaries:
-        figures.append((words.gone(audit.adversaries["none"].gone(clean)), "gone when the release is used as it is"))
-    if (control := audit.random(best)) is not None:
-        figures.append((words.gone(control.gone(clean)), "gone with a random draw under the same adversary"))
-    sign = audit.beside_random(best)
-    return {
-        "headline": words.headline(audit),
-        "word": min((audit.word(n) for n in audit.adversaries), key=("fails", "partly", "holds").index),
-        "figures": figures,
-        "random": words.BESIDE_RANDOM[sign] if sign is not None else None,
-        "strongest": best,
-        "clean": clean.text(1, True),
-        "left": top.acc1.text(1, True),
-        "note": words.spread_note(audit),
-        "leak": f"{audit.leak:.1%}",
-        "seeds": audit.seeds,
-        "protocol": audit.protocol,
-        "positions": f"{audit.positions:,}",
-        "each": [_sentence(audit, name) for name in audit.adversaries],
-        "table": _table(audit),
-    }
+def headline(audit: AuditView) -> str:
+    """The verdict in one line. The worst comes first."""
+    names = list(audit.adversaries)
+    for verdict, text in (("fails", "Fails against"), ("partly", "Partly holds against")):
+        if found := [labels.victim_label(name) for name in names if audit.verdict(name) == verdict]:
+            return f"{text} {' and '.join(found) if len(found) < 3 else f'{len(found)} of {len(names)} adversaries'}"
+    tested = {1: "the one adversary", 2: "both adversaries"}.get(len(names), f"all {len(names)} adversaries")
+    return f"Holds against {tested} tested"
 
 
-def _sentence(audit: Audit, name: str) -> dict[str, str]:
-    return {
-        "name": words.short(name),
-        "title": title(name),
-        "word": audit.word(name),
-        "says": words.SAYS[audit.word(name)],
-        "gone": words.gone(audit.adversaries[name].gone(audit.clean.acc1)),
-        "who": words.who(name),
-        "sentence": words.sentence(audit.verdicts[name]),
-    }
-
-
-def _table(audit: Audit) -> list[dict[str, Any]]:
-    """Every victim with its kind and figures, each as what is shown and what is sorted by."""
-
-    def row(victim: Victim, kind: str, name: str) -> dict[str, Any]:
-        gone = victim.gone(audit.clean.acc1)
-        figures = [(v.text(), v.mean) for v in (victim.acc1, victim.acc5, victim.mrr)]
-        restored = (victim.restored.text(1, True), victim.restored.mean) if victim.restored else ("", -1.0)
-        return {"name": name, "kind": kind, "cells": [*figures, (gone.text(0, True), gone.mean), restored]}
-
-    return [
-        row(audit.clean, "ceiling", "clean sessions"),
-        *(row(v, "adversary", title(n)) for n, v in audit.adversaries.items()),
-        *(row(v, "control", title(n)) for n, v in audit.controls.items()),
-    ]
-
-
-def _tradeoff(methods: list[Method]) -> list[Chart]:
-    if not methods:
-        return []
-    natural = naturalness_chart(methods)
-    return [tradeoff_chart(methods), *([natural] if natural else [])]
-
-
-def _plausibility(found: Collected) -> list[tuple[str, str]]:
-    """Single figures of all rows, as the manifest has them."""
-    p, speed = found.main.manifest.get("plausibility", {}), found.main.manifest["speed"]
-    shown = (
-        ("substitution_rate", words.share, "of the rows show another venue"),
-        ("category_match", words.share, "of the substitutes are of the same category"),
-        ("beyond_1km", words.share, "of the substitutes lie beyond 1 km"),
-        ("mean_km", lambda km: f"{km:.2f} km", "moved on average"),
-        ("p95_km", lambda km: f"{km:.2f} km", "is what 95% stay within"),
-    )
-    out = [(show(p[key]), text) for key, show, text in shown if key in p]
-    if speed.get("steps"):
-        over = speed["steps_over_limit"] / speed["steps"]
-        out.append((words.share(over), f"of the steps are over {speed['limit_kmh']:g} km/h"))
-    return out
-
-
-def _utility(found: Collected) -> list[dict[str, Any]] | None:
-    """Divergences as single figures, each with how much of it is good."""
-    figures = utility_figures(found)
-    if figures is None:
-        return None
+def _utility(data: PageData) -> list[dict[str, Any]]:
+    """The measures of utility, each with the share that survives in percent."""
+    found = utility_measures(data) or {}
     out = []
-    for group, key, what, meaning, more in words.UTILITY:
-        if (value := figures.get(group, {}).get(key)) is not None:
-            kept = min(max(value if more else 1 - value, 0.0), 1.0)
-            out.append({"what": what, "meaning": meaning, "value": f"{value:.3f}", "kept": f"{100 * kept:.1f}"})
+    for measure in labels.UTILITY:
+        if (value := found.get(measure.group, {}).get(measure.key)) is not None:
+            kept = min(max(1 - abs(value - measure.unchanged), 0.0), 1.0)
+            out.append({"measure": measure, "value": f"{value:.3f}", "kept": f"{100 * kept:.1f}"})
     return out
-
-
-def _compared(found: Collected, methods: list[Method]) -> list[dict[str, Any]]:
-    """Every release on the page and the random control, with what was measured of each."""
-    measured_by_name = {m.name: m for m in methods}
-    out = []
-    for name, release in zip(method_names(found), [found.main, *found.others], strict=True):
-        p = release.manifest.get("plausibility", {})
-        a, m = release.audit, measured_by_name.get(name)
-        out.append(
-            {
-                "name": name,
-                "protection": m.protection.text() if m else "not audited",
-                "resistance": m.resistance.text() if m else "not audited",
-                "strongest": words.short(a.strongest) if a else "",
-                "how": f"{a.seeds} seed{'s'[: a.seeds > 1]}, leak {a.leak:.1%}, {a.protocol}" if a else "",
-                "moved": words.share(p["substitution_rate"]) if "substitution_rate" in p else "",
-                "km": f"{p['mean_km']:.2f} km" if "mean_km" in p else "",
-                "natural": f"{m.naturalness:.3f}" if m and m.naturalness is not None else "",
-            }
-        )
-    for m in methods:
-        if m.control:
-            figures = {"protection": m.protection.text(), "resistance": m.resistance.text()}
-            out.append(dict.fromkeys(("strongest", "how", "moved", "km", "natural"), "") | {"name": m.name, **figures})
-    return out
-
-
-def _made(found: Collected) -> list[tuple[str, str]]:
-    """How the release came about, line by line; the seed is nowhere among it."""
-    m = found.main.manifest
-    tool = m.get("tool", {})
-    rows = m["rows"]
-    lines = [
-        ("Made with", f"{tool.get('name', 'ghostpoi')} {tool.get('version', '')}"),
-        ("Method", f"{m.get('method', 'unknown')}, protocol {m.get('protocol', 'unknown')}"),
-        ("Data", f"{m['data']['file']}, {len(found.main.table):,} rows"),
-        ("SHA-256", str(m["data"]["sha256"])),
-        ("Columns that change with the venue", ", ".join(map(str, m["columns"]["changed_with_the_venue"]))),
-        ("Rows withheld", f"{rows['withheld']:,}"),
-    ]
-    if (a := found.main.audit) is not None:
-        lines.append(
-            ("Audit", f"ghostpoi {a.version}, protocol {a.protocol}, {a.seeds} seed{'s'[: a.seeds > 1]}, leak "
-             f"{a.leak:.1%} of training sessions, {a.positions:,} clean test positions")
-        )  # fmt: skip
-    return [*lines, ("This page", f"ghostpoi {__version__}")]
-
-
-def _settings(settings: dict[str, Any]) -> list[tuple[str, str]]:
-    """Every public setting, by section."""
-    return [
-        (str(section), ", ".join(f"{key} {value}" for key, value in group.items()))
-        for section, group in settings.items()
-        if isinstance(group, dict)
-    ]

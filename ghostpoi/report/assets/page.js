@@ -1,4 +1,4 @@
-// Draws the charts and the map from the JSON in the page, in the colours of the light or the dark page.
+// Draws the charts and the map from the JSON in the page, in light or dark colours.
 (function () {
   "use strict";
 
@@ -20,7 +20,7 @@
     return value;
   }
 
-  // Plotly reads some tags in its texts; names of the data are texts alone.
+  // Plotly interprets some tags in its texts; names from the data must stay text.
   const escaped = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   const quiet = { displayModeBar: false, responsive: true, showTips: false };
 
@@ -44,12 +44,12 @@
     return example().times.map((time, i) => {
       const lines = ["<b>" + escaped(points.venue[i]) + "</b>", escaped(points.category[i]), time + " UTC"];
       if (points.moved && points.moved[i] !== null) lines.push("moved " + points.moved[i] + " km");
-      if (points.speed[i] !== null) lines.push(points.speed[i] + " km/h from the stop before");
+      if (points.speed[i] !== null) lines.push(points.speed[i] + " km/h from the previous stop");
       return lines.join("<br>") + "<br><i>" + escaped(name) + "</i>";
     });
   }
 
-  // Where somebody comes back to a venue, the number of the last visit is the one to read.
+  // At a venue with several visits, only the number of the last one is readable.
   const again = (points, i, n) => points.x.slice(i + 1, n).some((x, k) => x === points.x[i] && points.y[i + 1 + k] === points.y[i]);
 
   function path(points, name, colour, symbol, dash) {
@@ -132,7 +132,7 @@
     drawDay();
   }
 
-  function cell(row, text, kind) {
+  function addCell(row, text, kind) {
     const made = document.createElement("td");
     made.textContent = text;
     if (kind) made.className = kind;
@@ -145,13 +145,13 @@
     body.replaceChildren(...example().times.map((time, i) => {
       const row = document.createElement("tr");
       row.className = i === state.step - 1 ? "now" : i >= state.step ? "later" : "";
-      cell(row, i + 1);
-      cell(row, time);
-      if (example().clean) cell(row, example().clean.venue[i]);
-      cell(row, released.venue[i]);
-      cell(row, released.category[i]);
-      if (example().clean) cell(row, released.moved[i] === null ? "" : released.moved[i].toFixed(2) + " km", "figure");
-      cell(row, released.speed[i] === null ? "" : released.speed[i].toFixed(1) + " km/h", "figure");
+      addCell(row, i + 1);
+      addCell(row, time);
+      if (example().clean) addCell(row, example().clean.venue[i]);
+      addCell(row, released.venue[i]);
+      addCell(row, released.category[i]);
+      if (example().clean) addCell(row, released.moved[i] === null ? "" : released.moved[i].toFixed(2) + " km", "value");
+      addCell(row, released.speed[i] === null ? "" : released.speed[i].toFixed(1) + " km/h", "value");
       return row;
     }));
   }
@@ -228,7 +228,7 @@
     showExample(0);
   }
 
-  // ---- tables that sort by a click on a heading
+  // ---- tables that sort when a heading is clicked
   function sortable(table) {
     const headings = [...table.tHead.rows[0].cells];
     const value = (row, column) => {

@@ -1,4 +1,4 @@
-"""Text of the data, made harmless for where it goes: a chart's label, or JSON inside a page."""
+"""Text from the data made harmless for the place it goes to: a chart's label, or JSON inside a page."""
 
 import html
 import json
@@ -8,25 +8,25 @@ from typing import Any
 
 from markupsafe import Markup
 
-LONGEST = 80  # of a name: a label, not a document
+LONGEST = 80  # characters of a name
 # Control characters, and those that reverse the direction of the text around them.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-LONE = re.compile("[\ud800-\udfff]")  # halves of a pair, which no encoding can write
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # no encoding can write one
 
 
-def plain(text: object) -> str:
-    """A name of the data as one short line."""
-    line = " ".join(LONE.sub("\ufffd", UNSEEN.sub(" ", str(text))).split())
-    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+def plain(text: object, longest: int = LONGEST) -> str:
+    """A name from the data as one short line."""
+    line = " ".join(LONE_SURROGATE.sub("\ufffd", UNSEEN.sub(" ", str(text))).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def label(text: object) -> str:
-    """The same for a chart: plotly reads some tags and entities in its texts."""
-    return html.escape(plain(text), quote=False)
+def label(text: object, longest: int = LONGEST) -> str:
+    """The same for a chart: plotly interprets some tags and entities in its texts."""
+    return html.escape(plain(text, longest), quote=False)
 
 
 def embedded(value: Any) -> Markup:
-    """JSON that stands inside a script element and cannot end it."""
+    """JSON that can stand inside a script element and cannot end it."""
     text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -34,7 +34,7 @@ def embedded(value: Any) -> Markup:
 
 
 def _finite(value: Any) -> Any:
-    """Infinities and the like have no JSON; None is a gap in a chart."""
+    """Replace what JSON cannot write by None, which is a gap in a chart."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Colours. Charts are made in those of the light page; the page swaps each for its counterpart when it is dark."""
+"""Colours of the charts. They are drawn in those of the light page; the dark page replaces each by its counterpart."""
 
-# Okabe-Ito, told apart with any colour vision. In the dark the brighter ones of the same palette take over.
+# Okabe-Ito, distinct with any colour vision. The dark page uses the brighter ones of the same palette.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#a8497f"
 INK, MUTED, GRID, SURFACE, FAINT, INSIDE = "#1b2126", "#57616b", "#e3e6e8", "#ffffff", "#b9c0c6", "#fffffe"
 

@@ -1,0 +1,131 @@
+"""The audit in a manifest, checked and typed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ghostpoi.errors import InputError
+from ghostpoi.evaluate.controls import RANDOM
+from ghostpoi.evaluate.differences import differs
+from ghostpoi.evaluate.measures.gaps import Spread, spread
+from ghostpoi.report.labels import VERDICTS, victim_label
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """What one victim reached; `restored` only where an adversary worked on its training data."""
+
+    acc1: Spread
+    acc5: Spread
+    mrr: Spread
+    accuracy_lost: Spread
+    restored: Spread | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditView:
+    """All victims of one audit, in the order in which they ran."""
+
+    clean: Scores
+    adversaries: dict[str, Scores]
+    controls: dict[str, Scores]
+    verdicts: dict[str, str]
+    strongest: str
+    leak: float
+    protocol: str
+    victim: str
+    positions: int
+    utility: dict[str, dict[str, float]]
+    naturalness: float | None
+    version: str
+
+    @staticmethod
+    def read(manifest: dict[str, Any], folder: Path) -> "AuditView | None":
+        """Read the audit of a manifest, if it has one."""
+        found = manifest.get("audit")
+        if not found:
+            return None
+        try:
+            return _read(found)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InputError(
+                f"the audit in {folder / 'manifest.json'} is damaged or of another version; run ghostpoi audit again"
+            ) from None
+
+    @property
+    def seeds(self) -> int:
+        return len(self.clean.acc1["seeds"])
+
+    @property
+    def victims(self) -> list[tuple[str, str, Scores]]:
+        """Kind, label and scores of every victim."""
+        return [
+            ("reference", "clean sessions", self.clean),
+            *(("adversary", victim_label(name), scores) for name, scores in self.adversaries.items()),
+            *(("control", victim_label(name), scores) for name, scores in self.controls.items()),
+        ]
+
+    def verdict(self, adversary: str) -> str:
+        """The key of VERDICTS that an adversary's sentence begins with; `partly` where it begins otherwise."""
+        first = self.verdicts[adversary].partition(".")[0].strip().lower()
+        return first if first in VERDICTS else "partly"
+
+    def random(self, adversary: str) -> Scores | None:
+        """The control: the random release under the same adversary."""
+        return self.controls.get(RANDOM if adversary == "none" else f"{RANDOM}+{adversary}")
+
+    def beside_random(self, adversary: str) -> int | None:
+        """1 if more is learned than from a random release, -1 if less, 0 inside the noise; None: not measured."""
+        if (control := self.random(adversary)) is None:
+            return None
+        return differs(self.adversaries[adversary].acc1["seeds"], control.acc1["seeds"], self.positions)
+
+    def gap(self, victims: Sequence[Scores]) -> Spread:
+        """Clean acc@1 minus that of the best of these victims, per seed."""
+        best = np.max([v.acc1["seeds"] for v in victims], axis=0)
+        return spread((np.asarray(self.clean.acc1["seeds"]) - best).tolist())
+
+
+def _read(audit: dict[str, Any]) -> AuditView:
+    clean = _scores(audit["clean"])
+    adversaries, controls = (
+        {str(name): _scores(measures) for name, measures in audit[group].items()}
+        for group in ("adversaries", "controls")
+    )
+    seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
+    if audit["strongest"] not in adversaries or len(seeds) != 1:
+        raise ValueError("the audit contradicts itself")
+    return AuditView(
+        clean=clean,
+        adversaries=adversaries,
+        controls=controls,
+        verdicts={name: str(audit["verdicts"][name]) for name in adversaries},
+        strongest=audit["strongest"],
+        leak=float(audit["leak"]),
+        protocol=str(audit["protocol"]),
+        victim=str(audit.get("victim", "transformer")),
+        positions=int(audit["test_positions"]),
+        utility={str(group): _finite(measures) for group, measures in audit["utility"].items()},
+        naturalness=float(audit["naturalness"]["released"]) if audit.get("naturalness") else None,
+        version=str(audit.get("version", "unknown")),
+    )
+
+
+def _scores(measures: dict[str, Any]) -> Scores:
+    acc1, acc5, mrr, lost = (_spread(measures[name]) for name in ("acc@1", "acc@5", "mrr", "accuracy_lost"))
+    restored = _spread(measures["restored"]) if "restored" in measures else None
+    return Scores(acc1=acc1, acc5=acc5, mrr=mrr, accuracy_lost=lost, restored=restored)
+
+
+def _spread(value: Mapping[str, Any]) -> Spread:
+    found = spread([float(v) for v in value["seeds"]])
+    if not np.isfinite(found["mean"]):
+        raise ValueError("a measure is not a number")
+    return found
+
+
+def _finite(measures: dict[str, Any]) -> dict[str, float]:
+    return {str(k): float(v) for k, v in measures.items() if isinstance(v, int | float) and np.isfinite(v)}

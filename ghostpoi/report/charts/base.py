@@ -1,0 +1,85 @@
+"""What all charts share: the figure with its texts, axes, bars and lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from ghostpoi.data.checkins import Ints
+from ghostpoi.report.charts.theme import BLUE, FAINT, FONT, GRID, INK, MUTED, SURFACE, VERMILLION
+from ghostpoi.report.page_data import PageData
+
+CLEAR = "rgba(0,0,0,0)"
+HEIGHT = 340
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A plotly figure with a title and a caption that describes it."""
+
+    id: str
+    title: str
+    caption: str
+    figure: go.Figure
+
+    def json(self) -> dict[str, Any]:
+        made: dict[str, Any] = self.figure.to_plotly_json()
+        return {"id": self.id, "data": made["data"], "layout": made["layout"]}
+
+    @property
+    def height(self) -> int:
+        return int(self.figure.layout.height)
+
+
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    """An axis with a light grid and room for its labels. It cannot zoom, which would trap a finger on a phone."""
+    return {
+        "title": {"text": title, "font": {"size": 13, "color": MUTED}, "standoff": 10}, "gridcolor": GRID,
+        "zeroline": False, "linecolor": FAINT, "tickfont": {"color": INK, "size": 12}, "automargin": True,
+        "fixedrange": True, **more,
+    }  # fmt: skip
+
+
+def share_axis() -> dict[str, Any]:
+    return axis("", tickformat=".0%", rangemode="tozero")
+
+
+def draw(traces: Sequence[Any], x: dict[str, Any], y: dict[str, Any], height: int = HEIGHT, **layout: Any) -> go.Figure:
+    """A figure in the fonts and colours of the page."""
+    base = {
+        "template": go.layout.Template(), "height": height, "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR,
+        "font": {"family": FONT, "size": 13, "color": INK}, "margin": {"l": 8, "r": 16, "t": 12, "b": 8},
+        "xaxis": x, "yaxis": y, "autosize": True, "dragmode": False, "barcornerradius": 2,
+        "hoverlabel": {"bgcolor": SURFACE, "bordercolor": FAINT, "font": {"color": INK, "family": FONT}},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+    }  # fmt: skip
+    return go.Figure(list(traces), base | layout)
+
+
+def bars(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, hover: str, **more: Any) -> go.Bar:
+    """Bars with the text that hovering shows."""
+    return go.Bar(
+        x=x, y=y, name=name, hovertemplate=f"{hover}<extra>{name}</extra>", **({"marker": {"color": colour}} | more)
+    )
+
+
+def line(
+    start: tuple[float, float], end: tuple[float, float], name: str, colour: str, dash: str, **more: Any
+) -> dict[str, Any]:
+    """A line across a figure, with its own entry in the legend."""
+    return {
+        "type": "line", "x0": start[0], "y0": start[1], "x1": end[0], "y1": end[1], "showlegend": True, "name": name,
+        "line": {"color": colour, "width": 2, "dash": dash}, **more,
+    }  # fmt: skip
+
+
+def vertical(x: float, name: str, colour: str, dash: str, **more: Any) -> dict[str, Any]:
+    """A vertical line from bottom to top."""
+    return line((x, 0), (x, 1), name, colour, dash, xref="x", yref="paper", **more)
+
+
+def sides(data: PageData) -> list[tuple[str, Ints, str, str]]:
+    """Name, venues, colour and line style of what a chart shows: the released side, the clean one before it."""
+    released = ("released", data.released, BLUE, "solid")
+    return [released] if data.clean is None else [("clean", data.clean, VERMILLION, "dash"), released]

@@ -1,0 +1,148 @@
+"""Charts of plausibility: outcomes of rows, displacement, sizes of candidate sets, and speeds."""
+
+from itertools import pairwise
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.data.geo import haversine_km, speed_kmh
+from ghostpoi.publish.manifest import settings_of
+from ghostpoi.publish.protocols import Publication
+from ghostpoi.report.charts.base import Chart, axis, bars, draw, share_axis, sides, vertical
+from ghostpoi.report.charts.theme import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
+from ghostpoi.report.page_data import PageData
+from ghostpoi.report.release_view import ReleaseView
+
+STYLES = {  # colour and pattern of an outcome
+    "substituted": (BLUE, ""),
+    "no_candidate": (VERMILLION, "/"),
+    "kept_by_speed": (GREEN, "x"),
+    "kept_by_method": (PURPLE, "\\"),
+}
+SPEEDS = (0, 1, 2, 5, 10, 20, 40, 60, 90, 130, np.inf)  # km/h
+
+
+def plausibility_charts(data: PageData) -> list[Chart]:
+    """All charts of this section. Only the private page shows the displacements themselves."""
+    rule = settings_of(data.main.manifest)
+    km, share, size = _candidate_distances(data, rule)
+    moved = _reach_chart(data, km, share) if data.clean is None else _displacement_chart(data, data.clean)
+    return [_outcomes_chart(data.main), moved, _sizes_chart(size, rule), _speed_chart(data)]
+
+
+def _outcomes_chart(release: ReleaseView) -> Chart:
+    groups = {name: counts for name, counts in release.row_counts.items() if counts.get("rows")}
+    traces = []
+    for key, text in release.outcomes.items():
+        counts = [int(group.get(key, 0)) for group in groups.values()]
+        if any(counts):
+            shares = [100 * n / group["rows"] for n, group in zip(counts, groups.values(), strict=True)]
+            colour, shape = STYLES[key]
+            marker = {"color": colour, "pattern": {"shape": shape, "fillmode": "replace", "solidity": 0.5}}
+            hover = "%{y}: %{customdata:,} rows, %{x:.2f}%"
+            traces.append(
+                bars(shares, list(groups), text, colour, hover, orientation="h", customdata=counts, marker=marker)
+            )
+    x = axis("share of the rows", range=[0, 101.5], ticksuffix="%", dtick=25)
+    y = axis("", categoryorder="array", categoryarray=list(groups)[::-1], showgrid=False)
+    return Chart(
+        "rows", "Outcome of every row",
+        "The method chooses the venues of rows in sessions. Rows outside sessions (rare venues, short sessions) are "
+        "drawn from the same candidate sets without scores.",
+        draw(traces, x, y, barmode="stack", bargap=0.5),
+    )  # fmt: skip
+
+
+def _candidate_distances(data: PageData, rule: Publication) -> tuple[Floats, Floats, Longs]:
+    """Distances from released check-ins to the candidates of their venues, and the sizes of these sets.
+
+    Computed from the venues of the release alone, as any reader can. Returns bin edges, shares and (N,) sizes.
+    """
+    venues = data.venues
+    seen = np.unique(data.released)
+    visits = np.bincount(np.searchsorted(seen, data.released), minlength=len(seen))
+    category = np.unique([venues.category[p] for p in seen], return_inverse=True)[1].astype(np.int32)
+    known = np.append(False, visits >= rule.filters.min_poi_checkins)  # an estimate: the filter counts clean rows
+    lat, lon = (np.append(np.nan, values[seen]) for values in (venues.lat, venues.lon))
+    sets = rule.method.candidate_sets(lat, lon, np.append(-1, category).astype(np.int32), rule.candidates, known)
+    real = (sets.poi[1:] > 0) & (sets.poi[1:] != np.arange(1, len(seen) + 1)[:, None])
+    km = haversine_km(lat[1:, None], lon[1:, None], lat[sets.poi[1:]], lon[sets.poi[1:]])
+    weight = np.where(real, (visits / np.maximum(1, real.sum(axis=1)))[:, None], 0.0)
+    top = max(0.5, float(km[real].max())) if real.any() else 0.5
+    counts, edges = np.histogram(km[real], bins=np.linspace(0, top, 31), weights=weight[real])
+    return edges, counts / max(1.0, counts.sum()), np.repeat(sets.size[1:], visits)
+
+
+def _reach_chart(data: PageData, edges: Floats, share: Floats) -> Chart:
+    p = data.main.manifest["plausibility"]
+    marks = [
+        vertical(p["mean_km"], f"mean displacement {p['mean_km']:.2f} km", VERMILLION, "solid"),
+        vertical(p["p95_km"], f"95th percentile {p['p95_km']:.2f} km", INK, "dash"),
+    ]
+    return Chart(
+        "distance", "How far a check-in can move",
+        "Bars show the distances from released venues to their candidates, computed from the release alone. Lines show "
+        "the measured displacement. Its distribution is on the private page.",
+        draw([_histogram(edges, share, "candidates")], axis("km"), share_axis(), shapes=marks, bargap=0.04),
+    )  # fmt: skip
+
+
+def _displacement_chart(data: PageData, clean: Ints) -> Chart:
+    moved = clean != data.released
+    km = data.venues.km(clean[moved], data.released[moved])
+    top = float(np.quantile(km, 0.995)) if len(km) else 1.0
+    counts, edges = np.histogram(np.minimum(km, top), bins=np.linspace(0, max(top, 0.1), 41))
+    trace = _histogram(edges, counts / max(1, counts.sum()), "substituted rows")
+    marks = [vertical(1.0, f"{(km > 1).mean():.0%} beyond 1 km", VERMILLION, "dash")] if len(km) else []
+    return Chart(
+        "distance", "How far check-ins moved",
+        "Distance from the clean to the released venue of every substituted row. The last bar includes all larger "
+        "distances.",
+        draw([trace], axis("km"), share_axis(), shapes=marks, bargap=0.04),
+    )  # fmt: skip
+
+
+def _sizes_chart(size: Longs, rule: Publication) -> Chart:
+    counts = np.bincount(size, minlength=2)
+    shares = (counts / max(1, counts.sum())).tolist()
+    trace = bars(list(range(len(counts))), shares, "check-ins", BLUE, "%{x} candidates: %{y:.1%} of check-ins")
+    c, method = rule.candidates, rule.method
+    if method.own_sets:
+        values = ", ".join(f"{key} {value}" for key, value in rule.public().get("method", {}).items())
+        text, marks = f"{method.summary} Settings: {values or 'none'}.", []
+    else:
+        text = (
+            f"A candidate set holds the venues of the same category within {c.radius_km:g} km, or farther away where "
+            f"there are fewer than {c.min_candidates}. It holds at most {c.max_candidates}."
+        )
+        marks = [vertical(c.min_candidates - 0.5, f"widened below {c.min_candidates}", MUTED, "dot")]
+    return Chart(
+        "sizes", "Candidates per venue", f"{text} Counted per released check-in, from the release alone.",
+        draw([trace], axis("candidates"), share_axis(), shapes=marks, bargap=0.15),
+    )  # fmt: skip
+
+
+def _speed_chart(data: PageData) -> Chart:
+    order = data.by_user
+    same = np.diff(data.user[order]) == 0
+    seconds = np.diff(data.time[order])[same]
+    names = [f"{a:g} to {b:g}" if np.isfinite(b) else f"over {a:g}" for a, b in pairwise(SPEEDS)]
+    traces = []
+    for name, poi, colour, _ in sides(data):
+        km = data.venues.km(poi[order[:-1]], poi[order[1:]])[same]
+        counts = np.histogram(speed_kmh(km, seconds, data.min_gap_s), bins=np.array(SPEEDS))[0]
+        shares = (counts / max(1, counts.sum())).tolist()
+        traces.append(bars(names, shares, name, colour, "%{x} km/h: %{y:.1%} of steps"))
+    speed = data.main.manifest["speed"]
+    return Chart(
+        "speed", "Travel speeds",
+        f"Speed implied by each step from one check-in to the next. {speed['steps_over_limit']:,} of "
+        f"{speed['steps']:,} steps exceed {speed['limit_kmh']:g} km/h; the manifest counts them.",
+        draw(traces, axis("km/h", type="category", tickangle=-45), share_axis(), bargap=0.15),
+    )  # fmt: skip
+
+
+def _histogram(edges: Floats, share: Floats, name: str) -> go.Bar:
+    middle, width = ((edges[:-1] + edges[1:]) / 2).round(3).tolist(), np.diff(edges).round(4).tolist()
+    return bars(middle, share.round(5).tolist(), name, BLUE, "%{x:.2f} km: %{y:.1%}", width=width)

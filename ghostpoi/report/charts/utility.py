@@ -1,0 +1,141 @@
+"""Charts of utility: statistics of the release and, on the private page, of the clean data beside them."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.evaluate.measures.utility import Profile, profile, utility
+from ghostpoi.report.charts.base import Chart, axis, bars, draw, line, sides
+from ghostpoi.report.charts.theme import BLUE, MUTED
+from ghostpoi.report.escaping import label
+from ghostpoi.report.page_data import PageData
+
+TOP = 10  # venues shown by name
+LONGEST = 26  # characters of such a name
+CURVE = 80  # points of the popularity curve
+FLOWS = 250  # the largest of either side
+Profiles = list[tuple[str, Profile, str, str]]  # name, profile, colour, line style
+
+
+def utility_measures(data: PageData) -> dict[str, dict[str, float]] | None:
+    """The measures of the audit or, on the private page of a release without one, those of all rows."""
+    if data.main.audit is not None:
+        return data.main.audit.utility
+    if data.clean is None:
+        return None
+    sessions, vocabulary = _one_session_per_user(data, data.clean)
+    return utility(sessions, data.released[data.by_user], vocabulary)
+
+
+def utility_charts(data: PageData) -> list[Chart]:
+    """All charts of this section; flows on the private page only."""
+    sessions, vocabulary = _one_session_per_user(data, data.released)
+    profiles = [
+        (name, profile(sessions, poi[data.by_user], vocabulary), colour, dash)
+        for name, poi, colour, dash in sides(data)
+    ]
+    charts = [_popularity_chart(profiles), _top_chart(data), _gyration_chart(profiles), _hours_chart(data)]
+    return charts + ([_flows_chart(profiles[0][1], profiles[1][1])] if len(profiles) > 1 else [])
+
+
+def _one_session_per_user(data: PageData, side: Ints) -> tuple[Sessions, Vocabulary]:
+    """All rows of one side, one session per user, over all venues of the page."""
+    order, venues = data.by_user, data.venues
+    user = data.user[order]
+    start = np.flatnonzero(np.append(True, np.diff(user) != 0))
+    category = np.unique(venues.category, return_inverse=True)[1].astype(np.int32)
+    lon = venues.centre[1] + venues.east  # without a jump at the antimeridian, so that squares there are neighbours
+    vocabulary = Vocabulary(venues.lat, lon, category, np.arange(len(category), dtype=np.int32))
+    ends = np.append(start, len(order))
+    return Sessions(user[start].astype(np.int32), ends, side[order], data.time[order], order), vocabulary
+
+
+def _popularity_chart(profiles: Profiles) -> Chart:
+    traces = []
+    for name, side, colour, dash in profiles:
+        visits = np.sort(np.bincount(side.poi))[::-1]
+        visits = visits[visits > 0]
+        at = np.unique(np.geomspace(1, len(visits), CURVE).astype(int))
+        traces.append(
+            go.Scatter(
+                x=at.tolist(), y=visits[at - 1].tolist(), mode="lines", name=name,
+                line={"color": colour, "width": 2.5, "dash": dash},
+                hovertemplate=f"rank %{{x:,}}: %{{y:,}} visits<extra>{name}</extra>",
+            )
+        )  # fmt: skip
+    x, y = axis("rank of the venue", type="log", dtick=1), axis("visits", type="log", dtick=1)
+    return Chart(
+        "popularity", "Popularity of venues by rank",
+        "Visits per venue, from the most to the least visited. Both axes are logarithmic.", draw(traces, x, y),
+    )  # fmt: skip
+
+
+def _top_chart(data: PageData) -> Chart:
+    """The most visited venues of the first side; on the private page that is the clean one."""
+    shown = sides(data)
+    visits = {name: np.bincount(poi, minlength=len(data.venues.name)) for name, poi, _, _ in shown}
+    ranked = visits[shown[0][0]]
+    most = np.argsort(-ranked, kind="stable")[:TOP]
+    most = most[ranked[most] > 0]
+    at = list(range(len(most)))  # positions, because names may repeat
+    texts = [label(f"{data.venues.category[p]}, {data.venues.name[p]}", LONGEST) for p in most]
+    traces = [
+        bars(visits[name][most].tolist(), at, name, colour, "%{customdata}: %{x:,} visits", orientation="h",
+             customdata=texts)
+        for name, _, colour, _ in shown
+    ]  # fmt: skip
+    y = axis("", tickvals=at, ticktext=texts, autorange="reversed", showgrid=False)
+    y["tickfont"] = {"size": 11}
+    return Chart(
+        "top", f"Most visited venues in the {'release' if data.clean is None else 'clean data'}",
+        "Released visits include substitutes, so a venue's count differs from its clean count.",
+        draw(traces, axis("visits", rangemode="tozero"), y, bargap=0.25),
+    )  # fmt: skip
+
+
+def _gyration_chart(profiles: Profiles) -> Chart:
+    top = max(0.1, float(np.quantile(np.concatenate([side.gyration_km for _, side, _, _ in profiles]), 0.98)))
+    edges = np.linspace(0, top, 21)
+    middle = ((edges[:-1] + edges[1:]) / 2).round(3).tolist()
+    traces = []
+    for name, side, colour, _ in profiles:
+        counts = np.histogram(np.minimum(side.gyration_km, top), bins=edges)[0].tolist()
+        traces.append(bars(middle, counts, name, colour, "%{x:.2f} km: %{y:,} users"))
+    return Chart(
+        "gyration", "Radius of gyration",
+        "How far the check-ins of each user spread around their centre. The last bar includes all larger values.",
+        draw(traces, axis("km"), axis("users", rangemode="tozero"), bargap=0.08),
+    )  # fmt: skip
+
+
+def _hours_chart(data: PageData) -> Chart:
+    counts = np.bincount(data.time // 3600 % 24, minlength=24).tolist()
+    trace = bars([f"{h:02d}" for h in range(24)], counts, "released", BLUE, "%{x}:00 UTC: %{y:,} check-ins")
+    x, y = axis("hour, UTC", type="category", dtick=3), axis("check-ins", rangemode="tozero")
+    return Chart(
+        "hours", "Check-ins by hour",
+        "Hour of the day in UTC. Times do not change, so the clean data has the same distribution.",
+        draw([trace], x, y, bargap=0.12),
+    )  # fmt: skip
+
+
+def _flows_chart(clean: Profile, released: Profile) -> Chart:
+    flows, which = np.unique(np.concatenate([clean.flow, released.flow]), return_inverse=True)
+    a = np.bincount(which[: len(clean.flow)], minlength=len(flows))
+    b = np.bincount(which[len(clean.flow) :], minlength=len(flows))
+    most = np.argsort(-np.maximum(a, b), kind="stable")[:FLOWS]
+    end = int(max(a.max(initial=1), b.max(initial=1))) + 1
+    marks = go.Scatter(
+        x=(a[most] + 1).tolist(), y=(b[most] + 1).tolist(), mode="markers", name="pair of squares",
+        marker={"color": BLUE, "size": 7, "opacity": 0.6, "line": {"width": 0}},
+        customdata=np.stack([a[most], b[most]], axis=1).tolist(),
+        hovertemplate="clean %{customdata[0]:,}, released %{customdata[1]:,} trips<extra></extra>",
+    )  # fmt: skip
+    x, y = (axis(f"{side} trips, plus one", type="log", dtick=1) for side in ("clean", "released"))
+    return Chart(
+        "flows", "Flows between 1 km squares",
+        f"Trips from square to square: the {FLOWS} largest flows of either side. Flows on the dotted line are "
+        "unchanged.",
+        draw([marks], x, y, shapes=[line((1, 1), (end, end), "unchanged", MUTED, "dot")]),
+    )  # fmt: skip

@@ -1,0 +1,138 @@
+"""The released file as the dataset card and the Croissant metadata describe it: layout and columns."""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from ghostpoi.data.formats import Rows
+from ghostpoi.data.formats.rows import ParquetRows, TextRows
+from ghostpoi.report.release_view import ReleaseView
+
+LICENSE = "unknown"  # for the publisher to decide; the Hugging Face hub knows this word
+KEYWORDS = ("check-ins", "trajectories", "points of interest", "next-POI", "privacy", "unlearnable examples")
+CITATION = (
+    "@misc{ghost, title={GHOST: Plausible Yet Unlearnable Trajectories via On-Manifold Substitution for Next-POI "
+    "Privacy}, author={Yu, Zhenyu and Idris, Mohd Yamani Idna and Guan, Jihong and Zhou, Shuigeng}}"
+)
+ROLES = {
+    "user": "User id",
+    "poi": "Venue id",
+    "category": "Category of the venue",
+    "lat": "Latitude of the venue in degrees",
+    "lon": "Longitude of the venue in degrees",
+    "time": "Time of the check-in",
+}
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
+TEXT_TYPES = (  # the first one that every value of a column matches
+    ("sc:Boolean", "(?i:true|false)"),
+    ("sc:Integer", r"-?(?:0|[1-9]\d{0,17})"),  # values with leading zeros are labels
+    ("sc:Float", r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"),
+)
+ARROW_TYPES = (
+    (pa.types.is_boolean, "sc:Boolean"),
+    (pa.types.is_integer, "sc:Integer"),
+    (pa.types.is_floating, "sc:Float"),
+    (pa.types.is_decimal, "sc:Float"),
+    (pa.types.is_timestamp, "sc:DateTime"),
+    (pa.types.is_date, "sc:Date"),
+    (pa.types.is_time, "sc:Time"),
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the released file."""
+
+    name: str
+    title: str  # the name as it stands in the file, surrounding spaces included
+    type: str  # one of Croissant's data types
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFile:
+    """The released file."""
+
+    path: Path
+    rows: int
+    columns: tuple[Column, ...]
+    delimiter: str | None  # None: Parquet
+    encoding: str
+    has_header: bool
+
+    @property
+    def layout(self) -> str:
+        """The format as a phrase."""
+        if self.delimiter is None:
+            return "Apache Parquet"
+        encoding = "UTF-8" if self.encoding == "utf-8" else "Latin-1"
+        header = "a header line" if self.has_header else "no header line and no quotes"
+        return f"{encoding} text, columns separated by {SEPARATORS[self.delimiter]}, {header}"
+
+    @property
+    def mime_type(self) -> str:
+        if self.delimiter is None:
+            return "application/x-parquet"
+        if not self.has_header:
+            return "text/plain"
+        return "text/tab-separated-values" if self.delimiter == "\t" else "text/csv"
+
+
+def describe(release: ReleaseView) -> DataFile:
+    """Describe the data file of a release."""
+    rows, source = release.rows, release.file
+    role = {column: field for field, column in source.mapping.items()}
+    changed = release.manifest["columns"]["changed_with_the_venue"]
+    titles = _titles(rows)
+    columns = (
+        Column(name, titles[at], _type(rows, at, role.get(name)), _description(role.get(name), name in changed))
+        for at, name in enumerate(rows.columns)
+    )
+    dialect = rows.dialect if isinstance(rows, TextRows) else None
+    return DataFile(
+        path=source.path,
+        rows=len(release.table),
+        columns=tuple(columns),
+        delimiter=dialect.delimiter if dialect else None,
+        encoding=dialect.encoding if dialect else "",
+        has_header=source.format != "tsmc2014",
+    )
+
+
+def _titles(rows: Rows) -> list[str]:
+    if not isinstance(rows, TextRows) or not (header := rows.dialect.start.lstrip(b"\xef\xbb\xbf\r\n")):
+        return rows.columns
+    line = header.decode(rows.dialect.encoding).rstrip("\r\n")
+    return next(csv.reader([line], delimiter=rows.dialect.delimiter))
+
+
+def _description(role: str | None, changes: bool) -> str:
+    if role == "category":
+        return f"{ROLES[role]}; the same for every substitute."
+    how = "changes with the venue" if changes else "as in the publisher's file"
+    return f"{ROLES.get(role or '', 'Additional column')}; {how}."
+
+
+def _type(rows: Rows, at: int, role: str | None) -> str:
+    """The data type of a column."""
+    if isinstance(rows, ParquetRows):
+        return _arrow_type(rows.table.schema.field(at).type)
+    values = rows.column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
+    values = values.filter(values != "")
+    for name, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
+        if values.len() and values.str.contains(f"^(?:{pattern})$").all():
+            return "sc:Text" if name == "sc:Float" and _has_leading_zeros(values) else name
+    return "sc:DateTime" if role == "time" else "sc:Text"
+
+
+def _has_leading_zeros(values: pl.Series) -> bool:
+    return bool(values.str.contains(r"^-?0\d+$").any())
+
+
+def _arrow_type(found: pa.DataType) -> str:
+    if pa.types.is_dictionary(found):
+        return _arrow_type(found.value_type)
+    return next((name for is_type, name in ARROW_TYPES if is_type(found)), "sc:Text")

@@ -1,0 +1,178 @@
+"""The data of the page: a release, others to compare it with and, on the private page, the clean side."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
+from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, unit_sphere
+from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.errors import InputError
+from ghostpoi.report.escaping import plain
+from ghostpoi.report.release_view import ReleaseView, open_release
+
+PAIRS = "pairs.npz"
+# Columns that name the venue or its category for people, as lower-case letters only.
+VENUE_NAMES = ("name", "title", "venuename", "poiname", "placename", "locationname", "venue", "place")
+CATEGORY_NAMES = ("categoryname", "catname", "poicatname", "poicategoryname", "venuecategoryname", "category")
+
+
+@dataclass(frozen=True)
+class PageVenues:
+    """The venues that the page may name, on a flat map in km around the city's centre. Row 0 is no venue."""
+
+    name: list[str]  # (V+1,)
+    category: list[str]
+    lat: Floats  # (V+1,)
+    lon: Floats  # (V+1,)
+
+    @cached_property
+    def centre(self) -> tuple[float, float]:
+        """Computed on the sphere, so that a city across the antimeridian has one; medians ignore strays."""
+        x, y, z = np.median(unit_sphere(self.lat[1:], self.lon[1:]), axis=0)
+        return float(np.degrees(np.arctan2(z, np.hypot(x, y)))), float(np.degrees(np.arctan2(y, x)))
+
+    @cached_property
+    def east(self) -> Floats:
+        """Degrees east of the centre, (V+1,), without a jump at the antimeridian."""
+        return (self.lon - self.centre[1] + 180) % 360 - 180
+
+    @cached_property
+    def xy(self) -> tuple[Floats, Floats]:
+        """Kilometres east and north of the centre, (V+1,) each."""
+        km = np.pi / 180 * EARTH_RADIUS_KM
+        return self.east * km * np.cos(np.radians(self.centre[0])), (self.lat - self.centre[0]) * km
+
+    def km(self, a: Ints, b: Ints) -> Floats:
+        """Distances between venues."""
+        return haversine_km(self.lat[a], self.lon[a], self.lat[b], self.lon[b])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageData:
+    """Rows are those of the main release. A side is the venue of every row, 0 where that side has no such row."""
+
+    main: ReleaseView
+    others: list[ReleaseView]
+    venues: PageVenues
+    released: Ints  # (N,)
+    compared: list[Ints]  # (N,) each, in the order of `others`; empty on the public page
+    clean: Ints | None  # (N,)
+
+    @cached_property
+    def user(self) -> Longs:
+        return self.main.table.user.astype(np.int64)
+
+    @property
+    def time(self) -> Longs:
+        return self.main.table.time
+
+    @cached_property
+    def by_user(self) -> Longs:
+        """The rows of each user in the order of time, (N,)."""
+        return by_user_and_time(self.main.table.user, self.time)
+
+    @property
+    def min_gap_s(self) -> float:
+        return float(self.main.manifest["speed"]["min_gap_s"])
+
+    @property
+    def releases(self) -> dict[str, ReleaseView]:
+        """All releases by the label of their method, with the folder where two have the same one."""
+        every = [self.main, *self.others]
+        methods = [r.method for r in every]
+        found: dict[str, ReleaseView] = {}
+        for number, r in enumerate(every, 1):
+            name = plain(f"{r.method} ({r.folder})" if methods.count(r.method) > 1 else r.method)
+            found[f"{name}, no. {number}" if name in found else name] = r
+        return found
+
+
+def read_page_data(release: Path, others: Sequence[Path], private: Path | None) -> PageData:
+    """Read everything. `private` is the folder of the pairs where the clean side is wanted.
+
+    Rows of the other releases are used on the private page alone: a second draw for the same rows, put beside the
+    first on a public page, would give an adversary more evidence.
+    """
+    main = open_release(release)
+    more = [open_release(other) for other in others]
+    rows = [_align(main.table, other.table, path) for other, path in zip(more, others, strict=True)]
+    if private is None:
+        table, place = main.table, main.table.venues
+        category = ["", *table.category_ids[place.category[1:]].tolist()]
+        venues = _venues(main, table.venue_ids.tolist(), category, place.lat, place.lon)
+        return PageData(main=main, others=more, venues=venues, released=table.venue, compared=[], clean=None)
+    venues, ids, clean, released = _read_pairs(private, main)
+    compared = [_in_terms_of(ids, other, row) for other, row in zip(more, rows, strict=True)]
+    return PageData(main=main, others=more, venues=venues, released=released, compared=compared, clean=clean)
+
+
+def _align(table: Checkins, other: Checkins, path: Path) -> Longs:
+    """The row of `other` with the user and time of each row of `table`, (N,); -1 where it withholds the row."""
+    row = dict(zip(_keys(other), range(len(other)), strict=True))
+    found = np.array([row.get(key, -1) for key in _keys(table)], np.int64)
+    if (found >= 0).sum() < min(len(table), len(other)):
+        raise InputError(f"--compare {path}: its rows differ from those of the release; compare releases of one file")
+    return found
+
+
+def _keys(table: Checkins) -> list[tuple[str, int, int]]:
+    """User, time, and the number of the row among those with the same user and time."""
+    seen: Counter[tuple[str, int]] = Counter()
+    keys = []
+    for user, time in zip(table.user_ids[table.user].tolist(), table.time.tolist(), strict=True):
+        keys.append((user, time, seen[user, time]))
+        seen[user, time] += 1
+    return keys
+
+
+def _venues(release: ReleaseView, ids: list[str], category: list[str], lat: Floats, lon: Floats) -> PageVenues:
+    """Venues with the names that the released file gives them."""
+    table = release.table
+    names = _names(release, VENUE_NAMES, table.venue_ids[table.venue].tolist())
+    kinds = _names(release, CATEGORY_NAMES, table.category_ids[table.category].tolist())
+    return PageVenues([names.get(v, v) for v in ids], [kinds.get(c, c) for c in category], lat, lon)
+
+
+def _names(release: ReleaseView, known: tuple[str, ...], ids: list[str]) -> dict[str, str]:
+    """The name of each id, where a column of the file holds names; `ids` has one per row."""
+    columns = release.manifest["columns"]
+    for column in columns["changed_with_the_venue"]:
+        letters = "".join(c for c in str(column).lower() if c.isalpha())
+        if letters in known and column in release.rows.columns and column not in columns["fields"].values():
+            texts = release.rows.column(column).to_list()
+            # Later rows first, so that the first spelling in the file wins.
+            return {str(i): str(t) for i, t in zip(ids[::-1], texts[::-1], strict=True) if t}
+    return {}
+
+
+def _read_pairs(private: Path, release: ReleaseView) -> tuple[PageVenues, list[str], Ints, Ints]:
+    """Read from the private folder: venues, their ids, and the clean and released venue of every released row."""
+    path = private / PAIRS
+    if not path.is_file():
+        raise InputError(f"--private {private} holds no {PAIRS}; give the private folder that protect wrote")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            shown = file["shown"]
+            clean, released = (file[name][shown] for name in ("clean", "released"))
+            ids, category = (file[name].tolist() for name in ("poi_id", "category"))
+            lat, lon = file["lat"], file["lon"]
+            same = np.array_equal(file["poi_id"][released], release.table.venue_ids[release.table.venue].astype(str))
+    except KeyError:
+        raise InputError(f"{path} was written by an older version of ghostpoi; make the release again") from None
+    except (OSError, ValueError, IndexError, EOFError):
+        raise InputError(f"{path} cannot be read; restore it from a copy or make the release again") from None
+    if not same:
+        raise InputError(f"{path} belongs to another release than {release.folder}; give that release's private folder")
+    return _venues(release, ids, category, lat, lon), ids, clean, released
+
+
+def _in_terms_of(ids: list[str], other: ReleaseView, row: Longs) -> Ints:
+    """The venues of another release at our rows, in the numbering of `ids`; 0 for an unknown venue or a missing row."""
+    number = {name: venue for venue, name in enumerate(ids)}
+    renumbered = np.array([number.get(name, 0) for name in other.table.venue_ids], np.int32)
+    return np.where(row >= 0, renumbered[other.table.venue[row]], 0)
