@@ -26,7 +26,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.evaluate import arena
+from ghostpoi.evaluate import grid
 from ghostpoi.publish.channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
@@ -223,12 +223,13 @@ class TestManyReleases:
     def test_one_release_is_a8(self) -> None:
         clean, drawn, leaked, rule = self.case(1)
         for known in (rule, replace(rule, exact=False)):
-            evidence = Evidence.of(arena.with_poi(clean, drawn[0]), clean.poi, leaked, 31, known)
+            evidence = Evidence.of(grid.with_poi(clean, drawn[0]), clean.poi, leaked, 31, known)
             assert restore_many([evidence]).tolist() == answer("habits+leak", evidence)
 
     def test_the_share_restored_grows(self) -> None:
         clean, drawn, leaked, rule = self.case(4)
-        found = [arena.restore_many(clean, drawn[:k], leaked, 31, rule).figures["restored"] for k in (1, 2, 4)]
+        evidences = [Evidence.of(grid.with_poi(clean, poi), clean.poi, leaked, 31, rule) for poi in drawn]
+        found = [(restore_many(evidences[:k]) == clean.poi)[~evidences[0].positions].mean() for k in (1, 2, 4)]
         assert found[0] + 0.1 < found[1]
         assert found[1] < found[2]
         assert found[2] > 0.9

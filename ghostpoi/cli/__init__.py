@@ -168,6 +168,9 @@ def audit(
     everybody: Annotated[
         bool, typer.Option("--all", help="All adversaries, those too that train a model of their own.")
     ] = False,
+    victim: Annotated[
+        str, typer.Option(help="The model that is trained: transformer, markov, gru, stan, graph or user.")
+    ] = "transformer",
     leak: Annotated[float, typer.Option(help="Share of training sessions whose clean values leaked.")] = 0.05,
     seeds: Annotated[int, typer.Option(help="Repetitions: each with another leak, adversary and victim.", min=1)] = 3,
     protocol: Annotated[str, typer.Option(help="strong or paper.")] = "strong",
@@ -194,7 +197,7 @@ def audit(
 ) -> None:
     """Measure what adversaries still learn from a release; go on after an interruption by calling it again."""
     from ghostpoi.cli import audit_text
-    from ghostpoi.evaluate.audit import Request, parse_adversaries, work
+    from ghostpoi.evaluate.audit import AuditRequest, parse_adversaries, work
     from ghostpoi.evaluate.audit import audit as run
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
@@ -202,9 +205,10 @@ def audit(
     if make_report and (no_store or not release.is_dir()):
         raise InputError("--report needs a release folder and an audit that is stored in it; leave --no-store out")
     names = parse_adversaries(adversaries, everybody)
-    request = Request(
-        file, release, names, leak, seeds, protocol, find_device(device), _mapping(map), set or [], config, cache,
-        naturalness, all_controls, not no_store,
+    request = AuditRequest(
+        file=file, release=release, adversaries=names, victim=victim, leak=leak, seeds=seeds, protocol=protocol,
+        device=find_device(device), mapping=_mapping(map), set=set or [], config=config, cache=cache,
+        naturalness=naturalness, all_controls=all_controls, store=not no_store,
     )  # fmt: skip
     with bar(work(request)) as report:
         found = run(request, _say, report)
@@ -408,7 +412,8 @@ def study_calibrate(
     from ghostpoi.data import prepared as dataset_file
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.study import calibrate
-    from ghostpoi.study.run import commit, hardware, write_json
+    from ghostpoi.study.run import commit, hardware
+    from ghostpoi.study.store import write_json
 
     prepared, where = dataset_file.load(data), find_device(device)
     found = {

@@ -67,7 +67,7 @@ def _audit(console: Console, city: Path, out: Path, cache: Path) -> None:
         console,
         f"audit {city} {out} --adversaries {','.join(ADVERSARIES)} --seeds 1 --cache {cache}",
     )
-    asked = audit.Request(city, out, ADVERSARIES, seeds=1, cache=cache)
+    asked = audit.AuditRequest(file=city, release=out, adversaries=ADVERSARIES, seeds=1, cache=cache)
     with bar(audit.work(asked)) as report:
         audit_text.audited(console, str(out), audit.audit(asked, console.print, report))
 

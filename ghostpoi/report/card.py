@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ghostpoi.cli.audit_text import NAMES
-from ghostpoi.evaluate.verdicts import share_gone
+from ghostpoi.evaluate.controls import CONTROLS as NAMES
+from ghostpoi.evaluate.differences import accuracy_lost as share_gone
 from ghostpoi.report.croissant import (
     CITATION,
     KEYWORDS,

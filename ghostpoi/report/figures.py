@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.cli.audit_text import NAMES
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.verdicts import differs
+from ghostpoi.evaluate.controls import CONTROLS as NAMES
+from ghostpoi.evaluate.differences import differs
 
 WORDS = ("fails", "partly", "holds")  # from worst to best
 RANDOM, LEAK_ONLY, POPULARITY = "random", "leak-only", "popularity"
@@ -118,7 +118,7 @@ class Audit:
 
     def word(self, adversary: str) -> str:
         """fails, partly or holds."""
-        first = self.verdicts[adversary].partition(":")[0].strip().lower()
+        first = self.verdicts[adversary].partition(".")[0].strip().lower()
         return first if first in WORDS else "partly"
 
     def random(self, adversary: str) -> Victim | None:

@@ -78,7 +78,7 @@ def who(name: str) -> str:
 
 def sentence(verdict: str) -> str:
     """A verdict without its first word, as a sentence."""
-    text = verdict.partition(":")[2].strip() or verdict
+    text = verdict.partition(".")[2].strip() or verdict
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 

@@ -1,8 +1,10 @@
-"""What a study asks for, read from its TOML file and checked."""
+"""The plan of a study, read from its TOML file and checked."""
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
@@ -11,14 +13,13 @@ from ghostpoi.publish.protocols import Publication, publication
 from ghostpoi.settings import override
 
 FOLDER = Path(__file__).parent / "studies"
-KEYS = {"title", "methods", "adversaries", "leak", "seeds", "victims", "releases", "detector"}
-SEEDS = 3
 VICTIM = "transformer"
+CONTROL = "random"  # every study measures this method too
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A method with settings that differ from its own, e.g. `ghost rounds.outer=3`. Its text is its identity."""
+    """A method with changed settings, e.g. `ghost rounds.outer=3`. Its text is its identity."""
 
     text: str
 
@@ -45,50 +46,67 @@ class Study:
     leak: tuple[float, ...]
     seeds: int
     victims: tuple[str, ...] = (VICTIM,)
-    releases: tuple[int, ...] = ()  # how many releases of the same rows A11 holds
-    detector: bool = False  # whether A12 is asked about every release
+    releases: tuple[int, ...] = ()  # the numbers of releases that A11 holds
+    detector: bool = False  # whether A12 examines every release
+
+
+def _list_of(fits: Callable[[Any], bool], least: int = 1) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and len(value) >= least and all(map(fits, value))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_ratio(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value <= 1
+
+
+KEYS: dict[str, tuple[Any, Callable[[Any], bool], str]] = {  # default, check, what the value must be
+    "title": ("", lambda value: isinstance(value, str), "a text"),
+    "methods": ([], _list_of(_is_text), "a list of methods"),
+    "adversaries": ([], _list_of(_is_text), "a list of adversaries"),
+    "leak": ([0.05], _list_of(_is_ratio, 0), "a list of ratios above 0 and at most 1"),
+    "seeds": (3, _is_count, "a whole number of at least 1"),
+    "victims": ([VICTIM], _list_of(_is_text), "a list of victims"),
+    "releases": ([], _list_of(_is_count, 0), "a list of whole numbers of at least 1"),
+    "detector": (False, lambda value: isinstance(value, bool), "true or false"),
+}
 
 
 def names() -> list[str]:
-    """The studies that come with ghostpoi."""
+    """Return the names of the studies that come with ghostpoi."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load(name: str) -> Study:
-    """A study by its name, or by the path of a TOML file."""
+    """Read a study by its name, or by the path of a TOML file."""
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.is_file():
-        raise InputError(f"there is no study {name!r}; studies are {', '.join(names())}, or give a .toml file")
+        raise InputError(f"there is no study {name!r}; choose from {', '.join(names())}, or give a .toml file")
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        given = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-        raise InputError(f"{path} is not valid TOML: {e}") from None
-    if unknown := set(table) - KEYS:
-        raise InputError(f"{path}: unknown key {sorted(unknown)[0]!r}; a study has {', '.join(sorted(KEYS))}")
-    for key in ("methods", "adversaries"):
-        if not (isinstance(table.get(key), list) and table[key] and all(isinstance(v, str) for v in table[key])):
-            raise InputError(f"{path}: {key!r} must be a list of names")
-    for adversary in table["adversaries"]:
-        if adversary not in ADVERSARIES:
-            raise InputError(f"{path}: there is no adversary {adversary!r}; there are {', '.join(ADVERSARIES)}")
-    leak = table.get("leak", [0.05])
-    if not (isinstance(leak, list) and all(isinstance(r, (int, float)) and 0 < r <= 1 for r in leak)):
-        raise InputError(f"{path}: 'leak' must be a list of ratios above 0 and at most 1")
-    seeds = table.get("seeds", SEEDS)
-    if not (isinstance(seeds, int) and seeds >= 1):
-        raise InputError(f"{path}: 'seeds' must be a whole number, at least 1")
-    victims = table.get("victims", [VICTIM])
-    for victim in victims:
-        if victim not in VICTIMS:
-            raise InputError(f"{path}: there is no victim {victim!r}; there are {', '.join(VICTIMS)}")
-    releases = table.get("releases", [])
-    if not (isinstance(releases, list) and all(isinstance(k, int) and k >= 1 for k in releases)):
-        raise InputError(f"{path}: 'releases' must be a list of whole numbers, at least 1")
-    methods = list(dict.fromkeys([*table["methods"], "random"]))  # the control stands in every study
-    variants = tuple(Variant(" ".join(text.split())) for text in methods)
+        raise InputError(f"{path} is not valid TOML ({e}); correct it") from None
+    if unknown := sorted(set(given) - set(KEYS)):
+        raise InputError(f"{path}: unknown key {unknown[0]!r}; a study has {', '.join(sorted(KEYS))}")
+    table = {key: given.get(key, default) for key, (default, _, _) in KEYS.items()}
+    for key, (_, fits, what) in KEYS.items():
+        if not fits(table[key]):
+            raise InputError(f"{path}: {key!r} must be {what}")
+    for kind, key, known in (("adversary", "adversaries", ADVERSARIES), ("victim", "victims", VICTIMS)):
+        for value in table[key]:
+            if value not in known:
+                raise InputError(f"{path}: there is no {kind} {value!r}; choose from {', '.join(known)}")
+    variants = dict.fromkeys(Variant(" ".join(text.split())) for text in (*table["methods"], CONTROL))
     for variant in variants:
-        variant.settings("strong")
+        variant.settings("strong")  # refuses unknown methods and settings
     return Study(
-        path.stem, table.get("title", path.stem), variants, tuple(table["adversaries"]), tuple(map(float, leak)), seeds,
-        tuple(victims), tuple(releases), bool(table.get("detector", False)),
+        path.stem, table["title"] or path.stem, tuple(variants), tuple(table["adversaries"]),
+        tuple(map(float, table["leak"])), table["seeds"], tuple(table["victims"]), tuple(table["releases"]),
+        table["detector"],
     )  # fmt: skip

@@ -1,67 +1,43 @@
-"""Run a study: releases, restorations and victims of every seed, each kept as soon as it is there, then the cells.
+"""Run a study: the plan names contests, the grid measures them, the store keeps the cells.
 
-What is expensive is kept under `work`, by a key of all that decides it, so that an interrupted run goes on where it was
+Finished releases, restorations and victims are cached under `.work`, so an interrupted run continues where it stopped
 and studies share what they have in common. Only torch, numpy and scipy are needed.
 """
 
-import hashlib
-import json
 import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED, leak
-from ghostpoi.attack.adversaries.habits import MODEL
+from ghostpoi.attack.adversaries import ADVERSARIES, leak
 from ghostpoi.attack.rule import rule_of
-from ghostpoi.attack.victims import VICTIMS, Exam, Job, victim_settings
+from ghostpoi.attack.victims import victim_settings
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.prepared import Prepared
-from ghostpoi.evaluate import arena
-from ghostpoi.evaluate.arena import CLEAN, LEAK_MIXED, LEAK_ONLY, Restoration
-from ghostpoi.evaluate.measures import floors
-from ghostpoi.evaluate.measures.accuracy import figures
+from ghostpoi.evaluate.cache import Cache, Record, key_of
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.evaluate.grid import MULTI_RELEASE, Contest, Grid, Release, over_seeds, trains, with_poi
 from ghostpoi.evaluate.measures.detection import detect
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.files import replacing
-from ghostpoi.models import trajectory_lm
-from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.trajectory_lm import naturalness
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
-from ghostpoi.study.plan import VICTIM, Study, Variant
-from ghostpoi.study.store import Store, identity, only_run, settings_hash
+from ghostpoi.study.plan import Study, Variant
+from ghostpoi.study.store import WORK, Cell, Store, identity, only_run, settings_hash
 from ghostpoi.version import __version__
-
-MANY = "multi-release"  # A11, who holds several releases of the same rows
 
 
 @dataclass(frozen=True)
-class Contest:
-    """One thing that a victim is trained on: a cell of the study."""
-
-    method: str
-    adversary: str
-    leak: float | None
-    victim: str = VICTIM
-
-    @property
-    def work(self) -> str:
-        """What a restoration depends on, but for the method's settings."""
-        return f"{self.adversary} {self.leak}"
-
-
-@dataclass
 class Runner:
     """One study under one protocol on one data set."""
 
@@ -72,269 +48,158 @@ class Runner:
     results: Path
     say: Callable[[str], None]
 
-    def __post_init__(self) -> None:
-        self.store = Store(self.results, self.protocol)
-        self.work = self.results / ".work"
-        self.identity = key(_digest(self.data), self.protocol, __version__)
-
     def run(self, victims: bool = True) -> Path:
-        """Make all cells that are missing. Without victims: what they will be trained on, where nothing is trained."""
+        """Measure the missing cells and return their file. Without victims, only prepare what they will train on."""
+        store, seeds = Store(self.results, self.protocol), range(self.study.seeds)
         with only_run(self.results, f"{self.study.name}-{self.protocol}"):
-            missing = [c for c in self._contests() if not self._have(self._accuracy_cell(c))]
-            asked = ("detector",) if self.study.detector else ()
-            releases = [v for v in self.study.methods if not self._have(self._cell("release", v.text), asked)]
-            if not victims:
-                for contest in (c for c in missing if c.adversary not in TRAINED):
-                    for seed in range(self.study.seeds):
-                        self._job(contest, seed)
-                return self.store.path(self.study.name)
-            if missing or releases:
-                self._releases(releases)
-                per_seed = [self._victims(seed, missing) for seed in range(self.study.seeds)]
-                for contest in missing:
-                    self._write(contest, [found[contest] for found in per_seed])
-            self._floors()
-        return self.store.path(self.study.name)
+            known = {identity(cell): cell["measures"] for cell in store.cells(self.study.name)[::-1]}
+            grid = self._grid()
+            contests = [c for c in contests_of(self.study) if identity(self._cell(c.cell)) not in known]
+            if victims:
+                for cell in self._release_cells(grid, known):
+                    self._add(store, [cell])
+                self._add(store, [self._cell(cell) for cell in grid.cells(contests)])
+                self._add(store, list(self._floor_cells(grid, known)))
+                return store.path(self.study.name)
+            for contest in contests:
+                if contest.release != CLEAN and not trains(contest.adversary):
+                    for seed in seeds:
+                        grid.restoration(contest, seed)
+        return store.path(self.study.name)
 
-    def _have(self, cell: dict[str, Any], asked: tuple[str, ...] = ()) -> bool:
-        """Whether this or another study has measured a cell, with the measures that are asked for."""
-        same = (c for c in self.store.cells(self.study.name) if identity(c) == identity(cell))
-        return any(all(name in c["measures"] for name in asked) for c in same)
+    def _grid(self) -> Grid:
+        data, (model, training) = self.data, victim_settings(self.protocol)
 
-    def _contests(self) -> list[Contest]:
-        """All cells, the controls among them."""
-        return [contest for victim in self.study.victims for contest in self._against(victim)]
+        @cache
+        def release(method: str) -> Release:
+            variant = Variant(method)
+            rule = rule_of(variant.settings(self.protocol).method, self._candidates(variant), data.vocabulary)
+            return Release(lambda seed: self._published(grid, variant, seed).poi, rule)
 
-    def _against(self, victim: str) -> list[Contest]:
-        study = self.study
-        out = [Contest(CLEAN, CLEAN, None, victim)]
-        out += [Contest(CLEAN, LEAK_ONLY, ratio, victim) for ratio in study.leak]
-        for variant in study.methods:
-            for adversary in study.adversaries:
-                uses = ADVERSARIES[adversary].uses_leak
-                out += [Contest(variant.text, adversary, r, victim) for r in (study.leak if uses else (None,))]
-            out += [Contest(variant.text, LEAK_MIXED, ratio, victim) for ratio in study.leak]
-            out += [Contest(variant.text, f"{MANY}-{k}", r, victim) for k in study.releases for r in study.leak]
-        return out
+        grid = Grid(
+            train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=release,
+            seeds=self.study.seeds, protocol=self.protocol, model=model, training=training, device=self.device,
+            cache=Cache(self.results / WORK), say=self.say,
+        )  # fmt: skip
+        return grid
 
-    def _releases(self, variants: list[Variant]) -> None:
-        """Release-level figures of these methods: plausibility, naturalness, utility."""
-        for variant in variants:
+    @cached_property
+    def _data_key(self) -> str:
+        return key_of(self.data.train, self.data.vocabulary, self.data.candidates)
+
+    def _candidates(self, variant: Variant) -> Candidates:
+        method, v = variant.settings(self.protocol).method, self.data.vocabulary
+        if not method.own_sets:
+            return self.data.candidates
+        return method.candidate_sets(v.lat, v.lon, v.category, CandidateSettings())
+
+    def _published(self, grid: Grid, variant: Variant, seed: int) -> Record:
+        """The release of a method under a seed, from the cache if it is there."""
+        data, settings = self.data, variant.settings(self.protocol)
+
+        def make() -> Record:
+            lm = grid.trajectory_lm(settings.trajectory_lm, self.say) if settings.method.needs_trajectory_lm else None
+            task = Task(
+                data.train, data.vocabulary, self._candidates(variant), settings.method, settings.rounds,
+                settings.speed, settings.surrogate, settings.training, lm,
+            )  # fmt: skip
+            begin = time.perf_counter()
+            poi = publish(task, Seed(seed), self.device).poi
+            seconds = time.perf_counter() - begin
+            self.say(f"{self.protocol}: released {variant.text}, seed {seed}, in {seconds:.1f} s")
+            return Record({"release_seconds": seconds}, poi)
+
+        key = key_of(__version__, self._data_key, settings, seed)
+        return grid.cache.get("releases", key, make)
+
+    def _release_cells(self, grid: Grid, known: dict[Any, Any]) -> Iterator[Cell]:
+        """Measure plausibility, naturalness and utility of the releases, and the detector if the study asks for it."""
+        for variant in self.study.methods:
+            cell = self._cell({"kind": "release", "method": variant.text})
+            needed = "detector" if self.study.detector else "plausibility"
+            if needed in known.get(identity(cell), {}):
+                continue
             found = []
             for seed in range(self.study.seeds):
-                released, seconds = self._released(variant, seed)
-                found.append(self._release_figures(released) | {"release_seconds": seconds})
-                if self.study.detector:
-                    found[-1]["detector"] = self._detector(released, seed)
-            self._add(self._cell("release", variant.text) | {"measures": arena.over_seeds(found)})
+                release = self._published(grid, variant, seed)
+                found.append(self._release_measures(grid, release.poi, seed) | release.measures)
+            yield cell | {"measures": over_seeds(found)}
 
-    def _release_figures(self, released: Ints) -> dict[str, Any]:
-        train, words = self.data.train, self.data.vocabulary
-        speed = self.study.methods[0].settings(self.protocol).speed
-        lm = self._trajectory_lm(self.study.methods[0])
-        return {
-            "plausibility": plausibility(train, released, words, speed),
-            "naturalness": trajectory_lm.naturalness(lm, arena.with_poi(train, released)),
-            "clean_naturalness": trajectory_lm.naturalness(lm, train),
-            "utility": utility(train, released, words),
+    def _release_measures(self, grid: Grid, released: Ints, seed: int) -> dict[str, Any]:
+        train, vocabulary = self.data.train, self.data.vocabulary
+        settings = self.study.methods[0].settings(self.protocol)
+        lm = grid.trajectory_lm(settings.trajectory_lm, self.say)
+        measures = {
+            "plausibility": plausibility(train, released, vocabulary, settings.speed),
+            "naturalness": naturalness(lm, with_poi(train, released)),
+            "clean_naturalness": naturalness(lm, train),
+            "utility": utility(train, released, vocabulary),
         }
+        if self.study.detector:
+            leaked = leak(train, self.study.leak[0], Seed(seed))
+            measures["detector"] = detect(train, released, leaked, vocabulary, Seed(seed), self.device)
+        return measures
 
-    def _detector(self, released: Ints, seed: int) -> dict[str, float]:
-        """A12: whether released sessions can be told from clean ones."""
-        train = self.data.train
-        leaked = leak(train, self.study.leak[0], Seed(seed))
-        return detect(train, released, leaked, self.data.vocabulary, Seed(seed), self.device)
-
-    def _sets(self, variant: Variant) -> Candidates:
-        method, words = variant.settings(self.protocol).method, self.data.vocabulary
-        return (
-            method.candidate_sets(words.lat, words.lon, words.category, CandidateSettings())
-            if method.own_sets
-            else self.data.candidates
-        )
-
-    def _trajectory_lm(self, variant: Variant) -> CausalTransformer:
-        settings = variant.settings(self.protocol).trajectory_lm
-        return trajectory_lm.load_or_train(
-            self.work / "trajectory_lm", self.data.train, len(self.data.vocabulary), settings, self.device, self.say
-        )
-
-    def _released(self, variant: Variant, seed: int) -> tuple[Ints, float]:
-        """The release of one method under one seed, from disk if it is there."""
-        settings = variant.settings(self.protocol)
-        path = self.work / "releases" / f"{key(self.identity, settings, seed)}.npz"
-        if path.exists():
-            with np.load(path) as z:
-                return z["poi"], float(z["seconds"])
-        lm = self._trajectory_lm(variant) if settings.method.needs_trajectory_lm else None
-        task = Task(
-            self.data.train, self.data.vocabulary, self._sets(variant), settings.method, settings.rounds,
-            settings.speed, settings.surrogate, settings.training, lm,
-        )  # fmt: skip
-        begin = time.perf_counter()
-        result = publish(task, Seed(seed), self.device)
-        seconds = time.perf_counter() - begin
-        self.say(f"{self.protocol}: released {variant.text}, seed {seed}, in {seconds:.1f} s")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path, mode=0o600) as out:
-            np.savez_compressed(out, poi=result.poi, seconds=seconds)
-        return result.poi, seconds
-
-    def _victims(self, seed: int, contests: list[Contest]) -> dict[Contest, dict[str, Any]]:
-        """Train the victims of one seed, those that are not on disk yet, all of one kind together."""
-        path = {c: self.work / "victims" / f"{key(self.identity, self._key(c), seed)}.json" for c in contests}
-        found = {c: value for c in contests if (value := read_json(path[c])) is not None}
-        for victim in self.study.victims:
-            todo = [c for c in contests if c not in found and c.victim == victim]
-            if not todo:
+    def _floor_cells(self, grid: Grid, known: dict[Any, Any]) -> Iterator[Cell]:
+        """Count popularity and Markov on clean sessions, and Markov on every release."""
+        for method in (CLEAN, *(variant.text for variant in self.study.methods)):
+            cell = self._cell({"kind": "floor", "method": method})
+            if identity(cell) in known:
                 continue
-            begin = time.perf_counter()
-            prepared = [self._job(contest, seed) for contest in todo]
-            middle = time.perf_counter()
-            data, words = self.data, self.data.vocabulary
-            exam = Exam(data.val, data.test, len(words), self.device, vocabulary=words)
-            results = VICTIMS[victim].train([job for job, _ in prepared], exam, self.protocol)
-            for contest, result, (_, extra) in zip(todo, results, prepared, strict=True):
-                found[contest] = arena.accuracies(result, data.test) | extra
-                write_json(path[contest], found[contest])
-            self.say(
-                f"{self.protocol}: seed {seed}, {len(todo)} restorations in {middle - begin:.1f} s, "
-                f"{victim} victims in {time.perf_counter() - middle:.1f} s"
-            )
-        return found
+            if method == CLEAN:
+                measures: dict[str, Any] = {name: found["all"] for name, found in grid.floors().items()}
+            else:
+                found = [grid.markov(method, seed)["all"]["acc@1"] for seed in range(self.study.seeds)]
+                measures = {"markov": {"acc@1": found}}
+            yield cell | {"measures": measures}
 
-    def _key(self, contest: Contest) -> str:
-        victim = victim_settings(self.protocol) if contest.victim == VICTIM else VICTIMS[contest.victim]
-        if contest.method == CLEAN:
-            return f"{contest!r} {victim!r}"
-        return f"{Variant(contest.method).settings(self.protocol)!r} {contest.work} {contest.victim} {victim!r}"
-
-    def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
-        train, seed = self.data.train, Seed(number)
-        if contest.adversary == LEAK_ONLY:
-            return arena.leak_only(train, self._leaked(contest, seed), seed), {}
-        if contest.method == CLEAN:
-            return Job(CLEAN, train, seed), {}
-        restored = self._restored(contest, number)
-        return Job(f"{contest.method} {contest.work}", arena.with_poi(train, restored.poi), seed), restored.figures
-
-    def _leaked(self, contest: Contest, seed: Seed) -> NDArray[np.bool_]:
-        return leak(self.data.train, contest.leak or 0.0, seed)
-
-    def _restored(self, contest: Contest, number: int) -> Restoration:
-        """What an adversary makes of a release, from disk if it is there."""
-        variant, train, rows = Variant(contest.method), self.data.train, len(self.data.vocabulary)
-        attack = repr(MODEL if contest.adversary.startswith(MANY) else ADVERSARIES.get(contest.adversary))
-        name = key(self.identity, variant.settings(self.protocol), contest.work, attack, number)
-        path = self.work / "restorations" / f"{name}.npz"
-        if path.exists():
-            with np.load(path) as z:
-                return Restoration(z["poi"], json.loads(str(z["figures"])))
-        seed = Seed(number)
-        leaked, method = self._leaked(contest, seed), variant.settings(self.protocol).method
-        rule = rule_of(method, self._sets(variant), self.data.vocabulary)
-        if contest.adversary.startswith(MANY):
-            # Further releases of the same rows, by seeds that no cell stands for.
-            count = int(contest.adversary.removeprefix(f"{MANY}-"))
-            releases = [self._released(variant, number + 1000 * k)[0] for k in range(count)]
-            restored = arena.restore_many(train, releases, leaked, rows, rule)
-        else:
-            released, _ = self._released(variant, number)
-            restored = arena.restore(train, released, leaked, rows, contest.adversary, seed, self.device, rule)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path, mode=0o600) as out:
-            np.savez_compressed(out, poi=restored.poi, figures=json.dumps(restored.figures))
-        return restored
-
-    def _write(self, contest: Contest, per_seed: list[dict[str, Any]]) -> None:
-        self._add(self._accuracy_cell(contest) | {"measures": arena.over_seeds(per_seed)})
-
-    def _floors(self) -> None:
-        """Popularity and a first-order Markov model, on clean sessions and on every release."""
-        rows, test, train = len(self.data.vocabulary), self.data.test, self.data.train
-        if not self._have(self._cell("floor", CLEAN)):
-            counted = {"popularity": floors.popularity, "markov": floors.markov}
-            values = {name: figures(count(train, test, rows).all) for name, count in counted.items()}
-            self._add(self._cell("floor", CLEAN) | {"measures": values})
-        for variant in self.study.methods:
-            if self._have(self._cell("floor", variant.text)):
-                continue
-            releases = (self._released(variant, seed)[0] for seed in range(self.study.seeds))
-            found = [figures(floors.markov(arena.with_poi(train, poi), test, rows).all)["acc@1"] for poi in releases]
-            self._add(self._cell("floor", variant.text) | {"measures": {"markov": {"acc@1": found}}})
-
-    def _accuracy_cell(self, contest: Contest) -> dict[str, Any]:
-        return self._cell(
-            "accuracy", contest.method, adversary=contest.adversary, leak=contest.leak, victim=contest.victim
-        )
-
-    def _cell(self, kind: str, method: str, **more: Any) -> dict[str, Any]:
-        """A cell without its measures."""
-        return {
-            "kind": kind,
-            "data": self.data.name,
-            "method": method,
-            **more,
+    def _cell(self, cell: Cell) -> Cell:
+        """Add what the cell was measured with."""
+        about = {
             "seeds": list(range(self.study.seeds)),
-            "settings": settings_hash(self._public(method)),
+            "settings": settings_hash(self._settings(cell["method"])),
             "hardware": hardware(self.device),
             "version": __version__,
             "commit": commit(),
         }
+        return {"kind": cell["kind"], "data": self.data.name} | cell | about
 
-    def _public(self, method: str) -> dict[str, Any]:
+    def _settings(self, method: str) -> dict[str, Any]:
         return {} if method == CLEAN else Variant(method).settings(self.protocol).public()
 
-    def _add(self, cell: dict[str, Any]) -> None:
-        self.store.add(self.study.name, [cell], {cell["settings"]: self._public(cell["method"])})
+    def _add(self, store: Store, cells: list[Cell]) -> None:
+        store.add(self.study.name, cells, {cell["settings"]: self._settings(cell["method"]) for cell in cells})
 
 
-def key(*parts: object) -> str:
-    """A short name for the work that these decide."""
-    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()[:24]
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """What was written; None if nothing was or it cannot be read."""
-    try:
-        value: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    return value
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as out:
-        out.write((json.dumps(value, indent=1) + "\n").encode())
-
-
-def _digest(data: Prepared) -> str:
-    digest = hashlib.sha256()
-    for sessions in (data.train, data.val, data.test):
-        digest.update(sessions.start.tobytes() + sessions.poi.tobytes())
-    digest.update(data.candidates.poi.tobytes())
-    return digest.hexdigest()
+def contests_of(study: Study) -> list[Contest]:
+    """Return all contests of a study, including the controls."""
+    contests = []
+    for victim in study.victims:
+        contests += [Contest(CLEAN, CLEAN, None, victim)]
+        contests += [Contest(CLEAN, LEAK_ONLY, ratio, victim) for ratio in study.leak]
+        for method in (variant.text for variant in study.methods):
+            for name in study.adversaries:
+                ratios = study.leak if ADVERSARIES[name].uses_leak else (None,)
+                contests += [Contest(method, name, ratio, victim) for ratio in ratios]
+            with_leak = [LEAK_MIXED, *(f"{MULTI_RELEASE}{count}" for count in study.releases)]
+            contests += [Contest(method, name, ratio, victim) for name in with_leak for ratio in study.leak]
+    return contests
 
 
 def hardware(device: torch.device) -> str:
-    """What a figure was measured on."""
+    """Name the hardware that a cell was measured on."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU {platform.machine()}"
 
 
+@cache
 def commit() -> str:
-    """The commit of the code, where that can be told; a machine without git may be told by GHOSTPOI_COMMIT."""
+    """Return the commit of the code. GHOSTPOI_COMMIT names it on a machine without git."""
     if told := os.environ.get("GHOSTPOI_COMMIT"):
         return told
+    command = ["git", "rev-parse", "HEAD"]
     try:
         found = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            cwd=Path(__file__).parent,
-            timeout=10,
-            check=True,
+            command, capture_output=True, text=True, cwd=Path(__file__).parent, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"

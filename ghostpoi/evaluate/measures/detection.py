@@ -1,12 +1,12 @@
-"""A12: can a reader tell released sessions from clean ones?
+"""A12, the detector: can a reader tell released sessions from clean ones?
 
-The adversary holds the release and, of some sessions that leaked, both forms. It learns from those to tell the two
-forms apart and is asked about other sessions, each shown in one form only: half of them clean, the other half released.
-An AUC of .5 means that it cannot tell, 1 that it always can. The clean form of sessions that did not leak serves to ask
-the question, never to learn from. A session's own forms never count in the statistics that describe it: the release
-holds every released session word for word, and finding it there would tell nothing about the others.
+The adversary holds the release and, for the leaked sessions, both forms. It learns from the leaked sessions and is then
+shown every other session in one form only: half of them clean, half released. An AUC of .5 means that it cannot tell, 1
+that it always can. Clean forms of sessions that did not leak serve as questions, never as training data. Statistics
+that describe a session leave out its own forms: the release contains every released session verbatim, so finding it
+there would say nothing.
 
-Do not trust it with few leaked sessions: a detector that learned little says .5 of any release.
+Do not trust the result with few leaked sessions: a detector that learned little reports .5 for any release.
 """
 
 from collections.abc import Callable
@@ -24,9 +24,9 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models import fit
 from ghostpoi.randomness import Seed
 
-MIN_GAP_S = 60.0  # equal times do not divide by zero
-FAR = 8.0  # standard deviations: nothing counts as further out
-MEMBERS, HIDDEN, BATCH, UPDATES = 4, 64, 1024, 250  # classifiers that vote, and how each is trained
+MIN_GAP_S = 60.0  # keeps equal times from dividing by zero
+FAR = 8.0  # standard deviations at which features are clipped
+MEMBERS, HIDDEN, BATCH, UPDATES = 4, 64, 1024, 250  # size and training of an ensemble of classifiers
 RATE, DECAY, DROPOUT = 3e-3, 0.1, 0.2
 Bools = NDArray[np.bool_]
 
@@ -34,10 +34,10 @@ Bools = NDArray[np.bool_]
 def detect(
     clean: Sessions, released: Ints, leaked: Bools, vocabulary: Vocabulary, seed: Seed, device: torch.device
 ) -> dict[str, float]:
-    """How well the detector tells, from the clean sessions, the released POIs (N,) and who leaked (S,).
+    """Train and test the detector on clean sessions, released POIs (N,) and the leaked sessions (S,).
 
-    `auc` is over sessions, `auc_positions` over single check-ins and the step that leads to them. Both are .5 where
-    there is nothing to learn from or nothing to ask about.
+    `auc` is over sessions, `auc_positions` over single check-ins and the step that leads to them. Both are .5 if there
+    is nothing to learn from or nothing to ask about.
     """
     if released.shape != clean.poi.shape or leaked.shape != (len(clean),):
         raise ValueError("the release needs one POI per clean position, and leaked one value per session")
@@ -60,7 +60,7 @@ def detect(
 
 
 def auc(positive: Floats, negative: Floats) -> float:
-    """The probability that a positive's score is above a negative's, ties counting half: Mann-Whitney, exactly."""
+    """Return the exact probability that a positive scores above a negative, ties counting half (Mann-Whitney)."""
     if not len(positive) or not len(negative):
         return 0.5
     ordered = np.sort(negative)
@@ -71,15 +71,15 @@ def auc(positive: Floats, negative: Floats) -> float:
 
 @dataclass(frozen=True)
 class Known:
-    """What the adversary counts in: the release, and the clean form of the leaked sessions."""
+    """What the adversary draws its statistics from: the release, and the clean form of the leaked sessions."""
 
-    clean: Sessions  # POIs of sessions that did not leak are not read
+    clean: Sessions  # POIs of sessions that did not leak are never read
     released: Ints
     leaked: Bools
     vocabulary: Vocabulary
 
     def features(self, poi: Ints) -> Floats:
-        """What is seen at every position of sessions with these POIs (N,), (N, F)."""
+        """Return the features of every position of the sessions with these POIs (N,), (N, F)."""
         s, v = self.clean, self.vocabulary
         session, rows = s.session_of(), len(v)
         user = s.user.astype(np.int64)[session]
@@ -92,7 +92,7 @@ class Known:
         hour = s.time / 86_400 * 2 * np.pi
 
         def seen(key_of: Callable[[Ints], Longs], where: Bools | None = None) -> Floats:
-            """log(1 + how often the same is in the release, or in the leaked clean sessions), other sessions alone."""
+            """log(1 + occurrences of the same key in other sessions of the release, or of the leaked clean ones)."""
             source = self.released if where is None else s.poi
             if where is None:
                 where = np.ones(len(source), bool)
@@ -124,7 +124,7 @@ class Known:
 
 
 def elsewhere(key: Longs, session: Longs, asked: Longs, asked_session: Longs) -> Longs:
-    """How often each asked key occurs among the keys, those of the asking session itself left out."""
+    """Count how often each asked key occurs in sessions other than the asking one."""
     names, of = np.unique(np.concatenate([key, asked]), return_inverse=True)
     of_key, of_asked = of[: len(key)], of[len(key) :]
     everywhere = np.bincount(of_key, minlength=len(names))[of_asked]
@@ -136,21 +136,21 @@ def elsewhere(key: Longs, session: Longs, asked: Longs, asked_session: Longs) ->
 
 
 def _repeated(key: Longs) -> Bools:
-    """Which keys occurred before."""
+    """Whether each key occurred before."""
     first = np.zeros(len(key), bool)
     first[np.unique(key, return_index=True)[1]] = True
     return ~first
 
 
 def _of(sessions: Sessions, features: Floats, which: Longs) -> tuple[Floats, Longs]:
-    """The features of some sessions, (M, F), and where each of them starts."""
+    """The features of these sessions, (M, F), and where each session starts."""
     length = sessions.length[which]
     start = np.cumsum(length) - length
     return features[np.repeat(sessions.start[which] - start, length) + np.arange(length.sum())], start
 
 
 def _pooled(features: Floats, start: Longs) -> Floats:
-    """One row per session: mean, spread, least and largest of every feature, and the length, (S, 4F + 1)."""
+    """One row per session: mean, deviation, minimum and maximum of every feature, and the length, (S, 4F + 1)."""
     length = np.diff(start, append=len(features))[:, None]
     mean = np.add.reduceat(features, start) / length
     square = np.add.reduceat(features**2, start) / length
@@ -160,11 +160,11 @@ def _pooled(features: Floats, start: Longs) -> Floats:
 
 
 def _judge(learn: list[Floats], ask: list[Floats], seed: Seed, stage: str, device: torch.device) -> float:
-    """The AUC on (clean, released) rows of a classifier that learned from others."""
+    """Train a classifier on (clean, released) rows and return its AUC on others."""
     x = np.concatenate(learn)
     y = np.repeat([0.0, 1.0], [len(part) for part in learn])
     centre, scale = x.mean(0), x.std(0)
-    scale[scale < 1e-9] = 1.0  # a feature that never changes says nothing
+    scale[scale < 1e-9] = 1.0  # constant features carry no information
     inputs, *asked = (
         torch.from_numpy(((part - centre) / scale).clip(-FAR, FAR).astype(np.float32)).to(device) for part in (x, *ask)
     )
@@ -190,7 +190,7 @@ def _train(x: Tensor, y: Tensor, seed: Seed, stage: str) -> "Classifiers":
 
 
 class Classifiers(nn.Module):
-    """Small networks side by side, each one hidden layer beside a logistic regression; their mean is steadier."""
+    """An ensemble of small networks, each a logistic regression plus one hidden layer."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -201,7 +201,7 @@ class Classifiers(nn.Module):
         self.shift, self.lift = (nn.Parameter(torch.zeros(MEMBERS, 1, n)) for n in (1, HIDDEN))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Each member's log-odds that a row is of a released session, (M, F) -> (members, M)."""
+        """Return each member's log-odds that a row belongs to a released session, (M, F) -> (members, M)."""
         x = F.dropout(x.expand(MEMBERS, -1, -1), DROPOUT, self.training)
         bent = F.dropout(F.gelu(x @ self.widen + self.lift), DROPOUT, self.training)
         found: Tensor = x @ self.straight + bent @ self.narrow + self.shift

@@ -1,4 +1,4 @@
-"""Would a reader of the release notice? What substitutions change, position by position and step by step."""
+"""Plausibility: how far substitutions move a check-in, and what they change in category and speed."""
 
 from collections.abc import Mapping
 
@@ -13,10 +13,10 @@ NOMINAL_KM = 1.0  # the paper's geographic limit; widened candidate sets go beyo
 
 
 def plausibility(clean: Sessions, released: Ints, vocabulary: Vocabulary, rule: SpeedSettings) -> dict[str, float]:
-    """Clean sessions beside the released POIs (N,) of the same positions; every POI in 1..P.
+    """Compare clean sessions with the released POIs (N,) of the same positions; every POI lies in 1..P.
 
-    Category match, share beyond 1 km and displacements are over substitutions; without any, 1 and 0. Speed violations
-    are the share of steps inside sessions that are faster than the limit.
+    Category match, share beyond 1 km and displacements cover substituted positions only (1 and 0 if there are none).
+    Speed violations are the share of steps inside sessions that are faster than the limit.
     """
     if released.shape != clean.poi.shape:
         raise ValueError("the release needs one POI per clean position")
@@ -47,9 +47,9 @@ def _violations(sessions: Sessions, poi: Ints, v: Vocabulary, rule: SpeedSetting
     return float((speed_kmh(km, gap, rule.min_gap_s) > rule.limit_kmh).mean())
 
 
-def published(figures: Mapping[str, float]) -> dict[str, float]:
-    """Figures as a release may show them: three digits, of km two.
+def published(measures: Mapping[str, float]) -> dict[str, float]:
+    """Round measures for publication: kilometres to two digits, everything else to three.
 
-    An exact quantile lies between the distances of two true pairs; whoever measures all pairs of venues finds them.
+    An exact quantile would give away the two venue pairs whose distances it lies between.
     """
-    return {name: round(value, 2 if name.endswith("_km") else 3) for name, value in figures.items()}
+    return {name: round(value, 2 if name.endswith("_km") else 3) for name, value in measures.items()}

@@ -1,0 +1,265 @@
+"""The evaluation grid: releases x adversaries x leak ratios x victims x seeds. Audits and studies both ask it.
+
+A contest is one combination of the first four. The grid restores each release under each seed as the adversary would,
+trains the victim on the result, and returns one cell per contest with the measures of all seeds.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED, Evidence, leak, leak_mixed, multi_release, purify
+from ghostpoi.attack.adversaries.base import enforce
+from ghostpoi.attack.adversaries.bridge import Bridge, kept
+from ghostpoi.attack.adversaries.frequency import Frequency
+from ghostpoi.attack.adversaries.habits import MODEL
+from ghostpoi.attack.processes import train_each
+from ghostpoi.attack.rule import Rule
+from ghostpoi.attack.victims import VICTIMS, WRONG, Exam, Job, Result
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.evaluate.cache import Cache, Record, key_of
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.evaluate.measures import floors
+from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy
+from ghostpoi.evaluate.measures.recovery import recovery
+from ghostpoi.models import trajectory_lm
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.progress import BEFORE
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
+from ghostpoi.version import __version__
+
+MULTI_RELEASE = "multi-release-"  # A11, followed by the number of releases that it holds
+FURTHER = 1000  # added to a seed for each further release of the same sessions; no cell uses seeds that large
+ADVERSARY_UNITS = 0.5  # work of an adversary that trains a model, in victims; only for the progress bar
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A victim trained on what an adversary makes of a release."""
+
+    release: str  # `clean` or a name that Grid.releases knows
+    adversary: str  # a name of ADVERSARIES, multi-release-K, or a control
+    leak: float | None  # share of the training sessions that leaked
+    victim: str
+
+    @property
+    def cell(self) -> dict[str, Any]:
+        """The cell of this contest, without seeds and measures."""
+        about = {"adversary": self.adversary, "leak": self.leak, "victim": self.victim}
+        return {"kind": "accuracy", "method": self.release} | about
+
+    @property
+    def label(self) -> str:
+        return self.adversary if self.release == CLEAN else f"{self.adversary} on {self.release}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """What the grid needs to know about a release."""
+
+    poi: Callable[[int], Ints]  # the released POIs under a seed, (N,)
+    rule: Rule
+
+    @cached_property
+    def rule_key(self) -> str:
+        return key_of(self.rule)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Clean sessions, releases of the training sessions, and how to train and test on them."""
+
+    train: Sessions
+    val: Sessions
+    test: Sessions
+    vocabulary: Vocabulary
+    releases: Callable[[str], Release]
+    seeds: int
+    protocol: str
+    model: ModelSettings  # of the Transformer victim
+    training: Training
+    device: torch.device
+    cache: Cache
+    say: Callable[[str], None] = lambda text: None
+    report: Callable[[str, float], None] = lambda label, units: None
+    counted: set[str] = field(default_factory=set)  # restorations that the progress bar has counted
+
+    @property
+    def rows(self) -> int:
+        return len(self.vocabulary)
+
+    def cells(self, contests: Sequence[Contest]) -> list[dict[str, Any]]:
+        """Return one cell per contest, training the victims that are not cached.
+
+        On CUDA the victims of one seed train together. On a CPU they train side by side, those of all seeds in one
+        go, so that no core waits.
+        """
+        found: dict[Contest, list[dict[str, Any]]] = {contest: [] for contest in contests}
+        seeds = range(self.seeds)
+        for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
+            for victim in dict.fromkeys(c.victim for c in contests):
+                jobs = [(c, seed) for seed in some for c in contests if c.victim == victim]
+                for (contest, _), measures in zip(jobs, self._victims(victim, jobs), strict=True):
+                    found[contest].append(measures)
+        return [
+            contest.cell | {"seeds": list(seeds), "measures": over_seeds(per_seed)}
+            for contest, per_seed in found.items()
+        ]
+
+    def restoration(self, contest: Contest, number: int) -> Record:
+        """Return what an adversary makes of a release under a seed, and its recovered shares."""
+        release, name = self.releases(contest.release), contest.adversary
+        count = int(name.removeprefix(MULTI_RELEASE)) if name.startswith(MULTI_RELEASE) else 1
+        released = [release.poi(number + FURTHER * k) for k in range(count)]
+        adversary = MODEL if name.startswith(MULTI_RELEASE) else ADVERSARIES.get(name)
+        device = self.device.type if trains(name) else None
+        key = key_of(
+            __version__, name, adversary, contest.leak, number, self.rows, device, self._train_key, released,
+            release.rule_key,
+        )  # fmt: skip
+        self.report(f"adversary {contest.label}", 0)
+        found = self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
+        if trains(name) and key not in self.counted:
+            self.counted.add(key)
+            self.report(f"adversary {contest.label}", ADVERSARY_UNITS)
+        return found
+
+    def floors(self) -> dict[str, dict[str, Metrics]]:
+        """Return what counting predicts from the clean training sessions. It depends on no seed."""
+        counted = {"popularity": floors.popularity, "markov": floors.markov}
+        return {name: count(self.train, self.test, self.rows) for name, count in counted.items()}
+
+    def markov(self, release: str, number: int) -> dict[str, Metrics]:
+        """Return what a first-order Markov model predicts from a release."""
+        return floors.markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
+
+    def trajectory_lm(self, settings: TrajectoryLM, say: Callable[[str], None]) -> CausalTransformer:
+        """Return the trajectory LM of the clean training sessions, from the cache if it is there."""
+        folder = self.cache.folder / "trajectory_lm"
+        return trajectory_lm.load_or_train(folder, self.train, self.rows, settings, self.device, say)
+
+    @cached_property
+    def _train_key(self) -> str:
+        return _sessions_key(self.train)
+
+    def _restore(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Record:
+        leaked, rule = self._leaked(contest, seed), self.releases(contest.release).rule
+        evidences = [
+            Evidence.of(with_poi(self.train, poi), self.train.poi, leaked, self.rows, rule) for poi in released
+        ]
+        begin = time.perf_counter()
+        poi, measures = restore(contest.adversary, evidences, seed, self.device)
+        seconds = time.perf_counter() - begin
+        shares = recovery(self.train.poi, released[0], poi, evidences[0].positions)
+        return Record({**shares, **measures, "adversary_seconds": seconds}, poi)
+
+    def _leaked(self, contest: Contest, seed: Seed) -> NDArray[np.bool_]:
+        return leak(self.train, contest.leak or 0.0, seed)
+
+    def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
+        """What a victim trains on, and what is known about it before training."""
+        seed = Seed(number)
+        if contest.adversary == LEAK_ONLY:
+            return Job(contest.label, self.train.take(self._leaked(contest, seed)), seed), {}
+        if contest.release == CLEAN:
+            return Job(contest.label, self.train, seed), {}
+        restored = self.restoration(contest, number)
+        return Job(contest.label, with_poi(self.train, restored.poi), seed), restored.measures
+
+    def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
+        """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""
+        begin = time.perf_counter()
+        jobs, restored = zip(*(self._job(*contest) for contest in contests), strict=True)
+        middle = time.perf_counter()
+        exam = Exam(self.val, self.test, self.rows, self.device, self._victim_report, self.vocabulary)
+        shared = key_of(
+            __version__, victim, VICTIMS[victim], self.protocol, self.model, self.training, self.device.type,
+            self.vocabulary, _sessions_key(self.val), _sessions_key(self.test),
+        )  # fmt: skip
+        keys = [key_of(shared, _sessions_key(job.train), job.seed.value) for job in jobs]
+        found = {key: kept.measures for key in keys if (kept := self.cache.load("victims", key)) is not None}
+        todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in found}
+        self.report(BEFORE, len(jobs) - len(todo))
+        if self.device.type == "cpu":  # the longest first, so that no core waits for the last one
+            todo = dict(sorted(todo.items(), key=lambda item: -self._clean_positions(item[1].train)))
+        order = list(todo)
+        for number, result in self._train(victim, list(todo.values()), exam):
+            found[order[number]] = _measures(result, self.test)
+            self.cache.store("victims", order[number], Record(found[order[number]]))
+        if todo:
+            self.say(
+                f"{self.protocol}: {len(jobs)} restorations in {middle - begin:.1f} s, "
+                f"{len(todo)} {victim} victims in {time.perf_counter() - middle:.1f} s"
+            )
+        return [found[key] | extra for key, extra in zip(keys, restored, strict=True)]
+
+    def _train(self, victim: str, jobs: Sequence[Job], exam: Exam) -> Iterator[tuple[int, Result]]:
+        """Yield the number of each job with its result, as soon as it is finished."""
+        if victim == "transformer":
+            yield from train_each(
+                jobs, exam.validation, exam.test, exam.rows, self.model, self.training, exam.device, exam.progress
+            )
+        elif jobs:
+            yield from enumerate(VICTIMS[victim].train(jobs, exam, self.protocol))
+
+    def _clean_positions(self, train: Sessions) -> int:
+        """How much a victim can learn; the more, the longer it trains."""
+        return int((train.poi == self.train.poi).sum()) if len(train) == len(self.train) else train.positions
+
+    def _victim_report(self, label: str, victims: float) -> None:
+        self.report(f"victim {label}", victims)
+
+
+def restore(name: str, evidences: Sequence[Evidence], seed: Seed, device: torch.device) -> tuple[Ints, dict[str, Any]]:
+    """Return the POIs that the victim gets, (N,), and the adversary's own measures."""
+    first = evidences[0]
+    if name == LEAK_MIXED:
+        return leak_mixed(first), {}
+    if name.startswith(MULTI_RELEASE):
+        return enforce(first, multi_release.restore_many(evidences)), {"releases": len(evidences)}
+    adversary = ADVERSARIES[name]
+    if isinstance(adversary, Bridge):
+        answers = adversary.answers(first, seed, device)
+        return enforce(first, answers[-1]), {"denoiser_identity": [float(share) for share in kept(first, answers)]}
+    measures = {"table_entropy_bits": adversary.table(first).entropy_bits()} if isinstance(adversary, Frequency) else {}
+    return purify(adversary, first, seed, device), measures
+
+
+def trains(adversary: str) -> bool:
+    """Whether an adversary trains a model of its own, which takes about as long as a victim."""
+    return adversary in TRAINED
+
+
+def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
+    """Return the same sessions with other POIs."""
+    return replace(sessions, poi=poi.astype(np.int32))
+
+
+def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Turn dicts of one shape, one per seed, into one dict of lists."""
+    return {
+        name: over_seeds([d[name] for d in per_seed]) if isinstance(value, Mapping) else [d[name] for d in per_seed]
+        for name, value in per_seed[0].items()
+    }
+
+
+def _measures(result: Result, test: Sessions) -> dict[str, Any]:
+    rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
+    return {
+        **accuracy(rank, test),
+        "validation": result.validation,
+        "epochs": result.epochs,
+        "victim_seconds": result.seconds,
+    }
+
+
+def _sessions_key(sessions: Sessions) -> str:
+    return key_of(sessions.user, sessions.start, sessions.poi, sessions.time)
