@@ -135,10 +135,8 @@ def _check_columns(file: Path, release: Path, clean: list[str], released: list[s
 def _check_city(file: Path, release: Path, clean: Checkins, released: Checkins) -> None:
     if not set(clean.pois).isdisjoint(released.pois):
         return
-    lat, lon = (
-        [np.median(values) for values in pair] for pair in ((clean.lat, released.lat), (clean.lon, released.lon))
-    )
-    km = float(haversine_km(lat[0], lon[0], lat[1], lon[1]))
+    centres = (np.array(np.median(values)) for values in (clean.lat, clean.lon, released.lat, released.lon))
+    km = float(haversine_km(*centres))
     if km > FAR_KM:
         raise InputError(
             f"{release} shows another city than {file}: it is {km:,.0f} km away and has no venue in common; "

@@ -191,7 +191,7 @@ class Grid:
         if self.device.type == "cpu":  # the longest first, so that no core waits for the last one
             todo = dict(sorted(todo.items(), key=lambda item: -self._clean_positions(item[1].train)))
         order = list(todo)
-        for number, result in self._train(victim, list(todo.values()), exam):
+        for number, result in self._train(victim, list(todo.values()), exam) if todo else ():
             found[order[number]] = _measures(result, self.test)
             self.cache.store("victims", order[number], Record(found[order[number]]))
         if todo:
@@ -207,7 +207,7 @@ class Grid:
             yield from train_each(
                 jobs, exam.validation, exam.test, exam.rows, self.model, self.training, exam.device, exam.progress
             )
-        elif jobs:
+        else:
             yield from enumerate(VICTIMS[victim].train(jobs, exam, self.protocol))
 
     def _clean_positions(self, train: Sessions) -> int:
