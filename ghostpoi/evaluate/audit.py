@@ -24,7 +24,7 @@ from ghostpoi.evaluate.alignment import AlignedSessions, TablePair, align, read_
 from ghostpoi.evaluate.cache import Cache
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
 from ghostpoi.evaluate.differences import accuracy_lost
-from ghostpoi.evaluate.grid import ADVERSARY_UNITS, Contest, Grid, Release, over_seeds, trains, with_poi
+from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, trains, with_poi
 from ghostpoi.evaluate.measures.gaps import gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility, published
 from ghostpoi.evaluate.measures.utility import utility
@@ -114,11 +114,9 @@ def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, .
 
 
 def work(request: AuditRequest) -> float:
-    """Return all units of work, for the progress bar."""
-    contests = request.contests()
-    adversaries = sum(trains(contest.adversary) for contest in contests)
-    victims = len(contests) + (not request.all_controls)
-    return request.seeds * (victims + ADVERSARY_UNITS * adversaries) + LM_UNITS * request.naturalness
+    """Return all units of work for the progress bar, in victims."""
+    victims = len(request.contests()) + (not request.all_controls)
+    return request.seeds * victims + LM_UNITS * request.naturalness
 
 
 def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:

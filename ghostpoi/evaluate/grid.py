@@ -6,7 +6,7 @@ trains the victim on the result, and returns one cell per contest with the measu
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,7 +38,6 @@ from ghostpoi.version import __version__
 
 MULTI_RELEASE = "multi-release-"  # A11, followed by the number of releases that it holds
 FURTHER = 1000  # added to a seed for each further release of the same sessions; no cell uses seeds that large
-ADVERSARY_UNITS = 0.5  # work of an adversary that trains a model, in victims; only for the progress bar
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,8 @@ class Contest:
     @property
     def cell(self) -> dict[str, Any]:
         """The cell of this contest, without seeds and measures."""
-        about = {"adversary": self.adversary, "leak": self.leak, "victim": self.victim}
-        return {"kind": "accuracy", "method": self.release} | about
+        names = {"kind": "accuracy", "method": self.release, "adversary": self.adversary}
+        return names | {"leak": self.leak, "victim": self.victim}
 
     @property
     def label(self) -> str:
@@ -90,18 +89,13 @@ class Grid:
     cache: Cache
     say: Callable[[str], None] = lambda text: None
     report: Callable[[str, float], None] = lambda label, units: None
-    counted: set[str] = field(default_factory=set)  # restorations that the progress bar has counted
 
     @property
     def rows(self) -> int:
         return len(self.vocabulary)
 
     def cells(self, contests: Sequence[Contest]) -> list[dict[str, Any]]:
-        """Return one cell per contest, training the victims that are not cached.
-
-        On CUDA the victims of one seed train together. On a CPU they train side by side, those of all seeds in one
-        go, so that no core waits.
-        """
+        """Return one cell per contest. On CUDA the victims of one seed train together, on a CPU those of all seeds."""
         found: dict[Contest, list[dict[str, Any]]] = {contest: [] for contest in contests}
         seeds = range(self.seeds)
         for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
@@ -126,11 +120,7 @@ class Grid:
             release.rule_key,
         )  # fmt: skip
         self.report(f"adversary {contest.label}", 0)
-        found = self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
-        if trains(name) and key not in self.counted:
-            self.counted.add(key)
-            self.report(f"adversary {contest.label}", ADVERSARY_UNITS)
-        return found
+        return self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
 
     def floors(self) -> dict[str, dict[str, Metrics]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
@@ -176,10 +166,7 @@ class Grid:
 
     def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""
-        begin = time.perf_counter()
         jobs, restored = zip(*(self._job(*contest) for contest in contests), strict=True)
-        middle = time.perf_counter()
-        exam = Exam(self.val, self.test, self.rows, self.device, self._victim_report, self.vocabulary)
         shared = key_of(
             __version__, victim, VICTIMS[victim], self.protocol, self.model, self.training, self.device.type,
             self.vocabulary, _sessions_key(self.val), _sessions_key(self.test),
@@ -188,34 +175,28 @@ class Grid:
         found = {key: kept.measures for key in keys if (kept := self.cache.load("victims", key)) is not None}
         todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in found}
         self.report(BEFORE, len(jobs) - len(todo))
-        if self.device.type == "cpu":  # the longest first, so that no core waits for the last one
-            todo = dict(sorted(todo.items(), key=lambda item: -self._clean_positions(item[1].train)))
-        order = list(todo)
-        for number, result in self._train(victim, list(todo.values()), exam) if todo else ():
-            found[order[number]] = _measures(result, self.test)
-            self.cache.store("victims", order[number], Record(found[order[number]]))
         if todo:
-            self.say(
-                f"{self.protocol}: {len(jobs)} restorations in {middle - begin:.1f} s, "
-                f"{len(todo)} {victim} victims in {time.perf_counter() - middle:.1f} s"
-            )
+            begin, order = time.perf_counter(), list(todo)
+            for number, result in self._train(victim, list(todo.values())):
+                found[order[number]] = _measures(result, self.test)
+                self.cache.store("victims", order[number], Record(found[order[number]]))
+            seconds = time.perf_counter() - begin
+            self.say(f"{self.protocol}: trained {len(todo)} {victim} victims in {seconds:.1f} s")
         return [found[key] | extra for key, extra in zip(keys, restored, strict=True)]
 
-    def _train(self, victim: str, jobs: Sequence[Job], exam: Exam) -> Iterator[tuple[int, Result]]:
+    def _train(self, victim: str, jobs: Sequence[Job]) -> Iterator[tuple[int, Result]]:
         """Yield the number of each job with its result, as soon as it is finished."""
+
+        def progress(label: str, victims: float) -> None:
+            self.report(f"victim {label}", victims)
+
+        exam = Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary)
         if victim == "transformer":
             yield from train_each(
                 jobs, exam.validation, exam.test, exam.rows, self.model, self.training, exam.device, exam.progress
             )
         else:
             yield from enumerate(VICTIMS[victim].train(jobs, exam, self.protocol))
-
-    def _clean_positions(self, train: Sessions) -> int:
-        """How much a victim can learn; the more, the longer it trains."""
-        return int((train.poi == self.train.poi).sum()) if len(train) == len(self.train) else train.positions
-
-    def _victim_report(self, label: str, victims: float) -> None:
-        self.report(f"victim {label}", victims)
 
 
 def restore(name: str, evidences: Sequence[Evidence], seed: Seed, device: torch.device) -> tuple[Ints, dict[str, Any]]:
@@ -253,12 +234,8 @@ def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _measures(result: Result, test: Sessions) -> dict[str, Any]:
     rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
-    return {
-        **accuracy(rank, test),
-        "validation": result.validation,
-        "epochs": result.epochs,
-        "victim_seconds": result.seconds,
-    }
+    about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
+    return accuracy(rank, test) | about
 
 
 def _sessions_key(sessions: Sessions) -> str:

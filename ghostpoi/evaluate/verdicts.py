@@ -37,7 +37,9 @@ def _verdict(name: str, acc: Accuracies) -> str:
     lost = _mean(accuracy_lost(acc.clean, victim))
     dropped = f"{'Holds' if lost >= HALF else 'Partly'}. Accuracy drops by {lost:.0%}"
     if acc.sign(acc.clean, victim) <= 0:
-        return f"Fails. Accuracy is not clearly lower than on clean data ({_acc(victim)} against {_acc(acc.clean)})"
+        seeds = "one seed" if len(victim) == 1 else f"{len(victim)} seeds"
+        compared = f"{_acc(victim)} against {_acc(acc.clean)}, {seeds}"
+        return f"Fails. Accuracy is not clearly lower than on clean data ({compared})"
     if name == "none":
         learned = acc.sign(victim, [acc.popularity] * len(victim)) > 0
         return dropped if learned else f"{dropped}, to no more than popularity alone gives"

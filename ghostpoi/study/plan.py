@@ -9,12 +9,12 @@ from typing import Any
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.errors import InputError
+from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.publish.protocols import Publication, publication
 from ghostpoi.settings import override
 
 FOLDER = Path(__file__).parent / "studies"
 VICTIM = "transformer"
-CONTROL = "random"  # every study measures this method too
 
 
 @dataclass(frozen=True)
@@ -23,16 +23,9 @@ class Variant:
 
     text: str
 
-    @property
-    def method(self) -> str:
-        return self.text.split()[0]
-
-    @property
-    def changes(self) -> list[str]:
-        return self.text.split()[1:]
-
     def settings(self, protocol: str) -> Publication:
-        return override(publication(self.method, protocol), self.changes, self.text)
+        method, *changes = self.text.split() or [""]
+        return override(publication(method, protocol), changes, self.text)
 
 
 @dataclass(frozen=True)
@@ -50,31 +43,23 @@ class Study:
     detector: bool = False  # whether A12 examines every release
 
 
-def _list_of(fits: Callable[[Any], bool], least: int = 1) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list) and len(value) >= least and all(map(fits, value))
+def _list(values: Any, *types: type) -> bool:
+    return isinstance(values, list) and all(type(value) in types for value in values)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 1
-
-
-def _is_ratio(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value <= 1
-
-
-KEYS: dict[str, tuple[Any, Callable[[Any], bool], str]] = {  # default, check, what the value must be
-    "title": ("", lambda value: isinstance(value, str), "a text"),
-    "methods": ([], _list_of(_is_text), "a list of methods"),
-    "adversaries": ([], _list_of(_is_text), "a list of adversaries"),
-    "leak": ([0.05], _list_of(_is_ratio, 0), "a list of ratios above 0 and at most 1"),
-    "seeds": (3, _is_count, "a whole number of at least 1"),
-    "victims": ([VICTIM], _list_of(_is_text), "a list of victims"),
-    "releases": ([], _list_of(_is_count, 0), "a list of whole numbers of at least 1"),
-    "detector": (False, lambda value: isinstance(value, bool), "true or false"),
+KEYS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {  # default, what the value must be, whether it is
+    "title": ("", "a text", lambda v: isinstance(v, str)),
+    "methods": ([], "a list of methods", lambda v: bool(v) and _list(v, str)),
+    "adversaries": ([], "a list of adversaries", lambda v: bool(v) and _list(v, str)),
+    "leak": (
+        [0.05],
+        "a list of ratios above 0, up to 1",
+        lambda v: _list(v, int, float) and all(0 < r <= 1 for r in v),
+    ),
+    "seeds": (3, "a whole number of at least 1", lambda v: type(v) is int and v >= 1),
+    "victims": ([VICTIM], "a list of victims", lambda v: bool(v) and _list(v, str)),
+    "releases": ([], "a list of whole numbers of at least 1", lambda v: _list(v, int) and all(k >= 1 for k in v)),
+    "detector": (False, "true or false", lambda v: isinstance(v, bool)),
 }
 
 
@@ -95,18 +80,20 @@ def load(name: str) -> Study:
     if unknown := sorted(set(given) - set(KEYS)):
         raise InputError(f"{path}: unknown key {unknown[0]!r}; a study has {', '.join(sorted(KEYS))}")
     table = {key: given.get(key, default) for key, (default, _, _) in KEYS.items()}
-    for key, (_, fits, what) in KEYS.items():
+    for key, (_, what, fits) in KEYS.items():
         if not fits(table[key]):
             raise InputError(f"{path}: {key!r} must be {what}")
     for kind, key, known in (("adversary", "adversaries", ADVERSARIES), ("victim", "victims", VICTIMS)):
         for value in table[key]:
             if value not in known:
                 raise InputError(f"{path}: there is no {kind} {value!r}; choose from {', '.join(known)}")
-    variants = dict.fromkeys(Variant(" ".join(text.split())) for text in (*table["methods"], CONTROL))
+    variants = dict.fromkeys(Variant(" ".join(text.split())) for text in (*table["methods"], RANDOM))  # the control
     for variant in variants:
         variant.settings("strong")  # refuses unknown methods and settings
+    adversaries, leak, victims, releases = (
+        tuple(dict.fromkeys(table[key])) for key in ("adversaries", "leak", "victims", "releases")
+    )
     return Study(
-        path.stem, table["title"] or path.stem, tuple(variants), tuple(table["adversaries"]),
-        tuple(map(float, table["leak"])), table["seeds"], tuple(table["victims"]), tuple(table["releases"]),
-        table["detector"],
+        path.stem, table["title"] or path.stem, tuple(variants), adversaries, tuple(map(float, leak)), table["seeds"],
+        victims, releases, table["detector"],
     )  # fmt: skip

@@ -8,9 +8,10 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from ghostpoi.attack.adversaries import ADVERSARIES, leak
 from ghostpoi.attack.rule import rule_of
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Ints
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
@@ -50,113 +50,107 @@ class Runner:
 
     def run(self, victims: bool = True) -> Path:
         """Measure the missing cells and return their file. Without victims, only prepare what they will train on."""
-        store, seeds = Store(self.results, self.protocol), range(self.study.seeds)
         with only_run(self.results, f"{self.study.name}-{self.protocol}"):
-            known = {identity(cell): cell["measures"] for cell in store.cells(self.study.name)[::-1]}
-            grid = self._grid()
+            known = {identity(cell): cell["measures"] for cell in self._store.cells(self.study.name)[::-1]}
             contests = [c for c in contests_of(self.study) if identity(self._cell(c.cell)) not in known]
             if victims:
-                for cell in self._release_cells(grid, known):
-                    self._add(store, [cell])
-                self._add(store, [self._cell(cell) for cell in grid.cells(contests)])
-                self._add(store, list(self._floor_cells(grid, known)))
-                return store.path(self.study.name)
-            for contest in contests:
-                if contest.release != CLEAN and not trains(contest.adversary):
-                    for seed in seeds:
-                        grid.restoration(contest, seed)
-        return store.path(self.study.name)
+                self._measure(contests, known)
+            else:
+                untrained = (c for c in contests if c.release != CLEAN and not trains(c.adversary))
+                for contest, seed in product(untrained, self._seeds):
+                    self._grid.restoration(contest, seed)
+        return self._store.path(self.study.name)
 
+    def _measure(self, contests: list[Contest], known: Mapping[Any, dict[str, Any]]) -> None:
+        methods = [variant.text for variant in self.study.methods]
+        for method in methods:
+            cell = self._cell({"kind": "release", "method": method})
+            if ("detector" if self.study.detector else "utility") not in known.get(identity(cell), {}):
+                self._add(cell | {"measures": over_seeds([self._release(method, seed) for seed in self._seeds])})
+        self._add(*(self._cell(cell) for cell in self._grid.cells(contests)))
+        for method in (CLEAN, *methods):
+            cell = self._cell({"kind": "floor", "method": method})
+            if identity(cell) not in known:
+                self._add(cell | {"measures": self._floors(method)})
+
+    def _release(self, method: str, seed: int) -> dict[str, Any]:
+        """Measure plausibility, naturalness and utility of a release, and the detector if the study asks for it."""
+        train, vocabulary, released = self.data.train, self.data.vocabulary, self._published(method, seed)
+        settings = self.study.methods[0].settings(self.protocol)
+        lm = self._grid.trajectory_lm(settings.trajectory_lm, self.say)
+        measures = {
+            "plausibility": plausibility(train, released.poi, vocabulary, settings.speed),
+            "naturalness": naturalness(lm, with_poi(train, released.poi)),
+            "clean_naturalness": naturalness(lm, train),
+            "utility": utility(train, released.poi, vocabulary),
+        }
+        if self.study.detector:
+            leaked = leak(train, self.study.leak[0], Seed(seed))
+            measures["detector"] = detect(train, released.poi, leaked, vocabulary, Seed(seed), self.device)
+        return measures | released.measures
+
+    def _floors(self, method: str) -> dict[str, Any]:
+        """Count popularity and Markov on clean sessions, or Markov on a release."""
+        if method == CLEAN:
+            return {name: found["all"] for name, found in self._grid.floors().items()}
+        return {"markov": {"acc@1": [self._grid.markov(method, seed)["all"]["acc@1"] for seed in self._seeds]}}
+
+    @property
+    def _seeds(self) -> range:
+        return range(self.study.seeds)
+
+    @cached_property
+    def _store(self) -> Store:
+        return Store(self.results, self.protocol)
+
+    @cached_property
     def _grid(self) -> Grid:
         data, (model, training) = self.data, victim_settings(self.protocol)
 
         @cache
         def release(method: str) -> Release:
-            variant = Variant(method)
-            rule = rule_of(variant.settings(self.protocol).method, self._candidates(variant), data.vocabulary)
-            return Release(lambda seed: self._published(grid, variant, seed).poi, rule)
+            rule = rule_of(Variant(method).settings(self.protocol).method, self._candidates(method), data.vocabulary)
+            return Release(lambda seed: self._published(method, seed).poi, rule)
 
-        grid = Grid(
+        return Grid(
             train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=release,
             seeds=self.study.seeds, protocol=self.protocol, model=model, training=training, device=self.device,
             cache=Cache(self.results / WORK), say=self.say,
         )  # fmt: skip
-        return grid
 
     @cached_property
     def _data_key(self) -> str:
         return key_of(self.data.train, self.data.vocabulary, self.data.candidates)
 
-    def _candidates(self, variant: Variant) -> Candidates:
-        method, v = variant.settings(self.protocol).method, self.data.vocabulary
-        if not method.own_sets:
+    def _candidates(self, method: str) -> Candidates:
+        own, v = Variant(method).settings(self.protocol).method, self.data.vocabulary
+        if not own.own_sets:
             return self.data.candidates
-        return method.candidate_sets(v.lat, v.lon, v.category, CandidateSettings())
+        return own.candidate_sets(v.lat, v.lon, v.category, CandidateSettings())
 
-    def _published(self, grid: Grid, variant: Variant, seed: int) -> Record:
+    def _published(self, method: str, seed: int) -> Record:
         """The release of a method under a seed, from the cache if it is there."""
-        data, settings = self.data, variant.settings(self.protocol)
+        data, settings = self.data, Variant(method).settings(self.protocol)
 
         def make() -> Record:
-            lm = grid.trajectory_lm(settings.trajectory_lm, self.say) if settings.method.needs_trajectory_lm else None
+            needs_lm = settings.method.needs_trajectory_lm
+            lm = self._grid.trajectory_lm(settings.trajectory_lm, self.say) if needs_lm else None
             task = Task(
-                data.train, data.vocabulary, self._candidates(variant), settings.method, settings.rounds,
+                data.train, data.vocabulary, self._candidates(method), settings.method, settings.rounds,
                 settings.speed, settings.surrogate, settings.training, lm,
             )  # fmt: skip
             begin = time.perf_counter()
             poi = publish(task, Seed(seed), self.device).poi
             seconds = time.perf_counter() - begin
-            self.say(f"{self.protocol}: released {variant.text}, seed {seed}, in {seconds:.1f} s")
+            self.say(f"{self.protocol}: released {method}, seed {seed}, in {seconds:.1f} s")
             return Record({"release_seconds": seconds}, poi)
 
-        key = key_of(__version__, self._data_key, settings, seed)
-        return grid.cache.get("releases", key, make)
-
-    def _release_cells(self, grid: Grid, known: dict[Any, Any]) -> Iterator[Cell]:
-        """Measure plausibility, naturalness and utility of the releases, and the detector if the study asks for it."""
-        for variant in self.study.methods:
-            cell = self._cell({"kind": "release", "method": variant.text})
-            needed = "detector" if self.study.detector else "plausibility"
-            if needed in known.get(identity(cell), {}):
-                continue
-            found = []
-            for seed in range(self.study.seeds):
-                release = self._published(grid, variant, seed)
-                found.append(self._release_measures(grid, release.poi, seed) | release.measures)
-            yield cell | {"measures": over_seeds(found)}
-
-    def _release_measures(self, grid: Grid, released: Ints, seed: int) -> dict[str, Any]:
-        train, vocabulary = self.data.train, self.data.vocabulary
-        settings = self.study.methods[0].settings(self.protocol)
-        lm = grid.trajectory_lm(settings.trajectory_lm, self.say)
-        measures = {
-            "plausibility": plausibility(train, released, vocabulary, settings.speed),
-            "naturalness": naturalness(lm, with_poi(train, released)),
-            "clean_naturalness": naturalness(lm, train),
-            "utility": utility(train, released, vocabulary),
-        }
-        if self.study.detector:
-            leaked = leak(train, self.study.leak[0], Seed(seed))
-            measures["detector"] = detect(train, released, leaked, vocabulary, Seed(seed), self.device)
-        return measures
-
-    def _floor_cells(self, grid: Grid, known: dict[Any, Any]) -> Iterator[Cell]:
-        """Count popularity and Markov on clean sessions, and Markov on every release."""
-        for method in (CLEAN, *(variant.text for variant in self.study.methods)):
-            cell = self._cell({"kind": "floor", "method": method})
-            if identity(cell) in known:
-                continue
-            if method == CLEAN:
-                measures: dict[str, Any] = {name: found["all"] for name, found in grid.floors().items()}
-            else:
-                found = [grid.markov(method, seed)["all"]["acc@1"] for seed in range(self.study.seeds)]
-                measures = {"markov": {"acc@1": found}}
-            yield cell | {"measures": measures}
+        return self._grid.cache.get("releases", key_of(__version__, self._data_key, settings, seed), make)
 
     def _cell(self, cell: Cell) -> Cell:
         """Add what the cell was measured with."""
         about = {
-            "seeds": list(range(self.study.seeds)),
+            "seeds": list(self._seeds),
             "settings": settings_hash(self._settings(cell["method"])),
             "hardware": hardware(self.device),
             "version": __version__,
@@ -167,8 +161,8 @@ class Runner:
     def _settings(self, method: str) -> dict[str, Any]:
         return {} if method == CLEAN else Variant(method).settings(self.protocol).public()
 
-    def _add(self, store: Store, cells: list[Cell]) -> None:
-        store.add(self.study.name, cells, {cell["settings"]: self._settings(cell["method"]) for cell in cells})
+    def _add(self, *cells: Cell) -> None:
+        self._store.add(self.study.name, cells, {c["settings"]: self._settings(c["method"]) for c in cells})
 
 
 def contests_of(study: Study) -> list[Contest]:
@@ -196,11 +190,8 @@ def commit() -> str:
     """Return the commit of the code. GHOSTPOI_COMMIT names it on a machine without git."""
     if told := os.environ.get("GHOSTPOI_COMMIT"):
         return told
-    command = ["git", "rev-parse", "HEAD"]
+    command, here = ["git", "rev-parse", "HEAD"], Path(__file__).parent
     try:
-        found = subprocess.run(
-            command, capture_output=True, text=True, cwd=Path(__file__).parent, timeout=10, check=True
-        )
+        return subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=10, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    return found.stdout.strip()

@@ -6,7 +6,7 @@ A cell that several studies ask for is stored once, in the file of the study tha
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class Store:
         rest = sorted(self.results.glob(f"*-{self.protocol}.jsonl"))
         return [cell for path in dict.fromkeys([*first, *rest]) for cell in _read(path)]
 
-    def add(self, study: str, cells: list[Cell], settings: Mapping[str, Mapping[str, Any]]) -> None:
+    def add(self, study: str, cells: Sequence[Cell], settings: Mapping[str, Mapping[str, Any]]) -> None:
         """Write cells to the study's file, replacing those of the same identity, and the settings they name."""
         if not cells:
             return

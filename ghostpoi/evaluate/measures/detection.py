@@ -9,7 +9,6 @@ there would say nothing.
 Do not trust the result with few leaked sessions: a detector that learned little reports .5 for any release.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,16 +40,13 @@ def detect(
     """
     if released.shape != clean.poi.shape or leaked.shape != (len(clean),):
         raise ValueError("the release needs one POI per clean position, and leaked one value per session")
-    filled = clean.length > 0
-    asked = np.flatnonzero(~leaked & filled)
-    order = seed.generator("detection", "halves").permutation(len(asked))
-    shown_clean, shown_released = asked[order[: len(asked) // 2]], asked[order[len(asked) // 2 :]]
-    if not (leaked & filled).any() or not len(shown_clean):
+    lessons, asked = (np.flatnonzero(some & (clean.length > 0)) for some in (leaked, ~leaked))
+    order, half = seed.generator("detection", "halves").permutation(len(asked)), len(asked) // 2
+    if not len(lessons) or not half:
         return {"auc": 0.5, "auc_positions": 0.5, "asked": 0.0}
     known = Known(clean, released, leaked, vocabulary)
     forms = known.features(clean.poi), known.features(released)  # each (N, F)
-    lessons = np.flatnonzero(leaked & filled)
-    shown = shown_clean, shown_released
+    shown = asked[order[:half]], asked[order[half:]]
     learn, ask = ([_of(clean, f, s) for f, s in zip(forms, which, strict=True)] for which in ((lessons,) * 2, shown))
     return {
         "auc": _judge([_pooled(*p) for p in learn], [_pooled(*p) for p in ask], seed, "sessions", device),
@@ -91,33 +87,27 @@ class Known:
         speed = np.where(later, speed_kmh(km, gap, MIN_GAP_S), 0.0)
         hour = s.time / 86_400 * 2 * np.pi
 
-        def seen(key_of: Callable[[Ints], Longs], where: Bools | None = None) -> Floats:
-            """log(1 + occurrences of the same key in other sessions of the release, or of the leaked clean ones)."""
-            source = self.released if where is None else s.poi
-            if where is None:
-                where = np.ones(len(source), bool)
-            return np.log1p(elsewhere(key_of(source)[where], session[where], key_of(poi), session))
-
-        def venue(x: Ints) -> Longs:
-            return x.astype(np.int64)
-
         def step(x: Ints) -> Longs:
             return np.where(later, np.roll(x, 1), 0).astype(np.int64) * rows + x
 
-        def category_step(x: Ints) -> Longs:
-            return step(np.where(x > 0, v.category[x] + 1, 0))
+        def keys(x: Ints) -> dict[str, Longs]:
+            """What is counted: equal numbers stand for the same venue, step and so on."""
+            category = v.category[x].astype(np.int64)
+            steps = {"step": step(x), "category step": step(np.where(x > 0, v.category[x] + 1, 0))}
+            return {"venue": x.astype(np.int64), "category": category, "habit": user * rows + x, **steps}
 
-        def category(x: Ints) -> Longs:
-            return v.category[x].astype(np.int64)
+        asked, sources = keys(poi), {False: keys(self.released), True: keys(s.poi)}
 
-        def habit(x: Ints) -> Longs:
-            return user * rows + x
+        def seen(name: str, clean: bool = False) -> Floats:
+            """log(1 + occurrences of the same key in other sessions of the release, or of the leaked clean ones)."""
+            where = inside if clean else slice(None)
+            return np.log1p(elsewhere(sources[clean][name][where], session[where], asked[name], session))
 
-        popular, known_popular = seen(venue), seen(venue, inside)
+        popular, known_popular = seen("venue"), seen("venue", clean=True)
         columns = [
             later, np.log1p(km), later & (before == poi), np.log1p(speed), np.log1p(gap), np.sin(hour), np.cos(hour),
-            popular, popular - seen(category), known_popular, popular - known_popular,
-            seen(step), seen(step, inside), seen(category_step), seen(habit), seen(habit, inside),
+            popular, popular - seen("category"), known_popular, popular - known_popular,
+            seen("step"), seen("step", clean=True), seen("category step"), seen("habit"), seen("habit", clean=True),
             _repeated(session * rows + poi),
         ]  # fmt: skip
         return np.stack([np.asarray(c, np.float64) for c in columns], axis=1)
