@@ -11,14 +11,17 @@ import pytest
 import torch
 from conftest import HEADER, ghostpoi
 
-import ghostpoi.evaluate.audit as module
-from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries import ADVERSARIES, TRAINED
 from ghostpoi.attack.processes import train_each
-from ghostpoi.cli.audit_text import NAMES
+from ghostpoi.cli.audit_text import label
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.alignment import match, open_pair
-from ghostpoi.evaluate.audit import QUICK, Request, audit, parse_adversaries, public, work
-from ghostpoi.evaluate.verdicts import Accuracies, differs, verdicts
+from ghostpoi.evaluate import grid
+from ghostpoi.evaluate.alignment import align, read_pair
+from ghostpoi.evaluate.audit import QUICK, AuditRequest, audit, audit_settings, parse_adversaries, public, work
+from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.evaluate.differences import accuracy_lost, against, differs
+from ghostpoi.evaluate.public_rule import random_rule, release_rule
+from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.release import Request as Publishing
@@ -26,7 +29,6 @@ from ghostpoi.publish.release import make
 from ghostpoi.publish.verify import verify
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import override
-from ghostpoi.study.cells import ADAPTIVE
 
 USERS, DAYS, POIS = 12, 25, 24
 TINY = (
@@ -73,7 +75,8 @@ def files(tmp_path: Path) -> Callable[[str], tuple[Path, Path]]:
 
 def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
     given = {"adversaries": FAST, "seeds": 1, "set": TINY, "cache": release.parent / "cache", "naturalness": False}
-    return audit(Request(file, release, **given | options), lambda text: None, lambda label, units: None)
+    request = AuditRequest(file=file, release=release, **given | options)
+    return audit(request, lambda text: None, lambda label, units: None)
 
 
 def released(folder: Path, withhold: bool = False, method: str = "random", *more: str) -> tuple[Path, Path]:
@@ -105,14 +108,13 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     }
     assert {"popularity", "markov", "markov_on_release", "leak-only", "leak-mixed", "random"} <= set(found["controls"])
     assert found["strongest"] in found["adversaries"]
-    if found["strongest"] != "none":
-        assert f"random+{found['strongest']}" in found["controls"]
+    assert f"random+{found['strongest']}".removesuffix("+none") in found["controls"]
     assert set(found["gaps"]) == {"prot", "surv", "mean", "worst", "worst_all"}
-    for figures in [found["clean"], *found["adversaries"].values(), *found["controls"].values()]:
-        for name in ("acc@1", "acc@5", "mrr"):
-            assert set(figures[name]) == {"mean", "std", "seeds"}
-            assert len(figures[name]["seeds"]) == 2
-    assert all("restored" in figures for figures in found["adversaries"].values())
+    for measures in [found["clean"], *found["adversaries"].values(), *found["controls"].values()]:
+        for name in ("acc@1", "acc@5", "mrr", "accuracy_lost"):
+            assert set(measures[name]) == {"mean", "std", "seeds"}
+            assert len(measures[name]["seeds"]) == 2
+    assert all("restored" in measures for measures in found["adversaries"].values())
     cache = tmp_path / "rel.private" / "audit"
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
     assert all(line.passed for line in verify(release, file, {}))
@@ -129,7 +131,7 @@ def test_the_file_itself_denies_nothing(files: Callable[[str], tuple[Path, Path]
     assert found["gaps"]["prot"]["seeds"] == [0.0, 0.0]
     assert found["adversaries"]["none"]["restored"]["mean"] == 1.0
     assert found["plausibility"]["substitution_rate"] == 0.0
-    assert all(verdict.startswith("fails: as good as clean data") for verdict in found["verdicts"].values())
+    assert all(verdict.startswith("Fails. Accuracy is not clearly lower") for verdict in found["verdicts"].values())
 
 
 def test_a_fixed_permutation_falls_to_the_frequency_table(files: Callable[[str], tuple[Path, Path]]) -> None:
@@ -140,7 +142,7 @@ def test_a_fixed_permutation_falls_to_the_frequency_table(files: Callable[[str],
     assert found["adversaries"]["frequency"]["restored"]["mean"] == 1.0
     assert found["adversaries"]["frequency"]["acc@1"] == found["clean"]["acc@1"]
     assert found["adversaries"]["none"]["acc@1"]["mean"] < found["clean"]["acc@1"]["mean"] / 2
-    assert found["verdicts"]["frequency"].startswith("fails")
+    assert found["verdicts"]["frequency"].startswith("Fails.")
     assert release.read_bytes() == before
 
 
@@ -203,7 +205,7 @@ def test_an_interrupted_audit_goes_on(
             if len(trained) == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "train_each", counting)
+    monkeypatch.setattr(grid, "train_each", counting)
     with pytest.raises(KeyboardInterrupt):
         run(*pair)
     first = list(trained)
@@ -217,9 +219,10 @@ def test_an_interrupted_audit_goes_on(
 
 def test_progress_adds_up_to_the_whole(files: Callable[[str], tuple[Path, Path]]) -> None:
     file, release = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
-    request = Request(
-        file, release, parse_adversaries("frequency"), seeds=1, set=TINY, cache=file.parent / "cache", all_controls=True
-    )
+    request = AuditRequest(
+        file=file, release=release, adversaries=parse_adversaries("frequency"), seeds=1, set=TINY,
+        cache=file.parent / "cache", all_controls=True,
+    )  # fmt: skip
     done: list[float] = []
     audit(request, lambda text: None, lambda label, units: done.append(units))
     assert sum(done) == pytest.approx(work(request))
@@ -241,8 +244,8 @@ STRANGE = {
     "other rows": (text([(u, p, t + 60) for u, p, t in CLEAN]), r"row 1 of \S+ is user u0 at .+give a release of the"),
     "missing rows": (text(CLEAN[:-3]), r"has 1,197 rows and \S+ 1,200; give a release of all its rows"),
     "shuffled rows": (text(CLEAN[::-1]), "in another order, from row 1 on; put them"),
-    "other users": (text([("x" + u, p, t) for u, p, t in CLEAN]), "users that .+ lacks, 'xu0' for one; give"),
-    "a different city": (text(CLEAN, 35.6, "w"), "another city than .+ km away and without a venue in common; give"),
+    "other users": (text([("x" + u, p, t) for u, p, t in CLEAN]), "users that .+ lacks, for example 'xu0'; give"),
+    "a different city": (text(CLEAN, 35.6, "w"), "another city than .+ km away and has no venue in common; give"),
     "other columns": (text(CLEAN).replace("category", "cat"), "does not have the columns of .+; give a release in"),
     "no release": ("hello\n", "no column looks like the user|no check-ins"),
 }
@@ -268,7 +271,7 @@ def test_other_refusals(tmp_path: Path, files: Callable[[str], tuple[Path, Path]
         run(file, release, set=("filters.val_share=0",))
     with pytest.raises(InputError, match="--leak 0: give a share above 0"):
         run(file, release, leak=0.0)
-    with pytest.raises(InputError, match="there is no 'ghost'; adversaries are none, bridge"):
+    with pytest.raises(InputError, match="there is no 'ghost'; choose from none, bridge"):
         parse_adversaries("none,ghost")
     with pytest.raises(InputError, match=r"cannot be used .+; choose another with --cache"):
         run(file, release, cache=file / "inside")
@@ -276,8 +279,9 @@ def test_other_refusals(tmp_path: Path, files: Callable[[str], tuple[Path, Path]
 
 def test_who_runs_by_default_and_with_all() -> None:
     assert parse_adversaries(None) == QUICK
-    assert parse_adversaries(None, everybody=True) == tuple(n for n, a in ADVERSARIES.items() if not a.many_releases)
-    assert set(QUICK) == {n for n, a in ADVERSARIES.items() if not (a.trains or a.many_releases)}
+    assert parse_adversaries(None, everybody=True) == tuple(ADVERSARIES)
+    assert set(QUICK) | set(TRAINED) == set(ADVERSARIES)
+    assert not set(QUICK) & set(TRAINED)
     with pytest.raises(InputError, match="--all and --adversaries none contradict each other"):
         parse_adversaries("none", everybody=True)
 
@@ -295,26 +299,25 @@ def test_who_knows_the_rule_restores_more(tmp_path: Path) -> None:
 )
 def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: str, more: tuple[str, ...]) -> None:
     file, release = released(tmp_path, False, method, "speed.limit_kmh=9999", *more)
-    pair = open_pair(file, release, {})
-    request = Request(file, release)
-    chosen = module._settings(request, pair.manifest)
-    data = match(pair, chosen.filters)
-    rules = module._rules(pair, data, chosen)
-    assert rules["release"].exact
-    assert rules["random"].exact
-    assert (rules["release"].channel.find(data.train.poi, data.released) >= 0).all()
-    assert (rules["release"].popularity_power > 0) == ("method.beta=0.5" in more)
+    pair = read_pair(file, release, {})
+    chosen = audit_settings(AuditRequest(file=file, release=release), pair.manifest)
+    data = align(pair, chosen.filters)
+    ours, random = (rule(pair, data.vocabulary, chosen) for rule in (release_rule, random_rule))
+    assert ours.exact
+    assert random.exact
+    assert (ours.channel.find(data.train.poi, data.released) >= 0).all()
+    assert (ours.popularity_power > 0) == ("method.beta=0.5" in more)
     if method == "crowd":  # its sets are its own, in the size that the manifest gives
-        assert (rules["random"].channel.find(data.train.poi, data.released) < 0).any()
-        assert rules["release"].candidates.size[1:].max() < 8
+        assert (random.channel.find(data.train.poi, data.released) < 0).any()
+        assert ours.candidates.size[1:].max() < 8
 
 
 def test_of_another_tool_no_rule_is_known(files: Callable[[str], tuple[Path, Path]]) -> None:
     file, release = files(text(CLEAN, mark="w"))  # with venues that the clean file lacks
-    pair = open_pair(file, release, {})
-    chosen = module._settings(Request(file, release), None)
-    data = match(pair, chosen.filters)
-    rule = module._rules(pair, data, chosen)["release"]
+    pair = read_pair(file, release, {})
+    chosen = audit_settings(AuditRequest(file=file, release=release), None)
+    data = align(pair, chosen.filters)
+    rule = release_rule(pair, data.vocabulary, chosen)
     assert not rule.exact
     assert len(rule.candidates.poi) == len(data.vocabulary)
     assert not rule.candidates.size[np.isin(data.vocabulary.source, np.arange(POIS), invert=True)].any()
@@ -342,7 +345,7 @@ N = 10_000
 
 def said(**changed: Any) -> dict[str, str]:
     given: dict[str, Any] = {
-        "clean": [0.20, 0.21], "adversaries": {"none": [0.05, 0.06], "frequency": [0.16, 0.17]},
+        "clean": [0.20, 0.21], "adversaries": {"none": [0.055, 0.055], "frequency": [0.16, 0.17]},
         "leak": {"leak-only": [0.08, 0.09], "leak-mixed": [0.06, 0.07]},
         "random": {"none": [0.05, 0.06], "frequency": [0.08, 0.09]}, "popularity": 0.02, "positions": N,
     }  # fmt: skip
@@ -351,13 +354,20 @@ def said(**changed: Any) -> dict[str, str]:
 
 def test_verdicts_in_words() -> None:
     assert said() == {
-        "none": "holds: 73% of the clean accuracy is gone; no better than a random draw (.055)",
-        "frequency": "fails: wins back 73% of what the release denies, more than the leak alone gives "
-        "(leak-only .085); more is learned than from a random draw (.085)",
+        "none": "Holds. Accuracy drops by 73%. A random release protects as well (.055).",
+        "frequency": "Fails. The adversary wins back 73% of the accuracy denied; training on the leaked sessions alone "
+        "does worse (.085). A random release protects better (.085).",
     }
     weak = said(adversaries={"none": [0.02, 0.02], "frequency": [0.085, 0.09]}, random={})
-    assert weak["none"] == "holds: 90% of the clean accuracy is gone, nothing beyond popularity is learned"
-    assert weak["frequency"] == "holds: 57% is gone; no more than the leak alone gives (leak-only .085)"
+    assert weak["none"] == "Holds. Accuracy drops by 90%, to no more than popularity alone gives."
+    assert (
+        weak["frequency"] == "Holds. Accuracy drops by 57%; training on the leaked sessions alone does as well (.085)."
+    )
+    better = said(adversaries={"none": [0.03, 0.03], "frequency": [0.06, 0.07]})["frequency"]
+    assert better == (
+        "Holds. Accuracy drops by 68%; training on the leaked sessions alone does better (.085). "
+        "A random release protects less (.085)."
+    )
 
 
 def test_who_holds_no_leak_is_not_measured_by_one() -> None:
@@ -365,11 +375,11 @@ def test_who_holds_no_leak_is_not_measured_by_one() -> None:
         given = {"adversaries": {"none": [0.05, 0.06], "habits": acc}, "random": {}, "leakless": ["none", "habits"]}
         return said(**given | changed)["habits"]
 
-    assert habits([0.16, 0.17]) == "fails: wins back 73% of what the release denies, without any leak"
-    assert habits([0.08, 0.09]) == "partly: wins back 20% of what the release denies, without any leak"
-    assert habits([0.05, 0.06]) == "holds: 73% is gone; no more than the release as it is gives (.055)"
-    assert habits([0.03, 0.03]).startswith("holds: worse than the release as it is")
-    assert habits([0.20, 0.21]).startswith("fails: as good as clean data")
+    assert habits([0.16, 0.17]) == "Fails. The adversary wins back 73% of the accuracy denied, without any leak."
+    assert habits([0.08, 0.09]) == "Partly. The adversary wins back 20% of the accuracy denied, without any leak."
+    assert habits([0.05, 0.06]) == "Holds. Accuracy drops by 73%; training on the release itself does as well (.055)."
+    assert habits([0.02, 0.03]).startswith("Holds. The victim learns less than from the release itself (.025")
+    assert habits([0.20, 0.21]).startswith("Fails. Accuracy is not clearly lower than on clean data")
 
 
 def test_a_difference_inside_the_spread_is_none() -> None:
@@ -381,6 +391,39 @@ def test_a_difference_inside_the_spread_is_none() -> None:
     assert differs([0.20], [0.20], N) == 0
 
 
-def test_every_adversary_has_its_number_in_the_table() -> None:
-    names = [name for name, adversary in ADVERSARIES.items() if not adversary.many_releases]
-    assert [NAMES[name].split()[0] for name in names] == [ADAPTIVE[name] for name in names]
+def test_a_clear_difference_by_hand() -> None:
+    # Over three seeds the 95% interval is the mean ± 4.303 s / sqrt(3); here s = 0.01, so the half is 0.0248.
+    clear, unclear = against([0.13, 0.14, 0.15], [0.1] * 3), against([0.11, 0.12, 0.13], [0.1] * 3)
+    assert clear is not None
+    assert unclear is not None
+    assert (clear.sign, unclear.sign) == (1, 0)
+    assert clear.text == "+0.0400 ± 0.0100, higher"
+    assert unclear.text == "+0.0200 ± 0.0100, inside the spread"
+    # Twice the sampling error of 100 positions is 2 sqrt((.14 * .86 + .1 * .9) / 100) = 0.092.
+    assert differs([0.13, 0.14, 0.15], [0.1] * 3, 100) == 0
+    assert differs([0.2], [0.1]) == 0  # one seed, and the size of the sample is not known
+    assert against(None, [0.1]) is against([0.1], [0.1, 0.2]) is None
+
+
+def test_accuracy_lost_is_per_seed() -> None:
+    assert accuracy_lost([0.2, 0.1], [0.05, 0.1]) == pytest.approx([0.75, 0.0])
+    assert accuracy_lost([0.0], [0.1]) == [0.0]
+
+
+def test_any_victim(files: Callable[[str], tuple[Path, Path]]) -> None:
+    pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
+    sets = [s for s in TINY if not s.startswith(("victim", "training"))]
+    found = run(*pair, victim="markov", seeds=2, set=sets)
+    assert found["victim"] == "markov"
+    seeds = found["clean"]["acc@1"]["seeds"]
+    assert seeds[0] == seeds[1] > 0.5  # counting depends on no seed, and everybody goes round the circle
+    assert found["adversaries"]["none"]["acc@1"]["seeds"] == seeds  # a rotated circle is followed just as well
+    with pytest.raises(InputError, match=r"--victim gru; leave them out"):
+        run(*pair, victim="gru")
+    with pytest.raises(InputError, match=r"--victim oracle: .+ choose from transformer, markov"):
+        run(*pair, victim="oracle")
+
+
+def test_everything_in_the_table_has_a_label() -> None:
+    assert label("random+habits+leak") == f"{CONTROLS['random']}, {label('habits+leak')}"
+    assert [label(name) for name in CONTROLS] == list(CONTROLS.values())

@@ -1,6 +1,7 @@
 """A tiny study end to end on a synthetic city: its cells, its second run, its interruptions, its bad input."""
 
 import json
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +11,23 @@ import torch
 from conftest import ghostpoi
 
 from ghostpoi import cli
+from ghostpoi.attack import processes
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridge import Bridge
-from ghostpoi.attack.victims import Transformer
-from ghostpoi.attack.victims import base as victims_base
+from ghostpoi.attack.victims import transformer
 from ghostpoi.data import prepared as dataset_file
-from ghostpoi.data.prepared import Prepared, prepare_file
+from ghostpoi.data.prepare import prepare_file
+from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
+from ghostpoi.evaluate import grid
 from ghostpoi.publish.methods.ts_ue import TsUe
 from ghostpoi.publish.rounds import Substitution, Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 from ghostpoi.study import calibrate, plan, run, table, tables
 from ghostpoi.study.cells import Cells
-from ghostpoi.study.store import alone
+from ghostpoi.study.store import only_run
 
 TINY = "surrogate.dim=16 surrogate.heads=2 lm.dim=16 lm.heads=2 rounds.outer=1 rounds.inner=1 lm_training.epochs=1"
 GHOST = f"ghost {TINY}"
@@ -35,7 +38,7 @@ adversaries = ["none", "bridge", "frequency"]
 leak = [0.1]
 seeds = 2
 """
-CELLS = 1 + 1 + 2 * (3 + 1) + 2 + 1  # clean, leak-only, two methods with leak-mixed, two releases, floors
+CELLS = 1 + 1 + 2 * (3 + 1) + 2 + 3  # clean, leak-only, two methods with leak-mixed, two releases, three floors
 
 
 @pytest.fixture(scope="module")
@@ -62,17 +65,17 @@ def study(tmp_path: Path) -> Path:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Victims and denoisers that take no time."""
     small = ModelSettings(dim=16, heads=2, tied=True), Training(epochs=1)
-    for module in (run, victims_base):
+    for module in (run, transformer):
         monkeypatch.setattr(module, "victim_settings", lambda protocol: small)
-    monkeypatch.setitem(ADVERSARIES._all, "bridge", Bridge(*small))
+    monkeypatch.setitem(ADVERSARIES, "bridge", Bridge(*small))
 
 
 def go(study: Path, data: Prepared, results: Path) -> Path:
     return run.Runner(plan.load(str(study)), "paper", data, torch.device("cpu"), results, lambda text: None).run()
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.glob("*.json")}
+def cells_in(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def without_clocks(value: Any) -> Any:
@@ -82,8 +85,8 @@ def without_clocks(value: Any) -> Any:
     return value
 
 
-def figures(folder: Path) -> dict[str, Any]:
-    return {name: without_clocks(json.loads(text)) for name, text in contents(folder).items()}
+def measures(file: Path) -> list[Any]:
+    return [without_clocks(cell) for cell in cells_in(file)]
 
 
 def refuse(*arguments: object, **options: object) -> None:
@@ -93,11 +96,11 @@ def refuse(*arguments: object, **options: object) -> None:
 def test_cells_controls_and_a_second_run(
     study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = go(study, data, tmp_path / "results")
-    assert folder == tmp_path / "results" / "tiny" / "paper"
-    before = contents(folder)
-    assert len(before) == CELLS
-    cells = Cells.read(tmp_path / "results", "tiny", "paper")
+    file = go(study, data, tmp_path / "results")
+    assert file == tmp_path / "results" / "tiny-paper.jsonl"
+    before = file.read_bytes()
+    assert len(cells_in(file)) == CELLS
+    cells = Cells.read(tmp_path / "results", str(study), "paper")
     assert cells.methods == [GHOST, "random"]  # the control stands in every study
     for method in cells.methods:
         row = cells.row(method, 0.1)
@@ -111,30 +114,67 @@ def test_cells_controls_and_a_second_run(
     assert tables.controls(cells).rows[0][1] != table.MISSING
 
     monkeypatch.setattr(run, "publish", refuse)
-    monkeypatch.setattr(Transformer, "train", refuse)
+    monkeypatch.setattr(grid, "train_each", refuse)
     go(study, data, tmp_path / "results")
-    assert contents(folder) == before
+    assert file.read_bytes() == before
 
 
 def test_deleted_cells_come_back_the_same(
     study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = go(study, data, tmp_path / "results")
-    before = contents(folder)
-    for name in sorted(before)[::2]:
-        (folder / name).unlink()
+    file = go(study, data, tmp_path / "results")
+    before = file.read_text().splitlines()
+    file.write_text("".join(f"{line}\n" for line in before[::2]))
     monkeypatch.setattr(run, "publish", refuse)  # all of it is still under .work
-    monkeypatch.setattr(Transformer, "train", refuse)
+    monkeypatch.setattr(grid, "train_each", refuse)
     go(study, data, tmp_path / "results")
-    assert contents(folder) == before
+    assert sorted(file.read_text().splitlines()) == sorted(before)
+
+
+def test_work_is_private(study: Path, data: Prepared, tmp_path: Path) -> None:
+    work = go(study, data, tmp_path / "results").parent / ".work"
+    kept = [path for path in work.rglob("*") if path.suffix != ".lock"]
+    assert {"releases", "restorations", "victims", "trajectory_lm"} == {path.name for path in work.iterdir()} - {
+        "tiny-paper.lock"
+    }
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept if path.is_file()} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (work, *kept) if path.is_dir()} == {0o700}
+
+
+def test_without_victims_everything_else_is_prepared(
+    study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = run.Runner(
+        plan.load(str(study)), "paper", data, torch.device("cpu"), tmp_path / "results", lambda text: None
+    )
+    file = runner.run(victims=False)
+    assert not file.exists()
+    work = tmp_path / "results" / ".work"
+    assert len(list((work / "releases").iterdir())) == 4  # two methods, two seeds
+    assert len(list((work / "restorations").iterdir())) == 2 * 2 * 3  # none, frequency, leak-mixed: the bridge trains
+    assert not list((work / "victims").iterdir())
+    monkeypatch.setattr(run, "publish", refuse)
+    assert len(cells_in(runner.run())) == CELLS
+
+
+def test_other_victims_and_several_releases(data: Prepared, tmp_path: Path) -> None:
+    study = tmp_path / "more.toml"
+    study.write_text(
+        'methods = ["crowd"]\nadversaries = ["none"]\nvictims = ["markov"]\nseeds = 1\nreleases = [1, 2]\n'
+    )
+    found = {(cell["method"], cell.get("adversary")): cell for cell in cells_in(go(study, data, tmp_path / "results"))}
+    one, two = (found["crowd", f"multi-release-{k}"]["measures"] for k in (1, 2))
+    assert (one["releases"], two["releases"]) == ([1], [2])
+    assert one["restored"] <= two["restored"]
+    assert {cell["victim"] for cell in found.values() if cell["kind"] == "accuracy"} == {"markov"}
 
 
 @pytest.mark.parametrize("at", ["publish", "victims"])
 def test_a_killed_run_goes_on(
     study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    whole = figures(go(study, data, tmp_path / "whole"))
-    module, name = (run, "publish") if at == "publish" else (Transformer, "train")
+    whole = measures(go(study, data, tmp_path / "whole"))
+    module, name = (run, "publish") if at == "publish" else (processes, "train_victims")
     real, calls = getattr(module, name), []
 
     def dies(*arguments: Any, **options: Any) -> Any:
@@ -147,8 +187,8 @@ def test_a_killed_run_goes_on(
         patch.setattr(module, name, dies)
         with pytest.raises(KeyboardInterrupt):
             go(study, data, tmp_path / "results")
-    folder = tmp_path / "results" / "tiny" / "paper"
-    assert len(contents(folder)) < CELLS
+    file = tmp_path / "results" / "tiny-paper.jsonl"
+    assert len(cells_in(file)) < CELLS
     assert not list((tmp_path / "results").rglob("*.partial"))
 
     again: list[int] = []
@@ -159,21 +199,21 @@ def test_a_killed_run_goes_on(
 
     monkeypatch.setattr(module, name, counts)
     go(study, data, tmp_path / "results")
-    assert figures(folder) == whole
-    assert len(again) == (3 if at == "publish" else 1)  # the first of 4 releases, or of 2 seeds, was kept
+    assert measures(file) == whole
+    assert len(again) == (3 if at == "publish" else 19)  # the first of 4 releases, or of 20 victims, was kept
 
 
 def test_a_second_run_at_once_is_refused(study: Path, city: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "results" / "tiny" / "paper"
-    with alone(folder):
+    results = tmp_path / "results"
+    with only_run(results, "tiny-paper"):
         done = ghostpoi(
             "study", "run", study, "--data", city, "--results", tmp_path / "results", "--protocol", "paper"
         )  # fmt: skip
     assert done.returncode == 2
-    assert "another run is writing" in done.stderr
+    assert "another run of tiny-paper is writing" in done.stderr
     assert done.stderr.count("\n") == 1
-    assert not contents(folder)
-    with alone(folder):  # a run that is over holds nothing
+    assert not list(results.glob("*.jsonl"))
+    with only_run(results, "tiny-paper"):  # a run that is over holds no lock
         pass
 
 
@@ -239,7 +279,7 @@ def test_calibration_looks_at_the_clean_model_and_the_rate_alone(
     data: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibrate, "EPOCHS", 2)
-    monkeypatch.setattr(calibrate, "victim_settings", victims_base.victim_settings)
+    monkeypatch.setattr(calibrate, "victim_settings", transformer.victim_settings)
     said: list[str] = []
     cpu = torch.device("cpu")
     clean = calibrate.clean_epochs(data, "paper", cpu, 1, said.append)

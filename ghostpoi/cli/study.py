@@ -67,7 +67,8 @@ def study_calibrate(
     from ghostpoi.data import prepared as dataset_file
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.study import calibrate
-    from ghostpoi.study.run import commit, hardware, write_json
+    from ghostpoi.study.run import commit, hardware
+    from ghostpoi.study.store import write_json
 
     prepared, where = dataset_file.load(data), find_device(device)
     found = {

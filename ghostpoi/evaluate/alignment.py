@@ -1,7 +1,7 @@
-"""A clean file beside a release of the same rows, as the recipient of the release would cut it into sessions.
+"""A clean file and a release of the same rows, cut into sessions as the recipient of the release would cut them.
 
-The recipient filters, segments and splits the released table alone. The clean values at the same positions are what
-audits need on top: leaked pairs, the clean ceiling, and clean validation and test sessions.
+The recipient filters, segments and splits the released table alone. The clean values at the same positions serve as
+leaked pairs, as the ceiling, and as clean validation and test sessions.
 """
 
 from dataclasses import dataclass, replace
@@ -12,65 +12,65 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data import formats, sessions
-from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs, Places, places
+from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.publish.manifest import hash_complaint, read_manifest, settings_of
-from ghostpoi.publish.table import prepare
+from ghostpoi.publish.whole_table import prepare
 from ghostpoi.settings import FilterSettings
 
-FAR_KM = 100.0  # venues that share no id and lie further apart than this are another city's
+FAR_KM = 100.0  # tables without a common venue whose centres are further apart show different cities
 
 
 @dataclass(frozen=True)
-class Opened:
-    """Both tables, row by row the same check-in. A data file of another tool has no manifest."""
+class TablePair:
+    """A clean table and its release. Another tool's release has no manifest."""
 
     clean: Checkins
-    shown: Longs  # (N,) the clean row behind each released one: all but those that the publisher withheld
     released: Checkins
+    clean_row: Longs  # (N,) the clean row of each released row; the publisher may have withheld some
     manifest: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
-class Matched:
-    """Sessions of the release over one vocabulary: the POIs of its sessions and the clean POIs at their positions.
-
-    So every value lies in 1..P, whoever hands it over; a POI of the test that nobody trained on is simply never right.
-    """
+class AlignedSessions:
+    """Clean sessions and the released POIs at the same positions. The vocabulary holds every POI of either."""
 
     vocabulary: Vocabulary
-    train: Sessions  # clean
-    val: Sessions  # clean
-    test: Sessions  # clean
+    train: Sessions
+    val: Sessions
+    test: Sessions
     released: Ints  # (N,) at the positions of train
-    all: Sessions  # clean, of all three parts
+    all: Sessions  # train, val and test
     all_released: Ints  # (N,) at the positions of all
 
 
-def open_pair(file: Path, release: Path, mapping: dict[str, str]) -> Opened:
-    """Read both and refuse a release that is not of these rows."""
+def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
+    """Read a file and its release; refuse a release of other rows."""
     manifest = None
     if release.is_dir():
         manifest = read_manifest(release)
         if complaint := hash_complaint(release, manifest):
             raise InputError(f"{release}: {complaint}; make the release again with protect")
         fields, format = manifest["columns"]["fields"], manifest["data"]["format"]
-        released, source = formats.read(release / manifest["data"]["file"], fields, format)
-        clean, clean_source = formats.read(file, mapping or fields, format)
+        after = formats.read(release / manifest["data"]["file"], fields, format)
+        before = formats.read(file, mapping or fields, format)
     else:
-        clean, clean_source = formats.read(file, mapping)
-        released, source = formats.read(release, mapping)
-    _same_columns(file, release, formats.read_rows(clean_source).columns, formats.read_rows(source).columns)
-    _same_city(file, release, clean, released)
-    shown = _shown(clean, manifest)
-    _same_rows(file, release, clean, shown, released)
-    return Opened(clean, shown, released, manifest)
+        before, after = formats.read(file, mapping), formats.read(release, mapping)
+    clean, released = before.table, after.table
+    _check_columns(file, release, before.rows.columns, after.rows.columns)
+    _check_city(file, release, clean, released)
+    rows = np.arange(len(clean))
+    if manifest is not None and manifest.get("rows", {}).get("withheld"):
+        rows = np.flatnonzero(prepare(clean, settings_of(manifest)).has_candidates)
+    pair = TablePair(clean, released, rows, manifest)
+    _check_rows(file, release, pair)
+    return pair
 
 
-def match(pair: Opened, filters: FilterSettings) -> Matched:
-    """What the recipient trains on, and the clean values beside it."""
+def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
+    """Build the recipient's sessions and the clean ones at the same positions."""
     data = sessions.build(pair.released, filters)
     parts = {"training": data.train, "validation": data.val, "test": data.test}
     for name, part in parts.items():
@@ -81,94 +81,77 @@ def match(pair: Opened, filters: FilterSettings) -> Matched:
                 "filters.session_gap_s, filters.min_session_length or filters.min_poi_checkins, or change "
                 "filters.train_share and filters.val_share, with --set"
             )
-    before, after, place = _joint(pair)
+    before, after, venues = _joint_venues(pair)
     used = np.unique(np.concatenate([before[data.all.row], after[data.all.row]]))
-    number = np.zeros(len(place.lat), np.int32)
-    number[used] = np.arange(1, len(used) + 1, dtype=np.int32)
-    vocabulary = Vocabulary(
-        np.append(np.nan, place.lat[used]),
-        np.append(np.nan, place.lon[used]),
-        np.append(np.int32(-1), place.category[used]),
-        np.append(np.int32(-1), used.astype(np.int32)),
-    )
-    clean, released = number[before], number[after]
+    vocabulary, poi_of = sessions.vocabulary_of(venues, used)
+    clean, released = poi_of[before], poi_of[after]
     train, val, test, everything = (
         replace(part, poi=clean[part.row]) for part in (data.train, data.val, data.test, data.all)
     )
-    return Matched(vocabulary, train, val, test, released[train.row], everything, released[everything.row])
+    return AlignedSessions(vocabulary, train, val, test, released[train.row], everything, released[everything.row])
 
 
-def _joint(pair: Opened) -> tuple[Longs, Longs, Places]:
-    """The clean and the released POI of every released row under one numbering, and what each POI is.
+def _joint_venues(pair: TablePair) -> tuple[Longs, Longs, Venues]:
+    """The clean and the released venue of every released row under one numbering, and the place of each venue.
 
-    A POI of the clean file is what that says; only one that the other tool made up is what the release says.
+    The clean file describes its own venues; the release describes only those that another tool invented.
     """
     clean, released = pair.clean, pair.released
-    poi = _renumber(clean.pois, released.pois)
-    category = _renumber(clean.categories, released.categories)
-    a, b = places(clean), places(released)
-    new = np.flatnonzero(poi >= len(clean.pois))  # codes of the release
-    place = Places(
+    venue = _renumber(clean.venue_ids, released.venue_ids)
+    category = _renumber(clean.category_ids, released.category_ids)
+    a, b = clean.venues, released.venues
+    new = np.flatnonzero(venue >= len(clean.venue_ids))
+    venues = Venues(
         np.concatenate([a.lat, b.lat[new]]),
         np.concatenate([a.lon, b.lon[new]]),
         np.concatenate([a.category, category[b.category[new]]]).astype(np.int32),
     )
-    return clean.poi[pair.shown].astype(np.int64), poi[released.poi], place
+    return clean.venue[pair.clean_row].astype(np.int64), venue[released.venue], venues
 
 
 def _renumber(ours: Any, theirs: Any) -> Longs:
-    """The code of each of their ids among ours; ids that we lack count on, in order."""
+    """The number of each of their ids among ours; ids that we lack get the next numbers, in order."""
     known = {name: code for code, name in enumerate(ours)}
     return np.array([known.setdefault(name, len(known)) for name in theirs], np.int64)
 
 
-def _shown(clean: Checkins, manifest: dict[str, Any] | None) -> Longs:
-    if manifest is None or not manifest.get("rows", {}).get("withheld"):
-        return np.arange(len(clean))
-    return np.flatnonzero(prepare(clean, settings_of(manifest)).has_candidates)
-
-
-def _same_columns(file: Path, release: Path, clean: list[str], released: list[str]) -> None:
+def _check_columns(file: Path, release: Path, clean: list[str], released: list[str]) -> None:
     if clean == released:
         return
     odd = [c for c in released if c not in clean] or [c for c in clean if c not in released]
-    what = f"the column {odd[0]!r} stands in one of them alone" if odd else "they come in another order"
+    what = f"only one of them has the column {odd[0]!r}" if odd else "their order differs"
     raise InputError(
         f"{release} does not have the columns of {file} ({what}); give a release in the format of the file"
     )
 
 
-def _same_city(file: Path, release: Path, clean: Checkins, released: Checkins) -> None:
-    if not set(clean.pois).isdisjoint(released.pois):
+def _check_city(file: Path, release: Path, clean: Checkins, released: Checkins) -> None:
+    if not set(clean.venue_ids[1:]).isdisjoint(released.venue_ids[1:]):
         return
-    km = float(haversine_km(*_middle(clean), *_middle(released)))
+    centres = (np.array(np.median(values)) for values in (clean.lat, clean.lon, released.lat, released.lon))
+    km = float(haversine_km(*centres))
     if km > FAR_KM:
         raise InputError(
-            f"{release} shows another city than {file}, {km:,.0f} km away and without a venue in common; "
+            f"{release} shows another city than {file}: it is {km:,.0f} km away and has no venue in common; "
             "give a release of that file"
         )
 
 
-def _middle(table: Checkins) -> tuple[Floats, Floats]:
-    return np.median(table.lat), np.median(table.lon)  # type: ignore[return-value]
-
-
-def _same_rows(file: Path, release: Path, clean: Checkins, shown: Longs, released: Checkins) -> None:
-    """The user and the time of every row must be the same."""
-    user = _renumber(clean.users, released.users)
-    a, b = np.stack([clean.user[shown], clean.time[shown]]), np.stack([user[released.user], released.time])
-    strangers = np.flatnonzero(user >= len(clean.users))
-    if len(strangers):
+def _check_rows(file: Path, release: Path, pair: TablePair) -> None:
+    """Every row must have the same user and time."""
+    clean, released, rows = pair.clean, pair.released, pair.clean_row
+    user = _renumber(clean.user_ids, released.user_ids)
+    if len(strangers := np.flatnonzero(user >= len(clean.user_ids))):
         raise InputError(
-            f"{release} has users that {file} lacks, {released.users[strangers[0]]!r} for one; "
+            f"{release} has users that {file} lacks, for example {released.user_ids[strangers[0]]!r}; "
             "give a release of that file with its user ids"
         )
-    if a.shape != b.shape:
-        withheld = len(clean) - len(shown)
-        less = f" less {withheld:,} withheld" if withheld else ""
+    if len(rows) != len(released):
+        withheld = f" minus {len(clean) - len(rows):,} withheld" if len(rows) < len(clean) else ""
         raise InputError(
-            f"{release} has {len(released):,} rows and {file} {len(clean):,}{less}; give a release of all its rows"
+            f"{release} has {len(released):,} rows and {file} {len(clean):,}{withheld}; give a release of all its rows"
         )
+    a, b = np.stack([clean.user[rows], clean.time[rows]]), np.stack([user[released.user], released.time])
     differs = (a != b).any(axis=0)
     if not differs.any():
         return
@@ -179,11 +162,11 @@ def _same_rows(file: Path, release: Path, clean: Checkins, shown: Longs, release
             "put them in the order of the file"
         )
     raise InputError(
-        f"row {at + 1:,} of {release} is user {_name(released, at)}, in {file} it is user "
-        f"{_name(clean, int(shown[at]))}; give a release of the same rows"
+        f"row {at + 1:,} of {release} is user {_visit(released, at)}, but in {file} it is user "
+        f"{_visit(clean, int(rows[at]))}; give a release of the same rows"
     )
 
 
-def _name(table: Checkins, row: int) -> str:
+def _visit(table: Checkins, row: int) -> str:
     time = datetime.fromtimestamp(int(table.time[row]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"{table.users[table.user[row]]} at {time}"
+    return f"{table.user_ids[table.user[row]]} at {time}"

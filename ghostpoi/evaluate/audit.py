@@ -1,63 +1,62 @@
-"""What can still be learned from a release? The auditor holds the clean file and the release, ours or anybody's.
+"""The audit: what can still be learned from a release, ours or another tool's.
 
-The audit plays the recipient: it filters the release alone, hands its training sessions to every adversary, trains a
-victim on what each makes of them, and tests all of them on the clean last part. Controls stand beside every figure.
-Finished victims are kept in a cache by all that decides them, so that an interrupted audit goes on.
+The auditor holds the clean file and the release. The audit plays the recipient: it filters the release alone, hands its
+training sessions to every adversary, trains a victim on what each restores, and tests all victims on the clean last
+part of each user's sessions. Every result is compared with controls.
 """
 
-import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from ghostpoi import settings
-from ghostpoi.attack.adversaries import ADVERSARIES, leak
-from ghostpoi.attack.processes import train_each
-from ghostpoi.attack.rule import Rule, rule_of
-from ghostpoi.attack.victims import Exam, Job, Transformer, victim_settings
-from ghostpoi.data.candidates import Candidates
+from ghostpoi import __version__, settings
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.data.checkins import Ints
-from ghostpoi.data.sessions import Sessions
+from ghostpoi.data.displacement import published
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate import arena
-from ghostpoi.evaluate.alignment import Matched, Opened, match, open_pair
-from ghostpoi.evaluate.arena import CLEAN, LEAK_MIXED, LEAK_ONLY, Restoration
-from ghostpoi.evaluate.measures import floors
-from ghostpoi.evaluate.measures.accuracy import figures
+from ghostpoi.evaluate.alignment import AlignedSessions, TablePair, align, read_pair
+from ghostpoi.evaluate.cache import Cache
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.differences import accuracy_lost
+from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
 from ghostpoi.evaluate.measures.gaps import gaps, spread, strongest
-from ghostpoi.evaluate.measures.plausibility import plausibility, published
+from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.evaluate.verdicts import Accuracies, share_gone, verdicts
+from ghostpoi.evaluate.public_rule import random_rule, release_rule
+from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.files import replacing
-from ghostpoi.models import tensor_file as vault
-from ghostpoi.models import trajectory_lm
-from ghostpoi.progress import BEFORE
+from ghostpoi.models.trajectory_lm import naturalness
 from ghostpoi.publish.manifest import MANIFEST, settings_of
-from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.rounds import Task, publish
-from ghostpoi.publish.table import prepare
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Rounds, Settings, Training, TrajectoryLM
-from ghostpoi.study.store import key, read_json
-from ghostpoi.version import __version__
+from ghostpoi.settings import ModelSettings, Settings, Training, TrajectoryLM
+
+RELEASE = "release"  # what the grid calls the audited release
+CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (RELEASE, LEAK_MIXED))
+LM_UNITS = 0.5  # work of training the trajectory LM, in victims; only for the progress bar
+SHARES = ("restored", "of_substituted", "spoiled")
+SINGLE = tuple(name for name, adversary in ADVERSARIES.items() if not adversary.many_releases)  # one release
+QUICK = tuple(name for name in SINGLE if not ADVERSARIES[name].trains)  # the adversaries that run by default
+PUBLIC = (
+    "strongest", "clean", "adversaries", "verdicts", "gaps", "controls", "plausibility", "naturalness", "utility",
+    "protocol", "victim", "leak", "test_positions", "version",
+)  # fmt: skip
 
 Say = Callable[[str], None]
 Report = Callable[[str, float], None]  # what is being done, units of work just done
 
-BRIDGE_UNITS, LM_UNITS = 0.5, 0.5  # what training these takes, in victims; for the progress bar only
-SHARES = ("restored", "of_substituted", "spoiled")
-
 
 @dataclass(frozen=True)
 class AuditSettings(Settings):
-    """Everything that `audit` can be told. Protocols decide the victim."""
+    """All settings of `audit`. The protocol sets the defaults of the victim."""
 
     victim: ModelSettings = field(default_factory=lambda: victim_settings("strong")[0])
     training: Training = field(default_factory=lambda: victim_settings("strong")[1])
@@ -65,18 +64,14 @@ class AuditSettings(Settings):
     lm_training: Training = field(default_factory=lambda: TrajectoryLM().training)
 
 
-ONE_RELEASE = tuple(name for name, adversary in ADVERSARIES.items() if not adversary.many_releases)
-TRAINED = tuple(name for name in ONE_RELEASE if ADVERSARIES[name].trains)
-QUICK = tuple(name for name in ONE_RELEASE if name not in TRAINED)  # what runs unless more is asked for
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the auditor asked for."""
+@dataclass(frozen=True, kw_only=True)
+class AuditRequest:
+    """What the auditor asks for."""
 
     file: Path
     release: Path
     adversaries: tuple[str, ...] = QUICK
+    victim: str = "transformer"
     leak: float = 0.05
     seeds: int = 3
     protocol: str = "strong"
@@ -86,261 +81,187 @@ class Request:
     config: Path | None = None
     cache: Path | None = None
     naturalness: bool = True
-    all_controls: bool = False  # random against every adversary, not only none and the strongest
+    all_controls: bool = False  # the random control against every adversary, not only none and the strongest
     store: bool = True
 
+    def contest(self, release: str, adversary: str) -> Contest:
+        return Contest(release, adversary, self.leak, self.victim)
 
-@dataclass(frozen=True)
-class Contest:
-    """One victim: what was released, and who stood between release and victim."""
-
-    method: str  # clean, the release, or random
-    adversary: str
-
-    @property
-    def name(self) -> str:
-        if self.method == RELEASE:
-            return self.adversary
-        return self.method if self.adversary in (CLEAN, "none") else f"{self.method}+{self.adversary}"
-
-
-RELEASE, RANDOM = "release", "random"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A contest under one seed, and how many positions its adversary restored."""
-
-    contest: Contest
-    job: Job
-    shares: dict[str, float]
+    def contests(self) -> list[Contest]:
+        """Return all contests except the random control against the strongest adversary, which is not known yet."""
+        random = self.adversaries if self.all_controls else ("none",)
+        return [
+            *(self.contest(*names) for names in CONTROL_CONTESTS),
+            *(self.contest(RELEASE, adversary) for adversary in self.adversaries),
+            *(self.contest(RANDOM, adversary) for adversary in random),
+        ]
 
 
 def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, ...]:
-    """Names from the command line; `none`, from which the others are measured, is always among them.
+    """Read adversaries from the command line. `none`, the reference of the others, always runs.
 
-    Without names: those that train no model of their own, or everybody.
+    The default is every adversary that trains no model; `everybody` adds those that do.
     """
     if text is None:
-        return ONE_RELEASE if everybody else QUICK
+        return SINGLE if everybody else QUICK
     if everybody:
         raise InputError(f"--all and --adversaries {text} contradict each other; give one of them")
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
-        if name not in ONE_RELEASE:
-            raise InputError(f"--adversaries {text}: there is no {name!r}; adversaries are {', '.join(ONE_RELEASE)}")
+        if name not in SINGLE:
+            raise InputError(f"--adversaries {text}: there is no {name!r}; choose from {', '.join(SINGLE)}")
     return tuple(dict.fromkeys(["none", *names]))
 
 
-def work(request: Request) -> float:
-    """All units of work, for the progress bar."""
-    contests = _contests(request)
-    bridges = sum(c.adversary in TRAINED for c in contests)
-    victims = len(contests) + (not request.all_controls)
-    return request.seeds * (victims + BRIDGE_UNITS * bridges) + LM_UNITS * request.naturalness
+def work(request: AuditRequest) -> float:
+    """Return all units of work for the progress bar, in victims."""
+    victims = len(request.contests()) + (not request.all_controls)
+    return request.seeds * victims + LM_UNITS * request.naturalness
 
 
-def audit(request: Request, say: Say, report: Report) -> dict[str, Any]:
-    """Run every contest and, for a release of ours, put what may be public into its manifest."""
+def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
+    """Measure a release and, if it is ours, store the public part of the result in its manifest."""
     if not 0 < request.leak <= 1:
         raise InputError(f"--leak {request.leak:g}: give a share above 0 and at most 1; the paper's is 0.05")
-    pair = open_pair(request.file, request.release, request.mapping)
-    chosen = _settings(request, pair.manifest)
+    if request.victim not in VICTIMS:
+        raise InputError(f"--victim {request.victim}: there is no such victim; choose from {', '.join(VICTIMS)}")
+    pair = read_pair(request.file, request.release, request.mapping)
+    chosen = audit_settings(request, pair.manifest)
     store = request.store and pair.manifest is not None
     if store and not os.access(request.release, os.W_OK | os.X_OK):
-        raise InputError(f"{request.release} may not be written to, so the result cannot be stored; use --no-store")
-    data = match(pair, chosen.filters)
-    found = Auditor(request, chosen, data, _rules(pair, data, chosen), _cache(request), say, report).run()
+        raise InputError(f"{request.release} is not writable, so the result cannot be stored; use --no-store")
+    data = align(pair, chosen.filters)
+    found = _measure(request, chosen, data, _grid(request, chosen, pair, data, report), say)
     if store:
         _store(request.release, public(found))
     return found
 
 
-@dataclass(frozen=True)
-class Auditor:
-    """One release against all adversaries."""
-
-    request: Request
-    settings: AuditSettings
-    data: Matched
-    rules: Mapping[str, Rule]  # what everybody knows of the release and of the control
-    cache: Path
-    say: Say
-    report: Report
-
-    @property
-    def rows(self) -> int:
-        return len(self.data.vocabulary)
-
-    def run(self) -> dict[str, Any]:
-        """All figures."""
-        d, request = self.data, self.request
-        contests = _contests(request)
-        entries = self._entries(contests)
-        # Random needs the strongest adversary too. Who restores most is likely to be that, and known before training.
-        likely = strongest(
-            {a: [e.shares["restored"] for e in entries if e.contest.name == a] for a in request.adversaries}
+def audit_settings(request: AuditRequest, manifest: dict[str, Any] | None) -> AuditSettings:
+    """Return the settings of the manifest, else of the protocol, with the user's changes."""
+    base = settings_of(manifest) if manifest else publication(RANDOM, request.protocol)
+    default = AuditSettings(base.filters, base.candidates, base.speed, *victim_settings(request.protocol))
+    chosen = settings.load(request.config, default) if request.config else default
+    chosen = settings.override(chosen, list(request.set))
+    if request.victim != "transformer" and (chosen.victim, chosen.training) != (default.victim, default.training):
+        raise InputError(
+            f"the settings victim.* and training.* do not apply to --victim {request.victim}; "
+            "leave them out or use --victim transformer"
         )
-        extra = [] if Contest(RANDOM, likely) in contests else [Contest(RANDOM, likely)]
-        per_seed = self._contest(entries + self._entries(extra))
-        ours = {name: _acc(per_seed[name]) for name in request.adversaries}
-        best = strongest(ours)
-        if Contest(RANDOM, best) not in contests + extra:
-            extra.append(Contest(RANDOM, best))
-            per_seed |= self._contest(self._entries(extra[-1:]))
-        contests += extra
-        acc = {name: _acc(found) for name, found in per_seed.items()}
-        counted = self._floors()
-        compared = Accuracies(
-            acc[CLEAN], ours, {name: acc[name] for name in (LEAK_ONLY, LEAK_MIXED)},
-            {c.adversary: acc[c.name] for c in contests if c.method == RANDOM},
-            counted["popularity"]["acc@1"]["mean"], d.test.positions - len(d.test),
-            [name for name in ours if not ADVERSARIES[name].uses_leak],
-        )  # fmt: skip
-        controls = {c.name: _spreads(per_seed[c.name]) for c in contests if c.name not in (CLEAN, *ours)}
-        return {
-            "strongest": best,
-            "clean": _spreads(per_seed[CLEAN]),
-            "adversaries": {
-                name: _spreads(per_seed[name]) | {"gone": spread(share_gone(acc[CLEAN], ours[name]))} for name in ours
-            },
-            "verdicts": verdicts(compared),
-            "gaps": gaps(acc[CLEAN], ours),
-            "controls": controls | counted,
-            "plausibility": plausibility(d.all, d.all_released, d.vocabulary, self.settings.speed),
-            "naturalness": self._naturalness(),
-            "utility": utility(d.all, d.all_released, d.vocabulary),
-            "protocol": request.protocol,
-            "leak": request.leak,
-            "sessions": {"train": len(d.train), "val": len(d.val), "test": len(d.test)},
-            "test_positions": compared.positions,
-            "settings": asdict(self.settings),
-            "version": __version__,
-        }
-
-    def _entries(self, contests: list[Contest]) -> list[Entry]:
-        """What each victim will be trained on. A seed decides leak, adversary, victim and random release."""
-        entries = []
-        for seed in map(Seed, range(self.request.seeds)) if contests else ():
-            leaked = leak(self.data.train, self.request.leak, seed)
-            random = self._random(seed)
-            entries += [Entry(c, *self._job(c, leaked, random, seed)) for c in contests]
-        return entries
-
-    def _contest(self, entries: list[Entry]) -> dict[str, list[dict[str, Any]]]:
-        """The figures of every contest, seed by seed."""
-        found: dict[str, list[dict[str, Any]]] = {e.contest.name: [] for e in entries}
-        for entry, accuracies in zip(entries, self._train([e.job for e in entries]), strict=True):
-            found[entry.contest.name].append(accuracies | entry.shares)
-        return found
-
-    def _job(self, contest: Contest, leaked: Any, random: Ints, seed: Seed) -> tuple[Job, dict[str, Any]]:
-        train = self.data.train
-        if contest.adversary == CLEAN:
-            return Job(CLEAN, train, seed), {}
-        if contest.adversary == LEAK_ONLY:
-            return Job(LEAK_ONLY, train.take(leaked), seed), {}
-        released = random if contest.method == RANDOM else self.data.released
-        self.report(f"adversary {contest.name}", 0)
-        restored = self._restore(contest.adversary, released, leaked, seed, self.rules[contest.method])
-        shares = {name: restored.figures[name] for name in SHARES}
-        return Job(contest.name, arena.with_poi(train, restored.poi), seed), shares
-
-    def _restore(self, adversary: str, released: Ints, leaked: Any, seed: Seed, rule: Rule) -> Restoration:
-        """What an adversary makes of a release; from the cache where that took training."""
-        train, device = self.data.train, self.request.device
-
-        def attack() -> Restoration:
-            return arena.restore(train, released, leaked, self.rows, adversary, seed, device, rule)
-
-        if adversary not in TRAINED:
-            return attack()
-        identity = key(__version__, ADVERSARIES[adversary], self.rows, device.type, seed.value, self.request.leak)
-        name = key(identity, _digest(train), _digest(arena.with_poi(train, released)))
-        path = self.cache / "restorations" / f"{name}.json"
-        if (kept := read_json(path)) is not None:
-            restored = Restoration(np.array(kept["poi"], np.int32), kept["figures"])
-        else:
-            restored = attack()
-            _keep(path, {"poi": restored.poi.tolist(), "figures": restored.figures})
-        self.report(f"adversary {adversary}", BRIDGE_UNITS)
-        return restored
-
-    def _random(self, seed: Seed) -> Ints:
-        """The control release: a uniform draw from the candidates of the same rule, at the same positions."""
-        words, s, sets = self.data.vocabulary, self.settings, self.rules[RANDOM].candidates
-        task = Task(self.data.train, words, sets, METHODS["random"], Rounds(), s.speed, s.victim, s.training, None)
-        # Not the seed itself: a publisher who used the same small number would have drawn the same release.
-        return publish(task, Seed(seed.derive("audit", "random")), self.request.device).poi
-
-    def _train(self, jobs: list[Job]) -> list[dict[str, Any]]:
-        """Accuracies of every job's victim, in their order. Jobs that train on the same POIs share one victim."""
-        model, training, device = self.settings.victim, self.settings.training, self.request.device
-        val, test = self.data.val, self.data.test
-        identity = key(__version__, model, training, self.rows, device.type, _digest(val), _digest(test))
-        paths = [self.cache / "victims" / f"{key(identity, _digest(j.train), j.seed.value)}.json" for j in jobs]
-        todo = {path: job for path, job in zip(paths, jobs, strict=True) if read_json(path) is None}
-        self.report(BEFORE, len(jobs) - len(todo))
-        # Who has more to learn trains longer; the longest go first, so that no core waits for the last.
-        places = sorted(todo, key=lambda path: -self._clean_positions(todo[path].train))
-        some = [todo[path] for path in places]
-        exam = Exam(val, test, self.rows, device, self._victim_report, self.data.vocabulary)
-        results = train_each(Transformer(model, training), some, exam, self.request.protocol)
-        for number, result in results:
-            _keep(places[number], arena.accuracies(result, test))
-        return [_read(path) for path in paths]
-
-    def _clean_positions(self, train: Sessions) -> int:
-        clean = self.data.train.poi
-        return int((train.poi == clean).sum()) if train.positions == len(clean) else train.positions
-
-    def _victim_report(self, label: str, victims: float) -> None:
-        self.report(f"victim {label}", victims)
-
-    def _floors(self) -> dict[str, dict[str, Any]]:
-        """What counting predicts. It knows no seed: the figure is the same under each."""
-        train, test, n = self.data.train, self.data.test, self.request.seeds
-        released = arena.with_poi(train, self.data.released)
-        counted = {
-            "popularity": floors.popularity(train, test, self.rows),
-            "markov": floors.markov(train, test, self.rows),
-            "markov_on_release": floors.markov(released, test, self.rows),
-        }
-        return {name: _spreads([{"all": figures(s.all), "last": figures(s.last)}] * n) for name, s in counted.items()}
-
-    def _naturalness(self) -> dict[str, float] | None:
-        """Mean log-likelihood of the training sessions under a trajectory LM of the clean ones."""
-        if not self.request.naturalness:
-            return None
-        train, s, label = self.data.train, self.settings, "training the trajectory LM"
-        self.report(label, 0)
-        lm = trajectory_lm.load_or_train(
-            self.cache / "trajectory_lm", train, self.rows, TrajectoryLM(s.lm, s.lm_training), self.request.device,
-            self.say,
-        )  # fmt: skip
-        self.report(label, LM_UNITS)
-        released = arena.with_poi(train, self.data.released)
-        return {"clean": trajectory_lm.naturalness(lm, train), "released": trajectory_lm.naturalness(lm, released)}
-
-
-PUBLIC = (
-    "strongest", "clean", "adversaries", "verdicts", "gaps", "controls", "plausibility", "naturalness", "utility",
-    "protocol", "leak", "test_positions", "version",
-)  # fmt: skip
+    return chosen
 
 
 def public(found: dict[str, Any]) -> dict[str, Any]:
-    """What may stand in a release: accuracies, divergences and figures of the release, no statistic of clean data."""
+    """Return what a release may contain: accuracies and measures of the release, no statistic of clean data."""
     out = {name: found[name] for name in PUBLIC}
     out["plausibility"] = _without(out["plausibility"], "_clean")
-    # Radii that all grow are apart by the difference of their means: beside the mean after it, that is the mean before.
+    # If all radii grow, their Wasserstein distance and their mean after reveal their mean before.
     out["utility"] = {name: _without(group, "_before", "wasserstein_km") for name, group in out["utility"].items()}
     out["naturalness"] = out["naturalness"] and {"released": out["naturalness"]["released"]}
     return out
 
 
-def _without(figures: dict[str, float], *endings: str) -> dict[str, float]:
-    return published({name: value for name, value in figures.items() if not name.endswith(endings)})
+def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, report: Report) -> Grid:
+    rule = random_rule(pair, data.vocabulary, chosen)
+
+    @cache
+    def random(number: int) -> Ints:
+        """The control: a uniform draw from the candidate sets, at the same positions."""
+        settings = replace(publication(RANDOM), speed=chosen.speed)
+        task = Task.of(settings, data.train, data.vocabulary, rule.candidates)
+        # A derived seed, because a publisher with the same small seed would have drawn the same release.
+        return publish(task, Seed(Seed(number).derive("audit", "random")), request.device).poi
+
+    released = Release(lambda number: data.released, release_rule(pair, data.vocabulary, chosen))
+    return Grid(
+        train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary,
+        releases={RELEASE: released, RANDOM: Release(random, rule)}.__getitem__, seeds=request.seeds,
+        protocol=request.protocol, model=chosen.victim, training=chosen.training, device=request.device,
+        cache=_cache(request), report=report,
+    )  # fmt: skip
+
+
+def _measure(
+    request: AuditRequest, chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say
+) -> dict[str, Any]:
+    measures = _run_contests(request, grid)
+    acc = {contest: found["all"]["acc@1"] for contest, found in measures.items()}
+    clean = acc[request.contest(CLEAN, CLEAN)]
+    ours = {name: acc[request.contest(RELEASE, name)] for name in request.adversaries}
+    floors = grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)}
+    compared = Accuracies(
+        clean=clean,
+        adversaries=ours,
+        leak={names[1]: acc[request.contest(*names)] for names in CONTROL_CONTESTS[1:]},
+        random={contest.adversary: values for contest, values in acc.items() if contest.release == RANDOM},
+        popularity=floors["popularity"]["all"]["acc@1"],
+        positions=data.test.positions - len(data.test),
+        leakless=[name for name in ours if not ADVERSARIES[name].uses_leak],
+    )
+    named = {_name(contest): _spreads(found, clean) for contest, found in measures.items()}
+    counted = {name: _spreads(over_seeds([found] * request.seeds), clean) for name, found in floors.items()}
+    return {
+        "strongest": strongest(ours),
+        "clean": named[CLEAN],
+        "adversaries": {name: named[name] for name in ours},
+        "verdicts": verdicts(compared),
+        "gaps": gaps(clean, ours),
+        "controls": {name: found for name, found in named.items() if name not in (CLEAN, *ours)} | counted,
+        "plausibility": plausibility(data.all, data.all_released, data.vocabulary, chosen.speed),
+        "naturalness": _naturalness(chosen, data, grid, say) if request.naturalness else None,
+        "utility": utility(data.all, data.all_released, data.vocabulary),
+        "protocol": request.protocol,
+        "victim": request.victim,
+        "leak": request.leak,
+        "sessions": {"train": len(data.train), "val": len(data.val), "test": len(data.test)},
+        "test_positions": compared.positions,
+        "settings": asdict(chosen),
+        "version": __version__,
+    }
+
+
+def _run_contests(request: AuditRequest, grid: Grid) -> dict[Contest, dict[str, Any]]:
+    """Return the measures of all contests, including the random control against the strongest adversary."""
+    # The adversary that restores most is likely the strongest. It is known before any victim is trained, so its random
+    # control can train side by side with the other victims.
+    ours = {name: request.contest(RELEASE, name) for name in request.adversaries}
+    seeds = range(request.seeds)
+    likely = strongest({n: [grid.restoration(c, seed).measures["restored"] for seed in seeds] for n, c in ours.items()})
+    contests = list(dict.fromkeys([*request.contests(), request.contest(RANDOM, likely)]))
+    found = {contest: cell["measures"] for contest, cell in zip(contests, grid.cells(contests), strict=True)}
+    random = request.contest(RANDOM, strongest({name: found[c]["all"]["acc@1"] for name, c in ours.items()}))
+    if random not in found:
+        found[random] = grid.cells([random])[0]["measures"]
+    return found
+
+
+def _name(contest: Contest) -> str:
+    """The name of a contest in the result."""
+    if contest.release == RANDOM:
+        return RANDOM if contest.adversary == "none" else f"{RANDOM}+{contest.adversary}"
+    return contest.adversary
+
+
+def _spreads(measures: dict[str, Any], clean: Sequence[float]) -> dict[str, Any]:
+    """Mean, deviation and seeds of the measures that an audit reports."""
+    out = {name: spread(values) for name, values in measures["all"].items()}
+    out["acc@1_last"] = spread(measures["last"]["acc@1"])
+    out |= {name: spread(measures[name]) for name in SHARES if name in measures}
+    return out | {"accuracy_lost": spread(accuracy_lost(clean, measures["all"]["acc@1"]))}
+
+
+def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say) -> dict[str, float]:
+    """Mean log-likelihood of the clean and the released training sessions under a trajectory LM of the clean ones."""
+    label = "training the trajectory LM"
+    grid.report(label, 0)
+    lm = grid.trajectory_lm(TrajectoryLM(chosen.lm, chosen.lm_training), say)
+    grid.report(label, LM_UNITS)
+    released = with_poi(data.train, data.released)
+    return {"clean": naturalness(lm, data.train), "released": naturalness(lm, released)}
+
+
+def _without(measures: dict[str, float], *endings: str) -> dict[str, float]:
+    return published({name: value for name, value in measures.items() if not name.endswith(endings)})
 
 
 def _store(release: Path, audit: dict[str, Any]) -> None:
@@ -356,111 +277,16 @@ def _store(release: Path, audit: dict[str, Any]) -> None:
         ) from None
 
 
-def _rules(pair: Opened, data: Matched, chosen: AuditSettings) -> dict[str, Rule]:
-    """What adversaries are told of the release and of the control.
-
-    The manifest names the method and its settings; of another tool's release nothing is known, and a choice from
-    candidate sets is as good a guess as any.
-    """
-    method = _method(pair.manifest)
-    control = METHODS[RANDOM]
-    return {
-        RELEASE: rule_of(method, _candidates(pair, data, chosen, method or control), data.vocabulary),
-        RANDOM: rule_of(control, _candidates(pair, data, chosen, control), data.vocabulary),
-    }
-
-
-def _method(manifest: dict[str, Any] | None) -> Method | None:
-    if manifest is None or manifest["method"] not in METHODS:
-        return None
-    changes = [f"method.{name}={value}" for name, value in manifest["settings"].get("method", {}).items()]
-    return settings.override(publication(manifest["method"]), changes, "the manifest's").method
-
-
-def _candidates(pair: Opened, data: Matched, chosen: AuditSettings, method: Method) -> Candidates:
-    """The publisher's own candidate sets, in the numbers of the audit's vocabulary.
-
-    Which venues models know, and so choose among, depends on clean data. An adversary can make out most of them from
-    the release; the audit grants it all, which is conservative for the publisher.
-    """
-    words = data.vocabulary
-    publisher = publication(RANDOM)
-    publisher = replace(publisher, filters=chosen.filters, candidates=chosen.candidates, method=method)
-    try:
-        own = prepare(pair.clean, publisher)
-    except InputError:  # no candidates under these settings: then the release is another tool's
-        return Candidates(np.zeros((len(words), 1), np.int32), np.zeros(len(words)))
-    venues, covered = len(pair.clean.pois), own.data.vocabulary.source[1:]
-    number = np.zeros(venues + 1, np.int32)  # of venue codes from 1; 0 is padding
-    known = np.flatnonzero((words.source >= 0) & (words.source < venues))  # a made-up venue has no candidates
-    number[words.source[known] + 1] = known
-    poi = np.zeros((venues + 1, max(own.covered.poi.shape[1], own.every.poi.shape[1])), np.int32)  # of codes, from 1
-    poi[:, : own.every.poi.shape[1]] = own.every.poi
-    poi[covered + 1] = 0
-    poi[covered + 1, : own.covered.poi.shape[1]] = np.append(0, covered + 1)[own.covered.poi[1:]]
-    radius = own.every.radius_km.copy()
-    radius[covered + 1] = own.covered.radius_km[1:]
-    row = np.zeros(len(words), np.int64)
-    row[known] = words.source[known] + 1
-    sets = number[poi[row]]
-    sets = np.take_along_axis(sets, np.argsort(sets == 0, axis=1, kind="stable"), 1)  # padding last
-    return Candidates(sets, radius[row])
-
-
-def _contests(request: Request) -> list[Contest]:
-    controls = [Contest(CLEAN, CLEAN), Contest(RELEASE, LEAK_ONLY), Contest(RELEASE, LEAK_MIXED)]
-    random = request.adversaries if request.all_controls else ("none",)  # and the strongest, once it is known
-    return [*controls, *(Contest(RELEASE, a) for a in request.adversaries), *(Contest(RANDOM, a) for a in random)]
-
-
-def _acc(per_seed: list[dict[str, Any]]) -> list[float]:
-    return [found["all"]["acc@1"] for found in per_seed]
-
-
-def _settings(request: Request, manifest: dict[str, Any] | None) -> AuditSettings:
-    """Filters, candidates and speed as the manifest gives them, else as the protocol does; then what the user says."""
-    base = settings_of(manifest) if manifest else publication("random", request.protocol)
-    victim, training = victim_settings(request.protocol)
-    chosen = AuditSettings(base.filters, base.candidates, base.speed, victim, training)
-    if request.config:
-        chosen = settings.load(request.config, chosen)
-    return settings.override(chosen, list(request.set))
-
-
-def _cache(request: Request) -> Path:
-    """Where finished work is kept. It is made of clean data: outside the release, for its owner alone."""
+def _cache(request: AuditRequest) -> Cache:
+    """Open the cache. It is derived from clean data, so it must lie outside the release."""
     private = request.release.with_name(request.release.name + ".private")
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = request.cache or (private / "audit" if private.is_dir() else home / "ghostpoi" / "audit")
     if folder.resolve().is_relative_to(request.release.resolve()):
         raise InputError(f"--cache {folder} lies inside the release {request.release}; choose another folder")
     try:
-        for name in ("", "victims", "restorations"):
-            vault.make_folder(folder / name)
+        return Cache(folder)
     except OSError as e:
         raise InputError(
             f"the cache folder {folder} cannot be used ({(e.strerror or str(e)).lower()}); choose another with --cache"
         ) from None
-    return folder
-
-
-def _digest(sessions: Sessions) -> str:
-    return hashlib.sha256(sessions.start.tobytes() + sessions.poi.tobytes()).hexdigest()
-
-
-def _keep(path: Path, value: dict[str, Any]) -> None:
-    with replacing(path, mode=0o600) as out:
-        out.write(json.dumps(value).encode())
-
-
-def _read(path: Path) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return value
-
-
-def _spreads(per_seed: list[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of one contest over seeds."""
-    first = per_seed[0]
-    out = {name: spread([f["all"][name] for f in per_seed]) for name in first["all"]}
-    out["acc@1_last"] = spread([f["last"]["acc@1"] for f in per_seed])
-    return out | {name: spread([f[name] for f in per_seed]) for name in SHARES if name in first}

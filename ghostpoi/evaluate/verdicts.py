@@ -1,107 +1,89 @@
-"""What an audit says in words. No difference inside its noise is called one, and none without its control beside it."""
+"""Verdicts: one or two sentences per adversary, each difference checked for noise and compared with its control."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.data.checkins import Floats
+from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.evaluate.differences import accuracy_lost, differs
 
-HALF = 0.5  # of the clean accuracy gone, or of the loss won back: from here on a release holds, or fails
-DEVIATIONS = 2.0  # a difference counts when it exceeds this many of its standard deviations
+HALF = 0.5  # a release holds if it costs this share of the clean accuracy, fails if an adversary wins this share back
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Accuracies:
-    """acc@1 of every victim, seed by seed in one order, each over the same test positions."""
+    """acc@1 of every victim, per seed in one order, all over the same test positions."""
 
     clean: Sequence[float]
-    adversaries: Mapping[str, Sequence[float]]  # `none` among them
+    adversaries: Mapping[str, Sequence[float]]  # including `none`
     leak: Mapping[str, Sequence[float]]  # what the leak alone gives: leak-only and leak-mixed
-    random: Mapping[str, Sequence[float]]  # the random release under an adversary of that name
+    random: Mapping[str, Sequence[float]]  # the random release, by adversary
     popularity: float
     positions: int
     leakless: Collection[str] = ()  # adversaries that hold no leaked session
 
-
-def differs(one: Sequence[float], two: Sequence[float], positions: int) -> int:
-    """1 where `one` is clearly more accurate than `two`, -1 where it is clearly less, 0 inside the noise.
-
-    Noise is the spread of the difference over seeds or, if larger, what a test sample of this size leaves open; with
-    one seed the latter is all that is known.
-    """
-    a, b = np.asarray(one, float), np.asarray(two, float)
-    spread = float((a - b).std(ddof=1)) if len(a) > 1 else 0.0
-    p, q = a.mean(), b.mean()
-    sample = float(np.sqrt((p * (1 - p) + q * (1 - q)) / max(1, positions)))
-    difference = float(p - q)
-    return int(np.sign(difference)) if abs(difference) > DEVIATIONS * max(spread, sample) else 0
+    def sign(self, one: Sequence[float], two: Sequence[float]) -> int:
+        return differs(one, two, self.positions)
 
 
 def verdicts(acc: Accuracies) -> dict[str, str]:
-    """One sentence per adversary; it begins with fails, partly or holds."""
-    return {name: _verdict(name, acc) + _beside_random(name, acc) for name in acc.adversaries}
-
-
-def share_gone(clean: Sequence[float], victim: Sequence[float]) -> list[float]:
-    """The share of the clean accuracy that a victim lacks, per seed."""
-    return [(c - v) / c if c else 0.0 for c, v in zip(clean, victim, strict=True)]
+    """Return a verdict per adversary. It begins with "Holds.", "Partly." or "Fails."."""
+    return {name: f"{_verdict(name, acc)}.{_beside_random(name, acc)}" for name in acc.adversaries}
 
 
 def _verdict(name: str, acc: Accuracies) -> str:
-    victim, none, n = acc.adversaries[name], acc.adversaries["none"], acc.positions
-    gone = _mean(share_gone(acc.clean, victim))
-    if differs(acc.clean, victim, n) <= 0:
-        return f"fails: as good as clean data, {_figure(victim)} against {_figure(acc.clean)}"
+    victim, none = acc.adversaries[name], acc.adversaries["none"]
+    lost = _mean(accuracy_lost(acc.clean, victim))
+    dropped = f"{'Holds' if lost >= HALF else 'Partly'}. Accuracy drops by {lost:.0%}"
+    if acc.sign(acc.clean, victim) <= 0:
+        seeds = "one seed" if len(victim) == 1 else f"{len(victim)} seeds"
+        compared = f"{_acc(victim)} against {_acc(acc.clean)}, {seeds}"
+        return f"Fails. Accuracy is not clearly lower than on clean data ({compared})"
     if name == "none":
-        word = "holds" if gone >= HALF else "partly"
-        floor = differs(victim, [acc.popularity] * len(victim), n)
-        left = "" if floor > 0 else ", nothing beyond popularity is learned"
-        return f"{word}: {gone:.0%} of the clean accuracy is gone{left}"
-    if differs(victim, none, n) < 0:
-        return f"holds: worse than the release as it is, {_figure(victim)} against {_figure(none)}"
+        learned = acc.sign(victim, [acc.popularity] * len(victim)) > 0
+        return dropped if learned else f"{dropped}, to no more than popularity alone gives"
+    if acc.sign(victim, none) < 0:
+        return f"Holds. The victim learns less than from the release itself ({_acc(victim)} against {_acc(none)})"
     if name in acc.leakless:
-        return _without_leak(victim, none, acc)
+        return _without_leak(victim, none, acc, dropped)
     leak_name, leak = max(acc.leak.items(), key=lambda item: _mean(item[1]))
-    if differs(victim, leak, n) <= 0:
-        less = "less than" if differs(victim, leak, n) < 0 else "no more than"
-        word = "holds" if gone >= HALF else "partly"
-        return f"{word}: {gone:.0%} is gone; {less} the leak alone gives ({leak_name} {_figure(leak)})"
-    beyond = f"more than the leak alone gives ({leak_name} {_figure(leak)})"
-    if differs(acc.clean, none, n) <= 0:
-        return f"partly: {gone:.0%} is gone; {beyond}"
-    return _won_back(victim, none, acc) + f", {beyond}"
+    beside_leak = acc.sign(victim, leak)
+    does = {1: "worse", 0: "as well", -1: "better"}[beside_leak]
+    training = f"training on the {CONTROLS.get(leak_name, leak_name)} does {does} ({_acc(leak)})"
+    if beside_leak <= 0:
+        return f"{dropped}; {training}"
+    if acc.sign(acc.clean, none) <= 0:
+        return f"Partly. Accuracy drops by {lost:.0%}; {training}"
+    return f"{_won_back(victim, none, acc)}; {training}"
 
 
-def _without_leak(victim: Sequence[float], none: Sequence[float], acc: Accuracies) -> str:
-    """An adversary without a leak is measured by the release as it is, not by what a leak gives."""
-    gone = _mean(share_gone(acc.clean, victim))
-    if differs(victim, none, acc.positions) <= 0:
-        word = "holds" if gone >= HALF else "partly"
-        return f"{word}: {gone:.0%} is gone; no more than the release as it is gives ({_figure(none)})"
-    if differs(acc.clean, none, acc.positions) <= 0:
-        return f"partly: {gone:.0%} is gone; more than the release as it is gives ({_figure(none)}), without any leak"
-    return _won_back(victim, none, acc) + ", without any leak"
+def _without_leak(victim: Sequence[float], none: Sequence[float], acc: Accuracies, dropped: str) -> str:
+    """Compare an adversary without a leak with the release itself, not with what a leak gives."""
+    if acc.sign(victim, none) <= 0:
+        return f"{dropped}; training on the release itself does as well ({_acc(none)})"
+    if acc.sign(acc.clean, none) <= 0:
+        lost = _mean(accuracy_lost(acc.clean, victim))
+        return f"Partly. Accuracy drops by {lost:.0%}; training on the release itself does worse ({_acc(none)})"
+    return f"{_won_back(victim, none, acc)}, without any leak"
 
 
 def _won_back(victim: Sequence[float], none: Sequence[float], acc: Accuracies) -> str:
     back = (_mean(victim) - _mean(none)) / (_mean(acc.clean) - _mean(none))
-    word = "fails" if back >= HALF else "partly"
-    return f"{word}: wins back {back:.0%} of what the release denies"
+    return f"{'Fails' if back >= HALF else 'Partly'}. The adversary wins back {back:.0%} of the accuracy denied"
 
 
 def _beside_random(name: str, acc: Accuracies) -> str:
     if name not in acc.random:
         return ""
     random = acc.random[name]
-    sign = differs(acc.adversaries[name], random, acc.positions)
-    word = {1: "more is learned than from", 0: "no better than", -1: "better than"}[sign]
-    return f"; {word} a random draw ({_figure(random)})"
+    protects = {1: "better", 0: "as well", -1: "less"}[acc.sign(acc.adversaries[name], random)]
+    return f" A random release protects {protects} ({_acc(random)})."
 
 
-def _mean(values: Sequence[float] | Floats) -> float:
+def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
 
 
-def _figure(values: Sequence[float]) -> str:
+def _acc(values: Sequence[float]) -> str:
     return f"{_mean(values):.3f}".lstrip("0")

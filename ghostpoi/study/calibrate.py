@@ -1,7 +1,7 @@
-"""The free numbers that the paper leaves open, found on what may be looked at: the clean model, and TS-UE's rate.
+"""Calibrate what the paper leaves open: the epochs of the clean model and the radius of TS-UE.
 
-Nothing is changed: what is found is printed and stored, and whoever writes it into the settings does so once, before
-any method is measured. Seeds are other than a study's.
+Calibration looks only at the clean model and at the substitution rate, with seeds that no study uses. It prints and
+stores what it finds and changes no setting.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 
-CLEAN_ACCURACY, RATE = 0.1379, 0.749  # the paper's, on NYC
-FIRST_SEED = 100  # a study's seeds are 0, 1, 2
+CLEAN_ACCURACY, RATE = 0.1379, 0.749  # in the paper, on NYC
+FIRST_SEED = 100  # studies count from 0
 EPOCHS = 40
 REACHES = (1.0, 1000.0)
 
@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 
 def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int, say: Say) -> dict[str, Any]:
-    """Clean acc@1 on the test sessions after each epoch, and the number of epochs that comes nearest to the paper's."""
+    """Measure clean acc@1 on the test sessions after each epoch; return the epochs that come nearest to the paper."""
     model_settings, training = victim_settings(protocol)
     rows, longest = len(data.vocabulary), model_settings.max_positions
     goal, _ = readable(next_poi(data.val, longest), rows)
@@ -49,19 +49,19 @@ def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int
         say(f"clean acc@1 by epoch, seed {number}: {' '.join(f'{a:.4f}' for a in curve)}")
     mean = np.mean(curves, axis=0)
     best = int(np.abs(mean - CLEAN_ACCURACY).argmin())
-    say(f"{best + 1} epochs: {mean[best]:.4f}, the paper's is {CLEAN_ACCURACY}")
+    say(f"{best + 1} epochs: {mean[best]:.4f}, the paper has {CLEAN_ACCURACY}")
     return {"epochs": best + 1, "acc@1": float(mean[best]), "curves": curves}
 
 
 def reach(data: Prepared, protocol: str, device: torch.device, trials: int, say: Say) -> dict[str, Any]:
-    """TS-UE's radius by bisection on the substitution rate. Nothing else of its releases is looked at."""
-    settings, words = publication("ts-ue", protocol), data.vocabulary
+    """Find the radius of TS-UE by bisection on the substitution rate."""
+    settings = publication("ts-ue", protocol)
     low, high = REACHES
     tried: list[tuple[float, float]] = []
     for _ in range(trials):
         size = float(f"{(low * high) ** 0.5:.3g}")
         task = Task(
-            data.train, words, data.candidates, TsUe(reach=size), settings.rounds, settings.speed,
+            data.train, data.vocabulary, data.candidates, TsUe(reach=size), settings.rounds, settings.speed,
             settings.surrogate, settings.training, None,
         )  # fmt: skip
         released = publish(task, Seed(FIRST_SEED), device).poi
@@ -70,5 +70,5 @@ def reach(data: Prepared, protocol: str, device: torch.device, trials: int, say:
         say(f"radius {size:g}: {rate:.4f} substituted")
         low, high = (size, high) if rate < RATE else (low, size)
     best = min(tried, key=lambda t: abs(t[1] - RATE))
-    say(f"radius {best[0]:g}: {best[1]:.4f}, the paper's is {RATE}")
+    say(f"radius {best[0]:g}: {best[1]:.4f}, the paper has {RATE}")
     return {"reach": best[0], "rate": best[1], "tried": tried}

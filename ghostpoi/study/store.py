@@ -1,12 +1,12 @@
-"""Results on disk: `results/<study>-<protocol>.jsonl`, one line per cell, each cell once, settings by hash.
+"""Results on disk: `results/<study>-<protocol>.jsonl`, one line per cell, settings by hash.
 
-A cell that several studies ask for stands in the file of the study that measured it first; the others find it there.
+A cell that several studies ask for is stored once, in the file of the study that measured it first.
 """
 
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 
 SETTINGS = "settings.json"  # hash -> all settings of a method, section by section
+WORK = ".work"  # unfinished work
 IDENTITY = ("kind", "data", "method", "adversary", "leak", "victim", "seeds", "settings", "version")
 MAIN = "main"  # the study whose cells others share
 DIGITS = 8  # decimals of every number
@@ -23,7 +24,7 @@ Cell = dict[str, Any]
 
 
 def settings_hash(settings: Mapping[str, Any]) -> str:
-    """A short name for the settings of a method; empty for none."""
+    """Return a short hash of the settings of a method; empty if there are none."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12] if settings else ""
 
 
@@ -34,17 +35,17 @@ class Store:
         self.results, self.protocol = results, protocol
 
     def path(self, study: str) -> Path:
-        """The file of a study's cells."""
+        """Return the file of a study's cells."""
         return self.results / f"{study}-{self.protocol}.jsonl"
 
     def cells(self, study: str | None = None) -> list[Cell]:
-        """The cells of all studies: those of `study` first, then the main matrix; each knows who measured it."""
+        """Read the cells of all studies, `study` first, then the main matrix. Each names its study."""
         first = [self.path(name) for name in (study, MAIN) if name]
         rest = sorted(self.results.glob(f"*-{self.protocol}.jsonl"))
         return [cell for path in dict.fromkeys([*first, *rest]) for cell in _read(path)]
 
-    def add(self, study: str, cells: list[Cell], settings: Mapping[str, Mapping[str, Any]]) -> None:
-        """Write cells to the study's file, in place of older ones of the same identity, and the settings they name."""
+    def add(self, study: str, cells: Sequence[Cell], settings: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write cells to the study's file, replacing those of the same identity, and the settings they name."""
         if not cells:
             return
         self.results.mkdir(parents=True, exist_ok=True)
@@ -57,14 +58,14 @@ class Store:
         _write(self.path(study), "\n".join(lines) + "\n")
 
     def settings(self) -> dict[str, Any]:
-        """All settings that cells name, by hash."""
+        """Read all settings that cells name, by hash."""
         path = self.results / SETTINGS
         found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
         return found
 
 
 def identity(cell: Cell) -> tuple[str, ...]:
-    """What makes two cells the same measurement."""
+    """Return what makes two cells the same measurement."""
     return tuple(json.dumps(cell.get(key)) for key in IDENTITY)
 
 
@@ -90,7 +91,7 @@ def _read(path: Path) -> list[Cell]:
             cell["kind"], cell["data"], cell["method"], cell["seeds"], cell["measures"]
         except (ValueError, KeyError, TypeError) as e:
             raise InputError(
-                f"{path}, line {number} is not a cell ({e}); remove the line and run the study again"
+                f"{path}, line {number} is not a cell ({e}); delete the line and run the study again"
             ) from None
         cells.append({"study": path.stem.rpartition("-")[0]} | cell)
     return cells
@@ -101,16 +102,22 @@ def _write(path: Path, text: str) -> None:
         out.write(text.encode())
 
 
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON file, complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, json.dumps(value, indent=1) + "\n")
+
+
 @contextmanager
 def only_run(results: Path, name: str) -> Iterator[None]:
-    """Refuse a second run of the same study; a run that was killed holds no lock."""
-    folder = results / ".work"
+    """Refuse a second run of the same study at the same time; a killed run holds no lock."""
+    folder = results / WORK
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                f"another run of {name} is writing to {results}; wait for it or choose another --results"
+                f"another run of {name} is writing to {results}; wait until it ends or choose another --results"
             ) from None
         yield

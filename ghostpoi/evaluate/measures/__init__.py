@@ -1,1 +1,1 @@
-"""Measures: what a release denies a learner, and what it costs everybody else."""
+"""Measures: what a victim can learn from a release, how plausible the release is, and how useful it remains."""

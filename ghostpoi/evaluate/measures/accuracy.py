@@ -1,65 +1,38 @@
-"""How well a victim that was trained on a release predicts clean test sessions."""
-
-from dataclasses import dataclass
+"""Accuracy on clean test sessions, from the rank that a victim gives every true next POI."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models import fit
-from ghostpoi.models.fit import Accuracy
-from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import Windows, next_poi
-from ghostpoi.settings import Precision
+
+Metrics = dict[str, float]
+CUTOFFS = {"acc@1": 1, "acc@5": 5, "acc@10": 10}
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Accuracy over every next-POI position of the test sessions, and over the last of each session only."""
+def accuracy(rank: Floats, test: Sessions) -> dict[str, Metrics]:
+    """Return the metrics over `all` next-POI positions of the test sessions and over the `last` one of each session.
 
-    all: Accuracy
-    last: Accuracy
-
-
-def evaluate(model: CausalTransformer, test: Sessions, precision: Precision = "float32") -> Scores:
-    """Rank the true next POI among all POIs at every position of the test sessions.
-
-    A POI that the model does not know (0, or outside its vocabulary) is read as 0 and, as a target, counts as wrong.
+    Ranks follow the order of the test sessions; 1 is the best, infinity stands for an unknown POI.
     """
-    pairs = next_poi(test, model.settings.max_positions)
-    read, asked = (known(a, model.rows) for a in (pairs.token, pairs.target))
-    askable = Windows(np.where(read, pairs.token, 0), np.where(asked, pairs.target, 1), pairs.length)
-    rank = fit.ranks(model, askable, precision)
-    # A model whose training diverged answers NaN, which beats no logit: rank 0 is its way to say that it has no answer.
-    return scores(np.where(asked & (rank >= 1), rank, np.inf), test)
-
-
-def scores(rank: Floats, test: Sessions) -> Scores:
-    """From the rank of every next POI in the order of the test sessions, 1 the best, infinite where it is unknown."""
     last = np.cumsum(np.maximum(test.length - 1, 0))[test.length > 1] - 1
-    return Scores(_accuracy(rank), _accuracy(rank[last]))
+    return {"all": metrics(rank), "last": metrics(rank[last])}
+
+
+def metrics(rank: Floats) -> Metrics:
+    """Return acc@1, acc@5, acc@10 and MRR of these ranks; 0 if there are none."""
+    if not len(rank):
+        return dict.fromkeys((*CUTOFFS, "mrr"), 0.0)
+    found = {name: float((rank <= cutoff).mean()) for name, cutoff in CUTOFFS.items()}
+    return found | {"mrr": float((1 / rank).mean())}  # 1 / inf is 0
 
 
 def steps(sessions: Sessions) -> tuple[Longs, Longs]:
-    """The POI at and after every step inside a session, in order, each (N - S,)."""
-    pairs = next_poi(sessions, max(2, sessions.positions))
-    return pairs.token, pairs.target
-
-
-def figures(accuracy: Accuracy) -> dict[str, float]:
-    """By the names that the commands print."""
-    return {"acc@1": accuracy.acc1, "acc@5": accuracy.acc5, "acc@10": accuracy.acc10, "mrr": accuracy.mrr}
-
-
-def _accuracy(rank: Floats) -> Accuracy:
-    n = len(rank)
-    if not n:
-        return Accuracy(0.0, 0.0, 0.0, 0.0, 0)
-    acc1, acc5, acc10 = (float((rank <= k).mean()) for k in (1, 5, 10))
-    return Accuracy(acc1, acc5, acc10, float((1 / rank).mean()), n)  # 1 / inf is 0
+    """Return the POI before and after every step inside a session, each (N - S,)."""
+    at = np.flatnonzero(np.diff(sessions.session_of()) == 0)
+    return sessions.poi[at].astype(np.int64), sessions.poi[at + 1].astype(np.int64)
 
 
 def known(poi: Longs, rows: int) -> NDArray[np.bool_]:
-    """Which POIs a vocabulary of `rows` rows holds."""
+    """Whether each POI belongs to a vocabulary of `rows` rows."""
     return (poi >= 1) & (poi < rows)

@@ -1,15 +1,14 @@
-"""A12: can a reader tell released sessions from clean ones?
+"""A12, the detector: can a reader tell released sessions from clean ones?
 
-The adversary holds the release and, of some sessions that leaked, both forms. It learns from those to tell the two
-forms apart and is asked about other sessions, each shown in one form only: half of them clean, the other half released.
-An AUC of .5 means that it cannot tell, 1 that it always can. The clean form of sessions that did not leak serves to ask
-the question, never to learn from. A session's own forms never count in the statistics that describe it: the release
-holds every released session word for word, and finding it there would tell nothing about the others.
+The adversary holds the release and, for the leaked sessions, both forms. It learns from the leaked sessions and is then
+shown every other session in one form only: half of them clean, half released. An AUC of .5 means that it cannot tell, 1
+that it always can. Clean forms of sessions that did not leak serve as questions, never as training data. Statistics
+that describe a session leave out its own forms: the release contains every released session verbatim, so finding it
+there would say nothing.
 
-Do not trust it with few leaked sessions: a detector that learned little says .5 of any release.
+Do not trust the result with few leaked sessions: a detector that learned little reports .5 for any release.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,52 +17,36 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ghostpoi.attack.adversaries import Described
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km, speed_kmh
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models.devices import seeded
 from ghostpoi.randomness import Seed
 
-MIN_GAP_S = 60.0  # equal times do not divide by zero
-FAR = 8.0  # standard deviations: nothing counts as further out
-MEMBERS, HIDDEN, BATCH, UPDATES = 4, 64, 1024, 250  # classifiers that vote, and how each is trained
+MIN_GAP_S = 60.0  # keeps equal times from dividing by zero
+FAR = 8.0  # standard deviations at which features are clipped
+MEMBERS, HIDDEN, BATCH, UPDATES = 4, 64, 1024, 250  # size and training of an ensemble of classifiers
 RATE, DECAY, DROPOUT = 3e-3, 0.1, 0.2
 Bools = NDArray[np.bool_]
-
-
-class Detector(Described):
-    """A12 restores nothing; `detect` measures it."""
-
-    number = 12
-    title = "detector"
-    holds = "the release and the leaked sessions"
-    does = "tells released sessions from clean ones"
-
-
-DETECTOR = Detector()
 
 
 def detect(
     clean: Sessions, released: Ints, leaked: Bools, vocabulary: Vocabulary, seed: Seed, device: torch.device
 ) -> dict[str, float]:
-    """How well the detector tells, from the clean sessions, the released POIs (N,) and who leaked (S,).
+    """Train and test the detector on clean sessions, released POIs (N,) and the leaked sessions (S,).
 
-    `auc` is over sessions, `auc_positions` over single check-ins and the step that leads to them. Both are .5 where
-    there is nothing to learn from or nothing to ask about.
+    `auc` is over sessions, `auc_positions` over single check-ins and the step that leads to them. Both are .5 if there
+    is nothing to learn from or nothing to ask about.
     """
     if released.shape != clean.poi.shape or leaked.shape != (len(clean),):
         raise ValueError("the release needs one POI per clean position, and leaked one value per session")
-    filled = clean.length > 0
-    asked = np.flatnonzero(~leaked & filled)
-    order = seed.generator("detection", "halves").permutation(len(asked))
-    shown_clean, shown_released = asked[order[: len(asked) // 2]], asked[order[len(asked) // 2 :]]
-    if not (leaked & filled).any() or not len(shown_clean):
+    lessons, asked = (np.flatnonzero(some & (clean.length > 0)) for some in (leaked, ~leaked))
+    order, half = seed.generator("detection", "halves").permutation(len(asked)), len(asked) // 2
+    if not len(lessons) or not half:
         return {"auc": 0.5, "auc_positions": 0.5, "asked": 0.0}
     known = Known(clean, released, leaked, vocabulary)
     forms = known.features(clean.poi), known.features(released)  # each (N, F)
-    lessons = np.flatnonzero(leaked & filled)
-    shown = shown_clean, shown_released
+    shown = asked[order[:half]], asked[order[half:]]
     learn, ask = ([_of(clean, f, s) for f, s in zip(forms, which, strict=True)] for which in ((lessons,) * 2, shown))
     return {
         "auc": _judge([_pooled(*p) for p in learn], [_pooled(*p) for p in ask], seed, "sessions", device),
@@ -73,7 +56,7 @@ def detect(
 
 
 def auc(positive: Floats, negative: Floats) -> float:
-    """The probability that a positive's score is above a negative's, ties counting half: Mann-Whitney, exactly."""
+    """Return the exact probability that a positive scores above a negative, ties counting half (Mann-Whitney)."""
     if not len(positive) or not len(negative):
         return 0.5
     ordered = np.sort(negative)
@@ -84,15 +67,15 @@ def auc(positive: Floats, negative: Floats) -> float:
 
 @dataclass(frozen=True)
 class Known:
-    """What the adversary counts in: the release, and the clean form of the leaked sessions."""
+    """What the adversary draws its statistics from: the release, and the clean form of the leaked sessions."""
 
-    clean: Sessions  # POIs of sessions that did not leak are not read
+    clean: Sessions  # POIs of sessions that did not leak are never read
     released: Ints
     leaked: Bools
     vocabulary: Vocabulary
 
     def features(self, poi: Ints) -> Floats:
-        """What is seen at every position of sessions with these POIs (N,), (N, F)."""
+        """Return the features of every position of the sessions with these POIs (N,), (N, F)."""
         s, v = self.clean, self.vocabulary
         session, rows = s.session_of(), len(v)
         user = s.user.astype(np.int64)[session]
@@ -104,40 +87,34 @@ class Known:
         speed = np.where(later, speed_kmh(km, gap, MIN_GAP_S), 0.0)
         hour = s.time / 86_400 * 2 * np.pi
 
-        def seen(key_of: Callable[[Ints], Longs], where: Bools | None = None) -> Floats:
-            """log(1 + how often the same is in the release, or in the leaked clean sessions), other sessions alone."""
-            source = self.released if where is None else s.poi
-            if where is None:
-                where = np.ones(len(source), bool)
-            return np.log1p(elsewhere(key_of(source)[where], session[where], key_of(poi), session))
-
-        def venue(x: Ints) -> Longs:
-            return x.astype(np.int64)
-
         def step(x: Ints) -> Longs:
             return np.where(later, np.roll(x, 1), 0).astype(np.int64) * rows + x
 
-        def category_step(x: Ints) -> Longs:
-            return step(np.where(x > 0, v.category[x] + 1, 0))
+        def keys(x: Ints) -> dict[str, Longs]:
+            """What is counted: equal numbers stand for the same venue, step and so on."""
+            category = v.category[x].astype(np.int64)
+            steps = {"step": step(x), "category step": step(np.where(x > 0, v.category[x] + 1, 0))}
+            return {"venue": x.astype(np.int64), "category": category, "habit": user * rows + x, **steps}
 
-        def category(x: Ints) -> Longs:
-            return v.category[x].astype(np.int64)
+        asked, sources = keys(poi), {False: keys(self.released), True: keys(s.poi)}
 
-        def habit(x: Ints) -> Longs:
-            return user * rows + x
+        def seen(name: str, clean: bool = False) -> Floats:
+            """log(1 + occurrences of the same key in other sessions of the release, or of the leaked clean ones)."""
+            where = inside if clean else slice(None)
+            return np.log1p(elsewhere(sources[clean][name][where], session[where], asked[name], session))
 
-        popular, known_popular = seen(venue), seen(venue, inside)
+        popular, known_popular = seen("venue"), seen("venue", clean=True)
         columns = [
             later, np.log1p(km), later & (before == poi), np.log1p(speed), np.log1p(gap), np.sin(hour), np.cos(hour),
-            popular, popular - seen(category), known_popular, popular - known_popular,
-            seen(step), seen(step, inside), seen(category_step), seen(habit), seen(habit, inside),
+            popular, popular - seen("category"), known_popular, popular - known_popular,
+            seen("step"), seen("step", clean=True), seen("category step"), seen("habit"), seen("habit", clean=True),
             _repeated(session * rows + poi),
         ]  # fmt: skip
         return np.stack([np.asarray(c, np.float64) for c in columns], axis=1)
 
 
 def elsewhere(key: Longs, session: Longs, asked: Longs, asked_session: Longs) -> Longs:
-    """How often each asked key occurs among the keys, those of the asking session itself left out."""
+    """Count how often each asked key occurs in sessions other than the asking one."""
     names, of = np.unique(np.concatenate([key, asked]), return_inverse=True)
     of_key, of_asked = of[: len(key)], of[len(key) :]
     everywhere = np.bincount(of_key, minlength=len(names))[of_asked]
@@ -149,21 +126,21 @@ def elsewhere(key: Longs, session: Longs, asked: Longs, asked_session: Longs) ->
 
 
 def _repeated(key: Longs) -> Bools:
-    """Which keys occurred before."""
+    """Whether each key occurred before."""
     first = np.zeros(len(key), bool)
     first[np.unique(key, return_index=True)[1]] = True
     return ~first
 
 
 def _of(sessions: Sessions, features: Floats, which: Longs) -> tuple[Floats, Longs]:
-    """The features of some sessions, (M, F), and where each of them starts."""
+    """The features of these sessions, (M, F), and where each session starts."""
     length = sessions.length[which]
     start = np.cumsum(length) - length
     return features[np.repeat(sessions.start[which] - start, length) + np.arange(length.sum())], start
 
 
 def _pooled(features: Floats, start: Longs) -> Floats:
-    """One row per session: mean, spread, least and largest of every feature, and the length, (S, 4F + 1)."""
+    """One row per session: mean, deviation, minimum and maximum of every feature, and the length, (S, 4F + 1)."""
     length = np.diff(start, append=len(features))[:, None]
     mean = np.add.reduceat(features, start) / length
     square = np.add.reduceat(features**2, start) / length
@@ -173,11 +150,11 @@ def _pooled(features: Floats, start: Longs) -> Floats:
 
 
 def _judge(learn: list[Floats], ask: list[Floats], seed: Seed, stage: str, device: torch.device) -> float:
-    """The AUC on (clean, released) rows of a classifier that learned from others."""
+    """Train a classifier on (clean, released) rows and return its AUC on others."""
     x = np.concatenate(learn)
     y = np.repeat([0.0, 1.0], [len(part) for part in learn])
     centre, scale = x.mean(0), x.std(0)
-    scale[scale < 1e-9] = 1.0  # a feature that never changes says nothing
+    scale[scale < 1e-9] = 1.0  # constant features carry no information
     inputs, *asked = (
         torch.from_numpy(((part - centre) / scale).clip(-FAR, FAR).astype(np.float32)).to(device) for part in (x, *ask)
     )
@@ -203,7 +180,7 @@ def _train(x: Tensor, y: Tensor, seed: Seed, stage: str) -> "Classifiers":
 
 
 class Classifiers(nn.Module):
-    """Small networks side by side, each one hidden layer beside a logistic regression; their mean is steadier."""
+    """An ensemble of small networks, each a logistic regression plus one hidden layer."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -214,7 +191,7 @@ class Classifiers(nn.Module):
         self.shift, self.lift = (nn.Parameter(torch.zeros(MEMBERS, 1, n)) for n in (1, HIDDEN))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Each member's log-odds that a row is of a released session, (M, F) -> (members, M)."""
+        """Return each member's log-odds that a row belongs to a released session, (M, F) -> (members, M)."""
         x = F.dropout(x.expand(MEMBERS, -1, -1), DROPOUT, self.training)
         bent = F.dropout(F.gelu(x @ self.widen + self.lift), DROPOUT, self.training)
         found: Tensor = x @ self.straight + bent @ self.narrow + self.shift

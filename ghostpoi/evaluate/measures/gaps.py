@@ -1,6 +1,6 @@
-"""What a release denies a learner, from the accuracies of victims: protection and survival gaps.
+"""Protection and survival gaps, from the accuracies of victims.
 
-All gaps are taken per seed, then averaged: each seed's victims share data and release, so that their noise cancels.
+Gaps are computed per seed, then averaged: the victims of one seed share data and release, so their noise cancels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,40 +8,40 @@ from typing import TypedDict
 
 import numpy as np
 
-POOLED = ("none", "bridge", "frequency")  # A1 to A3, which the paper's mean and worst pool
+POOLED = ("none", "bridge", "frequency")  # A1 to A3, which the paper's mean and worst gap pool
 
 
 class Spread(TypedDict):
-    """One figure over seeds."""
+    """One measure over seeds."""
 
     mean: float
-    std: float  # of a sample (n - 1); 0 for one seed, of which nothing can be said
-    seeds: list[float]  # the figure of every seed
+    std: float  # of a sample (n - 1); 0 for a single seed
+    seeds: list[float]  # the value of every seed
 
 
 class Gaps(TypedDict):
-    """All gaps of one release. None: an adversary that the figure needs did not run."""
+    """All gaps of one release. None: an adversary that the gap needs did not run."""
 
     prot: Spread | None  # clean - none
-    surv: dict[str, Spread]  # adversary - none, per adversary other than none
+    surv: dict[str, Spread]  # adversary - none, for every adversary except none
     mean: Spread | None  # clean - mean over A1 to A3
     worst: Spread | None  # clean - max over A1 to A3
     worst_all: Spread | None  # clean - max over all that ran
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean and standard deviation of one figure over seeds."""
+    """Return mean and standard deviation over seeds."""
     if not values:
-        raise ValueError("a figure needs at least one seed")
+        raise ValueError("a measure needs at least one seed")
     std = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     return {"mean": float(np.mean(values)), "std": std, "seeds": [float(v) for v in values]}
 
 
 def gaps(clean: Sequence[float], adversaries: Mapping[str, Sequence[float]]) -> Gaps:
-    """From the victim's accuracy per seed, trained on clean sessions and on what each adversary restored.
+    """Return the gaps from the accuracy per seed of the clean victim and of every adversary's victim.
 
-    Values stand in the same order of seeds everywhere. A gap is positive where the release denies something; a
-    survival gap is positive where the adversary wins something back.
+    All sequences follow the same order of seeds. A positive gap means that the release denies something; a positive
+    survival gap means that the adversary wins something back.
     """
     if any(len(values) != len(clean) for values in adversaries.values()):
         raise ValueError("every adversary needs the same seeds as the clean victim")
@@ -60,5 +60,5 @@ def gaps(clean: Sequence[float], adversaries: Mapping[str, Sequence[float]]) -> 
 
 
 def strongest(adversaries: Mapping[str, Sequence[float]]) -> str:
-    """The adversary whose victim is best in the mean over seeds; of several, the one named first."""
+    """Return the adversary with the highest mean over seeds; ties go to the first."""
     return max(adversaries, key=lambda name: float(np.mean(adversaries[name])))

@@ -1,4 +1,4 @@
-"""How much of the truth an adversary put back, before any victim is trained on it."""
+"""The recovered share: how many clean POIs an adversary restores, before any victim is trained."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,10 +7,10 @@ from ghostpoi.data.checkins import Ints
 
 
 def recovery(clean: Ints, released: Ints, restored: Ints, leaked: NDArray[np.bool_]) -> dict[str, float]:
-    """Shares of positions (N,) outside `leaked` (N,) that hold the clean POI after the adversary's work.
+    """Return shares of the positions (N,) that did not leak.
 
-    `restored` counts all of them, those that the publisher never changed included, so compare it with A1's figure;
-    `of_substituted` counts those that were changed; `spoiled` is the share of unchanged ones that the adversary broke.
+    `restored`: positions that hold the clean POI, including those that the publisher never changed; compare it with
+    A1's. `of_substituted`: substituted positions that hold it. `spoiled`: unchanged positions that no longer hold it.
     """
     right, changed = restored == clean, released != clean
     return {

@@ -1,0 +1,83 @@
+"""A private folder of finished work: releases, restorations and victims.
+
+A file is named by a key of everything that decides its content, so an interrupted run continues where it stopped and
+runs share what they have in common. The content is derived from clean data: only its owner can read it.
+"""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ghostpoi.data.checkins import Ints
+from ghostpoi.files import make_private_folder, replacing
+
+Kind = Literal["releases", "restorations", "victims"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One piece of finished work: its measures and, except for a victim, its POIs."""
+
+    measures: dict[str, Any]
+    poi: Ints = field(default_factory=lambda: np.zeros(0, np.int32))  # (N,)
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Records in a folder. A damaged file counts as missing."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        for name in ("", "releases", "restorations", "victims"):
+            make_private_folder(self.folder / name)
+
+    def load(self, kind: Kind, key: str) -> Record | None:
+        """Read a record; None if it is missing."""
+        try:
+            with np.load(self._path(kind, key), allow_pickle=False) as z:
+                return Record(json.loads(str(z["measures"])), z["poi"])
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return None
+
+    def store(self, kind: Kind, key: str, record: Record) -> None:
+        """Write a record, complete or not at all."""
+        with replacing(self._path(kind, key), mode=0o600) as out:
+            np.savez_compressed(out, poi=record.poi, measures=json.dumps(record.measures))
+
+    def get(self, kind: Kind, key: str, make: Callable[[], Record]) -> Record:
+        """Read a record, or make and store it."""
+        found = self.load(kind, key)
+        if found is None:
+            found = make()
+            self.store(kind, key, found)
+        return found
+
+    def _path(self, kind: Kind, key: str) -> Path:
+        return self.folder / kind / f"{key}.npz"
+
+
+def key_of(*parts: object) -> str:
+    """Return a short hash of settings, arrays, plain values and dataclasses of these."""
+    digest = hashlib.sha256()
+
+    def feed(value: object) -> None:
+        if isinstance(value, np.ndarray):
+            digest.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+        elif is_dataclass(value) and not isinstance(value, type):
+            feed([type(value).__qualname__, *(getattr(value, f.name) for f in fields(value))])
+        elif isinstance(value, list | tuple):
+            digest.update(f"[{len(value)}]".encode())
+            for part in value:
+                feed(part)
+        else:
+            digest.update(f"{value!r}\x1f".encode())
+
+    feed(parts)
+    return digest.hexdigest()[:32]

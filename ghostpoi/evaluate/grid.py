@@ -1,0 +1,232 @@
+"""The evaluation grid: releases x adversaries x leak ratios x victims x seeds. Audits and studies both ask it.
+
+A contest is one combination of the first four. The grid restores each release under each seed as the adversary would,
+trains the victim on the result, and returns one cell per contest with the measures of all seeds.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ghostpoi import __version__
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
+from ghostpoi.attack.evidence import Evidence, leak
+from ghostpoi.attack.processes import train_each
+from ghostpoi.attack.rule import Rule
+from ghostpoi.attack.victims import VICTIMS
+from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, Victim
+from ghostpoi.attack.victims.transformer import Transformer
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.evaluate.cache import Cache, Record, key_of
+from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY
+from ghostpoi.evaluate.measures import floors
+from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy
+from ghostpoi.evaluate.measures.recovery import recovery
+from ghostpoi.models import trajectory_lm
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.progress import BEFORE
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
+
+FURTHER = 1000  # added to a seed for each further release of the same sessions; no cell uses seeds that large
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A victim trained on what an adversary makes of a release."""
+
+    release: str  # `clean` or a name that Grid.releases knows
+    adversary: str  # a name of ADVERSARIES, with the number of releases it holds if it holds several, or a control
+    leak: float | None  # share of the training sessions that leaked
+    victim: str
+
+    @property
+    def cell(self) -> dict[str, Any]:
+        """The cell of this contest, without seeds and measures."""
+        names = {"kind": "accuracy", "method": self.release, "adversary": self.adversary}
+        return names | {"leak": self.leak, "victim": self.victim}
+
+    @property
+    def label(self) -> str:
+        return self.adversary if self.release == CLEAN else f"{self.adversary} on {self.release}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """What the grid needs to know about a release."""
+
+    poi: Callable[[int], Ints]  # the released POIs under a seed, (N,)
+    rule: Rule
+
+    @cached_property
+    def rule_key(self) -> str:
+        return key_of(self.rule)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Clean sessions, releases of the training sessions, and how to train and test on them."""
+
+    train: Sessions
+    val: Sessions
+    test: Sessions
+    vocabulary: Vocabulary
+    releases: Callable[[str], Release]
+    seeds: int
+    protocol: str
+    model: ModelSettings  # of the Transformer victim
+    training: Training
+    device: torch.device
+    cache: Cache
+    say: Callable[[str], None] = lambda text: None
+    report: Callable[[str, float], None] = lambda label, units: None
+
+    @property
+    def rows(self) -> int:
+        return len(self.vocabulary)
+
+    def cells(self, contests: Sequence[Contest]) -> list[dict[str, Any]]:
+        """Return one cell per contest. On CUDA the victims of one seed train together, on a CPU those of all seeds."""
+        found: dict[Contest, list[dict[str, Any]]] = {contest: [] for contest in contests}
+        seeds = range(self.seeds)
+        for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
+            for victim in dict.fromkeys(c.victim for c in contests):
+                jobs = [(c, seed) for seed in some for c in contests if c.victim == victim]
+                for (contest, _), measures in zip(jobs, self._victims(victim, jobs), strict=True):
+                    found[contest].append(measures)
+        return [
+            contest.cell | {"seeds": list(seeds), "measures": over_seeds(per_seed)}
+            for contest, per_seed in found.items()
+        ]
+
+    def restoration(self, contest: Contest, number: int) -> Record:
+        """Return what an adversary makes of a release under a seed, and its recovered shares."""
+        release = self.releases(contest.release)
+        adversary, count = find_adversary(contest.adversary)
+        released = [release.poi(number + FURTHER * k) for k in range(count)]
+        device = self.device.type if adversary and adversary.trains else None
+        key = key_of(
+            __version__, contest.adversary, adversary, contest.leak, number, self.rows, device, self._train_key,
+            released, release.rule_key,
+        )  # fmt: skip
+        self.report(f"adversary {contest.label}", 0)
+        return self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
+
+    def floors(self) -> dict[str, dict[str, Metrics]]:
+        """Return what counting predicts from the clean training sessions. It depends on no seed."""
+        counted = {"popularity": floors.popularity, "markov": floors.markov}
+        return {name: count(self.train, self.test, self.rows) for name, count in counted.items()}
+
+    def markov(self, release: str, number: int) -> dict[str, Metrics]:
+        """Return what a first-order Markov model predicts from a release."""
+        return floors.markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
+
+    def trajectory_lm(self, settings: TrajectoryLM, say: Callable[[str], None]) -> CausalTransformer:
+        """Return the trajectory LM of the clean training sessions, from the cache if it is there."""
+        folder = self.cache.folder / "trajectory_lm"
+        return trajectory_lm.load_or_train(folder, self.train, self.rows, settings, self.device, say)
+
+    @cached_property
+    def _train_key(self) -> str:
+        return _sessions_key(self.train)
+
+    def _restore(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Record:
+        leaked, rule = self._leaked(contest, seed), self.releases(contest.release).rule
+        first, *further = released
+        evidence = Evidence.of(with_poi(self.train, first), self.train.poi, leaked, self.rows, rule, tuple(further))
+        adversary, _ = find_adversary(contest.adversary)
+        begin = time.perf_counter()
+        poi, measures = (
+            (leak_mixed(evidence), {}) if adversary is None else purify(adversary, evidence, seed, self.device)
+        )
+        seconds = time.perf_counter() - begin
+        shares = recovery(self.train.poi, first, poi, evidence.positions)
+        return Record({**shares, **measures, "adversary_seconds": seconds}, poi)
+
+    def _leaked(self, contest: Contest, seed: Seed) -> NDArray[np.bool_]:
+        return leak(self.train, contest.leak or 0.0, seed)
+
+    def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
+        """What a victim trains on, and what is known about it before training."""
+        seed = Seed(number)
+        if contest.adversary == LEAK_ONLY:
+            return Job(contest.label, self.train.take(self._leaked(contest, seed)), seed), {}
+        if contest.release == CLEAN:
+            return Job(contest.label, self.train, seed), {}
+        restored = self.restoration(contest, number)
+        return Job(contest.label, with_poi(self.train, restored.poi), seed), restored.measures
+
+    def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
+        """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""
+        jobs, restored = zip(*(self._job(*contest) for contest in contests), strict=True)
+        shared = key_of(
+            __version__, victim, self._victim(victim), self.protocol, self.device.type, self.vocabulary,
+            _sessions_key(self.val), _sessions_key(self.test),
+        )  # fmt: skip
+        keys = [key_of(shared, _sessions_key(job.train), job.seed.value) for job in jobs]
+        found = {key: kept.measures for key in keys if (kept := self.cache.load("victims", key)) is not None}
+        todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in found}
+        self.report(BEFORE, len(jobs) - len(todo))
+        if todo:
+            begin, order = time.perf_counter(), list(todo)
+            for number, result in self._train(victim, list(todo.values())):
+                found[order[number]] = _measures(result, self.test)
+                self.cache.store("victims", order[number], Record(found[order[number]]))
+            seconds = time.perf_counter() - begin
+            self.say(f"{self.protocol}: trained {len(todo)} {victim} victims in {seconds:.1f} s")
+        return [found[key] | extra for key, extra in zip(keys, restored, strict=True)]
+
+    def _train(self, victim: str, jobs: Sequence[Job]) -> Iterator[tuple[int, Result]]:
+        """Yield the number of each job with its result, as soon as it is finished."""
+
+        def progress(label: str, victims: float) -> None:
+            self.report(f"victim {label}", victims)
+
+        exam = Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary)
+        yield from train_each(self._victim(victim), jobs, exam, self.protocol)
+
+    def _victim(self, name: str) -> Victim:
+        victim = VICTIMS[name]
+        return Transformer(self.model, self.training) if isinstance(victim, Transformer) else victim
+
+
+def find_adversary(name: str) -> tuple[Adversary | None, int]:
+    """Return the adversary of a contest, None for a control, and the number of releases it holds.
+
+    `multi-release-4` is A11 with four releases of the same sessions.
+    """
+    several, _, count = name.rpartition("-")
+    if several in ADVERSARIES and ADVERSARIES[several].many_releases:
+        return ADVERSARIES[several], int(count)
+    return ADVERSARIES.get(name), 1
+
+
+def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
+    """Return the same sessions with other POIs."""
+    return replace(sessions, poi=poi.astype(np.int32))
+
+
+def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Turn dicts of one shape, one per seed, into one dict of lists."""
+    return {
+        name: over_seeds([d[name] for d in per_seed]) if isinstance(value, Mapping) else [d[name] for d in per_seed]
+        for name, value in per_seed[0].items()
+    }
+
+
+def _measures(result: Result, test: Sessions) -> dict[str, Any]:
+    rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
+    about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
+    return accuracy(rank, test) | about
+
+
+def _sessions_key(sessions: Sessions) -> str:
+    return key_of(sessions.user, sessions.start, sessions.poi, sessions.time)
