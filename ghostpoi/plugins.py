@@ -24,10 +24,10 @@ class Registry(Mapping[str, T], Generic[T]):
         self.builtin = builtin
 
     @cached_property
-    def _all(self) -> dict[str, T]:
-        found = dict(self.builtin)
+    def _installed(self) -> dict[str, T]:
+        found: dict[str, T] = {}
         for entry in entry_points(group=f"ghostpoi.{self.kind}"):
-            if entry.name in found:
+            if entry.name in self.builtin or entry.name in found:
                 raise InputError(
                     f"two {self.kind} are named {entry.name!r}; uninstall {_package(entry)} or rename its plug-in"
                 )
@@ -42,13 +42,14 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         # Built-in names first: a plug-in package that imports ghostpoi must not be loaded in the middle of that import.
-        return self.builtin[name] if name in self.builtin else self._all[name]
+        return self.builtin[name] if name in self.builtin else self._installed[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
+        yield from self.builtin
+        yield from self._installed
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self.builtin) + len(self._installed)
 
 
 def _package(entry: object) -> str:

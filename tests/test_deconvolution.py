@@ -30,7 +30,8 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.evaluate import arena
+from ghostpoi.evaluate.grid import with_poi
+from ghostpoi.evaluate.measures.recovery import recovery
 from ghostpoi.publish.channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
@@ -243,17 +244,17 @@ class TestManyReleases:
     def test_one_release_is_a8(self) -> None:
         clean, drawn, leaked, rule = self.case(1)
         for known in (rule, replace(rule, exact=False)):
-            evidence = Evidence.of(arena.with_poi(clean, drawn[0]), clean.poi, leaked, 31, known)
+            evidence = Evidence.of(with_poi(clean, drawn[0]), clean.poi, leaked, 31, known)
             assert jointly(evidence) == answer("habits+leak", evidence)
 
     def test_the_recovered_share_grows(self) -> None:
         clean, drawn, leaked, rule = self.case(4)
-        measures = [
-            arena.restore(clean, drawn[0], leaked, 31, "multi-release", SEED, CPU, rule, drawn[1:k]).figures
-            for k in (1, 2, 4)
-        ]
-        assert [m["releases"] for m in measures] == [1, 2, 4]
-        found = [m["restored"] for m in measures]
+        found = []
+        for k in (1, 2, 4):
+            evidence = Evidence.of(with_poi(clean, drawn[0]), clean.poi, leaked, 31, rule, tuple(drawn[1:k]))
+            poi, measures = purify(ADVERSARIES["multi-release"], evidence, SEED, CPU)
+            assert measures == {"releases": k}
+            found.append(recovery(clean.poi, drawn[0], poi, evidence.positions)["restored"])
         assert found[0] + 0.1 < found[1]
         assert found[1] < found[2]
         assert found[2] > 0.9
@@ -267,7 +268,7 @@ class TestManyReleases:
 
     def test_without_a_rule_it_is_a5(self) -> None:
         clean, drawn, leaked, _ = self.case(2)
-        evidence = Evidence.of(arena.with_poi(clean, drawn[0]), clean.poi, leaked, 31, None, (drawn[1],))
+        evidence = Evidence.of(with_poi(clean, drawn[0]), clean.poi, leaked, 31, None, (drawn[1],))
         assert answer("multi-release", evidence) == answer("per-user", evidence)
 
 

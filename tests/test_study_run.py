@@ -14,15 +14,15 @@ from ghostpoi import cli
 from ghostpoi.attack import processes
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridge import Bridge
-from ghostpoi.attack.victims import transformer
+from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.data import prepared as dataset_file
-from ghostpoi.data.prepare import prepare_file
-from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.prepared import Prepared, prepare_file
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
 from ghostpoi.publish.methods.ts_ue import TsUe
-from ghostpoi.publish.rounds import Substitution, Task
+from ghostpoi.publish.rounds import Task
+from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 from ghostpoi.study import calibrate, plan, run, table, tables
@@ -65,9 +65,9 @@ def study(tmp_path: Path) -> Path:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Victims and denoisers that take no time."""
     small = ModelSettings(dim=16, heads=2, tied=True), Training(epochs=1)
-    for module in (run, transformer):
+    for module in (run, victims_base):
         monkeypatch.setattr(module, "victim_settings", lambda protocol: small)
-    monkeypatch.setitem(ADVERSARIES, "bridge", Bridge(*small))
+    monkeypatch.setitem(ADVERSARIES.builtin, "bridge", Bridge(*small))
 
 
 def go(study: Path, data: Prepared, results: Path) -> Path:
@@ -279,7 +279,7 @@ def test_calibration_looks_at_the_clean_model_and_the_rate_alone(
     data: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibrate, "EPOCHS", 2)
-    monkeypatch.setattr(calibrate, "victim_settings", transformer.victim_settings)
+    monkeypatch.setattr(calibrate, "victim_settings", victims_base.victim_settings)
     said: list[str] = []
     cpu = torch.device("cpu")
     clean = calibrate.clean_epochs(data, "paper", cpu, 1, said.append)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from ghostpoi.models.windows import next_poi
 from ghostpoi.attack.victims import VICTIMS, WRONG, Exam, Job, Result, base, markov, stacked_training, stacked_victim
 from ghostpoi.attack.victims.base import readable
 from ghostpoi.attack.victims.batches import TIME, TOKEN, PackedRows, inputs_of, pack, timed_pairs
@@ -24,6 +23,7 @@ from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.models.fit import Accuracy
+from ghostpoi.models.windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from ghostpoi.models.windows import next_poi
 from ghostpoi.attack import processes
 from ghostpoi.attack.victims import (
     STAGE,
@@ -29,6 +28,7 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models.fit import Accuracy
+from ghostpoi.models.windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
