@@ -381,18 +381,16 @@ def study_run(
     """Make the cells of a study that are missing: one JSON each, all seeds in it."""
     from ghostpoi.data import prepared as dataset_file
     from ghostpoi.models.devices import device as find_device
-    from ghostpoi.study import plan, tables
+    from ghostpoi.study import plan
     from ghostpoi.study.run import Runner
 
     studies = [plan.load(name) for name in names]
-    for study in studies if show_tables else ():
-        tables.require(study.name)
     prepared, where = dataset_file.load(data), find_device(device)
     for study in studies:
         folder = Runner(study, protocol, prepared, where, results, _say).run(victims)
         _say(f"{study.name}: cells in {folder}")
-    for study in studies if show_tables else ():
-        study_tables(study.name, results, protocol)
+    for name in names if show_tables else ():
+        study_tables(name, results, protocol)
 
 
 @study_app.command("calibrate")
@@ -424,22 +422,21 @@ def study_calibrate(
 
 @study_app.command("tables")
 def study_tables(
-    name: Annotated[str, typer.Argument(help="A study that comes with ghostpoi (see study list).")],
+    name: Study,
     results: Results = Path("results"),
-    protocol: Protocol = "strong",
+    protocol: Annotated[str, typer.Option(help="strong, paper, or both.")] = "strong",
     latex: Annotated[bool, typer.Option("--latex", help="LaTeX instead of Markdown.")] = False,
 ) -> None:
-    """Print the tables of a study, the paper's figure beside each of ours."""
-    from ghostpoi.study.cells import Cells
+    """Print the tables of a study, with the paper's printed numbers where it has any."""
+    from ghostpoi.study.results import PROTOCOLS
+    from ghostpoi.study.results import Results as StudyResults
     from ghostpoi.study.tables import tables
 
-    cells = Cells.read(results, name, protocol)
-    made = tables(cells)
-    if not cells.about:
-        _say(
-            f"there are no cells of {name} under {protocol} in {results} yet; make them with ghostpoi study run {name}"
-        )
-    for table in made:
+    found = [StudyResults.read(results, name, p) for p in (PROTOCOLS if protocol == "both" else (protocol,))]
+    for one in found:
+        if not one.cells:
+            _say(f"no results of {name} under {one.protocol} in {results}; make them with ghostpoi study run {name}")
+    for table in tables(found):
         print(table.latex() if latex else table.markdown())
 
 
@@ -458,28 +455,32 @@ def study_figures(
 ) -> None:
     """Draw the figures of a study as PNG and SVG."""
     from ghostpoi.study import figures
-    from ghostpoi.study.cells import Cells
+    from ghostpoi.study.figures.day_map import draw_map
+    from ghostpoi.study.results import Results as StudyResults
 
     if name == "map":
-        paths = figures.MapRequest(data).draw(output, _say)
+        paths = draw_map(output, _say, data)
     else:
-        paths = figures.draw(Cells.read(results, name, protocol), output)
+        paths = figures.draw(StudyResults.read(results, name, protocol), folder=output)
     for path in paths:
         print(path)
 
 
 @study_app.command("page")
 def study_page(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The Markdown file; figures go beside it.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The Markdown file to write.")],
     name: Annotated[
-        str, typer.Argument(help="reproduction: all beside the paper's. adaptive: adversaries that know the rule.")
+        str, typer.Argument(help="reproduction: the paper's claims. adaptive: adversaries that know the rule.")
     ] = "reproduction",
     results: Results = Path("results"),
+    folder: Annotated[
+        Path | None, typer.Option("--figures", help="The folder of its figures; default: figures beside the page.")
+    ] = None,
 ) -> None:
-    """Write a page that holds the tables and figures of several studies, and what they say."""
-    from ghostpoi.study import page
+    """Write a result page: its template, filled with tables and figures. Fails if a claim contradicts the results."""
+    from ghostpoi.study import pages
 
-    print(page.make(name, results, output, _say))
+    print(pages.write(name, results, output, folder, _say))
 
 
 @app.command()
