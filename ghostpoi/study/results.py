@@ -22,7 +22,7 @@ MANY = "multi-release-"  # A11, before the number of releases that it holds
 GAPS = ("prot", "mean", "worst")
 SURVIVAL = "surv_"  # before the adversary of a survival gap
 WORST_CASE = "worst case"  # the accuracy after the strongest adversary
-PAPERS = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
+PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
 PROTOCOLS = ("strong", "paper")
 KEY = ("kind", "method", "adversary", "leak", "victim")
 Series = list[float]  # one value per seed
@@ -81,7 +81,7 @@ class Results:
     @property
     def leak(self) -> float:
         """The leak ratio where none is named: the paper's if the plan has it."""
-        return LEAK if LEAK in self.study.leak else self.study.leak[0]
+        return self.study.leak[0] if self.study.leak and LEAK not in self.study.leak else LEAK
 
     def measures(self, method: str, adversary: str, leak: float | None = None) -> Mapping[str, Any]:
         """Everything that was measured of one victim; empty if nothing was."""
@@ -160,7 +160,7 @@ class Results:
         clean = self.accuracy(CLEAN, CLEAN)
         if clean is None:
             return None
-        found = gaps(clean, {a: seeds for a in PAPERS if (seeds := self.accuracy(method, a, leak))})
+        found = gaps(clean, {a: seeds for a in PAPER_ADVERSARIES if (seeds := self.accuracy(method, a, leak))})
         value = found["surv"].get(key.removeprefix(SURVIVAL)) if key.startswith(SURVIVAL) else found[key]  # type: ignore[literal-required]
         return value["seeds"] if value else None
 

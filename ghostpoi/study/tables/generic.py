@@ -124,7 +124,7 @@ def _rows(
     results: Results, make: Callable[[Results, str, float], Sequence[str]], victims: Sequence[str] = ()
 ) -> tuple[Row, tuple[Row, ...]]:
     """Head and rows of a table with one row per victim, leak ratio and method; what is single gets no column."""
-    victims, leaks = victims or results.study.victims, results.study.leak
+    victims, leaks = victims or results.study.victims, results.study.leak or (results.leak,)
     counts = {"victim": len(victims), "leak": len(leaks), "method": 2}
     heads, rows = tuple(name for name, count in counts.items() if count > 1), list[Row]()
     for victim, leak, method in product(victims, leaks, results.methods):

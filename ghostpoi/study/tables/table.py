@@ -68,7 +68,8 @@ def show(value: Shown, digits: int = 4, sign: str = "") -> str:
 
 def percent(value: Spread | None) -> str:
     """Write a share in percent."""
-    return NONE if value is None else f"{value['mean']:.0%}±{value['std']:.0%}"
+    spread = f"±{value['std']:.0%}" if value and len(value["seeds"]) > 1 else ""
+    return f"{value['mean']:.0%}{spread}" if value else NONE
 
 
 def _fixed(value: float, digits: int, sign: str = "") -> str:
