@@ -115,7 +115,7 @@ def test_pages_need_a_folder_and_results(tmp_path: Path) -> None:
         pages.render("reproduction", tmp_path)
     shutil.copytree(ROOT / "results", tmp_path / "results")
     (tmp_path / "results" / "bench-scoring.json").unlink()
-    with pytest.raises(InputError, match="lacks something that the page needs .*manifold_share"):
+    with pytest.raises(InputError, match=r"lacks something that the page needs .*manifold_share"):
         pages.render("reproduction", tmp_path / "results")
 
 
