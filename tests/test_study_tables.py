@@ -1,303 +1,460 @@
-"""Tables, figures and the page from fabricated cells, with figures computed by hand."""
+"""Tables and figures of studies from fabricated cells, with values computed by hand."""
 
-import json
+import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from conftest import ghostpoi
 from fabricated import Fabricated
+from typer.testing import CliRunner
 
+from ghostpoi.attack.adversaries import ADVERSARIES, Adversary
+from ghostpoi.cli import app
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.study import figures, findings, page, paper, tables
-from ghostpoi.study.cells import Cells
-from ghostpoi.study.table import MISSING, NONE, Table
+from ghostpoi.study import figures, labels, paper, plan
+from ghostpoi.study.figures import day_map, style
+from ghostpoi.study.results import Results
+from ghostpoi.study.tables import Table, show, tables
+from ghostpoi.study.tables.table import NONE
+
+STEPS = [-0.001, 0.0, 0.001]
+
+
+def around(mean: float) -> list[float]:
+    """Three seeds with the same steps everywhere, so that the difference of two series has no spread."""
+    return [mean + step for step in STEPS]
+
+
+def row(table: Table, *first: str) -> dict[str, str]:
+    """A row by how it begins."""
+    (found,) = [r for r in table.rows if r[: len(first)] == first]
+    return dict(zip(table.columns, found, strict=True))
+
+
+def made(*found: Results) -> dict[str, Table]:
+    """All tables by the beginning of their titles, those of Tokyo marked."""
+    return {re.split(r"[:,(]", t.title)[0].strip() + (" TKY" if "TKY" in t.title else ""): t for t in tables(found)}
 
 
 @pytest.fixture
 def main(tmp_path: Path) -> Fabricated:
-    made = Fabricated(tmp_path)
-    made.contest("clean", "clean", [0.13, 0.14, 0.15])
-    made.contest("clean", "leak-only", [0.03, 0.03, 0.03], 0.05)
-    made.method("ghost", [0.05, 0.06, 0.07])
-    made.method("pgd", [0.06, 0.06, 0.06])
-    made.method("random", [0.05, 0.06, 0.07])
-    plausible = {"substitution_rate": [0.8, 0.8, 0.8], "category_match": [1.0] * 3, "beyond_1km": [0.5, 0.6, 0.7]}
-    plausible |= {"mean_km": [1.0, 2.0, 3.0], "p95_km": [4.0, 4.0, 4.0]}
-    plausible |= {"speed_violations_clean": [0.01] * 3, "speed_violations_released": [0.02] * 3}
-    for method, natural in (("ghost", -10.0), ("pgd", -10.5), ("random", -9.0)):
-        made.release(method, plausibility=plausible, naturalness=[natural] * 3, clean_naturalness=[-4.0] * 3)
+    """The main study: clean .14, PGD and random beside GHOST, the other methods missing."""
+    cells = Fabricated(tmp_path)
+    cells.accuracy("clean", "clean", [0.13, 0.14, 0.15])
+    cells.accuracy("clean", "leak-only", [0.03, 0.03, 0.03], 0.05)
+    cells.method("ghost", [0.05, 0.06, 0.07])
+    cells.method("pgd", [0.06, 0.06, 0.06])
+    cells.method("random", [0.05, 0.06, 0.07])
+    plausibility = {"substitution_rate": [0.8] * 3, "category_match": [1.0] * 3, "beyond_1km": [0.5, 0.6, 0.7]}
+    plausibility |= {"mean_km": [1.0, 2.0, 3.0], "p95_km": [4.0] * 3}
+    plausibility |= {"speed_violations_clean": [0.01] * 3, "speed_violations_released": [0.02] * 3}
+    for method, natural in (("ghost", -10.0), ("random", -9.0)):
+        cells.release(method, plausibility=plausibility, naturalness=[natural] * 3, clean_naturalness=[-4.0] * 3)
     markov = {"ghost": [0.01, 0.02, 0.03], "random": [0.01] * 3}
-    made.floors(popularity={"acc@1": 0.01}, markov={"acc@1": 0.18}, markov_on_release=markov)
-    return made
-
-
-def entry(table: Table, method: str, source: str, column: str) -> str:
-    at = table.columns.index(column)
-    (row,) = [r for r in table.rows if r[:2] == (method, source)]
-    return row[at]
+    cells.floors(markov, popularity={"acc@1": 0.01}, markov={"acc@1": 0.18})
+    return cells
 
 
 @pytest.mark.parametrize(
     ("column", "expected"),
     [
-        ("clean", "0.1400 ± 0.0100"),
-        ("A1 none", "0.0600 ± 0.0100"),
-        ("A4 bigram", "0.0900 ± 0.0100"),
-        ("Δprot", "0.0800 ± 0.0000"),  # per seed 0.08 each: seeds of clean and release move together
-        ("Δsurv A2", "0.0100 ± 0.0000"),
-        ("Δsurv A3", "0.0200 ± 0.0000"),
-        ("Δmean", "0.0700 ± 0.0000"),
-        ("Δworst", "0.0600 ± 0.0000"),
-        ("leak-mixed", "0.0650 ± 0.0100"),
-        ("Markov", "0.0200 ± 0.0100"),
+        ("clean", ".1400±.0100"),
+        ("A1 as released", ".0600±.0100"),
+        ("A4 bigram table", ".0900±.0100"),
+        ("Δprot", ".0800±.0000"),  # .08 for each seed: the seeds of clean and release move together
+        ("Δsurv A2", ".0100±.0000"),
+        ("Δsurv A3", ".0200±.0000"),
+        ("Δmean", ".0700±.0000"),
+        ("Δworst", ".0600±.0000"),
+        ("leak-mixed", ".0650±.0100"),
+        ("Markov", ".0200±.0100"),
     ],
 )
-def test_table_one_by_hand(main: Fabricated, column: str, expected: str) -> None:
-    table = tables.tables(main.cells())[0]
-    assert entry(table, "GHOST", "measured", column) == expected
+def test_table_one(main: Fabricated, column: str, expected: str) -> None:
+    assert row(made(main.results())["Table I"], "GHOST", "paper")[column] == expected
 
 
-def test_gaps_are_per_seed_and_the_paper_stands_below(main: Fabricated) -> None:
-    table = tables.tables(main.cells())[0]
-    assert entry(table, "PGD", "measured", "Δprot") == "0.0800 ± 0.0100"
-    assert entry(table, "PGD", "paper", "Δsurv A3") == "0.0161 ± 0.0032"
-    assert entry(table, "PGD", "paper", "leak-mixed") == NONE
-    assert "random (control)" in {row[0] for row in table.rows}
+def test_printed_numbers_stand_below_ours(main: Fabricated) -> None:
+    table = made(main.results())["Table I"]
+    assert row(table, "PGD", "paper")["Δprot"] == ".0800±.0100"
+    printed = row(table, "PGD", "printed")
+    assert (printed["Δsurv A3"], printed["leak-mixed"]) == (".0161±.0032", NONE)
+    assert table.rows[-1][0] == "random (control)"
 
 
-def test_what_is_missing_says_so(main: Fabricated) -> None:
-    nyc, tokyo = tables.tables(main.cells())[:2]
-    assert entry(nyc, "EM", "measured", "Δprot") == MISSING
-    assert entry(nyc, "PGD", "measured", "Markov") == MISSING
-    assert {c for row in tokyo.rows if row[1] == "measured" for c in row[2:]} == {MISSING}
-    assert entry(tokyo, "EM", "paper", "A4 bigram") == "0.1112 ± 0.0037"
+def test_what_is_missing_is_a_dash(main: Fabricated) -> None:
+    found = made(main.results())
+    assert row(found["Table I"], "EM", "paper")["Δprot"] == NONE
+    assert row(found["Table I"], "PGD", "paper")["Markov"] == NONE
+    tokyo = found["Table I TKY"]
+    assert {r[1] for r in tokyo.rows} == {"printed"}
+    assert row(tokyo, "EM", "printed")["A4 bigram table"] == ".1112±.0037"
 
 
 def test_plausibility_and_naturalness(main: Fabricated) -> None:
-    made = {t.title.split(":")[0] + ("T" if "TKY" in t.title else ""): t for t in tables.tables(main.cells())}
-    assert entry(made["Table II"], "GHOST", "measured", "mean km") == "2.000 ± 1.000"
-    assert entry(made["Table II"], "TS-UE (calibrated)", "paper", "substituted") == "0.7490"
-    assert any("TS-UE" in note and "no result of ours" in note for note in made["Table II"].notes)
-    assert entry(made["Table III"], "clean (reference)", "measured", "mean log p") == "-4.0000 ± 0.0000"
-    assert entry(made["Table III"], "clean (reference)", "paper", "mean log p") == "-3.8272"
+    found = made(main.results())
+    assert row(found["Table II"], "GHOST", "paper")["mean km"] == "2.000±1.000"
+    assert row(found["Table II"], "TS-UE (calibrated)", "printed")["substituted"] == ".7490"
+    naturalness = "naturalness (mean log p)"
+    assert row(found["Table III"], "clean (reference)", "paper")[naturalness] == "-4.0000±.0000"
+    assert row(found["Table III"], "clean (reference)", "printed")[naturalness] == "-3.8272"
 
 
 def test_controls(main: Fabricated) -> None:
-    rows = {row[0]: row[1:] for row in tables.controls(main.cells()).rows}
-    assert rows["leak-only: a victim on the leaked 5% alone"] == ("0.0300 ± 0.0000", "0.1100 ± 0.0100")
-    assert rows["popularity floor"] == ("0.0100", "0.1300 ± 0.0100")
-    assert rows["first-order Markov on clean sessions"] == ("0.1800", "-0.0400 ± 0.0100")
+    assert made(main.results())["Controls"].rows == (
+        ("clean victim (ceiling)", ".1400±.0100", ".0000±.0000"),
+        ("leak-only, 5%", ".0300±.0000", ".1100±.0100"),
+        ("popularity floor", ".0100", ".1300±.0100"),
+        ("Markov floor, clean sessions", ".1800", "-.0400±.0100"),
+    )
 
 
-@pytest.mark.parametrize("study", tables.SPECS)
-def test_every_study_has_tables_without_any_cell(tmp_path: Path, study: str) -> None:
-    made = tables.tables(Cells.read(tmp_path, study, "strong"))
-    assert made
-    for table in made:
-        assert all(len(row) == len(table.columns) for row in table.rows)
-        assert table.markdown().count("| --- |") >= 1
-        latex = table.latex()
-        assert latex.startswith(r"\begin{table}")
-        assert not set(latex) & set("±Δβη")
+def test_both_protocols_in_one_table(main: Fabricated) -> None:
+    strong = Fabricated(main.folder, protocol="strong")
+    strong.accuracy("clean", "clean", [0.2] * 3)
+    table = made(strong.results(), main.results())["Table I"]
+    assert table.title.endswith("(Foursquare-NYC, protocols strong and paper)")
+    assert [row(table, "GHOST", source)["clean"] for source in ("strong", "paper", "printed")] == [
+        ".2000±.0000",
+        ".1400±.0100",
+        ".1379±.0009",
+    ]
 
 
-def test_sweeps_meet_the_papers_rows(tmp_path: Path) -> None:
-    made = Fabricated(tmp_path, "entropy")
-    made.contest("clean", "clean", [0.14, 0.14, 0.14])
-    made.method("ghost", [0.06] * 3)
-    made.method("ghost method.eta=1.0", [0.07] * 3)
-    table = tables.tables(made.cells())[0]
-    assert entry(table, "GHOST (η=0.0)", "paper", "Δprot") == "0.0837"
-    assert entry(table, "GHOST (η=1.0)", "measured", "Δworst") == "0.0500 ± 0.0000"
+def test_sweeps_name_the_default(tmp_path: Path) -> None:
+    cells = Fabricated(tmp_path, "entropy")
+    cells.accuracy("clean", "clean", [0.14] * 3)
+    cells.method("ghost", [0.06] * 3)
+    cells.method("ghost method.eta=1.0", [0.07] * 3)
+    table = made(cells.results())["Table VI"]
+    assert row(table, "GHOST (η=0)", "printed")["Δprot"] == ".0837"
+    assert row(table, "GHOST (η=1)", "paper")["Δworst"] == ".0500±.0000"
 
 
 def test_leak_table(tmp_path: Path) -> None:
-    made = Fabricated(tmp_path, "leak")
-    made.contest("clean", "clean", [0.14] * 3)
-    made.contest("clean", "leak-only", [0.08] * 3, 0.1)
-    made.method("ghost", [0.06] * 3, 0.1)
-    (table,) = tables.tables(made.cells())
-    assert entry(table, "10% GHOST", "measured", "Δsurv A2") == "0.0100 ± 0.0000"
-    assert entry(table, "10% GHOST", "measured", "leak-only") == "0.0800 ± 0.0000"
-    assert entry(table, "10% GHOST", "paper", "Δsurv A2") == "0.0323"
+    cells = Fabricated(tmp_path, "leak")
+    cells.accuracy("clean", "clean", [0.14] * 3)
+    cells.accuracy("clean", "leak-only", [0.08] * 3, 0.1)
+    cells.method("ghost", [0.06] * 3, 0.1)
+    table = made(cells.results())["Leak figure"]
+    ours = row(table, "10% GHOST", "paper")
+    assert (ours["Δsurv A2"], ours["leak-only"]) == (".0100±.0000", ".0800±.0000")
+    assert row(table, "10% GHOST", "printed")["Δsurv A2"] == ".0323"
+
+
+@pytest.mark.parametrize(
+    ("study", "count", "column", "expected"),
+    [
+        ("surrogate", 3, "A1 minus plain", (NONE, "-.0200±.0010↓", NONE)),
+        ("seeds", 30, "A1 minus random", ("+.0050±.0004↑", NONE)),
+    ],
+)
+def test_rows_against_their_rivals(
+    tmp_path: Path, study: str, count: int, column: str, expected: tuple[str, ...]
+) -> None:
+    cells, times = Fabricated(tmp_path, study, seeds=count), count // 3
+    cells.accuracy("clean", "clean", [0.14] * count)
+    changed = "ts-ue surrogate.start=0.1"
+    series = {"random": [0.05] * 3, changed: [0.0345, 0.035, 0.0355], "ts-ue": [0.0555, 0.055, 0.0545]}
+    for method, values in series.items():
+        cells.method(method, values * times)
+    cells.release("ts-ue", plausibility={"p95_km": [4.6] * 3})
+    table = tables([cells.results()])[0]
+    ours = [r for r in table.rows if r[1] == "paper" and r[0].startswith(("TS-UE", "random")) and r[6] != NONE]
+    assert tuple(r[table.columns.index(column)] for r in ours) == expected
+    assert ours[0][table.columns.index("P95 km")] == "4.600±.000"
+    assert row(table, ours[0][0], "printed")["A1 as released"] == ".0575±.0020"
+    if study == "surrogate":  # variants follow their method, the plain one with its own values
+        assert [r[0] for r in ours] == [
+            "TS-UE (calibrated, start=0.02, dropout=0.2, feed-forward=256, clip=1)",
+            "TS-UE (calibrated, start=0.1)",
+            "random (control)",
+        ]
 
 
 def test_data_of_another_city(tmp_path: Path) -> None:
-    made = Fabricated(tmp_path, data="synthetic")
-    made.contest("clean", "clean", [0.14] * 3)
-    assert "measured on synthetic, which is not the paper's Foursquare-NYC" in tables.tables(made.cells())[0].title
-    made = Fabricated(tmp_path / "tky", data="TKY")
-    made.contest("clean", "clean", [0.14] * 3)
-    nyc, tokyo = tables.tables(made.cells())[:2]
-    assert entry(nyc, "GHOST", "measured", "clean") == MISSING
-    assert entry(tokyo, "GHOST", "measured", "clean") == "0.1400 ± 0.0000"
+    cells = Fabricated(tmp_path, data="synthetic")
+    cells.accuracy("clean", "clean", [0.14] * 3)
+    title = tables([cells.results()])[0].title
+    assert "(synthetic, which is not the paper's Foursquare-NYC, protocol paper)" in title
+    cells = Fabricated(tmp_path / "tky", data="TKY")
+    cells.accuracy("clean", "clean", [0.14] * 3)
+    found = made(cells.results())
+    assert {r[1] for r in found["Table I"].rows} == {"printed"}
+    assert row(found["Table I TKY"], "GHOST", "paper")["clean"] == ".1400±.0000"
+
+
+@pytest.fixture
+def adaptive(tmp_path: Path) -> Fabricated:
+    """A9 is the strongest against crowd, A8 against GHOST and random; all others restore half as much."""
+    cells = Fabricated(tmp_path, "adaptive", "strong")
+    cells.accuracy("clean", "clean", around(0.19))
+    cells.accuracy("clean", "leak-only", around(0.05), 0.05)
+    for method, most in {"ghost": 0.11, "crowd": 0.07, "random": 0.14}.items():
+        for name in plan.load("adaptive").adversaries:
+            top = "hidden-markov" if method == "crowd" else "habits+leak"
+            leak = 0.05 if ADVERSARIES[name].uses_leak else None
+            acc = around(most if name == top else most / 2)
+            cells.accuracy(method, name, acc, leak, restored=[0.2, 0.3, 0.4])
+        cells.accuracy(method, "leak-mixed", around(0.06), 0.05)
+        gyration = {"mean_km_before": [4.0] * 3, "mean_km_after": around(5.0 if method == "random" else 4.5)}
+        flows = around(0.43 if method == "random" else 0.40)
+        cells.release(
+            method, naturalness=around(-7.5 if method == "ghost" else -8.4), clean_naturalness=[-4.0] * 3,
+            utility={"popularity": {"poi_js": [0.15] * 3}, "flows": {"common_part": flows}, "gyration": gyration},
+            plausibility={"substitution_rate": [0.7 if method == "random" else 0.8] * 3},
+            detector={"auc": [0.9 if method == "ghost" else 0.8] * 3},
+        )  # fmt: skip
+    return cells
+
+
+def test_accuracy_and_worst_case(adaptive: Fabricated) -> None:
+    found = made(adaptive.results())
+    ghost = row(found["Accuracy"], "GHOST")
+    assert (ghost["A7 user habits"], ghost["leak-mixed"], ghost["clean"]) == (
+        ".0550±.0010",
+        ".0600±.0010",
+        ".1900±.0010",
+    )
+    assert found["Accuracy"].rows[-1][0] == "random (control)"
+    assert row(found["Worst case"], "GHOST") == {
+        "method": "GHOST", "worst case": ".1100±.0010 (A8)", "next": ".0550±.0010 (A1)", "minus next": "+.0550±.0000↑",
+        "worst without leak": ".0550±.0010 (A1)", "leak-mixed": ".0600±.0010", "minus leak-mixed": "+.0500±.0000↑",
+        "minus leak-only": "+.0600±.0000↑", "share of clean's lead": "43%±0%",
+    }  # fmt: skip
+    assert row(found["Worst case"], "crowd (β=0)")["worst case"] == ".0700±.0010 (A9)"
+    assert row(found["Recovered share of positions"], "GHOST")["A10 paired bridge"] == ".300±.100"
+
+
+def test_measures_of_the_release(adaptive: Fabricated) -> None:
+    table = made(adaptive.results())["The release itself"]
+    assert [r[0] for r in table.rows[:3]] == ["clean (reference)", "random (control)", "GHOST"]
+    assert row(table, "clean (reference)")["radius of gyration, km"] == "4.000±.000"
+    assert row(table, "GHOST") == {
+        "method": "GHOST", "naturalness (mean log p)": "-7.500±.001", "popularity (JS, bits)": ".150±.000",
+        "common part of flows": ".400±.001 (worse)", "radius of gyration, km": "4.500±.001", "substituted": ".800±.000",
+        "detector AUC (A12)": ".900±.000 (worse)",
+    }  # fmt: skip
+
+
+def test_an_earlier_measurement_stands_below_ours(adaptive: Fabricated) -> None:
+    table = made(adaptive.results())["acc@1 beside an earlier measurement"]
+    a8 = "A8 user habits with leak"
+    assert row(table, "GHOST", "measured")[a8] == ".1100±.0010"
+    assert row(table, "GHOST", "earlier")[a8] == ".112"
+    assert row(table, "GHOST", "earlier")["naturalness (mean log p)"] == "-7.5"
+    assert row(table, "PGD", "earlier")[a8] == NONE
+    assert row(table, "minimax channel, fixed per user and venue", "earlier")["A7 user habits"] == ".043"
+    assert "clean .185, leak-only .054" in table.notes[0]
+
+
+def test_the_worst_case_is_not_that_of_the_luckiest_seed(tmp_path: Path) -> None:
+    cells = Fabricated(tmp_path, "adaptive", "strong")
+    cells.accuracy("ghost", "frequency", [0.2, 0.05, 0.05], 0.05)
+    cells.accuracy("ghost", "bigram", [0.12] * 3, 0.05)
+    worst = cells.results().worst("ghost")
+    assert worst is not None
+    assert worst.adversary == "bigram"
+
+
+def test_leak_ratios_victims_and_several_releases(tmp_path: Path) -> None:
+    cells = Fabricated(tmp_path, "adaptive-leak", "strong")
+    for ratio, alone in ((0.01, 0.02), (0.2, 0.1)):
+        cells.accuracy("clean", "leak-only", around(alone), ratio)
+        cells.accuracy("crowd", "habits+leak", around(0.1), ratio)
+    table = made(cells.results())["Worst case"]
+    assert row(table, "1%", "crowd (β=0)")["minus leak-only"] == "+.0800±.0000↑"
+    assert row(table, "20%", "crowd (β=0)")["minus leak-only"] == "+.0000±.0000"
+
+    cells = Fabricated(tmp_path, "transfer", "strong")
+    cells.accuracy("clean", "leak-only", around(0.05), 0.05, "gru")
+    cells.accuracy("crowd", "habits+leak", around(0.09), 0.05, "gru")
+    table = made(cells.results())["Worst case"]
+    assert row(table, "GRU", "crowd (β=0)")["minus leak-only"] == "+.0400±.0000↑"
+    assert row(table, "Markov", "crowd (β=0)")["worst case"] == NONE
+
+    cells = Fabricated(tmp_path, "adaptive-releases", "strong")
+    cells.accuracy("clean", "leak-only", around(0.05), 0.05)
+    for count, acc in ((1, 0.1), (4, 0.12)):
+        cells.accuracy("random", f"multi-release-{count}", around(acc), 0.05, restored=[0.5] * 3)
+    table = made(cells.results())["Several releases of the same rows"]
+    assert row(table, "random (control)", "4") == {
+        "method": "random (control)", "releases": "4", "A11 acc@1": ".1200±.0010", "minus leak-only": "+.0700±.0000↑",
+        "minus 1 release": "+.0200±.0000↑", "recovered share": ".500±.000",
+    }  # fmt: skip
+    assert row(table, "random (control)", "1")["minus 1 release"] == NONE
+
+
+@pytest.mark.parametrize("study", plan.names())
+def test_every_study_has_tables_without_any_cell(tmp_path: Path, study: str) -> None:
+    found = tables([Results.read(tmp_path, study, "strong")])
+    for table in found:
+        assert all(len(r) == len(table.columns) for r in table.rows)
+        assert table.markdown().splitlines()[3] == "| " + " | ".join(["---"] * len(table.columns)) + " |"
+        assert not set(table.latex()) & set("±Δβη↑↓")
+    assert found[-1].title.startswith(("Controls", "acc@1 beside"))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.5, ".5000"), (-0.25, "-.2500"), (10.5, "10.5000"), (0.0, ".0000"), (None, "-")],
+)
+def test_numbers(value: float | None, expected: str) -> None:
+    assert show(value) == expected
+
+
+def test_labels() -> None:
+    assert labels.method("ghost rounds.outer=3") == "GHOST (T=3)"
+    assert labels.method("ghost", plan.load("rounds")) == "GHOST (T=5)"
+    assert labels.method("crowd", plan.load("crowds")) == "crowd (size=32, reach km=40, β=0)"
+    assert labels.method(labels.CATEGORIES) == "whole categories (bound)"
+    assert labels.CATEGORIES in [variant.text for variant in plan.load("crowds").methods]
+    assert labels.heading("multi-release-4") == "A11, 4 releases"
+    assert labels.heading("surv_bigram") == "Δsurv A4"
+
+
+def test_which_cells_count(main: Fabricated) -> None:
+    before = main.results().series("ghost", "none")
+    Fabricated(main.folder, seeds=2).accuracy("ghost", "none", [0.9] * 2)  # the plan asks for three seeds
+    main.put("ghost", kind="accuracy", adversary="none", victim="transformer", settings="other", measures={})
+    assert main.results().series("ghost", "none") == before
+    assert Results.read(main.folder, "manifold", "paper").series("ghost", "none") == before  # measured by another study
+    main.put(
+        "ghost", kind="accuracy", adversary="none", victim="transformer", version="1",
+        measures={"all": {"acc@1": [0.1] * 3}},
+    )  # fmt: skip
+    assert main.results().series("ghost", "none") == [0.1] * 3  # the newest
 
 
 def test_folders_that_cannot_be_read(main: Fabricated) -> None:
-    stray = main.results / "main" / "paper" / "stray.json"
-    stray.write_text(json.dumps({"a": 1}))
-    with pytest.raises(InputError, match="not a cell"):
-        main.cells()
-    stray.unlink()
-    Fabricated(main.results, data="other").contest("pgd", "none", [0.1] * 3)
-    with pytest.raises(InputError, match="different data"):
-        main.cells()
-    with pytest.raises(InputError, match="no tables for the study 'nothing'"):
-        tables.tables(Cells.read(main.results, "nothing", "paper"))
+    Fabricated(main.folder, data="other").accuracy("pgd", "none", [0.1] * 3)
+    with pytest.raises(InputError, match=r"mixes cells of different data \(dataset_TSMC2014_NYC, other\)"):
+        main.results()
+    with pytest.raises(InputError, match="there is no protocol 'weak'"):
+        Results.read(main.folder, "main", "weak")
+    with (main.folder / "main-paper.jsonl").open("a") as file:
+        file.write('{"a": 1}\n')
+    with pytest.raises(InputError, match="is not a cell"):
+        main.results()
 
 
 def test_the_paper_contradicts_itself() -> None:
-    found = {(d.city, d.method, d.figure, d.source): d for d in paper.contradictions()}
-    pgd = found["nyc", "pgd", "surv_frequency", "Table I's own accuracies"]
+    found = {(c.city, c.method, c.key, c.source): c for c in paper.contradictions()}
+    assert len(found) == 29
+    pgd = found["nyc", "pgd", "surv_frequency", "Table I's accuracies"]
     assert (pgd.printed, round(pgd.otherwise, 4)) == (0.0161, 0.0189)
     assert found["nyc", "ghost", "prot", "Table V, same setting"].otherwise == 0.0810
     assert not any(key[:2] == ("nyc", "ghost") and key[3].startswith("Table I's") for key in found)
 
 
-@pytest.mark.parametrize(
-    ("study", "column", "expected"),
-    [
-        ("surrogate", "A1 minus the plain method's", (NONE, "-0.0200 ± 0.0010, lower", NONE)),
-        ("seeds", "A1 minus random's", ("+0.0050 ± 0.0005, higher", "-0.0150 ± 0.0005, lower", NONE)),
-    ],
-)
-def test_rows_against_their_rivals(tmp_path: Path, study: str, column: str, expected: tuple[str, ...]) -> None:
-    made = Fabricated(tmp_path, study)
-    made.contest("clean", "clean", [0.14] * 3)
-    variant = "ts-ue surrogate.start=0.1"
-    for method, series in {
-        "random": [0.05, 0.05, 0.05], variant: [0.0345, 0.035, 0.0355], "ts-ue": [0.0555, 0.055, 0.0545],
-    }.items():  # fmt: skip
-        made.method(method, series)
-    made.release(variant, plausibility={"beyond_1km": [0.6, 0.61, 0.62], "p95_km": [4.6] * 3})
-    table, controls = tables.tables(made.cells())
-    names = ("TS-UE (calibrated)", "TS-UE (calibrated, start=0.1)", "random (control)")
-    ours = [row for row in table.rows if row[0] in names and row[1] == "measured"]
-    assert tuple(row[0] for row in ours) == names  # a method's variants follow it, the control is last
-    assert tuple(row[table.columns.index(column)] for row in ours) == expected
-    assert entry(table, names[1], "measured", "beyond 1 km") == "0.6100 ± 0.0100"
-    assert entry(table, names[1], "measured", "P95 km") == "4.600 ± 0.000"
-    assert entry(table, names[0], "measured", "P95 km") == MISSING
-    assert entry(table, names[0], "paper", "P95 km") == "4.702 ± 0.017"
-    assert entry(table, names[0], "paper", "A1 none") == "0.0575 ± 0.0020"
-    assert controls.title.startswith("Controls")
-    tokyo = replace(made.cells(), about=({"data": "dataset_TSMC2014_TKY", "seeds": [0]},))
-    table = tables.tables(tokyo)[0]
-    assert "Foursquare-TKY" in table.title
-    assert entry(table, names[0], "paper", "P95 km") == "4.169 ± 0.051"
-
-
-def test_verdicts() -> None:
-    clear, tie = findings.against([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]), findings.against([0.1, 0.2], [0.2, 0.1])
-    assert clear is not None
-    assert clear.word == "lower"
-    assert tie is not None
-    assert tie.word == "inside the spread"
-    # mean 0.02, std 0.01: half of the 95% interval of three seeds is 4.303 * 0.01 / sqrt(3) = 0.0248
-    near = findings.against([0.01, 0.02, 0.03], [0.0] * 3)
-    assert near is not None
-    assert near.word == "inside the spread"
-    single = findings.against([0.1], [0.5])
-    assert single is not None
-    assert not single.clear
-    same = findings.against([0.1, 0.1], [0.1, 0.1])
-    assert same is not None
-    assert not same.clear
-
-
-def test_findings_come_from_the_cells(main: Fabricated) -> None:
-    cells = {study: Cells.read(main.results, study, "paper") for study in page.SUBJECTS}
-    said = dict(findings.statements(cells))
-    beats = next(answer for claim, answer in said.items() if "uniform draw" in claim)
-    assert beats.startswith("No: under no adversary clearly below random. A1: +0.0000 ± 0.0000, inside the spread")
-    assert "GHOST: 43%" in next(answer for claim, answer in said.items() if "work of its denoiser" in claim)
-    assert "GHOST 0.250 ± 0.000 (0.500" in next(answer for claim, answer in said.items() if "identity" in claim)
-    assert "+4.8%" in next(answer for claim, answer in said.items() if "most natural" in claim)
-    assert said["Five rounds are enough"] == MISSING
-
-
 @pytest.mark.parametrize("study", figures.FIGURES)
-def test_figures(main: Fabricated, tmp_path: Path, study: str) -> None:
-    made = Fabricated(main.results, study)
-    made.contest("clean", "clean", [0.13, 0.14, 0.15])
-    made.contest("clean", "leak-only", [0.03] * 3, 0.05)
+def test_figures_are_the_same_every_time(main: Fabricated, tmp_path: Path, study: str) -> None:
+    cells = Fabricated(main.folder, study)
+    cells.accuracy("clean", "clean", [0.13, 0.14, 0.15])
     for method in ("ghost", "pgd", "random", "ghost rounds.outer=1"):
-        made.method(method, [0.05, 0.06, 0.07])
-    first = [p.read_bytes() for p in figures.draw(made.cells(), tmp_path / "one")]
-    assert first[0].startswith(b"\x89PNG")
-    assert b"<svg" in first[1]
-    assert all(len(b) > 5000 for b in first)
-    assert first == [p.read_bytes() for p in figures.draw(made.cells(), tmp_path / "two")]
+        cells.method(method, [0.05, 0.06, 0.07])
+    one, two = (figures.draw(cells.results(), folder=tmp_path / name) for name in ("one", "two"))
+    assert [path.name for path in one] == [f"{figures.FIGURES[study][0]}-paper.{kind}" for kind in ("png", "svg")]
+    assert one[0].read_bytes().startswith(b"\x89PNG")
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
-def test_figures_of_nothing(tmp_path: Path) -> None:
-    assert all(p.stat().st_size for p in figures.draw(Cells.read(tmp_path, "leak", "strong"), tmp_path))
-    with pytest.raises(InputError, match="no figures for the study 'weights'"):
-        figures.draw(Cells.read(tmp_path, "weights", "strong"), tmp_path)
+def test_what_figures_say(adaptive: Fabricated, tmp_path: Path) -> None:
+    (path,) = figures.draw(adaptive.results(), folder=tmp_path / "figures", formats=("svg",))
+    text = path.read_text("utf-8")
+    for expected in ("A9 0.070", "A8 0.140", "strongest of A1 to A10", "crowd (β=0)", "leak-mixed, no adversary"):
+        assert expected in text
+    ablation = Results.read(adaptive.folder, "crowds", "strong")
+    drawn = figures.FIGURES["crowds"][1](ablation, adaptive.results())
+    assert "A1, A5, A8, A9" in drawn.axes[0].get_ylabel()
+    assert "GHOST" in [text.get_text() for text in drawn.legends[0].get_texts()]
+    plt.close(drawn)
+
+
+def test_studies_without_figures(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there are no figures for the study 'weights'"):
+        figures.draw(Results.read(tmp_path, "weights", "strong"), folder=tmp_path)
 
 
 def test_map(tmp_path: Path) -> None:
     venues = np.arange(9)
-    words = Vocabulary(
+    known = Vocabulary(
         np.append(np.nan, 40 + venues / 100), np.append(np.nan, -74 + venues / 90), np.arange(10) % 3, np.arange(10)
     )
     poi = np.array([1, 2, 1, 3, 4, 5, 6, 7, 8], np.int32)
     times = np.array([0, 10, 20, 0, 10, 20, 30, 40, 200_000])
     sessions = Sessions(np.array([0, 1]), np.array([0, 3, 9]), poi, times, np.arange(9))
-    day = figures.typical_day(sessions, words)
-    assert day == slice(3, 8)  # the last check-in is of another day
-    drawn = figures.day_map(poi, words, {"ghost": poi[::-1].copy(), "random": poi}, day)
-    assert all(p.stat().st_size > 5000 for p in figures.save(drawn, tmp_path, "map"))
+    day = day_map.typical_day(sessions, known)
+    assert day == slice(3, 8)  # the last check-in belongs to another day
+    drawn = day_map.day_map(poi, known, {"ghost": poi[::-1].copy(), "random": poi}, day)
+    assert [axes.get_title() for axes in drawn.axes] == [
+        "clean",
+        "GHOST\n4 of 5 moved here,\n89% in the whole city",
+        "random (control)\n0 of 5 moved here,\n0% in the whole city",
+    ]
+    assert {path.suffix for path in style.save(drawn, tmp_path, "map") if path.stat().st_size} == {".png", ".svg"}
     with pytest.raises(InputError, match="no day of 5 different venues"):
-        figures.typical_day(sessions.take(np.array([True, False])), words)
+        day_map.typical_day(sessions.take(np.array([True, False])), known)
 
 
-def test_page_is_the_same_every_time(main: Fabricated, tmp_path: Path) -> None:
-    texts = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        path = page.write(main.results, tmp_path / name / "reproduction.md", print, with_map=False)
-        texts.append(path.read_text("utf-8"))
-        assert (tmp_path / name / "figures" / "pareto-paper.svg").stat().st_size > 5000
-    assert texts[0] == texts[1]
-    for expected in ("Tokyo: not measured", "What reproduces", "figures/pareto-paper.svg", "epochs 4", "calibrated"):
-        assert expected in texts[0]
-    assert "pareto-strong" not in texts[0]  # no cells, no figure
-    assert "- Seeds: 3 a cell\n" in texts[0]
-    beyond = texts[0].split("## Beyond the paper: its methods over thirty seeds")[1].split("## ")[0]
-    assert beyond.split() == ["Protocol", "paper:", "not", "measured.", "Protocol", "strong:", "not", "measured."]
-    with pytest.raises(InputError, match="does not exist"):
-        page.write(main.results, tmp_path / "absent" / "p.md", print)
-
-
-def test_commands(main: Fabricated, tmp_path: Path) -> None:
-    done = ghostpoi("study", "tables", "main", "--results", main.results, "--protocol", "paper", "--latex")
-    assert done.returncode == 0
-    assert r"0.1400 $\pm$ 0.0100" in done.stdout
-    done = ghostpoi("study", "figures", "main", "--results", main.results, "--protocol", "paper", "-o", tmp_path / "f")
-    assert done.returncode == 0
-    assert len(done.stdout.split()) == 2
+def test_tables_and_figures_on_the_command_line(main: Fabricated, tmp_path: Path) -> None:
+    done = ghostpoi("study", "tables", "manifold", "--results", main.folder, "--protocol", "paper")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:6] == [
+        "**Table IV: manifold prior, acc@1 (Foursquare-NYC, protocol paper)**",
+        "",
+        "| method | source | A1 as released | A2 denoising bridge | A3 frequency table | leak-mixed | Markov |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| GHOST | paper | .0600±.0100 | .0700±.0100 | .0800±.0100 | .0650±.0100 | .0200±.0100 |",
+        "| GHOST | printed | .0544 | .0672 | .0716 | - | - |",
+    ]
+    done = ghostpoi("study", "tables", "main", "--results", main.folder, "--protocol", "both", "--latex")
+    assert r"GHOST & paper & .1400$\pm$.0100 & .0600$\pm$.0100" in done.stdout
+    assert "no results of main under strong" in done.stderr
+    done = ghostpoi("study", "figures", "main", "--results", main.folder, "--protocol", "paper", "-o", tmp_path / "f")
+    assert [Path(line).name for line in done.stdout.split()] == ["pareto-paper.png", "pareto-paper.svg"]
     for command in ("tables", "figures"):
-        done = ghostpoi("study", command, "nothing", "--results", main.results)
-        assert done.returncode == 2
-        assert done.stderr.count("\n") == 1
+        done = ghostpoi("study", command, "nothing", "--results", main.folder)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
-def test_tables_need_neither_matplotlib_nor_polars() -> None:
+class Guess(Adversary):
+    """An adversary that somebody adds."""
+
+    number, title, holds, does = 13, "lucky guess", "nothing", "guesses"
+
+
+def test_a_new_adversary_and_a_study_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ADVERSARIES._all, "guess", Guess())
+    study = tmp_path / "mine.toml"
+    study.write_text('methods = ["crowd", "crowd method.size=16"]\nadversaries = ["none", "guess"]\nleak = [0.1]\n')
+    cells = Fabricated(tmp_path, str(study), "strong", data="village")
+    cells.accuracy("clean", "leak-only", around(0.05), 0.1)
+    cells.accuracy("crowd method.size=16", "none", around(0.03))
+    cells.accuracy("crowd method.size=16", "guess", around(0.08), 0.1)
+    arguments: list[Any] = ["study", "tables", study, "--results", tmp_path]
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert done.exit_code == 0, done.output
+    for expected in (
+        "**Accuracy, acc@1 (village, protocol strong)**",
+        "| method | A1 as released | A13 lucky guess | leak-mixed | leak-only | clean |",
+        "| crowd (size=32) | - | - | - | .0500±.0010 | - |",
+        "| crowd (size=16) | .0300±.0010 | .0800±.0010 | - | .0500±.0010 | - |",
+        "| crowd (size=16) | .0800±.0010 (A13) | .0300±.0010 (A1) | +.0500±.0000↑ | .0300±.0010 (A1) |",
+        "| leak-only, 10% | .0500±.0010 |",
+    ):
+        assert expected in done.stdout
+
+
+def test_what_studies_need() -> None:
     code = (
-        "import sys, ghostpoi.study.tables; sys.exit(any(m in sys.modules for m in ('matplotlib', 'polars', 'torch')))"
+        "import sys, ghostpoi.study.pages, ghostpoi.study.figures.day_map;"
+        "sys.exit(any(m in sys.modules for m in ('polars', 'plotly')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_the_share_of_the_manifold_term_comes_from_the_benchmark() -> None:
-    measured = {"manifold_share": 0.125, "pass_seconds": 10.04, "positions": 1234}
-    cells = Cells("main", "paper", {}, {}, {}, (), {}, measured)
-    found = findings._overhead(cells)
-    assert found.startswith("It takes 12.5% of one scoring pass on a CPU (10.0 s over 1,234 positions;")
-    assert findings._overhead(replace(cells, scoring={})) == MISSING

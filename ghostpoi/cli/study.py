@@ -8,69 +8,65 @@ import typer
 from ghostpoi.cli.options import Device, Protocol, say
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own.")
-Study = Annotated[str, typer.Argument(help="A study's name (see study list), or a TOML file.")]
+Study = Annotated[str, typer.Argument(help="The name of a study (see `study list`), or a TOML file.")]
 Results = Annotated[Path, typer.Option(help="The folder of results.")]
-Prepared = Annotated[Path, typer.Option("--data", help="What ghostpoi prepare wrote.")]
+Data = Annotated[Path, typer.Option("--data", help="The file that `ghostpoi prepare` wrote.")]
 
 
 @app.command("list")
-def study_list() -> None:
-    """The studies that come with ghostpoi."""
+def list_studies() -> None:
+    """List the studies that come with ghostpoi."""
     from ghostpoi.study import plan
 
     for name in plan.names():
         study = plan.load(name)
-        print(f"{name:10} {study.title}; {len(study.methods)} methods, {len(study.adversaries)} adversaries")
+        print(f"{name:17} {study.title}; {len(study.methods)} methods, {len(study.adversaries)} adversaries")
 
 
 @app.command("run")
-def study_run(
-    names: Annotated[list[str], typer.Argument(help="Names of studies (see study list), or TOML files.")],
-    data: Prepared,
+def run(
+    names: Annotated[list[str], typer.Argument(help="Names of studies (see `study list`), or TOML files.")],
+    data: Data,
     protocol: Protocol = "strong",
     device: Device = "auto",
     results: Results = Path("results"),
     victims: Annotated[
-        bool, typer.Option(help="--no-victims: only make releases and restorations, for a later run to train on.")
+        bool, typer.Option(help="--no-victims only makes releases and restorations, for a later run to train on.")
     ] = True,
-    show_tables: Annotated[
-        bool, typer.Option("--tables", help="Print the tables at the end, as study tables does.")
-    ] = False,
+    show_tables: Annotated[bool, typer.Option("--tables", help="Print the tables at the end.")] = False,
 ) -> None:
-    """Make the cells of a study that are missing: one JSON each, all seeds in it."""
-    from ghostpoi.data import prepared as dataset_file
+    """Measure the missing cells of studies. Call it again to resume after an interruption."""
+    from ghostpoi.data.prepared import load
     from ghostpoi.models.devices import device as find_device
-    from ghostpoi.study import plan, tables
+    from ghostpoi.study import plan
     from ghostpoi.study.run import Runner
 
     studies = [plan.load(name) for name in names]
-    for study in studies if show_tables else ():
-        tables.require(study.name)
-    prepared, where = dataset_file.load(data), find_device(device)
+    prepared, where = load(data), find_device(device)
     for study in studies:
-        folder = Runner(study, protocol, prepared, where, results, say).run(victims)
-        say(f"{study.name}: cells in {folder}")
-    for study in studies if show_tables else ():
-        study_tables(study.name, results, protocol)
+        path = Runner(study, protocol, prepared, where, results, say).run(victims)
+        say(f"{study.name}: cells in {path}")
+    for name in names if show_tables else ():
+        tables(name, results, protocol)
 
 
 @app.command("calibrate")
-def study_calibrate(
-    data: Prepared,
+def calibrate(
+    data: Data,
     protocol: Protocol = "paper",
     device: Device = "auto",
     results: Results = Path("results"),
     seeds: Annotated[int, typer.Option(min=1, help="Clean victims to train.")] = 3,
-    trials: Annotated[int, typer.Option(min=1, help="Releases of TS-UE to make.")] = 7,
+    trials: Annotated[int, typer.Option(min=1, help="TS-UE releases to make.")] = 7,
 ) -> None:
-    """Find what the paper leaves open, on the clean model and on TS-UE's substitution rate alone. Changes nothing."""
-    from ghostpoi.data import prepared as dataset_file
+    """Measure what the paper leaves open, from the clean model and TS-UE's substitution rate. Changes no setting."""
+    from ghostpoi.data.prepared import load
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.study import calibrate
     from ghostpoi.study.run import commit, hardware
     from ghostpoi.study.store import write_json
 
-    prepared, where = dataset_file.load(data), find_device(device)
+    prepared, where = load(data), find_device(device)
     found = {
         "protocol": protocol,
         "data": prepared.name,
@@ -83,58 +79,61 @@ def study_calibrate(
 
 
 @app.command("tables")
-def study_tables(
-    name: Annotated[str, typer.Argument(help="A study that comes with ghostpoi (see study list).")],
+def tables(
+    name: Study,
     results: Results = Path("results"),
-    protocol: Protocol = "strong",
+    protocol: Annotated[str, typer.Option(help="strong, paper or both.")] = "strong",
     latex: Annotated[bool, typer.Option("--latex", help="LaTeX instead of Markdown.")] = False,
 ) -> None:
-    """Print the tables of a study, the paper's figure beside each of ours."""
-    from ghostpoi.study.cells import Cells
+    """Print the tables of a study, with the paper's printed numbers where it has any."""
+    from ghostpoi.study.results import PROTOCOLS
+    from ghostpoi.study.results import Results as StudyResults
     from ghostpoi.study.tables import tables
 
-    cells = Cells.read(results, name, protocol)
-    made = tables(cells)
-    if not cells.about:
-        say(f"there are no cells of {name} under {protocol} in {results} yet; make them with ghostpoi study run {name}")
-    for table in made:
+    found = [StudyResults.read(results, name, p) for p in (PROTOCOLS if protocol == "both" else (protocol,))]
+    for one in found:
+        if not one.cells:
+            say(f"no results of {name} under {one.protocol} in {results}; make them with ghostpoi study run {name}")
+    for table in tables(found):
         print(table.latex() if latex else table.markdown())
 
 
 @app.command("figures")
-def study_figures(
-    name: Annotated[
-        str, typer.Argument(help="main, rounds, leak, adaptive or crowds; or map, one day clean and released.")
-    ],
+def figures(
+    name: Annotated[str, typer.Argument(help="main, rounds, leak, adaptive or crowds; or map: one day on a map.")],
     results: Results = Path("results"),
     protocol: Protocol = "strong",
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("figures"),
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="For map: prepared data. The picture shows it clean; default: synthetic."),
+        typer.Option("--data", help="Prepared data for the map, which shows clean venues. Default: synthetic."),
     ] = None,
 ) -> None:
     """Draw the figures of a study as PNG and SVG."""
     from ghostpoi.study import figures
-    from ghostpoi.study.cells import Cells
+    from ghostpoi.study.figures.day_map import draw_map
+    from ghostpoi.study.results import Results as StudyResults
 
     if name == "map":
-        paths = figures.MapRequest(data).draw(output, say)
+        paths = draw_map(output, say, data)
     else:
-        paths = figures.draw(Cells.read(results, name, protocol), output)
+        paths = figures.draw(StudyResults.read(results, name, protocol), folder=output)
     for path in paths:
         print(path)
 
 
 @app.command("page")
-def study_page(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The Markdown file; figures go beside it.")],
+def page(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The Markdown file to write.")],
     name: Annotated[
-        str, typer.Argument(help="reproduction: all beside the paper's. adaptive: adversaries that know the rule.")
+        str, typer.Argument(help="reproduction: the paper's claims. adaptive: adversaries that know the rule.")
     ] = "reproduction",
     results: Results = Path("results"),
+    folder: Annotated[
+        Path | None, typer.Option("--figures", help="The folder of its figures. Default: figures beside the page.")
+    ] = None,
 ) -> None:
-    """Write a page that holds the tables and figures of several studies, and what they say."""
-    from ghostpoi.study import page
+    """Write a result page from its template. Fails if a claim contradicts the results."""
+    from ghostpoi.study import pages
 
-    print(page.make(name, results, output, say))
+    print(pages.write(name, results, output, folder, say))

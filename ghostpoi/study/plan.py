@@ -23,9 +23,16 @@ class Variant:
 
     text: str
 
+    @property
+    def method(self) -> str:
+        return self.text.partition(" ")[0]
+
+    @property
+    def changes(self) -> list[str]:
+        return self.text.split()[1:]
+
     def settings(self, protocol: str) -> Publication:
-        method, *changes = self.text.split() or [""]
-        return override(publication(method, protocol), changes, self.text)
+        return override(publication(self.method, protocol), self.changes, self.text)
 
 
 @dataclass(frozen=True)

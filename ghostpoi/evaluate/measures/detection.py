@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.attack.adversaries.base import Described
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km, speed_kmh
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models.devices import seeded
@@ -27,7 +27,18 @@ MIN_GAP_S = 60.0  # keeps equal times from dividing by zero
 FAR = 8.0  # standard deviations at which features are clipped
 MEMBERS, HIDDEN, BATCH, UPDATES = 4, 64, 1024, 250  # size and training of an ensemble of classifiers
 RATE, DECAY, DROPOUT = 3e-3, 0.1, 0.2
-Bools = NDArray[np.bool_]
+
+
+class Detector(Described):
+    """A12 restores nothing; `detect` measures it."""
+
+    number = 12
+    title = "detector"
+    holds = "the release and the leaked sessions"
+    does = "tells released sessions from clean ones"
+
+
+DETECTOR = Detector()
 
 
 def detect(

@@ -1,1 +1,0 @@
-"""What adversaries that know the rule win back: tables, figures, findings and the page."""

@@ -1,0 +1,68 @@
+"""How methods, settings, adversaries and measures are written in tables, figures and pages."""
+
+from collections.abc import Sequence
+
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.evaluate.controls import CLEAN
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.study.measures import MEASURES
+from ghostpoi.study.paper import CITIES
+from ghostpoi.study.plan import Study, Variant
+from ghostpoi.study.results import GAPS, MANY, SURVIVAL, Results
+
+SYMBOLS = {
+    "method.alpha": "\N{GREEK SMALL LETTER ALPHA}", "method.beta": "β", "method.eta": "η", "method.tau": "τ",
+    "method.size": "size", "method.reach_km": "reach km", "rounds.outer": "T", "surrogate.start": "start",
+    "surrogate.dropout": "dropout", "surrogate.feed_forward": "feed-forward", "training.clip": "clip",
+}  # fmt: skip
+CATEGORIES = "crowd method.size=1000000 method.reach_km=20000.0"  # one crowd for each category
+VARIANTS = {CLEAN: "clean (reference)", CATEGORIES: "whole categories (bound)"}
+
+
+def method(text: str, study: Study | None = None) -> str:
+    """Write a variant with its changed settings: `ghost method.eta=1.0` is GHOST (η=1).
+
+    The plain method gets its own values of the settings that other variants in the study change.
+    """
+    if text in VARIANTS:
+        return VARIANTS[text]
+    variant = Variant(text)
+    label = METHODS[variant.method].label
+    values = dict(change.split("=", 1) for change in variant.changes)
+    if not values and study:
+        others = [v for v in study.methods if v.method == text and v.text not in VARIANTS]
+        known = variant.settings("strong").public()
+        for key in dict.fromkeys(change.split("=")[0] for other in others for change in other.changes):
+            section, _, name = key.partition(".")
+            values[key] = str(known[section][name])
+    inside = ", ".join(f"{SYMBOLS.get(key, key)}={value.removesuffix('.0')}" for key, value in values.items())
+    if not inside:
+        return label
+    return f"{label[:-1]}, {inside})" if label.endswith(")") else f"{label} ({inside})"
+
+
+def number(adversary: str) -> str:
+    """Write an adversary in short: A9."""
+    return f"A{ADVERSARIES['multi-release' if adversary.startswith(MANY) else adversary].number}"
+
+
+def heading(key: str) -> str:
+    """Write whatever a table can have as a column."""
+    if key.startswith(MANY):
+        return f"{number(key)}, {key.removeprefix(MANY)} releases"
+    if key.startswith(SURVIVAL):
+        return f"Δsurv {number(key.removeprefix(SURVIVAL))}"
+    if key in ADVERSARIES:
+        return ADVERSARIES[key].label
+    return f"Δ{key}" if key in GAPS else MEASURES[key].heading if key in MEASURES else key.replace("markov", "Markov")
+
+
+def protocols(found: Sequence[Results]) -> str:
+    """Write under which protocols something was measured."""
+    return f"protocol{'s' if len(found) > 1 else ''} {' and '.join(results.protocol for results in found)}"
+
+
+def place(*found: Results) -> str:
+    """Write which data was measured, under which protocols."""
+    city, data = found[0].city, found[0].data or "nothing measured"
+    return f"{CITIES[city] if city else data}, {protocols(found)}"

@@ -1,0 +1,211 @@
+"""The finished cells of one study under one protocol, asked by method and key. What was not measured is None."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.errors import InputError
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.differences import Verdict, against
+from ghostpoi.evaluate.measures.gaps import Spread, gaps, spread
+from ghostpoi.study import plan
+from ghostpoi.study.measures import MEASURES
+from ghostpoi.study.plan import Study
+from ghostpoi.study.store import Cell, Store, settings_hash
+
+LEAK = 0.05  # the paper's leak ratio
+MANY = "multi-release-"  # A11, before the number of releases that it holds
+GAPS = ("prot", "mean", "worst")
+SURVIVAL = "surv_"  # before the adversary of a survival gap
+WORST_CASE = "worst case"  # the accuracy after the strongest adversary
+PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
+PROTOCOLS = ("strong", "paper")
+KEY = ("kind", "method", "adversary", "leak", "victim")
+Series = list[float]  # one value per seed
+
+
+class Attack(NamedTuple):
+    """What a victim reaches after the work of one adversary."""
+
+    adversary: str
+    accuracy: Spread
+
+
+@dataclass(frozen=True)
+class Results:
+    """The cells of a study with one of its victims."""
+
+    study: Study
+    protocol: str
+    cells: tuple[Cell, ...]
+    victim: str
+
+    @staticmethod
+    def read(folder: Path, study: str, protocol: str) -> "Results":
+        """Read all cells of a study that are there; `study` is a name or the path of a TOML file."""
+        if protocol not in PROTOCOLS:
+            raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(PROTOCOLS)}")
+        asked = plan.load(study)
+        return Results(asked, protocol, tuple(_asked_for(Store(folder, protocol), asked)), asked.victims[0])
+
+    def of(self, victim: str) -> "Results":
+        """The same study with another victim."""
+        return replace(self, victim=victim)
+
+    @property
+    def data(self) -> str:
+        """The name of the data that was measured; empty without cells."""
+        return str(self.cells[0]["data"]) if self.cells else ""
+
+    @property
+    def city(self) -> str | None:
+        """The city of the paper that the data is, as far as its name tells."""
+        return next((city for city in ("nyc", "tky") if city in self.data.lower()), None)
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods of the plan: variants behind their method, the control last."""
+        names = [v.text for v in self.study.methods if v.text != RANDOM]
+        families = list(dict.fromkeys(name.split()[0] for name in names))
+        return [*sorted(names, key=lambda name: families.index(name.split()[0])), RANDOM]
+
+    @property
+    def adversaries(self) -> list[str]:
+        """The adversaries of the plan, A11 once per number of releases."""
+        return [*self.study.adversaries, *(f"{MANY}{count}" for count in self.study.releases)]
+
+    @property
+    def leak(self) -> float:
+        """The leak ratio where none is named: the paper's if the plan has it."""
+        return self.study.leak[0] if self.study.leak and LEAK not in self.study.leak else LEAK
+
+    def measures(self, method: str, adversary: str, leak: float | None = None) -> Mapping[str, Any]:
+        """Everything that was measured of one victim; empty if nothing was."""
+        ratio = (leak or self.leak) if uses_leak(adversary) else None
+        return self._index.get(("accuracy", method, adversary, ratio, self.victim), {})
+
+    def accuracy(self, method: str, adversary: str, leak: float | None = None, metric: str = "acc@1") -> Series | None:
+        """The accuracy of a victim per seed."""
+        found = self.measures(method, adversary, leak)
+        return list(found["all"][metric]) if found else None
+
+    def floor(self, name: str) -> float | None:
+        """The accuracy of `popularity` or `markov` on clean sessions; it has no seeds."""
+        found = self._index.get(("floor", CLEAN, None, None, None), {}).get(name)
+        return found["acc@1"] if found else None
+
+    def series(self, method: str, key: str, leak: float | None = None) -> Series | None:
+        """Whatever has a key, per seed: accuracy, gap, measure of the release, control; `clean` is a method too."""
+        if key in MEASURES:
+            owner, path = (RANDOM, MEASURES[key].clean) if method == CLEAN else (method, MEASURES[key].path)
+            return _at(self._index.get(("release", owner, None, None, None)), path)
+        if key in GAPS or key.startswith(SURVIVAL):
+            return self._gap(method, key, leak)
+        if key == WORST_CASE:
+            return worst.accuracy["seeds"] if (worst := self.worst(method, leak)) else None
+        if key == "markov":
+            return _at(self._index.get(("floor", method, None, None, None)), ("markov", "acc@1"))
+        return self.accuracy(CLEAN if key in (CLEAN, LEAK_ONLY) else method, key, leak)
+
+    def value(self, method: str, key: str, leak: float | None = None) -> Spread | None:
+        """The same with its mean and spread."""
+        return _spread(self.series(method, key, leak))
+
+    def against(self, one: str, two: str, key: str, leak: float | None = None) -> Verdict | None:
+        """One method minus another."""
+        return against(self.series(one, key, leak), self.series(two, key, leak))
+
+    def minus(self, method: str, key: str, other: str, leak: float | None = None) -> Verdict | None:
+        """One key minus another, of the same method."""
+        return against(self.series(method, key, leak), self.series(method, other, leak))
+
+    def is_worse(self, method: str, key: str) -> bool:
+        """Whether a measure of the release is clearly worse than the control's."""
+        measure = MEASURES[key]
+        one, two = (self.series(m, key) for m in (method, RANDOM))
+        if measure.near_clean and one and two and (clean := self.series(CLEAN, key)):
+            one, two = ([abs(v - c) for v, c in zip(seeds, clean, strict=True)] for seeds in (one, two))
+        found = against(one, two)
+        return found is not None and found.sign * measure.better < 0
+
+    def attacks(self, method: str, leak: float | None = None, among: Collection[str] = ()) -> list[Attack]:
+        """The adversaries that were measured on single releases, strongest in the mean over seeds first."""
+        names = [a for a in self.study.adversaries if not among or a in among]
+        made = [Attack(a, spread(seeds)) for a in names if (seeds := self.accuracy(method, a, leak))]
+        return sorted(made, key=lambda attack: -attack.accuracy["mean"])
+
+    def worst(self, method: str, leak: float | None = None, among: Collection[str] = ()) -> Attack | None:
+        """The strongest adversary: the largest of the means over seeds, with that adversary's own spread."""
+        return next(iter(self.attacks(method, leak, among)), None)
+
+    def without_leak(self, method: str) -> Attack | None:
+        """The strongest adversary that holds no leaked session."""
+        return self.worst(method, among=[a for a in self.study.adversaries if not uses_leak(a)])
+
+    def share_of_lead(self, method: str, leak: float | None = None) -> Spread | None:
+        """The worst case as a share of what clean sessions give beyond leak-only."""
+        found = [self.series(method, key, leak) for key in (WORST_CASE, LEAK_ONLY, CLEAN)]
+        pairs = zip(*(seeds or [] for seeds in found), strict=False)
+        return _spread([(worst - alone) / (clean - alone) for worst, alone, clean in pairs if clean != alone])
+
+    @cached_property
+    def _index(self) -> dict[tuple[Any, ...], Mapping[str, Any]]:
+        return {tuple(cell.get(k) for k in KEY): cell["measures"] for cell in self.cells}
+
+    def _gap(self, method: str, key: str, leak: float | None) -> Series | None:
+        clean = self.accuracy(CLEAN, CLEAN)
+        if clean is None:
+            return None
+        found = gaps(clean, {a: seeds for a in PAPER_ADVERSARIES if (seeds := self.accuracy(method, a, leak))})
+        value = found["surv"].get(key.removeprefix(SURVIVAL)) if key.startswith(SURVIVAL) else found[key]  # type: ignore[literal-required]
+        return value["seeds"] if value else None
+
+
+def uses_leak(adversary: str) -> bool:
+    """Whether a leak ratio belongs to what a victim was trained on."""
+    return adversary != CLEAN and (adversary not in ADVERSARIES or ADVERSARIES[adversary].uses_leak)
+
+
+def _spread(seeds: Sequence[float] | None) -> Spread | None:
+    return spread(seeds) if seeds else None
+
+
+def _at(value: Any, path: Sequence[str]) -> Series | None:
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return list(value) if isinstance(value, list) else None
+
+
+def _asked_for(store: Store, study: Study) -> Iterator[Cell]:
+    """The cells that a plan asks for, on one data set, including those that another study measured.
+
+    A study without cells of its own gets the data set that answers most of its plan.
+    """
+    own, shared = list[Cell](), list[Cell]()
+    wanted = {v.text: settings_hash(v.settings(store.protocol).public()) for v in study.methods} | {CLEAN: ""}
+    for cell in store.cells(study.name):
+        if cell.get("settings") == wanted.get(cell["method"]) and cell["seeds"] == list(range(study.seeds)):
+            (own if cell["study"] == study.name else shared).append(cell)
+    shared = [cell for cell in shared if _asks(study, cell)]
+    names = Counter(cell["data"] for cell in own or shared)
+    if own and len(names) > 1:
+        raise InputError(
+            f"{store.path(study.name)} mixes cells of different data ({', '.join(sorted(names))}); "
+            "use one --results folder for each"
+        )
+    # The newest of the study's own cells wins, and any of them over another study's.
+    found = {tuple(c.get(k) for k in KEY): c for c in [*shared[::-1], *own] if c["data"] == names.most_common(1)[0][0]}
+    return iter(found.values())
+
+
+def _asks(study: Study, cell: Cell) -> bool:
+    """Whether a cell that another study measured belongs to this one."""
+    if cell["kind"] != "accuracy":
+        return cell["kind"] == "floor" or not study.detector or "detector" in cell["measures"]
+    names = (*study.adversaries, CLEAN, LEAK_ONLY, LEAK_MIXED, *(f"{MANY}{k}" for k in study.releases))
+    known = cell["victim"] in study.victims and cell["adversary"] in names
+    return known and cell.get("leak") in (None, *study.leak)
