@@ -99,10 +99,10 @@ def test_the_public_page_rests_on_the_release_alone(release: Path, tmp_path: Pat
 
 def test_the_public_page_holds_nothing_clean(release: Path, other: Path) -> None:
     page = text(write_report(release, compare=(other,)))
-    clean, released = formats.read(small.city())[0], formats.read(release / "checkins.txt")[0]
+    clean, released = formats.read(small.city()).table, formats.read(release / "checkins.txt").table
     for secret in (str(small.SEED), f"{small.SEED:x}", str(release.parent), str(small.scratch()), "release.private"):
         assert secret not in page
-    assert not [v for v in set(clean.pois) - set(released.pois) if v in page]
+    assert not [v for v in set(clean.venue_ids) - set(released.venue_ids) if v in page]
     shown = pages.embedded(page, "map-data")
     assert not shown["clean"]
     assert len(shown["methods"]) == 1  # a second draw of the same rows would help an adversary
@@ -110,16 +110,16 @@ def test_the_public_page_holds_nothing_clean(release: Path, other: Path) -> None
     assert len(rows) == len(shown["examples"]) == EXAMPLES
     for row, example in zip(rows, shown["examples"], strict=True):
         assert set(example) == {"label", "times", "sides"}
-        assert example["sides"][0]["venue"] == released.pois[released.poi[row]].tolist()
-        changed = clean.pois[clean.poi[row]] != released.pois[released.poi[row]]
+        assert example["sides"][0]["venue"] == released.venue_ids[released.venue[row]].tolist()
+        changed = clean.venue_ids[clean.venue[row]] != released.venue_ids[released.venue[row]]
         assert changed.any()
         around = json.dumps(example)
-        own = set(released.pois[released.poi[row]])
-        assert not [v for v in clean.pois[clean.poi[row[changed]]] if v in around and v not in own]
+        own = set(released.venue_ids[released.venue[row]])
+        assert not [v for v in clean.venue_ids[clean.venue[row[changed]]] if v in around and v not in own]
     counts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
     assert "flows" not in counts
     assert all(trace.get("name") != "clean" for chart in counts.values() for trace in chart["data"])
-    assert counts["top"]["data"][0]["x"] == sorted(np.bincount(released.poi).tolist())[::-1][:10]
+    assert counts["top"]["data"][0]["x"] == sorted(np.bincount(released.venue).tolist())[::-1][:10]
 
 
 def test_the_private_page_shows_both_sides_and_says_so(release: Path, other: Path, tmp_path: Path) -> None:
@@ -138,12 +138,12 @@ def test_the_private_page_shows_both_sides_and_says_so(release: Path, other: Pat
     assert f"{small.SEED:x}" not in page
     shown = pages.embedded(page, "map-data")
     assert shown["methods"] == [METHODS["ghost"].label, METHODS["random"].label]
-    clean, released = formats.read(small.city())[0], formats.read(release / "checkins.txt")[0]
-    second = formats.read(other / "checkins.txt")[0]
+    clean, released = formats.read(small.city()).table, formats.read(release / "checkins.txt").table
+    second = formats.read(other / "checkins.txt").table
     for row, example in zip(example_days(read_page_data(release, [], None)), shown["examples"], strict=True):
-        assert example["clean"]["venue"] == clean.pois[clean.poi[row]].tolist()
+        assert example["clean"]["venue"] == clean.venue_ids[clean.venue[row]].tolist()
         for side, table in zip(example["sides"], (released, second), strict=True):
-            assert side["venue"] == table.pois[table.poi[row]].tolist()
+            assert side["venue"] == table.venue_ids[table.venue[row]].tolist()
             km = haversine_km(clean.lat[row], clean.lon[row], table.lat[row], table.lon[row])
             assert side["moved"] == pytest.approx(km.tolist(), abs=0.01)
     charts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
@@ -157,7 +157,7 @@ def test_verify_finds_a_private_page_in_a_release(release: Path, tmp_path: Path)
     shutil.copy(own, release / "report.html")
     done = called("verify", release)
     assert done.returncode == 1
-    assert "found report.html with clean data; remove it before you release" in done.stdout
+    assert "found report.html with clean data; remove it before you publish the release" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -267,11 +267,12 @@ def test_ten_rows(tmp_path: Path) -> None:
 
 def test_a_city_across_the_antimeridian_is_one_city() -> None:
     venues = read_page_data(pages.hostile().folder, [], None).venues
-    x, y = venues.xy
+    x, y = (side[1:] for side in venues.xy)  # row 0 is no venue
     assert np.ptp(x) < 10
     assert np.ptp(y) < 10
     km = np.hypot(x - x[0], y - y[0])
-    assert km == pytest.approx(venues.km(np.arange(len(x)), np.zeros(len(x), int)), abs=0.01)
+    every = np.arange(1, len(x) + 1)
+    assert km == pytest.approx(venues.km(every, np.ones_like(every)), abs=0.01)
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

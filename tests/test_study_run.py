@@ -10,11 +10,11 @@ import pytest
 import torch
 from conftest import ghostpoi
 
-from ghostpoi import cli
-from ghostpoi.attack import processes
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridge import Bridge
 from ghostpoi.attack.victims import base as victims_base
+from ghostpoi.attack.victims.transformer import Transformer
+from ghostpoi.cli import study as commands
 from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared, prepare_file
 from ghostpoi.data.synthetic_file import write_city
@@ -25,8 +25,8 @@ from ghostpoi.publish.rounds import Task
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import calibrate, plan, run, table, tables
-from ghostpoi.study.cells import Cells
+from ghostpoi.study import calibrate, plan, run
+from ghostpoi.study.results import Results
 from ghostpoi.study.store import only_run
 
 TINY = "surrogate.dim=16 surrogate.heads=2 lm.dim=16 lm.heads=2 rounds.outer=1 rounds.inner=1 lm_training.epochs=1"
@@ -100,18 +100,15 @@ def test_cells_controls_and_a_second_run(
     assert file == tmp_path / "results" / "tiny-paper.jsonl"
     before = file.read_bytes()
     assert len(cells_in(file)) == CELLS
-    cells = Cells.read(tmp_path / "results", str(study), "paper")
-    assert cells.methods == [GHOST, "random"]  # the control stands in every study
-    for method in cells.methods:
-        row = cells.row(method, 0.1)
-        assert {"clean", "none", "bridge", "frequency", "leak-mixed", "leak-only", "markov", "prot", "worst"} <= set(
-            row
-        )
-        assert all(len(value["seeds"]) == 2 for value in row.values())
-        assert cells.release(method, "plausibility", "category_match") == {"mean": 1.0, "std": 0.0, "seeds": [1.0, 1.0]}
-    identity = (cells.figure("random", "bridge", 0.1) or {})["denoiser_identity"]
+    found = Results.read(tmp_path / "results", str(study), "paper")
+    assert found.methods == [GHOST, "random"]  # the control is part of every study
+    for method in found.methods:
+        for adversary in ("none", "bridge", "frequency", "leak-mixed"):
+            assert len(found.accuracy(method, adversary, 0.1) or ()) == 2
+        assert found.value(method, "category_match") == {"mean": 1.0, "std": 0.0, "seeds": [1.0, 1.0]}
+    identity = found.measures("random", "bridge", 0.1)["denoiser_identity"]
     assert [seed[0] for seed in identity] == [1.0, 1.0]
-    assert tables.controls(cells).rows[0][1] != table.MISSING
+    assert found.floor("popularity") is not None
 
     monkeypatch.setattr(run, "publish", refuse)
     monkeypatch.setattr(grid, "train_each", refuse)
@@ -174,7 +171,7 @@ def test_a_killed_run_goes_on(
     study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     whole = measures(go(study, data, tmp_path / "whole"))
-    module, name = (run, "publish") if at == "publish" else (processes, "train_victims")
+    module, name = (run, "publish") if at == "publish" else (Transformer, "train")
     real, calls = getattr(module, name), []
 
     def dies(*arguments: Any, **options: Any) -> Any:
@@ -255,15 +252,11 @@ def test_bad_input_on_the_command_line(study: Path, city: Path, tmp_path: Path) 
 def test_a_run_that_prints_its_tables(
     city: Path, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(InputError, match="no tables for the study 'tiny'"):
-        cli.study_run([str(study)], city, "paper", "cpu", tmp_path / "results", show_tables=True)
-    assert not (tmp_path / "results").exists()  # refused before any work
-    rounds = study.rename(tmp_path / "rounds.toml")
-    cli.study_run([str(rounds)], city, "paper", "cpu", tmp_path / "results", show_tables=True)
+    commands.run([str(study)], city, "paper", "cpu", tmp_path / "results", show_tables=True)
     told = capsys.readouterr().out
-    cli.study_tables("rounds", tmp_path / "results", "paper")
+    commands.tables(str(study), tmp_path / "results", "paper")
     printed = capsys.readouterr().out
-    assert "Convergence figure" in printed
+    assert "random (control)" in printed
     assert told.endswith(printed)
 
 
@@ -272,7 +265,6 @@ def test_studies_that_come_along(name: str) -> None:
     study = plan.load(name)
     assert "random" in [variant.text for variant in study.methods]
     assert study.seeds == (30 if name == "seeds" else 3)
-    assert name in tables.SPECS
 
 
 def test_calibration_looks_at_the_clean_model_and_the_rate_alone(

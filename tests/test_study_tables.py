@@ -431,7 +431,7 @@ class Guess(Adversary):
 
 
 def test_a_new_adversary_and_a_study_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ADVERSARIES._all, "guess", Guess())
+    monkeypatch.setitem(ADVERSARIES.builtin, "guess", Guess())
     study = tmp_path / "mine.toml"
     study.write_text('methods = ["crowd", "crowd method.size=16"]\nadversaries = ["none", "guess"]\nleak = [0.1]\n')
     cells = Fabricated(tmp_path, str(study), "strong", data="village")
