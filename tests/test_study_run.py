@@ -222,7 +222,11 @@ def test_a_second_run_at_once_is_refused(study: Path, city: Path, tmp_path: Path
         (STUDY.replace(GHOST, "gost"), "no method 'gost'; did you mean ghost"),
         (STUDY.replace(GHOST, "ghost method.gamma=1"), "gamma"),
         (STUDY.replace(GHOST, "ghost method.alpha=much"), "alpha"),
-        (STUDY.replace('"bridge"', '"brigde"'), "no adversary 'brigde'"),
+        (STUDY.replace('"bridge"', '"brigde"'), "no adversary 'brigde'; choose from none"),
+        (STUDY + 'victims = ["oracle"]', "no victim 'oracle'; choose from transformer"),
+        (STUDY + 'victims = "markov"', "'victims' must be a list of victims"),
+        (STUDY + "releases = [0]", "'releases' must be"),
+        (STUDY + 'detector = "yes"', "'detector' must be true or false"),
         (STUDY.replace(f'["{GHOST}"]', "[]"), "'methods' must be a list"),
         (STUDY.replace("[0.1]", "[0.0]"), "'leak' must be"),
         (STUDY.replace("[0.1]", "[1.5]"), "'leak' must be"),
@@ -291,3 +295,22 @@ def test_calibration_looks_at_the_clean_model_and_the_rate_alone(
     found = calibrate.reach(data, "paper", cpu, 12, said.append)
     assert found["reach"] == pytest.approx(74.9, rel=0.02)
     assert found["rate"] == pytest.approx(calibrate.RATE, abs=0.01)
+
+
+@pytest.mark.parametrize(("device", "batches"), [("cpu", [[0, 0, 1, 1]]), ("cuda", [[0, 0], [1, 1]])])
+def test_victims_of_a_seed_train_together_on_cuda_and_all_side_by_side_on_a_cpu(
+    study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, batches: list[list[int]]
+) -> None:
+    runner = run.Runner(plan.load(str(study)), "paper", data, torch.device(device), tmp_path, lambda text: None)
+    seen = []
+
+    def record(self: grid.Grid, victim: str, contests: list[tuple[grid.Contest, int]]) -> list[dict[str, int]]:
+        seen.append([seed for _, seed in contests])
+        return [{"epochs": seed} for _, seed in contests]
+
+    monkeypatch.setattr(grid.Grid, "_victims", record)
+    contests = [grid.Contest("clean", name, 0.1, "markov") for name in ("clean", "leak-only")]
+    cells = runner._grid.cells(contests)
+    assert seen == batches
+    assert [cell["measures"] for cell in cells] == [{"epochs": [0, 1]}] * 2
+    assert [cell["adversary"] for cell in cells] == ["clean", "leak-only"]

@@ -1,8 +1,8 @@
 """When two accuracies differ clearly, and how much accuracy a victim lost.
 
-A difference is computed per seed. It is clear if its 95% interval (Student's t over the seeds) excludes 0 and, where
-the number of test positions is known, if it exceeds twice the binomial sampling error. With one seed the sampling error
-alone decides. Any other difference lies inside the spread and is never called a win.
+A difference is computed per seed. It is clear if its 95% interval (Student's t over the seeds) excludes 0 and, if the
+number of test positions is known, it exceeds twice the binomial sampling error. With one seed, only the sampling error
+decides. Any other difference lies inside the spread and is never called a win.
 """
 
 from collections.abc import Sequence

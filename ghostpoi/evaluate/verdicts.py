@@ -34,43 +34,29 @@ def verdicts(acc: Accuracies) -> dict[str, str]:
 
 def _verdict(name: str, acc: Accuracies) -> str:
     victim, none = acc.adversaries[name], acc.adversaries["none"]
-    lost = _mean(accuracy_lost(acc.clean, victim))
-    dropped = f"{'Holds' if lost >= HALF else 'Partly'}. Accuracy drops by {lost:.0%}"
+    share = _mean(accuracy_lost(acc.clean, victim))
+    verdict, lost = "Holds" if share >= HALF else "Partly", f"Accuracy drops by {share:.0%}"
     if acc.sign(acc.clean, victim) <= 0:
-        seeds = "one seed" if len(victim) == 1 else f"{len(victim)} seeds"
-        compared = f"{_acc(victim)} against {_acc(acc.clean)}, {seeds}"
+        compared = f"{_acc(victim)} against {_acc(acc.clean)}, {len(victim)} seed{'s' * (len(victim) > 1)}"
         return f"Fails. Accuracy is not clearly lower than on clean data ({compared})"
     if name == "none":
         learned = acc.sign(victim, [acc.popularity] * len(victim)) > 0
-        return dropped if learned else f"{dropped}, to no more than popularity alone gives"
+        return f"{verdict}. {lost}" + ("" if learned else ", to no more than popularity alone gives")
     if acc.sign(victim, none) < 0:
         return f"Holds. The victim learns less than from the release itself ({_acc(victim)} against {_acc(none)})"
-    if name in acc.leakless:
-        return _without_leak(victim, none, acc, dropped)
+    # An adversary without a leak is compared with the release itself, not with what a leak gives.
     leak_name, leak = max(acc.leak.items(), key=lambda item: _mean(item[1]))
-    beside_leak = acc.sign(victim, leak)
-    does = {1: "worse", 0: "as well", -1: "better"}[beside_leak]
-    training = f"training on the {CONTROLS.get(leak_name, leak_name)} does {does} ({_acc(leak)})"
-    if beside_leak <= 0:
-        return f"{dropped}; {training}"
+    data, reference = ("release itself", none) if name in acc.leakless else (CONTROLS[leak_name], leak)
+    sign = acc.sign(victim, reference)
+    does = {1: "worse", 0: "as well", -1: "better"}[sign]
+    training = f"training on the {data} does {does} ({_acc(reference)})"
+    if sign <= 0:
+        return f"{verdict}. {lost}; {training}"
     if acc.sign(acc.clean, none) <= 0:
-        return f"Partly. Accuracy drops by {lost:.0%}; {training}"
-    return f"{_won_back(victim, none, acc)}; {training}"
-
-
-def _without_leak(victim: Sequence[float], none: Sequence[float], acc: Accuracies, dropped: str) -> str:
-    """Compare an adversary without a leak with the release itself, not with what a leak gives."""
-    if acc.sign(victim, none) <= 0:
-        return f"{dropped}; training on the release itself does as well ({_acc(none)})"
-    if acc.sign(acc.clean, none) <= 0:
-        lost = _mean(accuracy_lost(acc.clean, victim))
-        return f"Partly. Accuracy drops by {lost:.0%}; training on the release itself does worse ({_acc(none)})"
-    return f"{_won_back(victim, none, acc)}, without any leak"
-
-
-def _won_back(victim: Sequence[float], none: Sequence[float], acc: Accuracies) -> str:
+        return f"Partly. {lost}; {training}"
     back = (_mean(victim) - _mean(none)) / (_mean(acc.clean) - _mean(none))
-    return f"{'Fails' if back >= HALF else 'Partly'}. The adversary wins back {back:.0%} of the accuracy denied"
+    won = f"{'Fails' if back >= HALF else 'Partly'}. The adversary wins back {back:.0%} of the accuracy denied"
+    return f"{won}, without any leak" if name in acc.leakless else f"{won}; {training}"
 
 
 def _beside_random(name: str, acc: Accuracies) -> str:

@@ -1,13 +1,12 @@
 """The plan of a study, read from its TOML file and checked."""
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.publish.protocols import Publication, publication
@@ -91,10 +90,11 @@ def load(name: str) -> Study:
         if not fits(table[key]):
             raise InputError(f"{path}: {key!r} must be {what}")
     single = [name for name, adversary in ADVERSARIES.items() if not adversary.many_releases]  # `releases` adds others
-    for kind, key, known in (("adversary", "adversaries", single), ("victim", "victims", list(VICTIMS))):
-        for value in table[key]:
-            if value not in known:
-                raise InputError(f"{path}: there is no {kind} {value!r}; choose from {', '.join(known)}")
+    _check_names(path, "adversary", table["adversaries"], single)
+    if table["victims"] != [VICTIM]:
+        from ghostpoi.attack.victims import VICTIMS  # needs torch, which tables and pages do without
+
+        _check_names(path, "victim", table["victims"], list(VICTIMS))
     variants = dict.fromkeys(Variant(" ".join(text.split())) for text in (*table["methods"], RANDOM))  # the control
     for variant in variants:
         variant.settings("strong")  # refuses unknown methods and settings
@@ -105,3 +105,9 @@ def load(name: str) -> Study:
         path.stem, table["title"] or path.stem, tuple(variants), adversaries, tuple(map(float, leak)), table["seeds"],
         victims, releases, table["detector"],
     )  # fmt: skip
+
+
+def _check_names(path: Path, kind: str, names: list[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InputError(f"{path}: there is no {kind} {name!r}; choose from {', '.join(known)}")

@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
@@ -22,7 +22,6 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.evidence import leak
 from ghostpoi.attack.rule import rule_of
 from ghostpoi.attack.victims import victim_settings
-from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
@@ -51,29 +50,33 @@ class Runner:
 
     def run(self, victims: bool = True) -> Path:
         """Measure the missing cells and return their file. Without victims, only prepare what they will train on."""
+        store = Store(self.results, self.protocol)
         with only_run(self.results, f"{self.study.name}-{self.protocol}"):
-            known = {identity(cell): cell["measures"] for cell in self._store.cells(self.study.name)[::-1]}
+            known = {identity(cell): cell["measures"] for cell in store.cells(self.study.name)[::-1]}
             contests = [c for c in contests_of(self.study) if identity(self._cell(c.cell)) not in known]
-            if victims:
-                self._measure(contests, known)
-            else:
-                for contest, seed in product(contests, self._seeds):
+            if not victims:
+                for contest, seed in product(contests, range(self.study.seeds)):
                     adversary, _ = find_adversary(contest.adversary)
                     if contest.release != CLEAN and not (adversary and adversary.trains):
                         self._grid.restoration(contest, seed)
-        return self._store.path(self.study.name)
+            for cells in self._measured(contests, known) if victims else ():
+                settings = {cell["settings"]: self._settings(cell["method"]) for cell in cells}
+                store.add(self.study.name, cells, settings)
+        return store.path(self.study.name)
 
-    def _measure(self, contests: list[Contest], known: Mapping[Any, dict[str, Any]]) -> None:
+    def _measured(self, contests: list[Contest], known: Mapping[Any, dict[str, Any]]) -> Iterator[list[Cell]]:
+        """Yield the cells that are not known, as they are measured."""
         methods = [variant.text for variant in self.study.methods]
         for method in methods:
             cell = self._cell({"kind": "release", "method": method})
             if ("detector" if self.study.detector else "utility") not in known.get(identity(cell), {}):
-                self._add(cell | {"measures": over_seeds([self._release(method, seed) for seed in self._seeds])})
-        self._add(*(self._cell(cell) for cell in self._grid.cells(contests)))
+                per_seed = [self._release(method, seed) for seed in range(self.study.seeds)]
+                yield [cell | {"measures": over_seeds(per_seed)}]
+        yield [self._cell(cell) for cell in self._grid.cells(contests)]
         for method in (CLEAN, *methods):
             cell = self._cell({"kind": "floor", "method": method})
             if identity(cell) not in known:
-                self._add(cell | {"measures": self._floors(method)})
+                yield [cell | {"measures": self._floors(method)}]
 
     def _release(self, method: str, seed: int) -> dict[str, Any]:
         """Measure plausibility, naturalness and utility of a release, and the detector if the study asks for it."""
@@ -95,28 +98,23 @@ class Runner:
         """Count popularity and Markov on clean sessions, or Markov on a release."""
         if method == CLEAN:
             return {name: found["all"] for name, found in self._grid.floors().items()}
-        return {"markov": {"acc@1": [self._grid.markov(method, seed)["all"]["acc@1"] for seed in self._seeds]}}
-
-    @property
-    def _seeds(self) -> range:
-        return range(self.study.seeds)
-
-    @cached_property
-    def _store(self) -> Store:
-        return Store(self.results, self.protocol)
+        found = [self._grid.markov(method, seed)["all"]["acc@1"] for seed in range(self.study.seeds)]
+        return {"markov": {"acc@1": found}}
 
     @cached_property
     def _grid(self) -> Grid:
-        data, (model, training) = self.data, victim_settings(self.protocol)
+        data, v, (model, training) = self.data, self.data.vocabulary, victim_settings(self.protocol)
 
         @cache
-        def release(method: str) -> Release:
-            rule = rule_of(Variant(method).settings(self.protocol).method, self._candidates(method), data.vocabulary)
-            return Release(lambda seed: self._published(method, seed).poi, rule)
+        def release(name: str) -> Release:
+            method, sets = Variant(name).settings(self.protocol).method, data.candidates
+            if method.own_sets:
+                sets = method.candidate_sets(v.lat, v.lon, v.category, CandidateSettings())
+            return Release(lambda seed: self._published(name, seed).poi, rule_of(method, sets, v))
 
         return Grid(
-            train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=release,
-            seeds=self.study.seeds, protocol=self.protocol, model=model, training=training, device=self.device,
+            train=data.train, val=data.val, test=data.test, vocabulary=v, releases=release, seeds=self.study.seeds,
+            protocol=self.protocol, model=model, training=training, device=self.device,
             cache=Cache(self.results / WORK), say=self.say,
         )  # fmt: skip
 
@@ -124,20 +122,14 @@ class Runner:
     def _data_key(self) -> str:
         return key_of(self.data.train, self.data.vocabulary, self.data.candidates)
 
-    def _candidates(self, method: str) -> Candidates:
-        own, v = Variant(method).settings(self.protocol).method, self.data.vocabulary
-        if not own.own_sets:
-            return self.data.candidates
-        return own.candidate_sets(v.lat, v.lon, v.category, CandidateSettings())
-
     def _published(self, method: str, seed: int) -> Record:
         """The release of a method under a seed, from the cache if it is there."""
         data, settings = self.data, Variant(method).settings(self.protocol)
 
         def make() -> Record:
-            needs_lm = settings.method.needs_trajectory_lm
+            needs_lm, candidates = settings.method.needs_trajectory_lm, self._grid.releases(method).rule.candidates
             lm = self._grid.trajectory_lm(settings.trajectory_lm, self.say) if needs_lm else None
-            task = Task.of(settings, data.train, data.vocabulary, self._candidates(method), lm)
+            task = Task.of(settings, data.train, data.vocabulary, candidates, lm)
             begin = time.perf_counter()
             poi = publish(task, Seed(seed), self.device).poi
             seconds = time.perf_counter() - begin
@@ -149,7 +141,7 @@ class Runner:
     def _cell(self, cell: Cell) -> Cell:
         """Add what the cell was measured with."""
         about = {
-            "seeds": list(self._seeds),
+            "seeds": list(range(self.study.seeds)),
             "settings": settings_hash(self._settings(cell["method"])),
             "hardware": hardware(self.device),
             "version": __version__,
@@ -159,9 +151,6 @@ class Runner:
 
     def _settings(self, method: str) -> dict[str, Any]:
         return {} if method == CLEAN else Variant(method).settings(self.protocol).public()
-
-    def _add(self, *cells: Cell) -> None:
-        self._store.add(self.study.name, cells, {c["settings"]: self._settings(c["method"]) for c in cells})
 
 
 def contests_of(study: Study) -> list[Contest]:
