@@ -5,7 +5,7 @@ committed page differs from what this script writes.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -106,29 +106,19 @@ def settings() -> str:
 
 def plugins() -> str:
     """What the plug-ins say about themselves."""
-    parts = [PLUGINS, "\n## Methods\n\n"]
-    methods = METHODS.builtin.items()
-    parts += _table(("name", "what it does"), [(f"`{n}`", _said(m, "summary")) for n, m in methods])
-    parts += ["\n## Adversaries\n\n"]
-    rows = [
-        [
-            f"A{_said(a, 'number')}",
-            f"`{name}`",
-            _said(a, "holds"),
-            _said(a, "does"),
-            "yes" if _said(a, "trains") else "",
-        ]
-        for name, a in _builtin(ADVERSARIES).items()
+    adversaries = [
+        [f"A{a.number}", f"`{name}`", a.holds, a.does, "yes" if a.trains else ""]
+        for name, a in ADVERSARIES.builtin.items()
     ]
-    parts += _table(["", "name", "holds", "does", "trains a model"], rows)
-    parts += [A11_A12, "\n## Victims\n\n"]
-    victims = _builtin(VICTIMS).items()
-    parts += _table(("name", "what it is"), [(f"`{n}`", _said(v, "summary")) for n, v in victims])
-    parts += ["\n## Studies\n\n"]
-    parts += _table(["name", "what it measures"], [[f"`{n}`", plan.load(n).title] for n in plan.names()])
-    parts += ["\n## File formats\n\n"]
-    parts += _table(["name", "what it is"], [[f"`{n}`", _said(f, "summary")] for n, f in _builtin(FORMATS).items()])
-    return "".join([*parts, NOTE])
+    studies = [[f"`{name}`", plan.load(name).title] for name in plan.names()]
+    sections = {
+        "Methods": _table(("name", "what it does"), _summaries(METHODS)),
+        "Adversaries": [*_table(["", "name", "holds", "does", "trains a model"], adversaries), A11_A12],
+        "Victims": _table(("name", "what it is"), _summaries(VICTIMS)),
+        "Studies": _table(["name", "what it measures"], studies),
+        "File formats": _table(["name", "what it is"], _summaries(FORMATS)),
+    }
+    return "".join([PLUGINS, *(f"\n## {name}\n\n" + "".join(table) for name, table in sections.items()), NOTE])
 
 
 PAGES = {"commands.md": commands, "settings.md": settings, "plugins.md": plugins}
@@ -171,13 +161,9 @@ def _value_name(parameter: Any) -> str:
     return name if parameter.nargs == 1 else f"{name}..."
 
 
-def _builtin(plugins: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Without those of installed packages."""
-    return getattr(plugins, "builtin", plugins)
-
-
-def _said(plugin: Any, name: str) -> str:
-    return str(getattr(plugin, name, "") or "").replace("|", "\\|")
+def _summaries(plugins: Any) -> list[list[str]]:
+    """The plug-ins that come with ghostpoi, without those of installed packages."""
+    return [[f"`{name}`", plugin.summary.replace("|", "\\|")] for name, plugin in plugins.builtin.items()]
 
 
 def _value(value: Any) -> str:
