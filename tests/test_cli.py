@@ -78,7 +78,7 @@ BAD = {
         "FILE, line 2: the time 'Tue Abr 03 18:00:09 .0000 2012' cannot be read; .+",
     ),
     "latitude 91": Bad(
-        "x.csv", table("u,v,c,91,2,3"), "FILE, line 3: the latitude 91.0 lies outside -90 to 90; correct .+"
+        "x.csv", table("u,v,c,91,2,3"), "FILE, line 3: the latitude 91.0 is outside the range -90 to 90; correct .+"
     ),
     "longitude as text": Bad(
         "x.csv", table("u,v,c,1,west,3"), "FILE, line 3: the longitude 'west' is not a number; give .+"
@@ -105,7 +105,7 @@ BAD = {
         "x.csv",
         table(),
         "FILE: the filter 'min_session_length' leaves nothing of 2 check-ins .+; lower it with "
-        "--set filters.min_session_length=2 or lengthen filters.session_gap_s",
+        "--set filters.min_session_length=2 or raise filters.session_gap_s",
         OPEN,
     ),
     "all venues too rare": Bad(
@@ -120,12 +120,12 @@ BAD = {
     ),
     **{
         f"truncated {suffix}": Bad(
-            f"x.csv{suffix}", cut(COMPRESS[suffix](table())), "FILE is a damaged compressed file .+; fetch .+"
+            f"x.csv{suffix}", cut(COMPRESS[suffix](table())), "FILE is a damaged compressed file .+; download .+"
         )
         for suffix in COMPRESS
     },
     "damaged Parquet": Bad("x.parquet", cut(PARQUET), r"FILE is a damaged Parquet file \(.+\); write it again"),
-    "Parquet with a bad value": Bad("x.parquet", PARQUET, "FILE, row 2: the latitude '91' lies outside -90 to 90; .+"),
+    "Parquet with a bad value": Bad("x.parquet", PARQUET, "FILE, row 2: the latitude '91' is outside the range -90 to 90; .+"),
     "unknown option": Bad("x.csv", table(), "No such option: --nope.*; see ghostpoi --help", ("--nope",)),
     "unknown setting": Bad(
         "x.csv",
@@ -233,7 +233,7 @@ def test_no_permission() -> None:
         folder = Path(name) / "folder"
         folder.mkdir()
         path, target = folder / "x.csv", folder / "y.csv"
-        refused = f"{path} may not be read by this user; change its permissions or run as its owner"
+        refused = f"{path} cannot be read by this user; change its permissions or run as its owner"
         path.write_bytes(table())
         os.chmod(name, 0o755)
         path.chmod(0)

@@ -122,7 +122,7 @@ def test_each_user_is_split_alone() -> None:
         (
             {"min_session_length": 3},
             "'min_session_length' leaves nothing of 3 check-ins (sessions with fewer than 3 check-ins)"
-            "; lower it with --set filters.min_session_length=2 or lengthen filters.session_gap_s",
+            "; lower it with --set filters.min_session_length=2 or raise filters.session_gap_s",
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_filter_that_leaves_nothing_says_which_and_what_to_change(settings: di
 
 
 def test_shares_beyond_the_whole_are_refused() -> None:
-    with pytest.raises(InputError, match=r"filters\.train_share and filters\.val_share are more than 1 together"):
+    with pytest.raises(InputError, match=r"filters\.train_share and filters\.val_share add up to more than 1"):
         build(checkins([("u", "p", 0)]), FilterSettings(**ANY, val_share=0.3))
 
 

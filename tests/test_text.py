@@ -93,7 +93,7 @@ def test_a_quoted_header_may_hold_the_delimiter() -> None:
         ("a,b", "x.csv holds a header line and no check-ins"),
         ("a,b\n\n\r\n", "x.csv holds a header line and no check-ins"),
         ("a,b\r1,2\r", "x.csv ends its lines with carriage returns alone"),
-        ("a,a\n1,2", "x.csv, line 1: the column name 'a' stands twice"),
+        ("a,a\n1,2", "x.csv, line 1: two columns are named 'a'"),
         ('a,b\n"\x1f",2', "x.csv holds control characters"),
     ],
 )

@@ -1,25 +1,13 @@
-"""How far released venues lie from the clean ones, and whether they keep the category."""
+"""How far released venues are from the clean ones, and how many keep the category."""
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 
-from ghostpoi.data.checkins import Floats, Ints
-from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.geo import Places, km_between
 
-NOMINAL_KM = 1.0  # the paper's geographic limit; widened candidate sets reach beyond it
-
-
-class Places(Protocol):
-    """Venues or the POIs of a vocabulary."""
-
-    @property
-    def lat(self) -> Floats: ...
-    @property
-    def lon(self) -> Floats: ...
-    @property
-    def category(self) -> Ints: ...
+NOMINAL_KM = 1.0  # the paper's geographic limit; widened candidate sets exceed it
 
 
 def displacement(places: Places, clean: Ints, released: Ints) -> dict[str, float]:
@@ -29,7 +17,7 @@ def displacement(places: Places, clean: Ints, released: Ints) -> dict[str, float
     """
     changed = released != clean
     before, after = clean[changed], released[changed]
-    km = haversine_km(places.lat[before], places.lon[before], places.lat[after], places.lon[after])
+    km = km_between(places, before, after)
     some = len(km) > 0
     return {
         "substitution_rate": float(changed.mean()) if len(changed) else 0.0,
@@ -41,8 +29,8 @@ def displacement(places: Places, clean: Ints, released: Ints) -> dict[str, float
 
 
 def published(measures: Mapping[str, float]) -> dict[str, float]:
-    """Round measures as a release may show them: three digits, two for kilometres.
+    """Round measures for publication: two digits for kilometres, three for the rest.
 
-    An exact quantile lies between the distances of two true pairs, and anyone can compute all distances.
+    An exact quantile lies between the distances of two real pairs, and anyone can compute the distances of all pairs.
     """
     return {name: round(value, 2 if name.endswith("_km") else 3) for name, value in measures.items()}

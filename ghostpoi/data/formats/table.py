@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.compression import extension, is_binary
-from ghostpoi.data.formats.fields import find_columns, refuse_twins, to_checkins
+from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names, to_checkins
 from ghostpoi.data.formats.rows import ParquetRows, read_text
 from ghostpoi.errors import InputError
 
@@ -48,7 +48,7 @@ def _read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFi
         table = pq.ParquetFile(pa.BufferReader(data)).read()
     except (pa.ArrowException, OSError) as e:
         raise InputError(f"{path} is a damaged Parquet file ({str(e).splitlines()[0]}); write it again") from None
-    refuse_twins(table.column_names, str(path))
+    refuse_duplicate_names(table.column_names, str(path))
     found = find_columns(table.column_names, mapping, str(path))
     if table.num_rows == 0:
         raise InputError(f"{path} has columns but no check-ins; give a file with at least one row")

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.formats.fields import refuse_twins
+from ghostpoi.data.formats.fields import refuse_duplicate_names
 from ghostpoi.errors import InputError
 
 UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # stand for a delimiter, a line feed, a carriage return
@@ -160,7 +160,7 @@ def _header(path: Path, line: str, delimiter: str) -> tuple[str, ...]:
         names = [name.strip() for name in next(csv.reader([line.rstrip("\r")], delimiter=delimiter))]
     except csv.Error as e:
         raise InputError(f"{path}, line 1: the header cannot be read ({e}); give a line of column names") from None
-    refuse_twins(names, f"{path}, line 1")
+    refuse_duplicate_names(names, f"{path}, line 1")
     return tuple(names)
 
 
