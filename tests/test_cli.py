@@ -57,7 +57,7 @@ BAD = {
     "missing file": Bad("x.csv", None, "FILE does not exist; check the path"),
     "empty file": Bad("x.csv", b"", "FILE is empty; give a file with at least one check-in"),
     "blank file": Bad("x.csv", b"\n\n", "FILE is empty; .+"),
-    "header alone": Bad("x.csv", HEADER.encode() + b"\n", "FILE holds a header line and no check-ins; give .+"),
+    "header alone": Bad("x.csv", HEADER.encode() + b"\n", "FILE has a header line but no check-ins; give .+"),
     "binary file": Bad("x.csv", bytes(range(256)) * 9, "FILE is a binary file; give a text table .+"),
     "binary file without zeros": Bad("x.csv", bytes(range(1, 256)) * 9, "FILE is a binary file; give a text table .+"),
     "UTF-16": Bad("x.csv", table().decode().encode("utf-16"), "FILE is UTF-16 text; save it as UTF-8"),
@@ -125,7 +125,9 @@ BAD = {
         for suffix in COMPRESS
     },
     "damaged Parquet": Bad("x.parquet", cut(PARQUET), r"FILE is a damaged Parquet file \(.+\); write it again"),
-    "Parquet with a bad value": Bad("x.parquet", PARQUET, "FILE, row 2: the latitude '91' is outside the range -90 to 90; .+"),
+    "Parquet with a bad value": Bad(
+        "x.parquet", PARQUET, "FILE, row 2: the latitude '91' is outside the range -90 to 90; .+"
+    ),
     "unknown option": Bad("x.csv", table(), "No such option: --nope.*; see ghostpoi --help", ("--nope",)),
     "unknown setting": Bad(
         "x.csv",

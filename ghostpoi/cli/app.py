@@ -40,7 +40,7 @@ def _common(
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the check says no, 2 bad input or usage, 130 interrupted."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="ghostpoi", standalone_mode=False)
     except InputError as e:
         _fail(str(e))
     except KeyboardInterrupt:
