@@ -162,7 +162,7 @@ BAD = {
         ("synth", "-o", "FILE/x.csv"),
     ),
     "synth of an unknown kind": Bad(
-        "x.xls", None, "-o FILE: unknown kind of file; end the name in .+", (), ("synth", "-o", "FILE")
+        "x.xls", None, "-o FILE: unknown file type; end the name in .+", (), ("synth", "-o", "FILE")
     ),
     "synth over a folder": Bad(
         "x.csv",
@@ -246,7 +246,7 @@ def test_no_permission() -> None:
             assert run("inspect", path) == refused
             folder.chmod(0o555)
             said = run("synth", "-o", target, "--users", 3, "--pois", 9, "--days", 9)
-            assert said == f"-o {target}: cannot be written (Permission denied); choose another place"
+            assert said == f"-o {target}: cannot be written (Permission denied); choose another folder"
         finally:
             folder.chmod(0o755)
 

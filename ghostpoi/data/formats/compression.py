@@ -11,9 +11,7 @@ import zstandard
 from ghostpoi.errors import InputError
 
 COMPRESSED = (".gz", ".xz", ".zst")
-CONTROL = bytes(
-    set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f")
-)  # not used in text files
+CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))  # not used in text files
 
 
 def load(path: Path) -> bytes:
