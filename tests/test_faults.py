@@ -185,8 +185,8 @@ def test_a_full_disk(case: str) -> None:
     last = said(case).splitlines()[-1]
     out = folder(case) / "release"
     assert last == (
-        f"ghostpoi: {out} or {out}.private could not be written (file too large); make room or choose other folders, "
-        "then go on with --resume"
+        f"ghostpoi: {out} or {out}.private could not be written (file too large); free some space or choose other "
+        "folders, then continue with --resume"
     )
     assert len(said(case).splitlines()) == (2 if case == "no room for a checkpoint" else 1)  # the LM could not be kept
     assert [p.name for p in folder(case).iterdir()] == ["release.private"]
@@ -199,7 +199,7 @@ def test_a_full_disk(case: str) -> None:
 @pytest.mark.parametrize("case", [case for case in OTHER if OTHER[case].get("nobody")])
 def test_a_folder_that_this_user_may_not_write_to(case: str) -> None:
     assert codes()[case] == 2
-    why = r"you may not write to the folder .+|could not be written \(permission.+\)|.+ is not readable"
+    why = r"is not writable|could not be written \(permission.+\)|is not readable"
     assert re.fullmatch(rf"ghostpoi: .+ ({why}); .+\n", said(case))
     assert sorted(p.name for p in folder(case).rglob("*")) == ["inside", "theirs"]
 

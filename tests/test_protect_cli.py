@@ -70,7 +70,7 @@ def test_missing_arguments() -> None:
 @pytest.mark.parametrize("folder", [".", "..", "/"])
 def test_odd_output_folders(folder: str) -> None:
     said = sentence(called("protect", city(), "-o", folder, *SETS))
-    assert "exists already" in said or "would lie inside the release" in said
+    assert "exists already" in said or "would be inside the release" in said
 
 
 @pytest.mark.parametrize("method", ["ghost", "random"])

@@ -282,7 +282,7 @@ def test_a_seed_hides_itself() -> None:
 
 def test_a_short_seed_is_warned_about(tmp_path: Path) -> None:
     short = protect(city(), tmp_path / "r", "--method", "random", "--seed", 7)
-    assert "warning: one leaked pair is enough to search a short seed" in short.done.stderr
+    assert "warning: one leaked pair is enough to find a short seed" in short.done.stderr
     assert "warning" not in release("random").done.stderr
 
 
@@ -326,7 +326,7 @@ def test_an_existing_release_is_replaced_only_by_force(tmp_path: Path) -> None:
     import shutil
 
     shutil.rmtree(tmp_path / "r")
-    assert "holds the private files of a finished run; keep them, replace them with --force" in sentence(called(*again))
+    assert "holds the private files of a finished run; replace them with --force" in sentence(called(*again))
     assert "a finished run" in sentence(called(*again, "--resume"))
 
 
@@ -341,11 +341,11 @@ def refused(tmp_path: Path, *more: object, release: object = "r", file: Path | N
 
 def test_private_and_release_lie_apart(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    assert "would lie inside the release" in refused(tmp_path, "--private", tmp_path / "r" / "p")
-    assert "would lie inside the release" in refused(tmp_path, "--private", tmp_path / "r")
-    assert "would lie inside the release" in refused(tmp_path, "--private", tmp_path / "link" / "r" / "p")
-    assert "would lie inside the private folder" in refused(tmp_path, "--private", tmp_path)
-    assert "would lie inside the private folder" in refused(tmp_path, "--private", tmp_path / "x" / ".." / "link")
+    assert "would be inside the release" in refused(tmp_path, "--private", tmp_path / "r" / "p")
+    assert "would be inside the release" in refused(tmp_path, "--private", tmp_path / "r")
+    assert "would be inside the release" in refused(tmp_path, "--private", tmp_path / "link" / "r" / "p")
+    assert "would be inside the private folder" in refused(tmp_path, "--private", tmp_path)
+    assert "would be inside the private folder" in refused(tmp_path, "--private", tmp_path / "x" / ".." / "link")
 
 
 def test_folders_of_others_are_not_touched(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_folders_of_others_are_not_touched(tmp_path: Path) -> None:
 
 def test_a_file_inside_the_release_folder(tmp_path: Path) -> None:
     made = protect(city(), tmp_path / "r", "--method", "random")
-    assert "lies inside" in refused(tmp_path, "--force", file=made.data)
+    assert "is inside" in refused(tmp_path, "--force", file=made.data)
     assert made.data.exists()
 
 

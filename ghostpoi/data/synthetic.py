@@ -149,7 +149,7 @@ class _Venues:
     def __init__(self, pois: int, rng: np.random.Generator) -> None:
         districts = min(max(pois // VENUES_PER_DISTRICT, 1), MAX_DISTRICTS)
         angle = rng.uniform(0, 2 * np.pi, districts)
-        radius = np.sqrt(pois / VENUES_PER_KM2 / np.pi) * rng.random(districts) ** 0.6  # denser downtown; 0.5 would be uniform
+        radius = np.sqrt(pois / VENUES_PER_KM2 / np.pi) * rng.random(districts) ** 0.6  # 0.5 would be uniform
         self.centre = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)  # (D, 2) km
         size = rng.lognormal(0, 0.6, districts)
         self.district = _draw_columns(size[None, :], np.zeros(pois, np.int64), rng)  # (pois,)
@@ -209,7 +209,7 @@ def _simulate(venues: _Venues, users: int, days: int, rng: np.random.Generator) 
     active &= np.repeat(spell, SPELL_DAYS, axis=1)[:, :days]
     who, day = np.nonzero(active)
     recorded = rng.beta(5, 4, users)[who]  # share of visits that become check-ins
-    shift_h = rng.normal(0, 0.7, users)[who]  # early and late risers; a visit's own jitter is smaller, which limits speeds
+    shift_h = rng.normal(0, 0.7, users)[who]  # early and late risers; jitter per visit is smaller
     weekend = np.isin((day + 1) % 7, (5, 6))  # day 0 is a Tuesday
 
     habits: dict[tuple[str, str], list[Ints]] = {("home", "home"): [home, home], ("work", "work"): [work, work]}
