@@ -22,7 +22,7 @@ LINE = [("a", 0.0), ("b", 1.0), ("c", 2.0), ("d", 40.0)]  # venues along a merid
 
 
 def draw(
-    rows: list[tuple[str, str, int]], released: dict[int, str], seed: int = 1, may_keep: bool = True, **speed: object
+    rows: list[tuple[str, str, int]], released: dict[int, str], seed: int = 1, keep_clean: bool = True, **speed: object
 ) -> tuple[list[str], list[bool]]:
     """Draw rows (user, venue, time); those in `released` are decided already."""
     km = dict(LINE)
@@ -35,7 +35,7 @@ def draw(
     decided[len(rows) :] = table.venue[len(rows) :]
     for row, name in released.items():
         decided[row] = code[name]
-    found = unmodelled.draw(table, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), may_keep=may_keep)
+    found = unmodelled.draw(table, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), keep_clean=keep_clean)
     return [str(table.venue_ids[v]) for v in found.poi[: len(rows)]], found.mask_emptied[: len(rows)].tolist()
 
 
@@ -91,7 +91,10 @@ def drawn(seed: int) -> Substitution:
 def test_a_venue_that_hides_among_others_is_never_kept_for_speed() -> None:
     rows = [("u", "a", 0), ("u", "a", 60)]  # at 0.5 km/h nothing but a itself can be reached from a
     assert draw(rows, {0: "a"}, limit_kmh=0.5) == (["a", "a"], [False, True])
-    assert draw(rows, {0: "a"}, may_keep=False, limit_kmh=0.5) == (["a", "b"], [False, True])  # the slowest of its set
+    assert draw(rows, {0: "a"}, keep_clean=False, limit_kmh=0.5) == (
+        ["a", "b"],
+        [False, True],
+    )  # the slowest of its set
 
 
 def test_contract_on_the_city() -> None:

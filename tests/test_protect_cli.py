@@ -24,7 +24,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "heads of the LM": (("--set", "lm.heads=3"), r"lm.dim=16 is not a multiple of lm.heads=3; change one of them .+"),
     "bogus no-candidate": (("--no-candidate", "bogus"), r"--no-candidate bogus: use keep or withhold"),
     "unknown column to keep": (("--keep", "nope"), r"--keep nope: .+ has no column 'nope'; its columns are .+"),
-    "venue to keep": (("--keep", "latitude"), r"--keep latitude: that column describes the venue .+"),
+    "venue to keep": (("--keep", "latitude"), r"--keep latitude: this column describes the venue .+"),
     "negative seed": (("--seed", "-1"), r"Invalid value for '--seed'.+"),
     "no number for a seed": (("--seed", "abc"), r"Invalid value for '--seed'.+"),
     "nothing to train on": (("--set", "filters.min_poi_checkins=999999"), r".+leaves nothing of [\d,]+ check-ins.+"),

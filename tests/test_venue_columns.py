@@ -192,7 +192,7 @@ def test_columns_to_keep_must_exist_and_may_not_be_the_venue() -> None:
     frame, _ = make()
     with pytest.raises(InputError, match="--keep nope: x has no column 'nope'; its columns are user, poi, "):
         sort(frame, "nope")
-    with pytest.raises(InputError, match="--keep lat: that column describes the venue"):
+    with pytest.raises(InputError, match="--keep lat: this column describes the venue"):
         sort(frame, "lat")
 
 

@@ -39,7 +39,7 @@ def protect_table(
     released = np.zeros(len(table), np.int32)
     released[data.all.row] = data.vocabulary.venue[in_sessions.poi]
     report("drawing the rows outside sessions", 0)
-    result = unmodelled.draw(table, whole.venue_sets, released, seed, settings.speed, may_keep=not method.own_sets)
+    result = unmodelled.draw(table, whole.venue_sets, released, seed, settings.speed, keep_clean=not method.own_sets)
     result.mask_emptied[data.all.row] = in_sessions.mask_emptied
     return result
 

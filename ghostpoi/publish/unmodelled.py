@@ -17,12 +17,12 @@ Neighbour = tuple[Ints, Longs]  # the venue before or after a check-in (0: none 
 
 
 def draw(
-    table: Checkins, sets: Candidates, released: Ints, seed: Seed, speed: SpeedSettings, *, may_keep: bool = True
+    table: Checkins, sets: Candidates, released: Ints, seed: Seed, speed: SpeedSettings, *, keep_clean: bool = True
 ) -> Substitution:
     """Draw a venue for every row of `released` (N,) that is 0.
 
     If the strict speed mask excludes every candidate of a row, the clean venue is kept if it is within the limit and
-    `may_keep` is set. Methods that draw from sets with the clean venue itself do not set it.
+    `keep_clean` is set. It is not set for methods whose sets include the clean venue.
     """
     order = by_user_and_time(table.user, table.time)  # (N,) rows
     user, time, anchor, chosen = table.user[order], table.time[order], table.venue[order], released[order]
@@ -40,7 +40,7 @@ def draw(
             (np.where(has_before, chosen[before], 0), np.where(has_before, time[at] - time[before], 0)),
             (np.where(has_after, chosen[after], 0), np.where(has_after, time[after] - time[at], 0)),
         ]
-        chosen[at], emptied[at] = _wave(table.venues, sets, anchor[at], neighbours, uniform[at], speed, may_keep)
+        chosen[at], emptied[at] = _wave(table.venues, sets, anchor[at], neighbours, uniform[at], speed, keep_clean)
     out, out_emptied = np.empty_like(chosen), np.empty_like(emptied)
     out[order], out_emptied[order] = chosen, emptied
     return Substitution(out, out_emptied)
@@ -48,7 +48,7 @@ def draw(
 
 def _wave(
     venues: Venues, sets: Candidates, anchor: Ints, neighbours: list[Neighbour],
-    uniform: Floats, speed: SpeedSettings, may_keep: bool,
+    uniform: Floats, speed: SpeedSettings, keep_clean: bool,
 ) -> tuple[Ints, Bools]:  # fmt: skip
     options = np.concatenate([sets.poi[anchor], anchor[:, None]], axis=1)  # (B, K+1), the anchor last
     real = options[:, :-1] > 0
@@ -64,6 +64,6 @@ def _wave(
     chosen = np.where(size > 0, options[row, column], anchor)
     if speed.empty == "strict" and emptied.any():
         slowest = options[row, np.where(real, kmh[:, :-1], np.inf).argmin(axis=1)]
-        keep = (kmh[:, -1] <= speed.limit_kmh) & may_keep
+        keep = (kmh[:, -1] <= speed.limit_kmh) & keep_clean
         chosen = np.where(emptied, np.where(keep, anchor, slowest), chosen)
     return chosen.astype(np.int32), emptied
