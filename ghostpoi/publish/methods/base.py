@@ -37,7 +37,7 @@ class Method(Section):
         return 0.0
 
     def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
-        """Return the column (B,) of `position.candidates` to release, or KEEP. Its only randomness is `uniform` (B,)."""
+        """Return the column (B,) of `position.candidates` to release, or KEEP. `uniform` (B,) is all its randomness."""
         raise NotImplementedError
 
     def candidate_sets(
