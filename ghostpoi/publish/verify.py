@@ -160,13 +160,13 @@ def _category(whole: WholeTable, clean: Longs, released: Longs, changed: Bools) 
 
 def _candidates(whole: WholeTable, row: Longs, released: Longs) -> Check:
     """Check that every substitute is in the candidate set that applies to its row."""
-    table, vocabulary = whole.table, whole.data.vocabulary
-    poi_of = np.zeros(len(table.venue_ids), np.int64)
-    poi_of[vocabulary.venue[1:]] = np.arange(1, len(vocabulary))
-    in_session, anchor = whole.in_session[row], table.venue[row]
-    inside = (whole.venue_sets.poi[anchor] == released[:, None]).any(axis=1)
-    poi = poi_of[released[in_session]]
-    inside[in_session] = (whole.session_sets.poi[poi_of[anchor[in_session]]] == poi[:, None]).any(axis=1) & (poi > 0)
+    table, sessions, vocabulary = whole.table, whole.data.all, whole.data.vocabulary
+    poi = np.zeros(len(table), np.int32)  # 0 outside sessions
+    poi[sessions.row] = sessions.poi
+    in_session, poi = poi[row] > 0, poi[row]
+    inside = (whole.venue_sets.poi[table.venue[row]] == released[:, None]).any(axis=1)
+    session_sets = vocabulary.venue[whole.session_sets.poi[poi[in_session]]]
+    inside[in_session] = (session_sets == released[in_session, None]).any(axis=1)
     detail = f"{int(inside.sum()):,} of {len(row):,} substitutes are in their candidate set"
     return Check("radius", bool(inside.all()), detail)
 
