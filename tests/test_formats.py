@@ -1,4 +1,4 @@
-"""Files of every format: read, and written back to the letter."""
+"""Every file format: reading, and writing back byte for byte."""
 
 import gzip
 import io
@@ -214,7 +214,7 @@ def test_copied_fields_change_and_nothing_else_does(save: Save) -> None:
 
 @pytest.fixture
 def arrow() -> pa.Table:
-    """A Parquet table with what a schema can carry."""
+    """A Parquet table with a rich schema."""
     schema = pa.schema(
         [
             pa.field("user_id", pa.int32(), nullable=False, metadata={"unit": "person"}),

@@ -142,13 +142,13 @@ def test_the_strict_mask_keeps_a_feasible_original_and_else_takes_the_slowest() 
 
 
 class Bad(Random):
-    """A method that breaks its promise in one way."""
+    """A method that breaks one rule."""
 
     def __init__(self, column: int, may_keep: bool = False) -> None:
         self.column, self.may_keep = column, may_keep  # type: ignore[misc]
 
     def choose(self, position: Position, uniform: torch.Tensor) -> torch.Tensor:
-        if self.column == 1000:  # an infeasible column where there is one
+        if self.column == 1000:  # an infeasible column, if any
             return (~position.feasible).long().argmax(1)
         return torch.full_like(position.anchor, self.column)
 
@@ -262,11 +262,11 @@ def test_floor_is_reached_by_the_smallest_mixture(rows: list[list[float]], eta: 
         assert bits(torch.lerp(p, uniform, max(0.0, share - 1e-6))) <= floor + 1e-9
 
 
-# What each method makes of the scores.
+# Choices from scores.
 
 
 def positions(check: "object", method: Method | None = None) -> int:
-    """Call check(position) at every position of a walk of the clean city with real models."""
+    """Call check(position) at every position of a walk through the clean city with real models."""
     data, seen = prepared().data, 0
     surrogate = CausalTransformer(len(data.vocabulary), settings().surrogate, 3)
 

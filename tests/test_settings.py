@@ -1,4 +1,4 @@
-"""Settings: changed by text or TOML, refused with a sentence."""
+"""Settings: assignments, TOML files and error messages."""
 
 from pathlib import Path
 

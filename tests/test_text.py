@@ -1,4 +1,4 @@
-"""Delimited text: values, lines and bytes, whatever the quoting and the line endings."""
+"""Delimited text: values, lines and bytes for all kinds of quoting and line endings."""
 
 import csv
 import io
@@ -124,7 +124,7 @@ def test_a_line_of_megabytes() -> None:
     assert rewritten(content.encode()) == content.encode()
 
 
-# Files of every kind, from pieces that cannot be mistaken for one another.
+# Random files, composed of pieces that cannot be confused.
 SAFE = st.characters(exclude_characters='\x00\n\r\x1d\x1e\x1f",;|\t', exclude_categories=["Cs"])
 LATIN = st.characters(exclude_characters='\x00\n\r\x1d\x1e\x1f",;|\t', max_codepoint=255)
 
@@ -188,7 +188,7 @@ def test_values_are_those_of_python_s_csv_module(file: File) -> None:
     data, delimiter, _ = file
     laid_out = text.open_body(PATH, data, delimiter, None, None, quotes=True)
     content = data.decode(laid_out.dialect.encoding).removeprefix("\ufeff")
-    # csv takes a lone carriage return for a line end, ghostpoi does not: only inside quotes may one stand here.
+    # Unlike ghostpoi, csv ends a line at a lone carriage return. These files have them only inside quotes.
     rows = [row for row in csv.reader(io.StringIO(content, newline=""), delimiter=delimiter) if row][1:]
     found = laid_out.values(list(laid_out.dialect.columns)).rows()
     assert [[value or "" for value in row] for row in found] == rows

@@ -1,4 +1,4 @@
-"""What changes with a venue, what stays, and what would betray it."""
+"""Columns that change with the venue, columns that are kept, and columns that would reveal it."""
 
 import random
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from ghostpoi.publish.venue_columns import VenueColumns, classify
 
 @dataclass(frozen=True)
 class Row:
-    """One check-in, for making an extra column of."""
+    """One check-in, from which tests derive an extra column."""
 
     user: int
     venue: int

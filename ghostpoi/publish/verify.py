@@ -38,7 +38,7 @@ class Check:
 
 
 def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list[Check]:
-    """Run all checks. If the data file is not that of the manifest, the other checks of the data are skipped."""
+    """Run all checks. If the data file does not match the manifest, its content is not checked."""
     manifest = read_manifest(release)
     checks = [_data_file(release, manifest), _nothing_private(release, manifest)]
     if not checks[0].passed:
