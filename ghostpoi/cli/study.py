@@ -1,4 +1,4 @@
-"""`ghostpoi study`: run studies, print tables, draw figures, write result pages."""
+"""`ghostpoi study`: run studies, print their tables, draw their figures, write the result pages."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,13 +8,14 @@ import typer
 from ghostpoi.cli.options import Device, Protocol, say
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own.")
+Study = Annotated[str, typer.Argument(help="A study's name (see study list), or a TOML file.")]
 Results = Annotated[Path, typer.Option(help="The folder of results.")]
-Prepared = Annotated[Path, typer.Option("--data", help="The file that `ghostpoi prepare` wrote.")]
+Prepared = Annotated[Path, typer.Option("--data", help="What ghostpoi prepare wrote.")]
 
 
 @app.command("list")
 def study_list() -> None:
-    """List the studies that come with ghostpoi."""
+    """The studies that come with ghostpoi."""
     from ghostpoi.study import plan
 
     for name in plan.names():
@@ -24,19 +25,19 @@ def study_list() -> None:
 
 @app.command("run")
 def study_run(
-    names: Annotated[list[str], typer.Argument(help="Names of studies (see `study list`), or TOML files.")],
+    names: Annotated[list[str], typer.Argument(help="Names of studies (see study list), or TOML files.")],
     data: Prepared,
     protocol: Protocol = "strong",
     device: Device = "auto",
     results: Results = Path("results"),
     victims: Annotated[
-        bool, typer.Option(help="--no-victims: only make releases and restorations; a later run trains the victims.")
+        bool, typer.Option(help="--no-victims: only make releases and restorations, for a later run to train on.")
     ] = True,
     show_tables: Annotated[
-        bool, typer.Option("--tables", help="Print the tables at the end, as `study tables` does.")
+        bool, typer.Option("--tables", help="Print the tables at the end, as study tables does.")
     ] = False,
 ) -> None:
-    """Compute the missing cells of a study, each with all seeds."""
+    """Make the cells of a study that are missing: one JSON each, all seeds in it."""
     from ghostpoi.data import prepared as dataset_file
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.study import plan, tables
@@ -62,7 +63,7 @@ def study_calibrate(
     seeds: Annotated[int, typer.Option(min=1, help="Clean victims to train.")] = 3,
     trials: Annotated[int, typer.Option(min=1, help="Releases of TS-UE to make.")] = 7,
 ) -> None:
-    """Calibrate what the paper leaves open: epochs of the clean model, reach of TS-UE. It changes no setting."""
+    """Find what the paper leaves open, on the clean model and on TS-UE's substitution rate alone. Changes nothing."""
     from ghostpoi.data import prepared as dataset_file
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.study import calibrate
@@ -82,19 +83,19 @@ def study_calibrate(
 
 @app.command("tables")
 def study_tables(
-    name: Annotated[str, typer.Argument(help="A study that comes with ghostpoi (see `study list`).")],
+    name: Annotated[str, typer.Argument(help="A study that comes with ghostpoi (see study list).")],
     results: Results = Path("results"),
     protocol: Protocol = "strong",
-    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX instead of Markdown.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="LaTeX instead of Markdown.")] = False,
 ) -> None:
-    """Print the tables of a study, with the paper's numbers beside ours."""
+    """Print the tables of a study, the paper's figure beside each of ours."""
     from ghostpoi.study.cells import Cells
     from ghostpoi.study.tables import tables
 
     cells = Cells.read(results, name, protocol)
     made = tables(cells)
     if not cells.about:
-        say(f"{results} has no cells of {name} under {protocol} yet; compute them with ghostpoi study run {name}")
+        say(f"there are no cells of {name} under {protocol} in {results} yet; make them with ghostpoi study run {name}")
     for table in made:
         print(table.latex() if latex else table.markdown())
 
@@ -102,16 +103,14 @@ def study_tables(
 @app.command("figures")
 def study_figures(
     name: Annotated[
-        str, typer.Argument(help="main, rounds, leak, adaptive or crowds; or map, for one day, clean and released.")
+        str, typer.Argument(help="main, rounds, leak, adaptive or crowds; or map, one day clean and released.")
     ],
     results: Results = Path("results"),
     protocol: Protocol = "strong",
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("figures"),
     data: Annotated[
         Path | None,
-        typer.Option(
-            "--data", help="For map: prepared data, whose clean venues the figure shows. Default: a synthetic city."
-        ),
+        typer.Option("--data", help="For map: prepared data. The picture shows it clean; default: synthetic."),
     ] = None,
 ) -> None:
     """Draw the figures of a study as PNG and SVG."""
@@ -130,12 +129,11 @@ def study_figures(
 def study_page(
     output: Annotated[Path, typer.Option("-o", "--output", help="The Markdown file; figures go beside it.")],
     name: Annotated[
-        str,
-        typer.Argument(help="reproduction: the paper's results and ours. adaptive: adversaries that know the rule."),
+        str, typer.Argument(help="reproduction: all beside the paper's. adaptive: adversaries that know the rule.")
     ] = "reproduction",
     results: Results = Path("results"),
 ) -> None:
-    """Write a page with the tables and figures of several studies."""
+    """Write a page that holds the tables and figures of several studies, and what they say."""
     from ghostpoi.study import page
 
     print(page.make(name, results, output, say))
