@@ -1,13 +1,25 @@
 """How far released venues are from the clean ones, and how many keep the category."""
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
-from ghostpoi.data.checkins import Ints
-from ghostpoi.data.geo import Places, km_between
+from ghostpoi.data.checkins import Floats, Ints
+from ghostpoi.data.geo import haversine_km
 
 NOMINAL_KM = 1.0  # the paper's geographic limit; widened candidate sets exceed it
+
+
+class Places(Protocol):
+    """Venues of a table or POIs of a vocabulary, by row."""
+
+    @property
+    def lat(self) -> Floats: ...
+    @property
+    def lon(self) -> Floats: ...
+    @property
+    def category(self) -> Ints: ...
 
 
 def displacement(places: Places, clean: Ints, released: Ints) -> dict[str, float]:
@@ -17,7 +29,7 @@ def displacement(places: Places, clean: Ints, released: Ints) -> dict[str, float
     """
     changed = released != clean
     before, after = clean[changed], released[changed]
-    km = km_between(places, before, after)
+    km = haversine_km(places.lat[before], places.lon[before], places.lat[after], places.lon[after])
     some = len(km) > 0
     return {
         "substitution_rate": float(changed.mean()) if len(changed) else 0.0,

@@ -1,23 +1,10 @@
 """Distances on the sphere, and the speed of steps between venues."""
 
-from typing import Protocol
-
 import numpy as np
 
-from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
+from ghostpoi.data.checkins import Bools, Floats, Longs
 
 EARTH_RADIUS_KM = 6371.0088
-
-
-class Places(Protocol):
-    """Venues of a table or POIs of a vocabulary, by row."""
-
-    @property
-    def lat(self) -> Floats: ...
-    @property
-    def lon(self) -> Floats: ...
-    @property
-    def category(self) -> Ints: ...
 
 
 def haversine_km(lat1: Floats, lon1: Floats, lat2: Floats, lon2: Floats) -> Floats:
@@ -26,11 +13,6 @@ def haversine_km(lat1: Floats, lon1: Floats, lat2: Floats, lon2: Floats) -> Floa
     h = np.sin((lat2 - lat1) / 2) ** 2 + np.cos(lat1) * np.cos(lat2) * np.sin((lon2 - lon1) / 2) ** 2
     km: Floats = 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
     return km
-
-
-def km_between(places: Places, a: Ints, b: Ints) -> Floats:
-    """Return the distance in km between places a and b; arguments broadcast."""
-    return haversine_km(places.lat[a], places.lon[a], places.lat[b], places.lon[b])
 
 
 def unit_sphere(lat: Floats, lon: Floats) -> Floats:
@@ -49,6 +31,6 @@ def speed_kmh(distance_km: Floats, gap_s: Longs, min_gap_s: float) -> Floats:
     return distance_km / (np.maximum(gap_s, min_gap_s) / 3600)
 
 
-def over_limit(places: Places, poi: Ints, time: Longs, limit_kmh: float, min_gap_s: float) -> Bools:
+def over_limit(lat: Floats, lon: Floats, time: Longs, limit_kmh: float, min_gap_s: float) -> Bools:
     """Mark the steps (N-1,) between consecutive check-ins (N,) that imply a speed over the limit."""
-    return speed_kmh(km_between(places, poi[:-1], poi[1:]), np.diff(time), min_gap_s) > limit_kmh
+    return speed_kmh(haversine_km(lat[:-1], lon[:-1], lat[1:], lon[1:]), np.diff(time), min_gap_s) > limit_kmh

@@ -58,8 +58,9 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
 
 def share_over_limit(data: Dataset, settings: Settings) -> float:
     """Return the share of clean steps inside sessions that imply a speed over the limit."""
-    speed, inside = settings.speed, np.diff(data.all.session_of()) == 0
-    fast = over_limit(data.vocabulary, data.all.poi, data.all.time, speed.limit_kmh, speed.min_gap_s)[inside]
+    v, poi, speed = data.vocabulary, data.all.poi, settings.speed
+    inside = np.diff(data.all.session_of()) == 0
+    fast = over_limit(v.lat[poi], v.lon[poi], data.all.time, speed.limit_kmh, speed.min_gap_s)[inside]
     return float(fast.mean()) if len(fast) else 0.0
 
 

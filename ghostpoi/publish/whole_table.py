@@ -110,6 +110,7 @@ def plausibility(whole: WholeTable, released: Substitution) -> dict[str, float]:
 def fast_steps(table: Checkins, limit_kmh: float, min_gap_s: float) -> dict[str, float]:
     """Count the steps from check-in to check-in of all users, and those that imply a speed over the limit."""
     order = by_user_and_time(table.user, table.time)
+    venue, v = table.venue[order], table.venues
     same_user = np.diff(table.user[order]) == 0
-    over = over_limit(table.venues, table.venue[order], table.time[order], limit_kmh, min_gap_s)[same_user]
+    over = over_limit(v.lat[venue], v.lon[venue], table.time[order], limit_kmh, min_gap_s)[same_user]
     return {"limit_kmh": limit_kmh, "min_gap_s": min_gap_s, "steps": len(over), "steps_over_limit": int(over.sum())}
