@@ -1,7 +1,7 @@
 """Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.
 
-import polars as pl, ghostpoi
-released = ghostpoi.protect(pl.read_csv("checkins.csv"))
+import ghostpoi, polars
+released = ghostpoi.protect(polars.read_csv("checkins.csv"))
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""`python -m ghostpoi`."""
+"""Run the command line as `python -m ghostpoi`."""
 
 from ghostpoi.cli import main
 

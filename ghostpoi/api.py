@@ -1,4 +1,4 @@
-"""The Python API: a polars or pandas DataFrame in, the same kind of frame with the same rows out."""
+"""The Python API: protect a polars or pandas DataFrame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import polars as pl
 
-from ghostpoi import settings as _settings
 from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
 from ghostpoi.models.devices import device as _device
@@ -15,6 +14,7 @@ from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.venue_columns import classify
 from ghostpoi.publish.whole_table import donor_rows, prepare
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import override
 
 if TYPE_CHECKING:
     import pandas
@@ -24,7 +24,7 @@ Frame = TypeVar("Frame", pl.DataFrame, "pandas.DataFrame")
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """The columns of a data frame."""
+    """A data frame as `Columns`."""
 
     frame: pl.DataFrame
 
@@ -47,25 +47,26 @@ def protect(
     keep: Sequence[str] = (),
     device: str = "auto",
 ) -> Frame:
-    """Substitute venues; rows, order and all other columns stay. `columns` maps fields, e.g. {"poi": "venue_id"}.
+    """Return the table with venues substituted. Rows, order, types and all other columns stay the same.
 
-    Leave `seed` out for a real release: it is then 128 bits from the operating system, and nobody can repeat the draws.
+    `columns` maps fields to columns, e.g. {"poi": "venue_id"}. `set` holds settings, e.g. ["method.size=64"]. `keep`
+    names columns to keep even though they may reveal the venue. Omit `seed` for a real release: ghostpoi then draws
+    128 bits from the operating system, and nobody can repeat the draws.
     """
     frame = table if isinstance(table, pl.DataFrame) else _from_pandas(table)
     if frame.height == 0:
         raise InputError("the table has no check-ins; give at least one row")
-    where = "the table"
-    chosen = _settings.override(publication(method, protocol), list(set), "set")
-    mapping = find_columns(frame.columns, columns or {}, where)
-    fields = frame.select(pl.col(c).alias(f) for f, c in mapping.items())
+    settings = override(publication(method, protocol), list(set), "set")
+    mapping = find_columns(frame.columns, columns or {}, "the table")
+    fields = frame.select(pl.col(column).alias(field) for field, column in mapping.items())
     checkins = to_checkins(fields, mapping["category"], lambda row: f"row {row + 1}")
-    change = classify(checkins, FrameColumns(frame), mapping, where, list(keep)).change
-    if inside := [name for name in change if name not in table.columns]:
-        raise InputError(f"the index {inside[0]!r} changes with the venue; make it a column with reset_index() first")
-    whole = prepare(checkins, chosen)
-    key = Seed.fresh() if seed is None else Seed(seed)
-    released = protect_table(whole, chosen, key, _device(device))
-    donor = donor_rows(whole, released, chosen.method, key)
+    change = classify(checkins, FrameColumns(frame), mapping, "the table", list(keep)).change
+    if levels := [name for name in change if name not in table.columns]:
+        raise InputError(f"the index {levels[0]!r} changes with the venue; make it a column with reset_index() first")
+    whole = prepare(checkins, settings)
+    secret = Seed.fresh() if seed is None else Seed(seed)
+    released = protect_table(whole, settings, secret, _device(device))
+    donor = donor_rows(whole, released, settings.method, secret)
     if isinstance(table, pl.DataFrame):
         return table.with_columns(table[name].gather(pl.Series(donor)) for name in change)
     result: Any = table.copy()
@@ -75,14 +76,13 @@ def protect(
 
 
 def _from_pandas(table: Any) -> pl.DataFrame:
-    """Convert a pandas frame; index levels become columns, since they may reveal the venue like any other column."""
+    """Convert a pandas frame. Index levels become columns, because they may reveal the venue like any column."""
     if not (hasattr(table, "iloc") and hasattr(table, "columns")):
         raise InputError(f"protect takes a polars or pandas DataFrame, not {type(table).__name__}")
     if not (table.columns.is_unique and all(isinstance(name, str) for name in table.columns)):
         raise InputError("the column names of the table must be distinct strings; rename them")
-    plain = type(table.index).__name__ == "RangeIndex"
     try:
-        frame: pl.DataFrame = pl.from_pandas(table.reset_index(drop=plain))
+        frame: pl.DataFrame = pl.from_pandas(table.reset_index(drop=type(table.index).__name__ == "RangeIndex"))
         return frame
     except (ValueError, TypeError, pl.exceptions.PolarsError) as e:  # pyarrow's errors are ValueErrors
         reason = str(e).splitlines()[0]

@@ -1,5 +1,5 @@
-"""The one exception that a user may see."""
+"""The exception for bad input or usage."""
 
 
 class InputError(Exception):
-    """Bad input or usage: one sentence that names the thing, the place and the remedy. The command exits with 2."""
+    """Bad input or usage. The message is one sentence: the problem, the place, the remedy. Commands exit with 2."""

@@ -1,4 +1,4 @@
-"""Files that appear under their name only when complete, and folders that only their owner may enter."""
+"""Atomic file writing, and folders that only their owner may enter."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """Open a file that takes its final name only when it is complete and on disk; otherwise nothing remains."""
+    """Open a file for writing. It gets its final name when it is complete and on disk; on an error it is removed."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
     try:
         with os.fdopen(handle, "wb") as f:

@@ -1,6 +1,6 @@
-"""Registries of plug-ins: the built-in dict of each kind, and what other packages register through entry points.
+"""Registries of plug-ins: the built-in ones, and those that installed packages register through entry points.
 
-A package adds a method with this in its pyproject.toml, without a fork of ghostpoi:
+A package adds a method with these lines in its pyproject.toml:
 
     [project.entry-points."ghostpoi.methods"]
     my-method = "my_package:MyMethod"
@@ -8,7 +8,7 @@ A package adds a method with this in its pyproject.toml, without a fork of ghost
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
 from ghostpoi.errors import InputError
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Plug-ins of one kind by name: the built-in ones first, then those of installed packages."""
+    """Plug-ins of one kind by name, built-in ones first."""
 
     def __init__(self, kind: str, builtin: dict[str, T]) -> None:
-        self.kind = kind  # "methods": the entry-point group is ghostpoi.methods
+        self.kind = kind  # e.g. "methods"; the entry-point group is then "ghostpoi.methods"
         self.builtin = builtin
 
     @cached_property
@@ -52,6 +52,5 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self.builtin) + len(self._installed)
 
 
-def _package(entry: object) -> str:
-    package = getattr(entry, "dist", None)
-    return package.name if package else "its package"
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else "its package"

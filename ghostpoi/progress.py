@@ -1,4 +1,4 @@
-"""A progress bar with the time left on a terminal, and silence elsewhere."""
+"""A progress bar that estimates the time left. It is silent unless stdout is a terminal."""
 
 import sys
 import time
@@ -7,46 +7,49 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-Say = Callable[[str], None]  # prints one sentence
-Report = Callable[[str, float], None]  # what is being done, and the units of work just done
+Say = Callable[[str], None]  # prints one message
+Report = Callable[[str, float], None]  # label of the current work, units of work just finished
 
-BEFORE = "found done"  # the label of work that an earlier run did: it moves the bar and tells nothing of the pace
+BEFORE = "already done"  # label for work that an earlier run finished: it moves the bar but does not count as speed
 
 
 def no_report(label: str, units: float) -> None:
-    """Report to nobody."""
+    """Ignore progress."""
 
 
 @dataclass
 class Pace:
-    """The time left, at the pace of all work so far: victims that stop early come in leaps."""
+    """Estimates the time left from the mean speed of the whole run. Victims that stop early finish in jumps.
+
+    The clock starts when the first piece of work is finished, because preparation comes before it.
+    """
 
     total: float
     done: float = 0.0
-    before: float = 0.0  # done when the clock began: what was found done, and the first piece of work
-    begun: float | None = None  # when the first piece of work was done; what comes before it is preparation
+    untimed: float = 0.0  # part of `done` from before the clock started or from an earlier run
+    started: float | None = None
 
     def report(self, label: str, units: float, now: float) -> None:
-        """So much was just done."""
+        """Record finished units of work."""
         self.done += units
         if label == BEFORE:
-            self.before += units
-        elif units and self.begun is None:
-            self.begun, self.before = now, self.done
+            self.untimed += units
+        elif units and self.started is None:
+            self.started, self.untimed = now, self.done
 
     def left(self, now: float) -> str:
-        """How long the rest takes, as far as can be told."""
-        worked = self.done - self.before
-        if self.begun is None or worked <= 0:
+        """Return the estimated time left as text, "-:--:--" while it is unknown."""
+        timed = self.done - self.untimed
+        if self.started is None or timed <= 0:
             return "-:--:--"
-        return str(timedelta(seconds=round((now - self.begun) * max(self.total - self.done, 0.0) / worked)))
+        return str(timedelta(seconds=round((now - self.started) * max(self.total - self.done, 0.0) / timed)))
 
 
 @contextmanager
-def bar(total: float) -> Iterator[Callable[[str, float], None]]:
-    """A function (label, units just done) that moves the bar."""
+def bar(total: float) -> Iterator[Report]:
+    """Show a bar of `total` units; yield the function that moves it."""
     if not sys.stdout.isatty():
-        yield lambda label, units: None
+        yield no_report
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
@@ -54,7 +57,7 @@ def bar(total: float) -> Iterator[Callable[[str, float], None]]:
 
     pace = Pace(total)
 
-    class Left(ProgressColumn):
+    class TimeLeft(ProgressColumn):
         def render(self, task: Task) -> Text:
             return Text(pace.left(time.monotonic()), style="cyan")
 
@@ -63,8 +66,9 @@ def bar(total: float) -> Iterator[Callable[[str, float], None]]:
         BarColumn(),
         TextColumn("{task.percentage:3.0f}%"),
         TimeElapsedColumn(),
-        TextColumn("left, about"),
-        Left(),
+        TextColumn("about"),
+        TimeLeft(),
+        TextColumn("left"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading", total=total)

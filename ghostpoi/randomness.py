@@ -1,6 +1,6 @@
-"""Randomness without global state: every stage derives its own generator from the seed and its own name.
+"""Randomness without global state: every stage derives its own generator from the seed and the stage's name.
 
-So adding a stage never changes another one's draws, and draws made per position do not depend on batches or workers.
+Adding a stage therefore changes no other stage's draws, and draws per position do not depend on batches or workers.
 """
 
 import hashlib
@@ -14,24 +14,24 @@ SEED_BITS = 128
 
 @dataclass(frozen=True)
 class Seed:
-    """The secret that a release rests on. It does not show itself when printed."""
+    """The secret seed of a release. Its `repr` hides the value."""
 
     value: int = field(repr=False)
 
     @staticmethod
     def fresh() -> "Seed":
-        """128 bits from the operating system."""
+        """Draw 128 bits from the operating system."""
         return Seed(secrets.randbits(SEED_BITS))
 
     def derive(self, *stage: object) -> int:
-        """128 bits for one stage, e.g. derive("round", 3)."""
+        """Derive 128 bits for one stage, e.g. derive("round", 3)."""
         text = "\x1f".join([str(self.value), *map(str, stage)])
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 
     def generator(self, *stage: object) -> np.random.Generator:
-        """A generator for one stage, the same on every machine."""
+        """Make a generator for one stage. Its draws are the same on every machine."""
         return np.random.Generator(np.random.Philox(key=self.derive(*stage)))
 
     def torch_seed(self, *stage: object) -> int:
-        """A seed for torch's generators, which take 63 bits."""
+        """Derive a seed for torch's generators, which take 63 bits."""
         return self.derive(*stage) >> 65

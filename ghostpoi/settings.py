@@ -1,7 +1,6 @@
-"""Every number that a user may set, as frozen dataclasses with their help text.
+"""User settings as frozen dataclasses. Each field has a help text and a range, which is checked on construction.
 
-They are changed by `--set section.key=value` or a TOML file. A setting's identity is its `repr`. Ranges stand beside
-the fields and are checked when an object is made.
+`--set section.key=value` or a TOML file changes them. The `repr` of a section is its identity.
 """
 
 import difflib
@@ -17,12 +16,12 @@ Precision = Literal["float32", "bfloat16"]  # of matrix products; weights stay f
 
 
 def setting(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
-    """A field with its help text and, for numbers, the range it must lie in."""
+    """Declare a field with its help text and, for numbers, its range."""
     return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
 class Section:
-    """A group of settings. Making one checks types and ranges."""
+    """A group of settings. The constructor checks types and ranges."""
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]
@@ -31,37 +30,37 @@ class Section:
 
 @dataclass(frozen=True)
 class FilterSettings(Section):
-    """From check-ins to sessions."""
+    """How check-ins are filtered, cut into sessions and split."""
 
     min_poi_checkins: int = setting(10, "drop venues with fewer check-ins (raw rows, duplicates count)", 1)
     min_user_checkins: int = setting(10, "then drop users with fewer check-ins", 1)
     session_gap_s: int = setting(86_400, "a gap longer than this many seconds starts a new session", 1)
     min_session_length: int = setting(3, "drop sessions with fewer check-ins", 1)
-    train_share: float = setting(0.8, "share of each user's sessions, the first in time, to train on", 0, 1)
-    val_share: float = setting(0.1, "share of each user's sessions, the next in time, to validate on", 0, 1)
+    train_share: float = setting(0.8, "share of each user's sessions to train on, earliest first", 0, 1)
+    val_share: float = setting(0.1, "share of each user's sessions to validate on, after the training sessions", 0, 1)
 
 
 @dataclass(frozen=True)
 class CandidateSettings(Section):
-    """Which venues may stand in for a venue: same category, near."""
+    """The candidate rule: which nearby venues of the same category may replace a venue."""
 
     radius_km: float = setting(1.0, "nominal radius of a candidate set", 1e-6, 20_000)
     min_candidates: int = setting(6, "widen the radius while a set is smaller than this", 0)
     widen_factor: float = setting(1.5, "each widening multiplies the radius by this", 1, 100)
-    max_widenings: int = setting(4, "widen at most this often", 0, 100)
-    max_candidates: int = setting(32, "keep this many of the nearest (K)", 1)
+    max_widenings: int = setting(4, "maximum number of widenings", 0, 100)
+    max_candidates: int = setting(32, "maximum size of a candidate set, nearest first (K)", 1)
 
 
 @dataclass(frozen=True)
 class SpeedSettings(Section):
-    """The speed mask."""
+    """The speed mask, which excludes candidates that would require too fast a step."""
 
-    limit_kmh: float = setting(60.0, "exclude candidates that imply a faster step than this", 1e-6)
+    limit_kmh: float = setting(60.0, "exclude candidates that imply a higher speed than this", 1e-6)
     min_gap_s: float = setting(60.0, "a time gap counts as at least this many seconds", 1e-6)
     empty: Literal["strict", "ignore"] = setting(
         "strict",
-        "when no candidate is slow enough: strict keeps the original if that is feasible, else takes the slowest "
-        "candidate; ignore drops the mask there",
+        "when the mask excludes every candidate: strict keeps the clean venue if it is within the limit, otherwise "
+        "takes the candidate with the lowest speed; ignore drops the mask at that position",
     )
 
 
@@ -73,10 +72,10 @@ class ModelSettings(Section):
     heads: int = setting(4, "attention heads; dim must be a multiple", 1)
     layers: int = setting(2, "Transformer blocks", 1)
     feed_forward: int = setting(256, "width of the feed-forward layers", 1)
-    max_positions: int = setting(100, "positions that the model sees at once; longer sessions are cut in windows", 2)
+    max_positions: int = setting(100, "positions that the model sees at once; longer sessions are cut into windows", 2)
     dropout: float = setting(0.2, "dropout on the embedding and on each residual branch", 0, 0.99)
     tied: bool = setting(False, "use the input embedding as the output matrix")
-    start: float = setting(0.02, "standard deviation of all embeddings before training; PyTorch's own is 1", 0, 100)
+    start: float = setting(0.02, "standard deviation of the initial embeddings (PyTorch's default is 1)", 0, 100)
 
 
 @dataclass(frozen=True)
@@ -86,10 +85,10 @@ class Training(Section):
     learning_rate: float = setting(1e-3, "step size of AdamW", 0)
     weight_decay: float = setting(0.01, "weight decay of AdamW", 0)
     batch_sessions: int = setting(256, "sessions in a batch", 1)
-    epochs: int = setting(60, "train at most this many epochs", 0)
-    patience: int = setting(0, "stop after this many epochs without a better validation acc@1; 0 trains them all", 0)
-    clip: float = setting(1.0, "largest norm of a gradient; 0 leaves gradients as they are", 0)
-    precision: Precision = setting("float32", "type of matrix products; weights stay float32")
+    epochs: int = setting(60, "maximum number of epochs", 0)
+    patience: int = setting(0, "stop after this many epochs without a better validation acc@1; 0 runs all epochs", 0)
+    clip: float = setting(1.0, "maximum gradient norm; 0 disables clipping", 0)
+    precision: Precision = setting("float32", "data type of matrix products; weights stay float32")
 
 
 @dataclass(frozen=True)
@@ -97,15 +96,16 @@ class Rounds(Section):
     """How often the publisher substitutes and refits."""
 
     outer: int = setting(5, "rounds of substitution (T_outer)", 1)
-    inner: int = setting(5, "epochs of warm-up, and of refitting between two rounds (E_inner)", 0)
-    precision: Precision = setting("float32", "type of matrix products in scoring")
+    inner: int = setting(5, "epochs of the warm-up and of each refit between rounds (E_inner)", 0)
+    precision: Precision = setting("float32", "data type of matrix products during scoring")
 
 
 @dataclass(frozen=True)
 class TrajectoryLM:
-    """How T_psi is made. The number of epochs is calibrated: clean NYC comes out at -3.82 (paper -3.83)."""
+    """How the trajectory LM T_psi is trained."""
 
     model: ModelSettings = field(default_factory=lambda: ModelSettings(tied=True))
+    # 9 epochs give clean NYC a naturalness of -3.82; the paper reports -3.83.
     training: Training = field(default_factory=lambda: Training(epochs=9))
 
 
@@ -122,7 +122,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def override(settings: S, assignments: list[str], flag: str = "--set") -> S:
-    """Apply `section.key=value` texts, in order."""
+    """Apply `section.key=value` assignments in order."""
     for text in assignments:
         name, equals, value = text.partition("=")
         section, dot, key = name.strip().partition(".")
@@ -135,7 +135,7 @@ def override(settings: S, assignments: list[str], flag: str = "--set") -> S:
 
 
 def load(path: Path, settings: S) -> S:
-    """Read a TOML file of [section] tables over `settings`."""
+    """Apply the [section] tables of a TOML file."""
     try:
         tables = tomllib.loads(path.read_text("utf-8"))
     except OSError as e:
@@ -146,9 +146,7 @@ def load(path: Path, settings: S) -> S:
         raise InputError(f"the settings file {path} is not valid TOML ({e}); correct it") from None
     for section, table in tables.items():
         if not isinstance(table, dict):
-            raise InputError(
-                f"{path}: {section!r} stands outside a [section]; put it under one of {_sections(settings)}"
-            )
+            raise InputError(f"{path}: {section!r} is outside a [section]; put it under one of {_sections(settings)}")
         for key, value in table.items():
             settings = _with(settings, section, key, value, f"{path}: {section}.{key}")
     return settings
@@ -170,7 +168,7 @@ def _with(settings: S, section: str, key: str, value: Any, where: str) -> S:
     if isinstance(value, str):
         value = _parse(by_name[key].type, value)
     elif by_name[key].type is float and type(value) is int:
-        value = float(value)  # TOML's 2 and the command line's 2 are the same setting
+        value = float(value)  # so that 2 in TOML and 2 on the command line have the same `repr`
     try:
         return replace(settings, **{section: replace(group, **{key: value})})
     except InputError as e:
@@ -178,8 +176,8 @@ def _with(settings: S, section: str, key: str, value: Any, where: str) -> S:
 
 
 def _parse(kind: Any, text: str) -> Any:
-    """A command line's text as the field's type; text that does not fit comes back as it is, for `_check`."""
-    kinds = get_args(kind) if get_origin(kind) is UnionType or isinstance(kind, UnionType) else (kind,)
+    """Convert text from the command line to the field's type. Text that does not fit is returned for `_check`."""
+    kinds = _alternatives(kind)
     if type(None) in kinds and text.lower() in ("none", ""):
         return None
     if bool in kinds and text.lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
@@ -193,13 +191,17 @@ def _parse(kind: Any, text: str) -> Any:
     return text
 
 
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
+
+
 def _check(f: Any, value: Any) -> None:
     name, kind = f.name, f.type
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise InputError(f"{name} must be one of {', '.join(get_args(kind))}, not {value!r}")
         return
-    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    kinds = _alternatives(kind)
     fits = isinstance(value, kinds) or (float in kinds and isinstance(value, int))
     if not fits or (isinstance(value, bool) and bool not in kinds):
         wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kinds[0]]

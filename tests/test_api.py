@@ -1,4 +1,4 @@
-"""ghostpoi.protect on data frames: the same kind with the same rows out, or a sentence."""
+"""ghostpoi.protect on data frames: the same kind of frame with the same rows, or an error message."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Candidate sets against a brute-force reading of the paper, and the speed mask."""
+"""Candidate sets against a brute-force implementation, and the speed mask."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ def city(*venues: tuple[float, float, int]) -> City:
 def reference(
     lat: np.ndarray, lon: np.ndarray, category: np.ndarray, p: int, rule: CandidateSettings
 ) -> tuple[list[int], float]:
-    """C0(p) as the paper's text has it: the same category within the radius, widened while too few, the K nearest."""
+    """C0(p) by the paper's definition: same category, within a radius that widens while too few, the K nearest."""
     km = {
         q: float(haversine_km(lat[p], lon[p], lat[q], lon[q]))
         for q in range(1, len(lat))
@@ -43,7 +43,7 @@ CENTRES = [(40.7, -74.0), (0.0, 180.0), (51.5, -179.99), (89.98, 10.0), (-89.99,
 
 @st.composite
 def cities(draw: st.DrawFn) -> City:
-    """Venues on a fine grid, so that many share a spot, around one place or two."""
+    """Venues on a fine grid around one or two centres, so that many share a position."""
     centres = draw(st.lists(st.sampled_from(CENTRES), min_size=1, max_size=2))
     step = st.integers(-6, 6).map(lambda n: n * 0.006)
     venue = st.tuples(st.sampled_from(centres), step, step, st.floats(0, 360), st.integers(0, 2))
@@ -79,7 +79,7 @@ def test_candidates_are_those_of_the_brute_force_reading(venues: City, rule: Can
         assert len(got) == len(set(got.tolist())) == len(expected) == found.size[p]
         assert p not in got
         assert (category[got] == category[p]).all()
-        # Distances, not names: of equally far venues any may take the last of K places.
+        # Compare distances, not venues: any of several equally distant venues may take the last of the K places.
         km = haversine_km(lat[p], lon[p], lat[got], lon[got])
         assert km.tolist() == sorted(km.tolist())
         assert km == pytest.approx(haversine_km(lat[p], lon[p], lat[expected], lon[expected]), abs=1e-6)
@@ -154,7 +154,7 @@ def test_the_speed_mask_by_hand() -> None:
         [True, True, False, False],
         [True, True, False, False],
         [True, True, True, False],
-        [True, True, True, False],  # nothing before: everything but padding
+        [True, True, True, False],  # no previous venue: everything except padding
     ]
     strict = candidates.speed_mask(lat, lon, previous, options, gap, SpeedSettings(min_gap_s=1))
     assert strict.tolist()[:3] == [[True, False, False, False], [True, False, False, False], [True, True, False, False]]

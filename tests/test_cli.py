@@ -1,4 +1,4 @@
-"""The real command line: bad input in one sentence, figures on stdout, the rest on stderr."""
+"""The command line: bad input gets one sentence, results go to stdout, everything else to stderr."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def cut(data: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Bad:
-    """One way to get it wrong: a file's name and content, more arguments, and how the sentence must read."""
+    """One kind of bad input: name and content of a file, arguments, and the expected sentence."""
 
     name: str
     content: bytes | None
@@ -57,7 +57,7 @@ BAD = {
     "missing file": Bad("x.csv", None, "FILE does not exist; check the path"),
     "empty file": Bad("x.csv", b"", "FILE is empty; give a file with at least one check-in"),
     "blank file": Bad("x.csv", b"\n\n", "FILE is empty; .+"),
-    "header alone": Bad("x.csv", HEADER.encode() + b"\n", "FILE holds a header line and no check-ins; give .+"),
+    "header alone": Bad("x.csv", HEADER.encode() + b"\n", "FILE has a header line but no check-ins; give .+"),
     "binary file": Bad("x.csv", bytes(range(256)) * 9, "FILE is a binary file; give a text table .+"),
     "binary file without zeros": Bad("x.csv", bytes(range(1, 256)) * 9, "FILE is a binary file; give a text table .+"),
     "UTF-16": Bad("x.csv", table().decode().encode("utf-16"), "FILE is UTF-16 text; save it as UTF-8"),
@@ -78,7 +78,7 @@ BAD = {
         "FILE, line 2: the time 'Tue Abr 03 18:00:09 .0000 2012' cannot be read; .+",
     ),
     "latitude 91": Bad(
-        "x.csv", table("u,v,c,91,2,3"), "FILE, line 3: the latitude 91.0 lies outside -90 to 90; correct .+"
+        "x.csv", table("u,v,c,91,2,3"), "FILE, line 3: the latitude 91.0 is outside the range -90 to 90; correct .+"
     ),
     "longitude as text": Bad(
         "x.csv", table("u,v,c,1,west,3"), "FILE, line 3: the longitude 'west' is not a number; give .+"
@@ -105,7 +105,7 @@ BAD = {
         "x.csv",
         table(),
         "FILE: the filter 'min_session_length' leaves nothing of 2 check-ins .+; lower it with "
-        "--set filters.min_session_length=2 or lengthen filters.session_gap_s",
+        "--set filters.min_session_length=2 or raise filters.session_gap_s",
         OPEN,
     ),
     "all venues too rare": Bad(
@@ -120,12 +120,14 @@ BAD = {
     ),
     **{
         f"truncated {suffix}": Bad(
-            f"x.csv{suffix}", cut(COMPRESS[suffix](table())), "FILE is a damaged compressed file .+; fetch .+"
+            f"x.csv{suffix}", cut(COMPRESS[suffix](table())), "FILE is a damaged compressed file .+; download .+"
         )
         for suffix in COMPRESS
     },
     "damaged Parquet": Bad("x.parquet", cut(PARQUET), r"FILE is a damaged Parquet file \(.+\); write it again"),
-    "Parquet with a bad value": Bad("x.parquet", PARQUET, "FILE, row 2: the latitude '91' lies outside -90 to 90; .+"),
+    "Parquet with a bad value": Bad(
+        "x.parquet", PARQUET, "FILE, row 2: the latitude '91' is outside the range -90 to 90; .+"
+    ),
     "unknown option": Bad("x.csv", table(), "No such option: --nope.*; see ghostpoi --help", ("--nope",)),
     "unknown setting": Bad(
         "x.csv",
@@ -160,7 +162,7 @@ BAD = {
         ("synth", "-o", "FILE/x.csv"),
     ),
     "synth of an unknown kind": Bad(
-        "x.xls", None, "-o FILE: unknown kind of file; end the name in .+", (), ("synth", "-o", "FILE")
+        "x.xls", None, "-o FILE: unknown file type; end the name in .+", (), ("synth", "-o", "FILE")
     ),
     "synth over a folder": Bad(
         "x.csv",
@@ -188,7 +190,7 @@ def one_sentence(done: Done) -> str:
 
 
 def tried(case: str, folder: Path, run: Callable[..., Done]) -> None:
-    """A bad case in a folder of its own, with `run` to call the command line."""
+    """Try a bad case in its own folder, with `run` as the command line."""
     bad, path = BAD[case], folder / BAD[case].name
     if bad.content is not None:
         path.write_bytes(bad.content)
@@ -216,7 +218,7 @@ import os, sys
 from ghostpoi import cli, settings
 from ghostpoi.data import formats, inspect as summary, synthetic_file as synth_file
 from ghostpoi.cli import render
-if os.geteuid() == 0:  # root may read everything; and nobody else may be allowed to start this Python
+if os.geteuid() == 0:  # root may read everything, and other users may not be able to start this Python
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
@@ -225,15 +227,15 @@ cli.main()
 
 
 def test_no_permission() -> None:
-    def run(*words: object) -> str:
-        command = [sys.executable, "-c", DROP, *map(str, words)]
+    def run(*arguments: object) -> str:
+        command = [sys.executable, "-c", DROP, *map(str, arguments)]
         return one_sentence(subprocess.run(command, capture_output=True, text=True, timeout=120))
 
-    with tempfile.TemporaryDirectory() as name:  # not tmp_path, which is closed to others
+    with tempfile.TemporaryDirectory() as name:  # not tmp_path, which other users cannot enter
         folder = Path(name) / "folder"
         folder.mkdir()
         path, target = folder / "x.csv", folder / "y.csv"
-        refused = f"{path} may not be read by this user; change its permissions or run as its owner"
+        refused = f"{path} cannot be read by this user; change its permissions or run as its owner"
         path.write_bytes(table())
         os.chmod(name, 0o755)
         path.chmod(0)
@@ -244,12 +246,12 @@ def test_no_permission() -> None:
             assert run("inspect", path) == refused
             folder.chmod(0o555)
             said = run("synth", "-o", target, "--users", 3, "--pois", 9, "--days", 9)
-            assert said == f"-o {target}: cannot be written (Permission denied); choose another place"
+            assert said == f"-o {target}: cannot be written (Permission denied); choose another folder"
         finally:
             folder.chmod(0o755)
 
 
-# What works.
+# Good input.
 
 KEYS = {
     "": "checkins users pois categories filters after_filters sessions positions candidates",
@@ -270,8 +272,8 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
 def inspected(path: Path, *more: object, run: Callable[..., Done] = called) -> dict[str, Any]:
     done = run("inspect", path, "--json", *more)
     assert (done.returncode, done.stderr) == (0, "")
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return figures
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
 
 
 def test_synth_says_what_it_made_on_stderr(city: tuple[Path, Done]) -> None:
@@ -283,22 +285,22 @@ def test_synth_says_what_it_made_on_stderr(city: tuple[Path, Done]) -> None:
 
 def test_inspect_prints_one_json_object_with_every_key(city: tuple[Path, Done]) -> None:
     path, _ = city
-    figures = inspected(path, run=ghostpoi)
+    summary = inspected(path, run=ghostpoi)
     for section, keys in KEYS.items():
-        assert set(keys.split()) <= set(figures[section] if section else figures)
-    assert figures["checkins"] == len(path.read_bytes().splitlines())
-    assert [set(step) for step in figures["filters"]] == [{"step", "rows_before", "rows_after", "why"}] * 3
-    assert figures["candidates"]["category_field"] == "category_id"
+        assert set(keys.split()) <= set(summary[section] if section else summary)
+    assert summary["checkins"] == len(path.read_bytes().splitlines())
+    assert [set(step) for step in summary["filters"]] == [{"step", "rows_before", "rows_after", "why"}] * 3
+    assert summary["candidates"]["category_field"] == "category_id"
 
 
 def test_settings_and_maps_reach_the_figures(city: tuple[Path, Done], tmp_path: Path) -> None:
     path, _ = city
     (tmp_path / "s.toml").write_text("[candidates]\nmin_candidates = 3\n[filters]\nmin_poi_checkins = 2\n")
     more = ("--config", tmp_path / "s.toml", "--set", "candidates.min_candidates=2", "--map", "category=category")
-    figures = inspected(path, *more)
-    assert figures["candidates"]["min_candidates"] == 2
-    assert figures["candidates"]["category_field"] == "category"
-    assert "fewer than 2 " in figures["filters"][0]["why"]
+    summary = inspected(path, *more)
+    assert summary["candidates"]["min_candidates"] == 2
+    assert summary["candidates"]["category_field"] == "category"
+    assert "fewer than 2 " in summary["filters"][0]["why"]
 
 
 def test_inspect_for_a_person(city: tuple[Path, Done]) -> None:
@@ -334,7 +336,7 @@ def test_synth_writes_every_form_and_all_read_back_alike(tmp_path: Path) -> None
         seen.append(summarise(formats.read(path).table, Settings(filters=FilterSettings(min_poi_checkins=5))))
         write_city(again := tmp_path / f"again{form}", 40, 80, 40, 5)
         assert again.read_bytes() == path.read_bytes(), form
-    assert all(figures == seen[0] for figures in seen)
+    assert all(summary == seen[0] for summary in seen)
     write_city(other := tmp_path / "other.txt", 40, 80, 40, 6)
     assert other.read_bytes() != (tmp_path / "city.txt").read_bytes()
     assert {p.name for p in tmp_path.iterdir()} == {"other.txt", *(n + f for n in ("city", "again") for f in FORMS)}

@@ -1,4 +1,4 @@
-"""Crowds and the method that hides in them: what a release tells is the crowd and nothing more."""
+"""Crowds and the method `crowd`: a release reveals the crowd and nothing more."""
 
 from collections import Counter
 from dataclasses import replace
@@ -97,12 +97,12 @@ def lm() -> CausalTransformer:
 
 
 def own_sets(method: Crowd) -> Candidates:
-    words = prepared().data.vocabulary
-    return method.candidate_sets(words.lat, words.lon, words.category, CandidateSettings())
+    v = prepared().data.vocabulary
+    return method.candidate_sets(v.lat, v.lon, v.category, CandidateSettings())
 
 
 def swapped(poi: Ints, sets: Candidates, seed: int) -> Ints:
-    """Every visit moved to some venue of its crowd."""
+    """Move every visit to some venue of its crowd."""
     size = sets.size[poi]
     column = (Seed(seed).generator("swap").random(len(poi)) * np.maximum(size, 1)).astype(np.int64)
     return np.where(size > 0, sets.poi[poi, column], poi).astype(np.int32)
@@ -123,19 +123,19 @@ def test_whoever_went_elsewhere_in_the_crowd_is_released_alike(beta: float, empt
     two = publish(replace(task, sessions=replace(sessions, poi=other)), Seed(9), CPU)
     assert one.poi.tobytes() == two.poi.tobytes()
     assert one.mask_emptied.tobytes() == two.mask_emptied.tobytes()
-    assert one.mask_emptied.any()  # the speed mask had to give way somewhere, and did so alike
+    assert one.mask_emptied.any()  # the mask emptied some sets, and the same ones in both
 
 
 def test_the_released_file_is_the_same_wherever_in_the_crowd_people_were(tmp_path: Path) -> None:
-    """The whole of it, by the command line: visits trade places inside crowds, and no byte of the release changes."""
+    """The whole command: visits move inside their crowds, and no byte of the release changes."""
     small = "method.size=2"  # so that categories are cut
     ready = prepare(prepared().table, settings("crowd", small))
     table = ready.table
     every = ready.venue_sets.poi
     crowds_of = Counter(table.venues.category[first] for first in np.unique(every[:, 0]) if first)
     assert max(crowds_of.values()) > 2
-    member = (every == np.arange(len(every))[:, None]).any(axis=1)  # a guest of a crowd lies outside sessions
-    crowd = np.where(member, every[:, 0], 0)[table.venue]  # its first venue names it
+    member = (every == np.arange(len(every))[:, None]).any(axis=1)  # a venue that borrows a crowd is outside sessions
+    crowd = np.where(member, every[:, 0], 0)[table.venue]  # a crowd is identified by its first venue
     lines = city().read_bytes().splitlines(keepends=True)
     fields = [line.split(b"\t") for line in lines]
     moved = 0
@@ -157,7 +157,7 @@ def test_rows_outside_sessions_keep_the_same_secret() -> None:
     ready = prepare(prepared().table, chosen)
     table, nothing = ready.table, np.zeros(len(ready.table), np.int32)
     moved = replace(table, venue=swapped(table.venue, ready.venue_sets, 2))
-    vars(moved)["venues"] = table.venues  # where venues lie does not change
+    vars(moved)["venues"] = table.venues  # positions of venues do not change
     assert (moved.venue != table.venue).mean() > 0.3
     one, two = (unmodelled.draw(t, ready.venue_sets, nothing, Seed(3), chosen.speed).poi for t in (table, moved))
     assert one.tobytes() == two.tobytes()

@@ -1,5 +1,7 @@
-"""What goes wrong around a run: killed anywhere, a full disk, closed folders, damaged files. Each through the command
-line in a process of its own; a later --resume gives the same bytes as a run that nothing disturbed."""
+"""Faults around a run: killed processes, full disks, closed folders, damaged files.
+
+Each case runs the command line in its own process. A later --resume gives the same bytes as an undisturbed run.
+"""
 
 import json
 import os
@@ -37,12 +39,12 @@ def prepare(case):
         for part in owner[1:]:
             target = getattr(target, part)
         real, calls = getattr(target, name), 0
-        def dies(*words, **more):
+        def dies(*arguments, **more):
             nonlocal calls
             calls += 1
             if calls == case["count"] and not case["after"]:
                 die()
-            result = real(*words, **more)
+            result = real(*arguments, **more)
             if calls == case["count"]:
                 die()
             return result
@@ -70,7 +72,7 @@ for case in json.load(sys.stdin):
         for number, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(case["log"] + "." + name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         prepare(case)
-        sys.argv = ["ghostpoi", *case["words"]]
+        sys.argv = ["ghostpoi", *case["arguments"]]
         ghostpoi.cli.main()
     results.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 print(json.dumps(results))
@@ -106,7 +108,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "a folder inside a closed one": {"nobody": True, "out": "theirs/inside/release"},
 }
 CASES = KILL | OTHER
-WORDS = ["--method", "ghost", "--seed", str(SEED), *SETS]  # the most there is to interrupt
+ARGUMENTS = ["--method", "ghost", "--seed", str(SEED), *SETS]  # the method with the most steps to interrupt
 
 
 def folder(case: str) -> Path:
@@ -115,22 +117,22 @@ def folder(case: str) -> Path:
 
 @cache
 def codes() -> dict[str, int]:
-    """Run all cases once; their exit codes."""
+    """Run all cases once; return their exit codes."""
     scratch().chmod(0o755)  # for nobody
     asked = []
     file = city()
     for name, case in CASES.items():
         folder(name).mkdir(parents=True)
-        words = ["protect", str(file), "-o", str(folder(name) / case.get("out", "release")), *WORDS]
+        arguments = ["protect", str(file), "-o", str(folder(name) / case.get("out", "release")), *ARGUMENTS]
         if case.get("nobody"):
             (folder(name) / "theirs" / "inside").mkdir(parents=True)
             (folder(name) / "theirs").chmod(0o700)
         if "private" in case:
             folder(name).chmod(0o777)
-            words += ["--private", str(folder(name) / case["private"])]
+            arguments += ["--private", str(folder(name) / case["private"])]
         elif case.get("nobody"):
             folder(name).chmod(0o555)
-        asked.append(case | {"words": words, "log": str(log(name))})
+        asked.append(case | {"arguments": arguments, "log": str(log(name))})
     done = subprocess.run(
         [sys.executable, "-c", DRIVER], input=json.dumps(asked), capture_output=True, text=True, timeout=300, cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1"}, check=True,
@@ -147,11 +149,11 @@ def said(case: str) -> str:
 
 
 def resumed(case: str, *more: object) -> subprocess.CompletedProcess[str]:
-    return called("protect", city(), "-o", folder(case) / "release", *WORDS, "--resume", *more)
+    return called("protect", city(), "-o", folder(case) / "release", *ARGUMENTS, "--resume", *more)
 
 
 def as_undisturbed(case: str) -> None:
-    """The same bytes as a run that nothing disturbed, and no trace of what happened."""
+    """Check for the bytes of an undisturbed run, and no trace of the fault."""
     whole, here = release("ghost"), folder(case)
     assert sorted(p.name for p in here.iterdir()) == ["release", "release.private"]
     for name in ("checkins.txt", "manifest.json"):
@@ -172,7 +174,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(case: str) -> None:
     out = folder(case) / "release"
     if out.exists():  # then it is complete
         assert called("verify", out, "--against", city()).returncode == 0
-    without = called("protect", city(), "-o", out, *WORDS)
+    without = called("protect", city(), "-o", out, *ARGUMENTS)
     assert "--resume" in sentence(without) or "exists already" in sentence(without)
     done = resumed(case)
     assert (done.returncode, done.stderr) == (0, "")
@@ -185,8 +187,8 @@ def test_a_full_disk(case: str) -> None:
     last = said(case).splitlines()[-1]
     out = folder(case) / "release"
     assert last == (
-        f"ghostpoi: {out} or {out}.private could not be written (file too large); make room or choose other folders, "
-        "then go on with --resume"
+        f"ghostpoi: {out} or {out}.private could not be written (file too large); free some space or choose other "
+        "folders, then continue with --resume"
     )
     assert len(said(case).splitlines()) == (2 if case == "no room for a checkpoint" else 1)  # the LM could not be kept
     assert [p.name for p in folder(case).iterdir()] == ["release.private"]
@@ -199,7 +201,7 @@ def test_a_full_disk(case: str) -> None:
 @pytest.mark.parametrize("case", [case for case in OTHER if OTHER[case].get("nobody")])
 def test_a_folder_that_this_user_may_not_write_to(case: str) -> None:
     assert codes()[case] == 2
-    why = r"you may not write to the folder .+|could not be written \(permission.+\)|.+ is not readable"
+    why = r"is not writable|could not be written \(permission.+\)|is not readable"
     assert re.fullmatch(rf"ghostpoi: .+ ({why}); .+\n", said(case))
     assert sorted(p.name for p in folder(case).rglob("*")) == ["inside", "theirs"]
 
@@ -214,7 +216,7 @@ def test_damaged_files_are_noticed_said_and_made_again() -> None:
         data = bytearray(path.read_bytes())
         data[-3] ^= 0x40
         path.write_bytes(data)
-    done = called("protect", city(), "-o", here / "release", *WORDS, "--resume")
+    done = called("protect", city(), "-o", here / "release", *ARGUMENTS, "--resume")
     assert done.returncode == 0
     first, second = done.stderr.splitlines()
     assert first.startswith(f"the cached trajectory LM {cached} cannot be used (")
@@ -225,7 +227,7 @@ def test_damaged_files_are_noticed_said_and_made_again() -> None:
 
 
 def interrupted(tmp_path: Path, file: Path, *more: object) -> Path:
-    """A private folder as a run leaves it that was stopped before its first round."""
+    """Leave the private folder of a run that stopped before its first round."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ghostpoi.publish.release.protect_table", _stop)
         done = called("protect", file, "-o", tmp_path / "r", "--method", "random", "--seed", SEED, *SETS, *more)
@@ -234,24 +236,24 @@ def interrupted(tmp_path: Path, file: Path, *more: object) -> Path:
     return tmp_path / "r.private" / "unfinished" / "run.json"
 
 
-def _stop(*words: object, **more: object) -> None:
+def _stop(*arguments: object, **more: object) -> None:
     raise KeyboardInterrupt
 
 
 def test_only_the_same_run_goes_on(tmp_path: Path) -> None:
     interrupted(tmp_path, rich_csv(), *MAP)
-    words = ("protect", rich_csv(), "-o", tmp_path / "r", "--method", "random", *SETS, *MAP, "--resume")
-    assert "--seed differs" in sentence(called(*words, "--seed", SEED + 1))
-    assert "the settings differ" in sentence(called(*words, "--set", "speed.limit_kmh=50"))
-    assert "the settings differ" in sentence(called(*words, "--method", "pgd"))
-    assert "the settings differ" in sentence(called(*words, "--keep", "mood"))
-    assert "the settings differ" in sentence(called(*words, "--no-candidate", "withhold"))
-    assert "the settings differ" in sentence(called(*words, "--map", "category=gender"))
+    arguments = ("protect", rich_csv(), "-o", tmp_path / "r", "--method", "random", *SETS, *MAP, "--resume")
+    assert "--seed differs" in sentence(called(*arguments, "--seed", SEED + 1))
+    assert "the settings differ" in sentence(called(*arguments, "--set", "speed.limit_kmh=50"))
+    assert "the settings differ" in sentence(called(*arguments, "--method", "pgd"))
+    assert "the settings differ" in sentence(called(*arguments, "--keep", "mood"))
+    assert "the settings differ" in sentence(called(*arguments, "--no-candidate", "withhold"))
+    assert "the settings differ" in sentence(called(*arguments, "--map", "category=gender"))
     other = tmp_path / "x.csv"
     other.write_bytes(rich_csv().read_bytes().replace(b"good", b"bad", 1))
-    assert f"{other} is not the file of the run" in sentence(called(words[0], other, *words[2:]))
+    assert f"{other} is not the file of the run" in sentence(called(arguments[0], other, *arguments[2:]))
     assert not (tmp_path / "r").exists()
-    assert called(*words).returncode == 0  # without --seed: with its own
+    assert called(*arguments).returncode == 0  # without --seed: with its own
     assert (tmp_path / "r" / "checkins.csv").read_bytes() == release("random", "csv").data.read_bytes()
 
 
@@ -259,9 +261,11 @@ def test_only_the_same_run_goes_on(tmp_path: Path) -> None:
 def test_a_damaged_note_is_refused_without_showing_it(harm: str, tmp_path: Path) -> None:
     note = interrupted(tmp_path, city())
     note.write_text(harm.replace("SEED", f"{SEED:x}"))
-    words = ("protect", city(), "-o", tmp_path / "r", "--method", "random", *SETS)
-    assert sentence(called(*words, "--resume")) == f"{note} is damaged; start again with --force and without --resume"
-    assert called(*words, "--force").returncode == 0
+    arguments = ("protect", city(), "-o", tmp_path / "r", "--method", "random", *SETS)
+    assert (
+        sentence(called(*arguments, "--resume")) == f"{note} is damaged; start again with --force and without --resume"
+    )
+    assert called(*arguments, "--force").returncode == 0
 
 
 def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
@@ -272,8 +276,8 @@ def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
 
 
 def test_a_run_killed_from_outside(tmp_path: Path) -> None:
-    """The whole real thing, killed when its first checkpoint appears."""
-    slow = [*WORDS, "--set", "rounds.outer=60"]
+    """A full run, killed when its first checkpoint appears."""
+    slow = [*ARGUMENTS, "--set", "rounds.outer=60"]
     command = [sys.executable, "-c", "from ghostpoi.cli import main; main()", "protect", str(city())]
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen([*command, "-o", str(tmp_path / "r"), *slow], cwd=ROOT, env=env) as run:
@@ -285,4 +289,4 @@ def test_a_run_killed_from_outside(tmp_path: Path) -> None:
         run.kill()
     assert run.returncode == -signal.SIGKILL
     assert [p.name for p in tmp_path.iterdir()] == ["r.private"]
-    assert "the settings differ" in sentence(called("protect", city(), "-o", tmp_path / "r", *WORDS, "--resume"))
+    assert "the settings differ" in sentence(called("protect", city(), "-o", tmp_path / "r", *ARGUMENTS, "--resume"))

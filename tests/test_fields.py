@@ -1,4 +1,4 @@
-"""Which column is what, and how times are read."""
+"""Finding columns and parsing times."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone

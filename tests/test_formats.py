@@ -1,4 +1,4 @@
-"""Files of every format: read, and written back to the letter."""
+"""Every file format: reading, and writing back byte for byte."""
 
 import gzip
 import io
@@ -134,7 +134,7 @@ def test_a_cut_compressed_file_is_refused_wherever_it_is_cut(save: Save, suffix:
     data = COMPRESS[suffix](noise * 3)
     for length in range(8, len(data), 11):
         with pytest.raises(
-            InputError, match=rf"x{suffix} is a damaged compressed file \(.+\); fetch or compress it again"
+            InputError, match=rf"x{suffix} is a damaged compressed file \(.+\); download or compress it again"
         ):
             load(save(f"x{suffix}", data[:length]))
 
@@ -175,10 +175,10 @@ def test_a_format_can_be_forced(save: Save) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("u,v,c,91,0,0", "the latitude 91.0 lies outside -90 to 90"),
-        ("u,v,c,-90.0001,0,0", "the latitude -90.0001 lies outside"),
-        ("u,v,c,0,180.5,0", "the longitude 180.5 lies outside -180 to 180"),
-        ("u,v,c,0,1e400,0", "the longitude inf lies outside"),
+        ("u,v,c,91,0,0", "the latitude 91.0 is outside the range -90 to 90"),
+        ("u,v,c,-90.0001,0,0", "the latitude -90.0001 is outside"),
+        ("u,v,c,0,180.5,0", "the longitude 180.5 is outside the range -180 to 180"),
+        ("u,v,c,0,1e400,0", "the longitude inf is outside"),
         ("u,v,c,east,0,0", "the latitude 'east' is not a number"),
         ('u,v,c,"40,7",0,0', "the latitude '40,7' is not a number"),
         ("u,v,c,NaN,0,0", "the latitude is NaN"),
@@ -214,7 +214,7 @@ def test_copied_fields_change_and_nothing_else_does(save: Save) -> None:
 
 @pytest.fixture
 def arrow() -> pa.Table:
-    """A Parquet table with what a schema can carry."""
+    """A Parquet table with a rich schema."""
     schema = pa.schema(
         [
             pa.field("user_id", pa.int32(), nullable=False, metadata={"unit": "person"}),
@@ -300,12 +300,12 @@ def test_parquet_timestamps(save: Save, arrow: pa.Table, unit: str, zone: str | 
         (3, "lat", pa.array([1.0, None, 2.0]), ", row 2: the lat is missing"),
         (3, "lat", pa.array([1.0, 2.0, float("nan")]), ", row 3: the latitude is NaN"),
         (3, "lat", pa.array(["1", "2", "north"]), ", row 3: the latitude 'north' is not a number"),
-        (4, "lon", pa.array([0, 0, 181]), ", row 3: the longitude 181 lies outside"),
+        (4, "lon", pa.array([0, 0, 181]), ", row 3: the longitude 181 is outside"),
         (5, "time", pa.array([None, None, None], pa.timestamp("s")), ", row 1: the time is missing"),
-        (5, "time", pa.array([0, 1, 2], pa.duration("s")), ": the column 'time' is of type duration[s]"),
-        (1, "venue_id", pa.array([b"\xff", b"a", b"b"]), ": the column 'venue_id' is of type binary"),
-        (1, "venue_id", pa.array([[1], [2], [3]]), ": the column 'venue_id' is of type list"),
-        (6, "lat", pa.array([1, 2, 3]), ": the column name 'lat' stands twice"),
+        (5, "time", pa.array([0, 1, 2], pa.duration("s")), ": the column 'time' has the type duration[s]"),
+        (1, "venue_id", pa.array([b"\xff", b"a", b"b"]), ": the column 'venue_id' has the type binary"),
+        (1, "venue_id", pa.array([[1], [2], [3]]), ": the column 'venue_id' has the type list"),
+        (6, "lat", pa.array([1, 2, 3]), ": two columns are named 'lat'"),
         (5, "when", pa.array([1, 2, 3]), ": no column looks like the time"),
     ],
 )

@@ -1,5 +1,8 @@
-"""Methods: one contract over all of them, and the exact values of each."""
+"""Methods: one contract for all of them, and the exact choices of each."""
 
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 
@@ -11,7 +14,7 @@ from hypothesis import settings as tests
 from hypothesis import strategies as st
 from small import prepared, settings, task_of
 
-from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.errors import InputError
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.methods import KEEP, METHODS, Method
@@ -40,8 +43,8 @@ def task(method: Method, *more: str) -> Task:
 
 @cache
 def sets(method: Method) -> Candidates:
-    words = prepared().data.vocabulary
-    return method.candidate_sets(words.lat, words.lon, words.category, settings().candidates)
+    v = prepared().data.vocabulary
+    return method.candidate_sets(v.lat, v.lon, v.category, settings().candidates)
 
 
 @cache
@@ -58,25 +61,73 @@ def test_contract(name: str) -> None:
     assert (own.poi[clean[changed]] == poi[changed][:, None]).any(1).all()
     assert (data.vocabulary.category[clean] == data.vocabulary.category[poi]).all()
     assert not changed[~has].any()
-    assert changed[has & ~result.mask_emptied].all() or METHODS[name].may_keep
     assert changed.any()
-    # The speed mask, by the definition: from the released check-in before it, within 60 km/h, or counted as forced.
-    limit = walked_too_fast(poi)
-    first = np.zeros(len(poi), bool)
-    first[data.all.start[:-1]] = True
-    assert not (limit & has & ~result.mask_emptied & ~first).any()
+    assert not (too_fast(poi) & has & ~result.mask_emptied).any()  # the speed mask, by its definition
     again = publish(task(METHODS[name]), Seed(1), CPU)
     assert again.poi.tobytes() == poi.tobytes()
     assert again.mask_emptied.tobytes() == result.mask_emptied.tobytes()
     assert published(name, 2).poi.tobytes() != poi.tobytes()
 
 
-def walked_too_fast(poi: np.ndarray) -> np.ndarray:
-    from ghostpoi.data.candidates import speed_mask
+def feasible(released: np.ndarray, options: np.ndarray) -> np.ndarray:
+    """Which options (N, K) the speed mask allows after the released check-in before each position."""
+    v, s = prepared().data.vocabulary, prepared().data.all
+    previous, gap = np.append(0, released[:-1]), np.append(0, np.diff(s.time))
+    previous[s.start[:-1]] = 0
+    return speed_mask(v.lat, v.lon, previous, options, gap, settings().speed)
 
-    words, s = prepared().data.vocabulary, prepared().data.all
-    previous, gap = np.append(0, poi[:-1]), np.append(0, np.diff(s.time))
-    return ~speed_mask(words.lat, words.lon, previous, poi[:, None], gap, settings().speed)[:, 0]
+
+def too_fast(poi: np.ndarray) -> np.ndarray:
+    return ~feasible(poi, poi[:, None])[:, 0]
+
+
+def choosable(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The positions at which a method had a choice, and those of them that it kept."""
+    result, clean = published(name, 1), prepared().data.all.poi
+    free = (sets(METHODS[name]).size[clean] > 0) & ~result.mask_emptied
+    return free, free & (result.poi == clean)
+
+
+MAY_KEEP = {"crowd", "ts-ue"}
+
+
+def test_each_method_is_in_one_of_the_three_tests_below() -> None:
+    assert {name for name, method in METHODS.items() if method.may_keep} == MAY_KEEP
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in MAY_KEEP])
+def test_a_method_that_may_not_keep_changes_every_position_with_a_choice(name: str) -> None:
+    free, kept = choosable(name)
+    assert free.sum() > 500
+    assert not kept.any()
+
+
+def test_crowd_keeps_the_clean_venue_as_often_as_a_uniform_draw_does() -> None:
+    (free, kept), clean = choosable("crowd"), prepared().data.all.poi
+    own = sets(METHODS["crowd"]).poi[clean]
+    assert (own[free] == clean[free, None]).any(1).all()  # every crowd includes the clean venue
+    p = 1 / feasible(published("crowd", 1).poi, own).sum(1)[free]
+    assert abs(kept.sum() - p.sum()) < 3 * np.sqrt((p * (1 - p)).sum())
+
+
+def test_ts_ue_keeps_about_a_quarter_of_the_positions_which_its_candidate_sets_do_not_offer() -> None:
+    (free, kept), clean = choosable("ts-ue"), prepared().data.all.poi
+    assert not (sets(METHODS["ts-ue"]).poi[clean[kept]] == clean[kept, None]).any()
+    assert 0.15 < kept.sum() / free.sum() < 0.35  # 0.23, 0.27 and 0.29 with seeds 1 to 3
+
+
+def test_every_method_describes_itself() -> None:
+    for method in METHODS.values():
+        assert re.fullmatch(r"\S.*\S", method.label)
+        assert re.fullmatch(r"[A-Z][^.]+\.", method.summary), "one sentence"
+    assert len({method.label for method in METHODS.values()}) == len(METHODS)
+
+
+def test_methods_manifest_and_verify_import_without_torch() -> None:
+    names = ", ".join(f"ghostpoi.publish.{name}" for name in ("methods", "manifest", "verify"))
+    code = f"import sys, {names}; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
 
 
 def test_the_strict_mask_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
@@ -91,13 +142,13 @@ def test_the_strict_mask_keeps_a_feasible_original_and_else_takes_the_slowest() 
 
 
 class Bad(Random):
-    """A method that breaks its promise in one way."""
+    """A method that breaks one rule."""
 
     def __init__(self, column: int, may_keep: bool = False) -> None:
         self.column, self.may_keep = column, may_keep  # type: ignore[misc]
 
     def choose(self, position: Position, uniform: torch.Tensor) -> torch.Tensor:
-        if self.column == 1000:  # an infeasible column where there is one
+        if self.column == 1000:  # an infeasible column, if any
             return (~position.feasible).long().argmax(1)
         return torch.full_like(position.anchor, self.column)
 
@@ -108,14 +159,11 @@ def test_a_method_that_proposes_what_it_may_not_is_broken(column: int) -> None:
         publish(task(Bad(column)), Seed(1), CPU)
 
 
-def test_keeping_is_allowed_to_who_says_so_but_not_against_the_speed_mask() -> None:
-    assert (publish(task(Bad(KEEP, True)), Seed(1), CPU).poi == prepared().data.all.poi)[walked_slowly()].all()
+def test_a_method_that_may_keep_cannot_keep_against_the_speed_mask() -> None:
+    clean = prepared().data.all.poi
+    assert (publish(task(Bad(KEEP, True)), Seed(1), CPU).poi == clean)[~too_fast(clean)].all()
     with pytest.raises(BrokenMethod):
         publish(task(Bad(KEEP, True), "speed.limit_kmh=1"), Seed(1), CPU)
-
-
-def walked_slowly() -> np.ndarray:
-    return ~walked_too_fast(prepared().data.all.poi)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -214,11 +262,11 @@ def test_floor_is_reached_by_the_smallest_mixture(rows: list[list[float]], eta: 
         assert bits(torch.lerp(p, uniform, max(0.0, share - 1e-6))) <= floor + 1e-9
 
 
-# What each method makes of the scores.
+# Choices from scores.
 
 
 def positions(check: "object", method: Method | None = None) -> int:
-    """Call check(position) at every position of a walk of the clean city with real models."""
+    """Call check(position) at every position of a walk through the clean city with real models."""
     data, seen = prepared().data, 0
     surrogate = CausalTransformer(len(data.vocabulary), settings().surrogate, 3)
 

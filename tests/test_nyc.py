@@ -1,4 +1,4 @@
-"""The paper's counts on its own data."""
+"""The paper's counts on the New York data."""
 
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,20 @@ def table(nyc: Path) -> Checkins:
 
 
 @pytest.fixture(scope="module")
-def figures(table: Checkins) -> dict[str, Any]:
+def summary(table: Checkins) -> dict[str, Any]:
     return summarise(table, Settings())
 
 
-def test_counts(figures: dict[str, Any]) -> None:
-    assert [figures[name] for name in ("checkins", "users", "pois", "categories")] == [227_428, 1_083, 38_333, 400]
-    assert figures["after_filters"] == {"checkins": 147_938, "users": 1_083, "pois": 5_135}
-    assert figures["sessions"] == {"train": 10_958, "val": 937, "test": 2_359}
-    assert figures["positions"]["train"] == 84_881
-    assert figures["time"] == {"first": "2012-04-03T18:00:09Z", "last": "2013-02-16T02:35:36Z"}
+def test_counts(summary: dict[str, Any]) -> None:
+    assert [summary[name] for name in ("checkins", "users", "pois", "categories")] == [227_428, 1_083, 38_333, 400]
+    assert summary["after_filters"] == {"checkins": 147_938, "users": 1_083, "pois": 5_135}
+    assert summary["sessions"] == {"train": 10_958, "val": 937, "test": 2_359}
+    assert summary["positions"]["train"] == 84_881
+    assert summary["time"] == {"first": "2012-04-03T18:00:09Z", "last": "2013-02-16T02:35:36Z"}
 
 
-def test_candidates(figures: dict[str, Any]) -> None:
-    sets = figures["candidates"]
+def test_candidates(summary: dict[str, Any]) -> None:
+    sets = summary["candidates"]
     assert sets["coverage"] == pytest.approx(0.860, abs=0.002)
     assert sets["mean_size"] == pytest.approx(7.3, abs=0.05)
     assert (sets["min_candidates"], sets["category_field"]) == (6, "category_id")

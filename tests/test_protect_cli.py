@@ -1,4 +1,4 @@
-"""protect and verify as commands: one sentence for bad input, figures on stdout, nothing written by a dry run."""
+"""The commands protect and verify: error messages, output, and dry runs that write nothing."""
 
 import json
 import re
@@ -24,7 +24,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "heads of the LM": (("--set", "lm.heads=3"), r"lm.dim=16 is not a multiple of lm.heads=3; change one of them .+"),
     "bogus no-candidate": (("--no-candidate", "bogus"), r"--no-candidate bogus: use keep or withhold"),
     "unknown column to keep": (("--keep", "nope"), r"--keep nope: .+ has no column 'nope'; its columns are .+"),
-    "venue to keep": (("--keep", "latitude"), r"--keep latitude: that column describes the venue .+"),
+    "venue to keep": (("--keep", "latitude"), r"--keep latitude: this column describes the venue .+"),
     "negative seed": (("--seed", "-1"), r"Invalid value for '--seed'.+"),
     "no number for a seed": (("--seed", "abc"), r"Invalid value for '--seed'.+"),
     "nothing to train on": (("--set", "filters.min_poi_checkins=999999"), r".+leaves nothing of [\d,]+ check-ins.+"),
@@ -70,25 +70,25 @@ def test_missing_arguments() -> None:
 @pytest.mark.parametrize("folder", [".", "..", "/"])
 def test_odd_output_folders(folder: str) -> None:
     said = sentence(called("protect", city(), "-o", folder, *SETS))
-    assert "exists already" in said or "would lie inside the release" in said
+    assert "exists already" in said or "would be inside the release" in said
 
 
 @pytest.mark.parametrize("method", ["ghost", "random"])
 def test_a_dry_run_writes_nothing_and_estimates(method: str, tmp_path: Path) -> None:
-    words = ("protect", city(), "-o", tmp_path / "r", "--method", method, *SETS, "--dry-run")
-    done = called(*words, "--json")
+    command = ("protect", city(), "-o", tmp_path / "r", "--method", method, *SETS, "--dry-run")
+    done = called(*command, "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    figures = json.loads(done.stdout)
+    estimate = json.loads(done.stdout)
     manifest = release("random").manifest
     rows = manifest["rows"]
-    assert figures["rows"] == manifest["data"]["rows"]
-    assert figures["rows_in_sessions"] == rows["in_sessions"]["rows"]
-    most = 1 - (rows["in_sessions"]["no_candidate"] + rows["outside_sessions"]["no_candidate"]) / figures["rows"]
-    assert figures["substitution_rate"] == pytest.approx(most)
-    assert figures["seconds"] > 0
-    assert figures["peak_bytes"] > 10**7
-    assert (figures["rounds"], figures["epochs"]) == ((2, 3) if method == "ghost" else (1, 0))
-    shown = called(*words)
+    assert estimate["rows"] == manifest["data"]["rows"]
+    assert estimate["rows_in_sessions"] == rows["in_sessions"]["rows"]
+    most = 1 - (rows["in_sessions"]["no_candidate"] + rows["outside_sessions"]["no_candidate"]) / estimate["rows"]
+    assert estimate["substitution_rate"] == pytest.approx(most)
+    assert estimate["seconds"] > 0
+    assert estimate["peak_bytes"] > 10**7
+    assert (estimate["rounds"], estimate["epochs"]) == ((2, 3) if method == "ghost" else (1, 0))
+    shown = called(*command)
     assert (shown.returncode, shown.stderr) == (0, "")
     for word in ("about ", "memory about ", "substitutes up to "):
         assert word in shown.stdout
@@ -124,13 +124,13 @@ def test_a_trace_of_the_venue_is_refused_and_kept_on_demand(tmp_path: Path) -> N
     lines = rich_csv().read_text().splitlines()
     near = [f"{lat + i % 9 * 1e-5:.6f}" for i, lat in enumerate(rich_frame()["lat"])]
     path.write_text("\n".join(f"{line},{value}" for line, value in zip(lines, ["near", *near], strict=True)) + "\n")
-    words = ("protect", path, "-o", tmp_path / "r", "--method", "random", *MAP, *SETS)
-    assert sentence(called(*words)) == (
-        f"{path}: the column 'near' is a number that is nearly constant per venue, so it could reveal the clean venue of "
-        "a substituted row; remove it, or keep it at your own risk with --keep near"
+    command = ("protect", path, "-o", tmp_path / "r", "--method", "random", *MAP, *SETS)
+    assert sentence(called(*command)) == (
+        f"{path}: the column 'near' is a number that is nearly constant per venue, so it could reveal the clean venue "
+        "of a substituted row; remove it, or keep it at your own risk with --keep near"
     )
     assert not (tmp_path / "r").exists()
-    assert called(*words, "--keep", "near").returncode == 0
+    assert called(*command, "--keep", "near").returncode == 0
     kept = [line.rsplit(",", 1)[1] for line in (tmp_path / "r" / "checkins.csv").read_text().splitlines()]
     assert kept == ["near", *near]
     assert json.loads((tmp_path / "r" / "manifest.json").read_text())["columns"]["kept"] == [
@@ -142,7 +142,7 @@ def test_a_trace_of_the_venue_is_refused_and_kept_on_demand(tmp_path: Path) -> N
 
 
 def test_the_paper_protocol_ignores_the_mask_where_it_leaves_nothing(tmp_path: Path) -> None:
-    words = (
+    command = (
         "protect",
         city(),
         "-o",
@@ -155,7 +155,7 @@ def test_the_paper_protocol_ignores_the_mask_where_it_leaves_nothing(tmp_path: P
         "--protocol",
         "paper",
     )
-    assert called(*words, "--set", "speed.limit_kmh=2").returncode == 0
+    assert called(*command, "--set", "speed.limit_kmh=2").returncode == 0
     rows = json.loads((tmp_path / "r" / "manifest.json").read_text())["rows"]
     for group in ("in_sessions", "outside_sessions"):
         assert rows[group]["kept_by_speed"] == 0

@@ -1,4 +1,4 @@
-"""The release: only venue fields differ, all of them together, and nothing private is inside."""
+"""The release: venue fields change together, nothing else changes, and nothing private is inside."""
 
 import csv
 import io
@@ -44,7 +44,7 @@ KINDS = ["txt", "csv", "parquet"]
 
 
 def table(path: Path, kind: str) -> pl.DataFrame:
-    """The fields of a file, read with other means than ours."""
+    """The fields of a file, read without ghostpoi."""
     if kind == "parquet":
         return pl.read_parquet(path)
     text = path.read_text("latin-1" if kind == "txt" else "utf-8")
@@ -129,9 +129,9 @@ def test_the_same_seed_gives_the_same_bytes_and_another_another(tmp_path: Path) 
     assert seed_of(fresh[0]).bit_length() > 90
 
 
-def test_published_figures_are_too_coarse_to_tell_a_pair_by() -> None:
-    figures = release("crowd").manifest["plausibility"]
-    assert figures == published(figures)
+def test_published_measures_are_too_coarse_to_tell_a_pair_by() -> None:
+    measures = release("crowd").manifest["plausibility"]
+    assert measures == published(measures)
     exact = {"p95_km": 4.123456, "beyond_1km": 0.123456}
     assert published(exact) == {"p95_km": 4.12, "beyond_1km": 0.123}
 
@@ -149,7 +149,7 @@ def test_a_compressed_file_is_released_uncompressed(tmp_path: Path) -> None:
 
 
 def long_table(path: Path, length: int = 250) -> None:
-    """Two users of whom one checks in 250 times without a pause, and venues in two categories."""
+    """Two users, one with 250 check-ins in a single session, and venues in two categories."""
     draw = random.Random(1)
     where = [(40.7 + draw.uniform(-0.004, 0.004), -74 + draw.uniform(-0.004, 0.004)) for _ in range(16)]
     rows = ["user,poi,category,lat,lon,time"]
@@ -184,14 +184,14 @@ def test_a_method_that_keeps_everything(tmp_path: Path) -> None:
 
 
 def test_positions_with_variants_are_copied_whole(tmp_path: Path) -> None:
-    """Every venue has three spellings of its place, each with its own latitude and longitude."""
+    """Every venue has three variants of its position."""
     frame = rich_frame().with_columns(step=pl.int_range(pl.len()) % 3)
     frame = frame.with_columns(lat=pl.col("lat") + pl.col("step") * 1e-6, lng=pl.col("lng") - pl.col("step") * 1e-6)
     frame.drop("step").write_csv(tmp_path / "x.csv")
     made = protect(tmp_path / "x.csv", tmp_path / "r", "--method", "random", *MAP)
     before, after = table(tmp_path / "x.csv", "csv"), table(made.data, "csv")
     assert set(after.select(VENUE["csv"]).iter_rows()) <= set(before.select(VENUE["csv"]).iter_rows())
-    # A spelling is no sign of a genuine row: substitutes show them all, about as often as genuine rows do.
+    # A variant does not mark genuine rows: substitutes have all variants, about as often as genuine rows.
     third = (after["lat"].cast(pl.Float64) * 1e6).round().cast(pl.Int64) % 3
     assert third.n_unique() == 3
     assert called("verify", made.folder, "--against", tmp_path / "x.csv").returncode == 0
@@ -231,7 +231,7 @@ def test_no_field_of_the_clean_venue_in_a_substituted_row(kind: str) -> None:
     ):
         text = "\t".join(map(str, new.values()))
         for column in private:
-            # Two venues of one building share coordinates: then they are the new venue's own.
+            # Two venues of one building share coordinates.
             assert str(old[column]) not in text or (
                 old[column] == new[column] and column in ("lat", "lng", "latitude", "longitude")
             )
@@ -282,7 +282,7 @@ def test_a_seed_hides_itself() -> None:
 
 def test_a_short_seed_is_warned_about(tmp_path: Path) -> None:
     short = protect(city(), tmp_path / "r", "--method", "random", "--seed", 7)
-    assert "warning: one leaked pair is enough to search a short seed" in short.done.stderr
+    assert "warning: one leaked pair is enough to find a short seed" in short.done.stderr
     assert "warning" not in release("random").done.stderr
 
 
@@ -308,7 +308,7 @@ def test_carriage_returns_stay_where_they_are(tmp_path: Path) -> None:
         assert all(line.endswith(b"\r") and not line.endswith(b"\r\r") for line in lines[:-1])
 
 
-# What is refused.
+# Refusals.
 
 
 def test_an_existing_release_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_an_existing_release_is_replaced_only_by_force(tmp_path: Path) -> None:
     import shutil
 
     shutil.rmtree(tmp_path / "r")
-    assert "holds the private files of a finished run; keep them, replace them with --force" in sentence(called(*again))
+    assert "holds the private files of a finished run; replace them with --force" in sentence(called(*again))
     assert "a finished run" in sentence(called(*again, "--resume"))
 
 
@@ -341,11 +341,11 @@ def refused(tmp_path: Path, *more: object, release: object = "r", file: Path | N
 
 def test_private_and_release_lie_apart(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    assert "would lie inside the release" in refused(tmp_path, "--private", tmp_path / "r" / "p")
-    assert "would lie inside the release" in refused(tmp_path, "--private", tmp_path / "r")
-    assert "would lie inside the release" in refused(tmp_path, "--private", tmp_path / "link" / "r" / "p")
-    assert "would lie inside the private folder" in refused(tmp_path, "--private", tmp_path)
-    assert "would lie inside the private folder" in refused(tmp_path, "--private", tmp_path / "x" / ".." / "link")
+    assert "would be inside the release" in refused(tmp_path, "--private", tmp_path / "r" / "p")
+    assert "would be inside the release" in refused(tmp_path, "--private", tmp_path / "r")
+    assert "would be inside the release" in refused(tmp_path, "--private", tmp_path / "link" / "r" / "p")
+    assert "would be inside the private folder" in refused(tmp_path, "--private", tmp_path)
+    assert "would be inside the private folder" in refused(tmp_path, "--private", tmp_path / "x" / ".." / "link")
 
 
 def test_folders_of_others_are_not_touched(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_folders_of_others_are_not_touched(tmp_path: Path) -> None:
 
 def test_a_file_inside_the_release_folder(tmp_path: Path) -> None:
     made = protect(city(), tmp_path / "r", "--method", "random")
-    assert "lies inside" in refused(tmp_path, "--force", file=made.data)
+    assert "is inside" in refused(tmp_path, "--force", file=made.data)
     assert made.data.exists()
 
 
@@ -377,13 +377,13 @@ def test_a_folder_with_a_name_like_markup(tmp_path: Path) -> None:
     assert "r[b].private" in made.done.stdout.replace("\n", "")
 
 
-# Whole or not at all.
+# Atomic writing.
 
 Step = Callable[..., Any]
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> list[list[str]]:
-    """Make the number-th call of os.replace on a path with this name fail; collects what lies there at each call."""
+    """Make the number-th call of os.replace on a path with this name fail; collect the state at each call."""
     real, seen, count = os.replace, [], 0
 
     def replace(source: Any, target: Any) -> None:
@@ -431,10 +431,10 @@ def test_the_manifest_comes_last_and_the_name_after_it(tmp_path: Path, monkeypat
 def test_two_at_once_do_not_overwrite_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = release_module.protect_table
 
-    def slow(*words: Any, **more: Any) -> Any:
+    def slow(*arguments: Any, **more: Any) -> Any:
         monkeypatch.setattr(release_module, "protect_table", real)
         protect(city(), tmp_path / "r", "--method", "random", "--seed", SEED, "--private", tmp_path / "other")
-        return real(*words, **more)
+        return real(*arguments, **more)
 
     monkeypatch.setattr(release_module, "protect_table", slow)
     done = called("protect", city(), "-o", tmp_path / "r", "--method", "random", "--private", tmp_path / "p", *SETS)

@@ -1,4 +1,4 @@
-"""Filters, segmentation, vocabulary and split, on tables small enough to check by hand."""
+"""Filters, segmentation, vocabulary and split, for tables that are small enough to check by hand."""
 
 from collections import Counter
 
@@ -51,13 +51,17 @@ def test_the_vocabulary_numbers_kept_pois_from_1() -> None:
         ]
     )
     data = build(table, FilterSettings(2, 1, DAY, 1))
-    words = data.vocabulary
-    assert len(words) == 3
-    assert words.venue.tolist() == [0, 2, 3]
-    assert words.category.tolist() == [-1, 1, 2]  # c2, and c3, which is new here
-    assert np.array_equal(words.lat, [np.nan, 2.0, 6.0], equal_nan=True)
-    assert np.array_equal(words.lon, [np.nan, 3.0, 7.0], equal_nan=True)
-    assert [a.dtype for a in (words.lat, words.category, words.venue)] == [np.float64, np.int32, np.int32]
+    vocabulary = data.vocabulary
+    assert len(vocabulary) == 3
+    assert vocabulary.venue.tolist() == [0, 2, 3]
+    assert vocabulary.category.tolist() == [-1, 1, 2]  # c2, and c3, which is new here
+    assert np.array_equal(vocabulary.lat, [np.nan, 2.0, 6.0], equal_nan=True)
+    assert np.array_equal(vocabulary.lon, [np.nan, 3.0, 7.0], equal_nan=True)
+    assert [a.dtype for a in (vocabulary.lat, vocabulary.category, vocabulary.venue)] == [
+        np.float64,
+        np.int32,
+        np.int32,
+    ]
     assert data.all.poi.tolist() == [2, 2, 1, 1]
     assert rows(data.all) == [[3, 2, 1, 4]]
     assert data.kept.tolist() == [False, True, True, True, True]
@@ -76,7 +80,7 @@ def test_venues_are_filtered_before_users_and_nothing_is_filtered_again() -> Non
         ]
     )
     data = build(table, FilterSettings(3, 2, DAY, 2))
-    # rare goes; then b, with one check-in left, goes; p keeps its place with two; then the lone last session goes.
+    # Dropped: venue rare, then user b with one check-in left, then the last session. Venue p stays with two check-ins.
     assert [(s.step, s.rows_before, s.rows_after, s.why) for s in data.steps] == [
         ("min_poi_checkins", 7, 6, "venues with fewer than 3 check-ins"),
         ("min_user_checkins", 6, 5, "users with fewer than 2 check-ins left"),
@@ -122,7 +126,7 @@ def test_each_user_is_split_alone() -> None:
         (
             {"min_session_length": 3},
             "'min_session_length' leaves nothing of 3 check-ins (sessions with fewer than 3 check-ins)"
-            "; lower it with --set filters.min_session_length=2 or lengthen filters.session_gap_s",
+            "; lower it with --set filters.min_session_length=2 or raise filters.session_gap_s",
         ),
     ],
 )
@@ -136,7 +140,7 @@ def test_a_filter_that_leaves_nothing_says_which_and_what_to_change(settings: di
 
 
 def test_shares_beyond_the_whole_are_refused() -> None:
-    with pytest.raises(InputError, match=r"filters\.train_share and filters\.val_share are more than 1 together"):
+    with pytest.raises(InputError, match=r"filters\.train_share and filters\.val_share add up to more than 1"):
         build(checkins([("u", "p", 0)]), FilterSettings(**ANY, val_share=0.3))
 
 

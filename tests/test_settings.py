@@ -1,4 +1,4 @@
-"""Settings: changed by text or TOML, refused with a sentence."""
+"""Settings: assignments, TOML files and error messages."""
 
 from pathlib import Path
 
@@ -88,7 +88,7 @@ def test_a_toml_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("radius_km = 2", "'radius_km' stands outside a [section]; put it under one of filters, candidates, speed"),
+        ("radius_km = 2", "'radius_km' is outside a [section]; put it under one of filters, candidates, speed"),
         ("[candidates]\nradius = 2", "candidates.radius: section 'candidates' has no setting 'radius'; did you mean"),
         ("[candidate]\nradius_km = 2", "there is no section 'candidate'"),
         ("[filters]\nmin_poi_checkins = 2.0", "filters.min_poi_checkins must be a whole number, not 2.0"),

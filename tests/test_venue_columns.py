@@ -1,4 +1,4 @@
-"""What changes with a venue, what stays, and what would betray it."""
+"""Columns that change with the venue, columns that are kept, and columns that would reveal it."""
 
 import random
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from ghostpoi.publish.venue_columns import VenueColumns, classify
 
 @dataclass(frozen=True)
 class Row:
-    """One check-in, for making an extra column of."""
+    """One check-in, from which tests derive an extra column."""
 
     user: int
     venue: int
@@ -192,7 +192,7 @@ def test_columns_to_keep_must_exist_and_may_not_be_the_venue() -> None:
     frame, _ = make()
     with pytest.raises(InputError, match="--keep nope: x has no column 'nope'; its columns are user, poi, "):
         sort(frame, "nope")
-    with pytest.raises(InputError, match="--keep lat: that column describes the venue"):
+    with pytest.raises(InputError, match="--keep lat: this column describes the venue"):
         sort(frame, "lat")
 
 

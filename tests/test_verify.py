@@ -1,4 +1,4 @@
-"""Verify: every release passes, every way to tamper with one fails on the right line."""
+"""verify: every release passes, and every manipulation fails the right check."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ CHECKS = ["data file", "nothing private", "speed", "rows", "category", "radius",
 
 
 def lines(folder: Path, *more: object) -> dict[str, bool]:
-    """Check name -> passed, from --json; and the same in what a person reads."""
+    """Check name -> passed, from --json; the printed text must agree."""
     done = called("verify", folder, *more, "--json")
     report = json.loads(done.stdout)
     checks = {c["check"]: c["passed"] for c in report["checks"]}
@@ -50,7 +50,7 @@ def test_withheld_rows_pass() -> None:
     assert lines(folder, "--against", city()) == dict.fromkeys(CHECKS, True)
 
 
-# Tampering. Rows are lists of fields; a change returns nothing and works in place.
+# Manipulations. Rows are lists of fields, which a manipulation changes in place.
 
 Rows = list[list[str]]
 Manifest = dict[str, Any]
@@ -82,7 +82,7 @@ def substituted(rows: Rows) -> list[int]:
 
 
 def show(rows: Rows, row: int, poi: int) -> None:
-    """Let a row show all fields of a venue."""
+    """Give a row all fields of a venue."""
     table = prepared().table
     donor = clean_rows()[int(np.flatnonzero(table.venue == poi)[0])]
     rows[row][1:6] = donor[1:6]
@@ -169,7 +169,7 @@ TAMPER: dict[str, tuple[Callable[[Rows, Manifest], object], str, bool]] = {
     "a seed": (lambda rows, m: m.update(seed=7), "nothing private", False),
     "a hidden seed": (lambda rows, m: m["settings"]["rounds"].update(seed=7), "nothing private", False),
     "a seed in a list": (lambda rows, m: m.update(audit=[{"x": [{"seed": 7}]}]), "nothing private", False),
-    "unknown figures": (lambda rows, m: m.update(clean_popularity={}), "nothing private", False),
+    "unknown measures": (lambda rows, m: m.update(clean_popularity={}), "nothing private", False),
 }
 
 

@@ -1,4 +1,4 @@
-"""The command line. A command parses, calls and prints; modules that are slow to import are imported inside it."""
+"""The command line. Commands import slow modules inside their functions, so that --help is fast."""
 
 from ghostpoi.cli.app import app, main
 

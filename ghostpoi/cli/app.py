@@ -1,4 +1,4 @@
-"""The application: its commands, its exit codes, and one sentence for bad input."""
+"""The application: commands, exit codes and error messages."""
 
 import sys
 from typing import Annotated
@@ -38,9 +38,9 @@ def _common(
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 the check says no, 2 bad input or usage, 130 interrupted."""
+    """Run the command line. Exit codes: 0 done, 1 a check failed, 2 bad input or usage, 130 interrupted."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="ghostpoi", standalone_mode=False)
     except InputError as e:
         _fail(str(e))
     except KeyboardInterrupt:
@@ -50,15 +50,17 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     except Exception as e:
-        if hasattr(e, "format_message"):  # typer's own complaints about usage
+        if hasattr(e, "format_message"):  # a usage error of typer
             _fail(f"{e.format_message().rstrip('.') or 'name a command'}; see ghostpoi --help")
         raise
-    if code == 130:  # how typer answers Ctrl-C
+    if code == 130:  # typer returns this after Ctrl-C
         say("ghostpoi: interrupted")
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(sentence: str) -> None:
-    printable = (c if c.isprintable() else ascii(c)[1:-1] for c in sentence)  # a file name may hold control characters
+    printable = (
+        c if c.isprintable() else ascii(c)[1:-1] for c in sentence
+    )  # file names may contain control characters
     say("ghostpoi: " + "".join(printable))
     sys.exit(2)

@@ -1,4 +1,4 @@
-"""`ghostpoi bench`: each command prints ratios that were measured in one run."""
+"""`ghostpoi bench`: speed as ratios, each measured within one run."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ def bench_prepare(
     rows: Annotated[int, typer.Option(help="Check-ins of the synthetic table.")] = 5_000_000,
     pois: Annotated[int, typer.Option(help="Venues to find candidates for.")] = 1_000_000,
 ) -> None:
-    """Reading, filtering, segmenting and candidate search, against polars alone."""
+    """Compare reading, filtering, segmenting and candidate search with plain polars."""
     from ghostpoi.bench import prepare
 
     _print(prepare.run(rows, pois, say), json)
@@ -29,9 +29,9 @@ Data = Annotated[Path | None, typer.Option("--data", help="Prepared data. Defaul
 def bench_scoring(
     json: Json = False,
     data: Data = None,
-    share: Annotated[float, typer.Option(help="Share of the sessions scored both ways.", min=0, max=1)] = 1.0,
+    share: Annotated[float, typer.Option(help="Share of the sessions to score.", min=0, max=1)] = 1.0,
 ) -> None:
-    """One scoring pass against its brute-force definition and the matrix-product peak."""
+    """Compare a scoring pass with its brute-force definition and with the peak of matrix products."""
     from ghostpoi.bench import data as bench_data
     from ghostpoi.bench import scoring
 
@@ -42,10 +42,10 @@ def bench_scoring(
 def bench_training(
     json: Json = False,
     data: Data = None,
-    share: Annotated[float, typer.Option(help="Share of the sessions trained on.", min=0, max=1)] = 0.25,
-    epochs: Annotated[int, typer.Option(help="Epochs each way.", min=1)] = 3,
+    share: Annotated[float, typer.Option(help="Share of the sessions to train on.", min=0, max=1)] = 0.25,
+    epochs: Annotated[int, typer.Option(help="Epochs per variant.", min=1)] = 3,
 ) -> None:
-    """A packed epoch against the plain padded loop."""
+    """Compare a packed epoch with a plain padded one."""
     from ghostpoi.bench import data as bench_data
     from ghostpoi.bench import training
 
@@ -59,7 +59,7 @@ def bench_protect(
     method: Annotated[str, typer.Option(help="The method.")] = "ghost",
     device: Device = "cpu",
 ) -> None:
-    """Protecting the training split under the paper's settings, the trajectory LM included."""
+    """Time `protect` on the training split under the paper's settings, including the trajectory LM."""
     from ghostpoi.bench import data as bench_data
     from ghostpoi.bench import protect
     from ghostpoi.models.devices import device as find_device
@@ -70,10 +70,10 @@ def bench_protect(
 @app.command("growth")
 def bench_growth(
     json: Json = False,
-    sessions: Annotated[int, typer.Option(help="Sessions measured of each city.", min=1)] = 2000,
+    sessions: Annotated[int, typer.Option(help="Sessions to measure per city.", min=1)] = 2000,
     device: Device = "cpu",
 ) -> None:
-    """An epoch and a scoring pass on synthetic cities of growing size."""
+    """Time an epoch and a scoring pass on synthetic cities of growing size."""
     from ghostpoi.bench import growth
     from ghostpoi.models.devices import device as find_device
 

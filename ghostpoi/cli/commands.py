@@ -21,7 +21,7 @@ from ghostpoi.cli.options import (
 )
 from ghostpoi.errors import InputError
 
-Release = Annotated[Path, typer.Argument(help="The folder that protect wrote.")]
+Release = Annotated[Path, typer.Argument(help="The release folder.")]
 
 
 def inspect(file: File, json: Json = False, map: Map = None, set: Set = None, config: Config = None) -> None:
@@ -42,14 +42,14 @@ def inspect(file: File, json: Json = False, map: Map = None, set: Set = None, co
 def protect(
     file: File,
     output: Annotated[Path, typer.Option("-o", "--output", help="The release folder to create.")],
-    method: Annotated[str, typer.Option(help="How venues are chosen; `ghostpoi plugins` lists the methods.")] = "crowd",
+    method: Annotated[str, typer.Option(help="The method; `ghostpoi plugins` lists all methods.")] = "crowd",
     seed: Annotated[
         int | None, typer.Option(help="For experiments only. Default: 128 bits from the operating system.", min=0)
     ] = None,
     protocol: Protocol = "strong",
     device: Device = "auto",
     private: Annotated[
-        Path | None, typer.Option(help="The folder for seed, pairs and models. Default: RELEASE.private.")
+        Path | None, typer.Option(help="The private folder, for seed, pairs and models. Default: RELEASE.private.")
     ] = None,
     map: Map = None,
     set: Set = None,
@@ -68,7 +68,7 @@ def protect(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Make a release: the same rows, with venues replaced by plausible ones that mislead a model."""
+    """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import render
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
@@ -114,8 +114,8 @@ def verify(
     checks = run(release, against, mapping(map))
     passed = all(check.passed for check in checks)
     if json:
-        lines = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in checks]
-        print_json({"passed": passed, "checks": lines})
+        details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in checks]
+        print_json({"passed": passed, "checks": details})
     else:
         render.verification(console(), checks)
     if not passed:
@@ -124,17 +124,21 @@ def verify(
 
 def audit(
     file: File,
-    release: Annotated[Path, typer.Argument(help="A folder that protect wrote, or another tool's file of these rows.")],
+    release: Annotated[Path, typer.Argument(help="The release folder, or a file of the same rows from another tool.")],
     adversaries: Annotated[
         str | None,
-        typer.Option(help="Names separated by commas; `none` always runs. Default: all that train no model."),
+        typer.Option(
+            help="Names separated by commas; `none` always runs. Default: every adversary that trains no model."
+        ),
     ] = None,
     everybody: Annotated[
         bool, typer.Option("--all", help="Run every adversary, including the slow ones that train a model.")
     ] = False,
     victim: Annotated[str, typer.Option(help="The model trained on what each adversary restores.")] = "transformer",
-    leak: Annotated[float, typer.Option(help="Share of training sessions whose clean values leaked.")] = 0.05,
-    seeds: Annotated[int, typer.Option(help="Repetitions, each with its own leak, adversary and victim.", min=1)] = 3,
+    leak: Annotated[float, typer.Option(help="Leak ratio: share of training sessions that leaked.")] = 0.05,
+    seeds: Annotated[
+        int, typer.Option(help="Repetitions, each with its own leaked sessions, adversaries and victims.", min=1)
+    ] = 3,
     protocol: Protocol = "strong",
     device: Device = "auto",
     map: Map = None,
@@ -192,7 +196,7 @@ def report(
         Path | None, typer.Option("-o", "--output", help="The page. Default: RELEASE/report.html, or DIR/report.html.")
     ] = None,
     compare: Annotated[
-        list[Path] | None, typer.Option(help="Another release of the same file to compare with; repeatable.")
+        list[Path] | None, typer.Option(help="Another release of the same file, for comparison; repeatable.")
     ] = None,
     private: Annotated[Path | None, typer.Option(help="The private folder of the release; with --with-clean.")] = None,
     with_clean: Annotated[
@@ -211,7 +215,12 @@ def report(
 
 def synth(
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The file: .txt (TSMC2014), .csv, .tsv or .parquet; may end in .gz.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="The file: .txt (TSMC2014), .csv, .tsv or .parquet, optionally with .gz, .xz or .zst.",
+        ),
     ],
     users: Annotated[int, typer.Option(help="Number of people.")] = 500,
     pois: Annotated[int, typer.Option(help="Number of venues.")] = 1500,
@@ -232,7 +241,7 @@ def prepare(
     set: Set = None,
     config: Config = None,
 ) -> None:
-    """Write what a study on a GPU machine needs into one file. It holds clean data: keep it private."""
+    """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.data import prepared
     from ghostpoi.settings import Settings
 

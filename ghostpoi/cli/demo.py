@@ -21,12 +21,12 @@ from ghostpoi.publish.verify import verify
 from ghostpoi.report.page import PAGE, ReportRequest, write_pages
 
 USERS, POIS, DAYS, SEED = 400, 1200, 100, 7
-METHOD, OTHERS = "crowd", ("ghost", "random")  # our default, the paper's method, the control
-ADVERSARIES = ("none", "frequency", "habits+leak")  # the release itself, one of the paper's, one that knows the rule
+METHOD, OTHERS = "crowd", ("ghost", "random")  # the default, the paper's method, the control
+ADVERSARIES = ("none", "frequency", "habits+leak")  # no adversary, one of the paper's, one that knows the rule
 
 
 def run(folder: Path, console: Console) -> None:
-    """Run every command that a publisher would use, one after the other."""
+    """Run the commands that a publisher would use, one after the other."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
@@ -64,7 +64,7 @@ def run(folder: Path, console: Console) -> None:
 
 
 def _audit(console: Console, city: Path, out: Path, cache: Path) -> None:
-    """Audit with one seed, to be quick. Both audits share a cache: common victims are trained once."""
+    """Audit with one seed, which is fast. Both audits share a cache, so that common victims are trained once."""
     names = ",".join(ADVERSARIES)
     _command(console, f"audit {city} {out} --adversaries {names} --seeds 1 --cache {cache}")
     request = AuditRequest(file=city, release=out, adversaries=ADVERSARIES, seeds=1, cache=cache)

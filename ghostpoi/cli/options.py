@@ -1,4 +1,4 @@
-"""Options that several commands share, and how commands print."""
+"""Options and output functions that several commands share."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ Map = Annotated[
         "--map", metavar="FIELD=COLUMN", help="The column of user, poi, category, lat, lon or time; repeatable."
     ),
 ]
-Protocol = Annotated[str, typer.Option(help="How strong surrogate and victim are: strong or paper.")]
+Protocol = Annotated[str, typer.Option(help="Settings of surrogate and victim: strong or paper.")]
 Device = Annotated[str, typer.Option(help="Where models run: auto, cpu or cuda.")]
 
 S = TypeVar("S", bound="Settings")
@@ -48,7 +48,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def console() -> "Console":
-    """A console for stdout, 120 columns wide where stdout is not a terminal."""
+    """Return a console for stdout, 120 columns wide if stdout is not a terminal."""
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else 120)

@@ -1,4 +1,4 @@
-"""Results as a person reads them in a terminal."""
+"""Print results for people."""
 
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def inspection(console: Console, name: str, summary: dict[str, Any]) -> None:
     """Print the summary of one file."""
     f = summary
-    say = partial(console.print, markup=False, emoji=False)  # names of files and columns are not markup
-    say(name.encode("utf-8", "replace").decode(), style="bold")  # a file name need not be valid text
+    say = partial(console.print, markup=False, emoji=False)  # file and column names are not markup
+    say(name.encode("utf-8", "replace").decode(), style="bold")  # a file name may not be valid text
     say(
         f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} venues in {f['categories']:,} "
         f"categories, {f['time']['first'][:10]} to {f['time']['last'][:10]}"
@@ -24,7 +24,7 @@ def inspection(console: Console, name: str, summary: dict[str, Any]) -> None:
     if f["duplicates"]:
         say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
     if f["pois_with_several_positions"]:
-        say(f"note: {f['pois_with_several_positions']:,} venues have several positions; the earliest one counts")
+        say(f"note: {f['pois_with_several_positions']:,} venues have several positions; the earliest one is used")
 
     filters = _table("filter", "rows before", "rows after", "lost", "drops")
     for step in f["filters"]:
@@ -55,7 +55,7 @@ def inspection(console: Console, name: str, summary: dict[str, Any]) -> None:
 
 
 def released(console: Console, release: Path, private: Path, manifest: dict[str, Any]) -> None:
-    """Print what protect did."""
+    """Print the result of `protect`."""
     rows, p = manifest["rows"], manifest["plausibility"]
     console.print(f"[bold]{_path(release)}[/]: {manifest['data']['rows']:,} rows released with {manifest['method']}")
     groups = _table("rows", "all", "substituted", "no candidate", "kept for speed", "kept by method")
@@ -71,11 +71,11 @@ def released(console: Console, release: Path, private: Path, manifest: dict[str,
         f"{p['beyond_1km']:.1%} of substitutes beyond 1 km; displacement {p['mean_km']:.2f} km on average, "
         f"95% within {p['p95_km']:.2f} km"
     )
-    console.print(f"private files (seed, pairs, models), never publish them: {_path(private)}")
+    console.print(f"private files (seed, pairs, models; never publish them): {_path(private)}")
 
 
 def estimate(console: Console, guess: dict[str, Any]) -> None:
-    """Print what a run of protect would take."""
+    """Print the estimate of `protect --dry-run`."""
     f = guess
     console.print(
         f"about {f['seconds']:,.0f} s: {f['epochs']} epochs of {f['seconds_per_epoch']:.1f} s and "
@@ -96,7 +96,7 @@ def verification(console: Console, checks: "list[Check]") -> None:
 
 
 def plugins(console: Console) -> None:
-    """Print all plug-ins with what they do."""
+    """Print all plug-ins with their summaries."""
     from ghostpoi.attack.adversaries import ADVERSARIES
     from ghostpoi.attack.victims import VICTIMS
     from ghostpoi.data.formats import FORMATS
@@ -114,7 +114,7 @@ def plugins(console: Console) -> None:
 
 
 def _path(path: Path) -> str:
-    """A path as valid text without markup."""
+    """Return a path as valid text without markup."""
     return escape(str(path).encode("utf-8", "replace").decode())
 
 

@@ -1,1 +1,1 @@
-"""Check-ins, venues, sessions and candidate sets: what is read and how it is prepared."""
+"""Check-ins, venues, sessions and candidate sets: reading and preparation."""

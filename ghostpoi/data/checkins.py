@@ -1,4 +1,4 @@
-"""The check-in table: one row per check-in in file order, ids as numbers, values checked."""
+"""The check-in table: one row per check-in, in file order, with ids as numbers and validated values."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ FIELDS = (*IDS, "lat", "lon", "time")
 
 @dataclass(frozen=True)
 class Venues:
-    """All venues of a table. Venue v is row v; row 0 stands for no venue."""
+    """All venues of a table. Venue v is row v; row 0 means no venue."""
 
     lat: Floats  # (V+1,), NaN in row 0
     lon: Floats  # (V+1,)
@@ -37,19 +37,18 @@ class Checkins:
     user_ids: NDArray[np.object_]  # the id of each user, as text
     venue_ids: NDArray[np.object_]  # (V+1,), row 0 is ""
     category_ids: NDArray[np.object_]
-    category_field: str = "category"  # the column that served as category
-    name: str = "the table"  # what messages call it: the file's path
+    category_field: str = "category"  # the column that holds the category
+    name: str = "the table"  # its name in messages, e.g. the path of the file
 
     def __len__(self) -> int:
         return len(self.user)
 
     @cached_property
     def venues(self) -> Venues:
-        """One position and one category per venue: those of its first row in time order."""
+        """The position and category of each venue, taken from its first row in time order."""
         order = np.argsort(self.time, kind="stable")
         first = np.empty(len(self.venue_ids), np.int64)
-        # Assigned from the last row to the first, so that the earliest row of each venue stays.
-        first[self.venue[order[::-1]]] = order[::-1]
+        first[self.venue[order[::-1]]] = order[::-1]  # the last assignment, the earliest row, wins
         at = first[1:]
         category = np.append(np.int32(-1), self.category[at])
         return Venues(np.append(np.nan, self.lat[at]), np.append(np.nan, self.lon[at]), category)
@@ -66,9 +65,9 @@ def duplicates(table: Checkins) -> int:
 def renumber(
     raw: NDArray[np.integer], distinct: NDArray[np.integer], names: NDArray[np.object_]
 ) -> tuple[Ints, NDArray[np.object_]]:
-    """Number any integer codes by first appearance, from 0; returns the numbers and the name of each number."""
+    """Number integer codes from 0 by first appearance; return the numbers and the name of each number."""
     first = np.empty(int(distinct.max()) + 1, np.int64)
-    first[raw[::-1]] = np.arange(len(raw) - 1, -1, -1)  # the last one written, the first row, stays
+    first[raw[::-1]] = np.arange(len(raw) - 1, -1, -1)  # the last assignment, the first row, wins
     order = np.argsort(first[distinct])
     number = np.empty(len(first), np.int32)
     number[distinct[order]] = np.arange(len(order), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""How far released venues lie from the clean ones, and whether they keep the category."""
+"""How far released venues are from the clean ones, and how many keep the category."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -8,11 +8,11 @@ import numpy as np
 from ghostpoi.data.checkins import Floats, Ints
 from ghostpoi.data.geo import haversine_km
 
-NOMINAL_KM = 1.0  # the paper's geographic limit; widened candidate sets reach beyond it
+NOMINAL_KM = 1.0  # the paper's geographic limit; widened candidate sets exceed it
 
 
 class Places(Protocol):
-    """Venues or the POIs of a vocabulary."""
+    """Venues of a table or POIs of a vocabulary, by row."""
 
     @property
     def lat(self) -> Floats: ...
@@ -41,8 +41,8 @@ def displacement(places: Places, clean: Ints, released: Ints) -> dict[str, float
 
 
 def published(measures: Mapping[str, float]) -> dict[str, float]:
-    """Round measures as a release may show them: three digits, two for kilometres.
+    """Round measures for publication: two digits for kilometres, three for the rest.
 
-    An exact quantile lies between the distances of two true pairs, and anyone can compute all distances.
+    An exact quantile lies between the distances of two real pairs, and anyone can compute the distances of all pairs.
     """
     return {name: round(value, 2 if name.endswith("_km") else 3) for name, value in measures.items()}

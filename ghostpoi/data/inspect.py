@@ -1,4 +1,4 @@
-"""What `inspect` says of a file: counts, what every filter drops, sessions, candidate coverage, speed."""
+"""The summary that `inspect` shows: counts, filters, sessions, candidate coverage, speed."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,13 +14,13 @@ from ghostpoi.settings import Settings
 
 
 def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
-    """All figures as plain numbers, ready for JSON."""
+    """Summarise a table as plain numbers, ready for JSON."""
     data = sessions.build(table, settings.filters)
     vocabulary = data.vocabulary
     sets = candidates.find(vocabulary.lat, vocabulary.lon, vocabulary.category, settings.candidates)
     parts = {"train": data.train, "val": data.val, "test": data.test}
     length = data.all.length
-    # A short file may leave nothing to train on (a user's only session goes to the test part): then all sessions count.
+    # A short file may have no training session, because a user's only session goes to the test part.
     trained = data.train.poi if data.train.positions else data.all.poi
     return {
         "checkins": len(table),
@@ -57,7 +57,7 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
 
 
 def share_over_limit(data: Dataset, settings: Settings) -> float:
-    """Share of the clean steps inside sessions that imply a speed over the limit."""
+    """Return the share of clean steps inside sessions that imply a speed over the limit."""
     v, poi, speed = data.vocabulary, data.all.poi, settings.speed
     inside = np.diff(data.all.session_of()) == 0
     fast = over_limit(v.lat[poi], v.lon[poi], data.all.time, speed.limit_kmh, speed.min_gap_s)[inside]
@@ -65,14 +65,10 @@ def share_over_limit(data: Dataset, settings: Settings) -> float:
 
 
 def _several_positions(table: Checkins) -> int:
-    """POIs whose rows do not all give the same coordinates."""
-    low_lat, low_lon = np.full((2, len(table.venue_ids)), np.inf)
-    high_lat, high_lon = np.full((2, len(table.venue_ids)), -np.inf)
-    np.minimum.at(low_lat, table.venue, table.lat)
-    np.maximum.at(high_lat, table.venue, table.lat)
-    np.minimum.at(low_lon, table.venue, table.lon)
-    np.maximum.at(high_lon, table.venue, table.lon)
-    return int(((low_lat < high_lat) | (low_lon < high_lon)).sum())
+    """Count the venues whose rows do not all have the same coordinates."""
+    venues, venue = table.venues, table.venue
+    differs = (table.lat != venues.lat[venue]) | (table.lon != venues.lon[venue])
+    return len(np.unique(venue[differs]))
 
 
 def _iso(seconds: int) -> str:

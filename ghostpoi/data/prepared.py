@@ -1,4 +1,4 @@
-"""Prepared data in one .npz file: all that a study on a bare GPU machine needs. It is clean data: owner only."""
+"""Prepared data in one .npz file, for studies on a bare GPU machine. It is clean data: only the owner may read it."""
 
 import zipfile
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ VOCABULARY_FIELDS = ("lat", "lon", "category", "venue")
 
 @dataclass(frozen=True)
 class Prepared:
-    """A vocabulary, the split sessions over it and the candidate sets."""
+    """A vocabulary, its sessions split in three parts, and its candidate sets."""
 
     vocabulary: Vocabulary
     train: Sessions
@@ -31,8 +31,8 @@ class Prepared:
 
 
 def prepare_file(path: Path, mapping: dict[str, str] | None = None, settings: Settings | None = None) -> Prepared:
-    """Read a check-in file, filter, segment and split it, and find the candidate sets."""
-    from ghostpoi.data import formats  # needs polars; everything else here runs on a bare GPU machine
+    """Read a check-in file, build and split its sessions, and find the candidate sets."""
+    from ghostpoi.data import formats  # needs polars, which a bare GPU machine lacks
 
     settings = settings or Settings()
     data = sessions.build(formats.read(path, mapping).table, settings.filters)
@@ -42,7 +42,7 @@ def prepare_file(path: Path, mapping: dict[str, str] | None = None, settings: Se
 
 
 def save(path: Path, data: Prepared) -> None:
-    """Write the file, complete or not at all."""
+    """Write prepared data to a file."""
     arrays = {f: getattr(data.vocabulary, f) for f in VOCABULARY_FIELDS}
     arrays |= {f"{part}_{f}": getattr(getattr(data, part), f) for part in PARTS for f in SESSION_FIELDS}
     arrays |= {"candidates": data.candidates.poi, "radius_km": data.candidates.radius_km, "name": np.array(data.name)}
@@ -51,7 +51,7 @@ def save(path: Path, data: Prepared) -> None:
 
 
 def load(path: Path) -> Prepared:
-    """Read a file that `prepare` wrote."""
+    """Read a file that `save` wrote."""
     try:
         with np.load(path, allow_pickle=False) as z:
             vocabulary = Vocabulary(*(z[f] for f in VOCABULARY_FIELDS))

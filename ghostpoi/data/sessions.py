@@ -1,4 +1,4 @@
-"""From check-ins to sessions: filters, 24-hour segmentation, vocabulary, split."""
+"""Turn check-ins into sessions: filters, segmentation at long gaps, vocabulary, split."""
 
 from dataclasses import dataclass
 
@@ -20,13 +20,13 @@ class Vocabulary:
     venue: Ints  # (P+1,) the venue in the check-in table, 0 in row 0
 
     def __len__(self) -> int:
-        """The number of rows, padding included: what an embedding table needs."""
+        """Return the number of rows, padding included: the size of an embedding table."""
         return len(self.lat)
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """Sessions of many lengths end to end: session s holds positions start[s] to start[s+1]."""
+    """Sessions stored end to end. Session s holds the positions start[s] to start[s+1] - 1."""
 
     user: Ints  # (S,)
     start: Longs  # (S+1,)
@@ -46,11 +46,11 @@ class Sessions:
         return np.diff(self.start)  # (S,)
 
     def session_of(self) -> Longs:
-        """The session of every position."""
+        """Return the session of every position."""
         return np.repeat(np.arange(len(self)), self.length)  # (N,)
 
     def take(self, which: Bools) -> "Sessions":
-        """The sessions that `which` marks."""
+        """Return the sessions that `which` (S,) marks."""
         keep = np.repeat(which, self.length)
         start = np.concatenate([[0], np.cumsum(self.length[which])])
         return Sessions(self.user[which], start, self.poi[keep], self.time[keep], self.row[keep])
@@ -58,7 +58,7 @@ class Sessions:
 
 @dataclass(frozen=True)
 class FilterStep:
-    """What one filter did."""
+    """The effect of one filter."""
 
     step: str
     rows_before: int
@@ -83,42 +83,32 @@ def build(table: Checkins, settings: FilterSettings) -> Dataset:
     """Filter, segment and split a check-in table."""
     if settings.train_share + settings.val_share > 1:
         raise InputError(
-            "filters.train_share and filters.val_share are more than 1 together; lower one of them with --set"
+            "filters.train_share and filters.val_share add up to more than 1; lower one of them with --set"
         )
     steps: list[FilterStep] = []
 
-    def step(name: str, before: int, after: int, why: str, remedy: str) -> None:
-        steps.append(FilterStep(name, before, after, why))
+    def record(name: str, dropped: str, before: int, after: int, sizes: Longs, remedy: str = "") -> None:
+        minimum = getattr(settings, name)
+        steps.append(FilterStep(name, before, after, dropped.format(minimum)))
         if after == 0:
+            lower = max(1, min(minimum - 1, int(sizes.max())))
             raise InputError(
-                f"{table.name}: the filter {name!r} leaves nothing of {before:,} check-ins ({why}); "
-                f"lower it with --set {remedy}"
+                f"{table.name}: the filter {name!r} leaves nothing of {before:,} check-ins ({steps[-1].why}); "
+                f"lower it with --set filters.{name}={lower}{remedy}"
             )
 
-    n = settings.min_poi_checkins
     visits = np.bincount(table.venue, minlength=len(table.venue_ids))
-    kept = (visits >= n)[table.venue]
-    step(
-        "min_poi_checkins", len(table), int(kept.sum()), f"venues with fewer than {n} check-ins",
-        f"filters.min_poi_checkins={max(1, min(n - 1, int(visits.max())))}",
-    )  # fmt: skip
-    n, before = settings.min_user_checkins, int(kept.sum())
-    checkins = np.bincount(table.user[kept], minlength=len(table.user_ids))
-    kept &= (checkins >= n)[table.user]
-    step(
-        "min_user_checkins", before, int(kept.sum()), f"users with fewer than {n} check-ins left",
-        f"filters.min_user_checkins={max(1, min(n - 1, int(checkins.max())))}",
-    )  # fmt: skip
-
+    kept = (visits >= settings.min_poi_checkins)[table.venue]
+    record("min_poi_checkins", "venues with fewer than {} check-ins", len(table), int(kept.sum()), visits)
+    before, checkins = int(kept.sum()), np.bincount(table.user[kept], minlength=len(table.user_ids))
+    kept &= (checkins >= settings.min_user_checkins)[table.user]
+    record("min_user_checkins", "users with fewer than {} check-ins left", before, int(kept.sum()), checkins)
     vocabulary, poi_of = vocabulary_of(table.venues, np.unique(table.venue[kept]))
-    sessions = _segment(table, kept, poi_of, settings.session_gap_s)
-    n = settings.min_session_length
-    long_enough = sessions.length >= n
-    before, longest = sessions.positions, int(sessions.length.max())
-    sessions = sessions.take(long_enough)
-    step(
-        "min_session_length", before, sessions.positions, f"sessions with fewer than {n} check-ins",
-        f"filters.min_session_length={min(n - 1, longest)} or lengthen filters.session_gap_s",
+    every = _segment(table, kept, poi_of, settings.session_gap_s)
+    sessions = every.take(every.length >= settings.min_session_length)
+    record(
+        "min_session_length", "sessions with fewer than {} check-ins", every.positions, sessions.positions,
+        every.length, " or raise filters.session_gap_s",
     )  # fmt: skip
     part = _split(sessions.user, settings)
     train, val, test = (sessions.take(part == k) for k in range(3))
@@ -126,7 +116,7 @@ def build(table: Checkins, settings: FilterSettings) -> Dataset:
 
 
 def vocabulary_of(venues: Venues, known: Longs) -> tuple[Vocabulary, Ints]:
-    """A vocabulary of these venues, in ascending order, and the POI of every venue (0: not in the vocabulary)."""
+    """Return a vocabulary of these venues (ascending), and the POI of every venue (0: not in the vocabulary)."""
     venue = np.append(0, known).astype(np.int32)
     poi_of = np.zeros(len(venues.lat), np.int32)
     poi_of[known] = np.arange(1, len(venue), dtype=np.int32)
@@ -134,7 +124,7 @@ def vocabulary_of(venues: Venues, known: Longs) -> tuple[Vocabulary, Ints]:
 
 
 def _segment(table: Checkins, kept: Bools, poi_of: Ints, gap_s: int) -> Sessions:
-    """Cut each user's kept rows, in time order (ties in file order), where the gap exceeds gap_s."""
+    """Cut each user's kept rows, ordered by time and then by row, where the gap exceeds `gap_s`."""
     row = np.flatnonzero(kept)
     row = row[by_user_and_time(table.user[row], table.time[row])]
     user, time = table.user[row], table.time[row]
@@ -145,7 +135,7 @@ def _segment(table: Checkins, kept: Bools, poi_of: Ints, gap_s: int) -> Sessions
 
 
 def by_user_and_time(user: Ints, time: Longs) -> Longs:
-    """A stable order by user, then time. One sort of one number is several times faster than a lexsort of two."""
+    """Return the stable order by user, then time. Sorting one combined key is several times faster than a lexsort."""
     span = int(time.max()) - int(time.min()) + 1
     if span * (int(user.max()) + 1) < 2**62:
         return np.argsort(user.astype(np.int64) * span + (time - time.min()), kind="stable")
@@ -153,10 +143,9 @@ def by_user_and_time(user: Ints, time: Longs) -> Longs:
 
 
 def _split(user: Ints, settings: FilterSettings) -> NDArray[np.int8]:
-    """0 train, 1 validation, 2 test for every session; sessions come by user and time."""
+    """Return 0 (train), 1 (validation) or 2 (test) for every session. Sessions are sorted by user and time."""
     n = np.bincount(user)[user]
-    first = np.searchsorted(user, user)  # users are in ascending order
-    place = np.arange(len(user)) - first
+    place = np.arange(len(user)) - np.searchsorted(user, user)  # number of the session among the user's sessions
     train = (n * settings.train_share).astype(np.int64)
     val = (n * settings.val_share).astype(np.int64)
     return ((place >= train).astype(np.int8) + (place >= train + val)).astype(np.int8)

@@ -1,7 +1,7 @@
-"""A synthetic city of check-ins: people with homes, jobs and habits among clustered venues.
+"""A synthetic city: people with homes, jobs and habits who check in at clustered venues.
 
-Everything is local: a person's places lie near home or work, and the city's area grows with its venues. So a large city
-is a small one with more districts, and figures measured on a small one carry over.
+Everything is local: people visit places near home or work, and the area of the city grows with its venues. A large city
+is therefore a small one with more districts, and measurements on a small city carry over.
 """
 
 from collections.abc import Iterable
@@ -10,28 +10,24 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.errors import InputError
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 CENTRE_LAT, CENTRE_LON = 40.7306, -73.9866
 TZ_OFFSET_MIN = -240
 DAY_S = 86_400
-DAY_STARTS_H = 4  # local; the city sleeps then, so that a night out stays within its day
-START = 1_333_440_000  # 2012-04-03 08:00 UTC, a Tuesday, 4 a.m. on the city's clock
+DAY_STARTS_H = 4  # local hour at which a simulated day starts, so that a night out stays within its day
+START = 1_333_440_000  # 2012-04-03 08:00 UTC, a Tuesday, 4 a.m. local time
 KM_PER_DEGREE = 111.195
 
 VENUES_PER_KM2 = 40.0
 VENUES_PER_DISTRICT = 50
-MAX_DISTRICTS = 1500  # bounds the table of distances between districts; a larger city has larger districts
-USERS_PER_DISTRICT = 20  # at least; users spread thinner than this would leave most venues without regulars
-SHARED_ADDRESS = 0.15  # of venues, in malls and towers
+MAX_DISTRICTS = 1500  # limits the table of distances between districts; a larger city has larger districts
+USERS_PER_DISTRICT = 20  # minimum, so that most venues have regular visitors
+SHARED_ADDRESS = 0.15  # share of venues at the address of another, as in malls and towers
 
-# How common each kind of venue is, relative to the others, by what people go there for.
+# Relative frequency of each category, by the purpose of a visit.
 CATEGORIES: dict[str, dict[str, float]] = {
     "home": {"Home (private)": 7, "Residential Building": 4},
     "work": {"Office": 8, "Building": 2.5, "Medical Center": 1.5, "University": 1.5, "High School": 1, "Bank": 1},
@@ -54,16 +50,16 @@ PURPOSES = list(CATEGORIES)
 
 
 class Slot(NamedTuple):
-    """One item of a person's day: what for, near which anchor, when, and how likely on a weekday and at the weekend."""
+    """One possible visit of a person's day."""
 
     purpose: str
     near: str  # "home" or "work"
-    weekday_h: float
+    weekday_h: float  # local time
     weekend_h: float
-    weekday: float
+    weekday: float  # probability
     weekend: float
-    loyalty: float  # how often it is a habitual place; else a venue is explored
-    reach_km: float  # exploration's typical distance from the anchor
+    loyalty: float  # probability of a habitual place; otherwise the person explores
+    reach_km: float  # typical distance of an explored place
 
 
 SLOTS = (
@@ -82,16 +78,16 @@ SLOTS = (
     Slot("night", "home", 22.3, 22.8, 0.12, 0.35, 0.50, 2.0),
     Slot("home", "home", 23.6, 24.5, 0.20, 0.20, 1.0, 0),
 )
-SPELL_DAYS = 5
+SPELL_DAYS = 5  # people check in for spells of this many days
 COMMUTE_KM = 3.0
 HABIT_KM = 0.6
-FAVOURITE = 0.75  # of a habit's visits; the rest go to the second choice
-NEXT_DOOR = 0.25  # how often a stop at the place next door follows
+FAVOURITE = 0.75  # share of habitual visits that go to the first of two places
+FOLLOW_UP = 0.25  # probability that a visit to a place next door follows
 
 
 @dataclass(frozen=True)
 class City:
-    """The check-ins, sorted by time, one row each, and the venues."""
+    """Check-ins sorted by time, and the venues."""
 
     user: Ints  # (N,) codes from 0
     poi: Ints  # (N,) codes from 0
@@ -104,13 +100,13 @@ class City:
 
 
 def make_city(users: int, pois: int, days: int, seed: int) -> City:
-    """Draw a city; the same arguments give the same arrays."""
+    """Make a city. The same arguments give the same arrays."""
     for flag, value, low in (("users", users, 1), ("pois", pois, 1), ("days", days, 1), ("seed", seed, 0)):
         if value < low:
             raise InputError(f"--{flag} must be at least {low}, not {value}")
     rng = np.random.default_rng(seed)
     venues = _Venues(pois, rng)
-    user, poi, time = _live(venues, users, days, rng)
+    user, poi, time = _simulate(venues, users, days, rng)
     order = np.argsort(time, kind="stable")
     lat = np.round(CENTRE_LAT + venues.y / KM_PER_DEGREE, 6)
     lon = np.round(CENTRE_LON + venues.x / (KM_PER_DEGREE * np.cos(np.radians(CENTRE_LAT))), 6)
@@ -119,17 +115,17 @@ def make_city(users: int, pois: int, days: int, seed: int) -> City:
 
 
 def user_id(codes: Iterable[int]) -> list[str]:
-    """Users as plain numbers from 1."""
+    """Return user ids: plain numbers from 1."""
     return [str(code + 1) for code in codes]
 
 
 def poi_id(codes: Iterable[int], seed: int) -> list[str]:
-    """Venue ids that look like Foursquare's and tell nothing of the venue."""
+    """Return venue ids that look like Foursquare's and reveal nothing about the venue."""
     return [_hex24(f"venue {seed} {code}") for code in codes]
 
 
 def category_id(codes: Iterable[int]) -> list[str]:
-    """Category ids that look like Foursquare's; like those, the same in every city."""
+    """Return category ids that look like Foursquare's. They are the same in every city."""
     return [_hex24(f"category {code}") for code in codes]
 
 
@@ -137,28 +133,28 @@ def _hex24(text: str) -> str:
     return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _pick(weight: Floats, row: Longs, rng: np.random.Generator) -> Longs:
-    """For every entry of `row` a column, drawn by that row of `weight` (R, C), in one search over all rows."""
+def _draw_columns(weight: Floats, row: Longs, rng: np.random.Generator) -> Longs:
+    """For every entry of `row`, draw a column with the probabilities of that row of `weight` (R, C)."""
     cumulative = np.cumsum(weight, axis=1)
     cumulative /= cumulative[:, -1:]
-    cumulative += np.arange(len(weight))[:, None]
+    cumulative += np.arange(len(weight))[:, None]  # one ascending array, so that one search serves all rows
     found = np.searchsorted(cumulative.ravel(), row + rng.random(len(row)), side="right")
-    column: Longs = np.minimum(found - row * weight.shape[1], weight.shape[1] - 1)  # a sum may round into the next row
+    column: Longs = np.minimum(found - row * weight.shape[1], weight.shape[1] - 1)  # rounding may reach the next row
     return column
 
 
 class _Venues:
-    """Where the venues lie, and draws of venues by purpose, popularity and distance."""
+    """The venues of a city, and draws of venues by purpose, popularity and distance."""
 
     def __init__(self, pois: int, rng: np.random.Generator) -> None:
         districts = min(max(pois // VENUES_PER_DISTRICT, 1), MAX_DISTRICTS)
         angle = rng.uniform(0, 2 * np.pi, districts)
-        radius = np.sqrt(pois / VENUES_PER_KM2 / np.pi) * rng.random(districts) ** 0.6  # denser downtown than 0.5
+        radius = np.sqrt(pois / VENUES_PER_KM2 / np.pi) * rng.random(districts) ** 0.6  # 0.5 would be uniform
         self.centre = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)  # (D, 2) km
         size = rng.lognormal(0, 0.6, districts)
-        self.district = _pick(size[None, :], np.zeros(pois, np.int64), rng)  # (pois,)
+        self.district = _draw_columns(size[None, :], np.zeros(pois, np.int64), rng)  # (pois,)
 
-        # A district's venues lie as dense as any other's; some share an address.
+        # All districts have the same density. Some venues share an address.
         spread = np.sqrt(np.bincount(self.district, minlength=districts) / (2 * np.pi * 2 * VENUES_PER_KM2))
         place = self.centre[self.district] + rng.normal(size=(pois, 2)) * spread[self.district, None]
         order = np.argsort(self.district, kind="stable")
@@ -168,89 +164,90 @@ class _Venues:
         place[shares] = place[neighbour[shares]]
         self.x, self.y = place.T
 
-        # Offices cluster in some districts, bars in others.
+        # Districts differ: offices cluster in some, bars in others.
         purpose_of = np.repeat(np.arange(len(PURPOSES)), [len(group) for group in CATEGORIES.values()])
         share = np.array([value for group in CATEGORIES.values() for value in group.values()])
         mix = rng.lognormal(0, 0.5, (districts, len(PURPOSES)))
-        self.category = _pick(share * mix[:, purpose_of], self.district, rng).astype(np.int32)
+        self.category = _draw_columns(share * mix[:, purpose_of], self.district, rng).astype(np.int32)
         popularity = 1 / (rng.random(pois) + 0.015)  # Zipf's law, the same in a part of the city as in the whole
 
+        # Venues sorted by purpose and district, so that those of one purpose in one district are a slice.
         purpose = purpose_of[self.category]
         self._sorted = np.lexsort((self.district, purpose)).astype(np.int32)
-        self._sum = np.concatenate([[0.0], np.cumsum(popularity[self._sorted])])
-        cell = (purpose * districts + self.district)[self._sorted]
-        self._end = np.searchsorted(cell, np.arange(len(PURPOSES) * districts), side="right")
-        self._end = self._end.reshape(len(PURPOSES), districts)
-        self._begin = np.searchsorted(cell, np.arange(len(PURPOSES) * districts)).reshape(self._end.shape)
+        self._popularity_sum = np.concatenate([[0.0], np.cumsum(popularity[self._sorted])])
+        group, groups = (purpose * districts + self.district)[self._sorted], np.arange(len(PURPOSES) * districts)
+        self._begin = np.searchsorted(group, groups).reshape(len(PURPOSES), districts)
+        self._end = np.searchsorted(group, groups, side="right").reshape(len(PURPOSES), districts)
         self._present = np.unique(purpose)
 
     def draw(self, purpose: str, near: Longs, reach_km: float, rng: np.random.Generator) -> Ints:
-        """For every district in `near` a venue for the purpose, by popularity, less likely the farther away."""
+        """For every district in `near`, draw a venue for the purpose by popularity and distance."""
         kind = PURPOSES.index(purpose)
-        if kind not in self._present:  # a hamlet has not everything
+        if kind not in self._present:  # a small city may lack venues for a purpose
             kind = int(self._present[0])
-        low, high = self._begin[kind], self._end[kind]
-        gap = np.hypot(*(self.centre[:, None, k] - self.centre[None, :, k] for k in range(2)))  # (D, D)
-        gap = np.minimum(gap, 600 * reach_km)  # or the weights of a row might all underflow to zero
-        there = _pick((self._sum[high] - self._sum[low]) * np.exp(-gap / reach_km), near, rng)
-        target = self._sum[low[there]] + rng.random(len(near)) * (self._sum[high[there]] - self._sum[low[there]])
-        found = np.searchsorted(self._sum, target, side="right") - 1
-        venue: Ints = self._sorted[np.clip(found, low[there], high[there] - 1)]
+        begin, end, total = self._begin[kind], self._end[kind], self._popularity_sum
+        km = np.hypot(*(self.centre[:, None, k] - self.centre[None, :, k] for k in range(2)))  # (D, D)
+        km = np.minimum(km, 600 * reach_km)  # otherwise all weights of a row might underflow to zero
+        there = _draw_columns((total[end] - total[begin]) * np.exp(-km / reach_km), near, rng)
+        low, high = begin[there], end[there]
+        target = total[low] + rng.random(len(near)) * (total[high] - total[low])
+        found = np.searchsorted(total, target, side="right") - 1
+        venue: Ints = self._sorted[np.clip(found, low, high - 1)]
         return venue
 
 
-def _live(venues: _Venues, users: int, days: int, rng: np.random.Generator) -> tuple[Ints, Ints, Longs]:
-    """Every user's check-ins: slot by slot of their days, at habitual or explored places, as they record them."""
-    home, work = _settle(venues, users, rng)
+def _simulate(venues: _Venues, users: int, days: int, rng: np.random.Generator) -> tuple[Ints, Ints, Longs]:
+    """Draw the check-ins (user, venue, time) of all users, slot by slot."""
+    home, work = _homes_and_workplaces(venues, users, rng)
     anchor = {"home": venues.district[home], "work": venues.district[work]}
-    next_door = _next_door(venues, rng)
+    next_door = _places_next_door(venues, rng)
 
-    # Some check in far more than others, everyone in spells of some days: so do gaps of more than 24 hours arise.
-    eager = np.minimum(0.4 * rng.lognormal(0, 0.8, users), 1.0)
+    # People differ in how often they check in, and they do so in spells of days. That makes gaps of over 24 hours.
+    activity = np.minimum(0.4 * rng.lognormal(0, 0.8, users), 1.0)
     spell = rng.random((users, -(-days // SPELL_DAYS)), np.float32) < 0.5
-    active = rng.random((users, days), np.float32) < eager[:, None]
+    active = rng.random((users, days), np.float32) < activity[:, None]
     active &= np.repeat(spell, SPELL_DAYS, axis=1)[:, :days]
     who, day = np.nonzero(active)
-    recorded = rng.beta(5, 4, users)[who]
-    late_h = rng.normal(0, 0.7, users)[who]  # larks and owls; jitter is smaller, so that nobody races
+    recorded = rng.beta(5, 4, users)[who]  # share of visits that become check-ins
+    shift_h = rng.normal(0, 0.7, users)[who]  # early and late risers; jitter per visit is smaller
     weekend = np.isin((day + 1) % 7, (5, 6))  # day 0 is a Tuesday
 
-    habit: dict[tuple[str, str], list[Ints]] = {("home", "home"): [home, home], ("work", "work"): [work, work]}
-    rows: list[tuple[Longs, Ints, Floats]] = []
+    habits: dict[tuple[str, str], list[Ints]] = {("home", "home"): [home, home], ("work", "work"): [work, work]}
+    visits: list[tuple[Longs, Ints, Floats]] = []
     for slot in SLOTS:
-        if (slot.purpose, slot.near) not in habit:
-            choices = [venues.draw(slot.purpose, anchor[slot.near], HABIT_KM, rng) for _ in range(2)]
-            habit[slot.purpose, slot.near] = choices
-        first, second = habit[slot.purpose, slot.near]
+        if (slot.purpose, slot.near) not in habits:
+            places = [venues.draw(slot.purpose, anchor[slot.near], HABIT_KM, rng) for _ in range(2)]
+            habits[slot.purpose, slot.near] = places
+        first, second = habits[slot.purpose, slot.near]
         visit = np.flatnonzero(rng.random(len(who)) < np.where(weekend, slot.weekend, slot.weekday) * recorded)
         user = who[visit]
         poi = np.where(rng.random(len(visit)) < FAVOURITE, first[user], second[user])
         explores = rng.random(len(visit)) > slot.loyalty
         if slot.loyalty < 1:
             poi[explores] = venues.draw(slot.purpose, anchor[slot.near][user[explores]], slot.reach_km, rng)
-        hour = np.where(weekend[visit], slot.weekend_h, slot.weekday_h) + late_h[visit]
-        rows.append((visit, poi, hour + rng.normal(0, 0.3, len(visit))))
-    visit, poi, hour = (np.concatenate(column) for column in zip(*rows, strict=True))
+        hour = np.where(weekend[visit], slot.weekend_h, slot.weekday_h) + shift_h[visit]
+        visits.append((visit, poi, hour + rng.normal(0, 0.3, len(visit))))
+    visit, poi, hour = (np.concatenate(column) for column in zip(*visits, strict=True))
 
-    goes_on = np.flatnonzero((rng.random(len(visit)) < NEXT_DOOR) & (next_door[poi] != poi))
-    later = hour[goes_on] + rng.uniform(0.1, 0.6, len(goes_on))
-    visit, poi = np.append(visit, visit[goes_on]), np.append(poi, next_door[poi[goes_on]])
+    follows = np.flatnonzero((rng.random(len(visit)) < FOLLOW_UP) & (next_door[poi] != poi))
+    later = hour[follows] + rng.uniform(0.1, 0.6, len(follows))
+    visit, poi = np.append(visit, visit[follows]), np.append(poi, next_door[poi[follows]])
     second_of_day = (np.append(hour, later) - DAY_STARTS_H) * 3600
     time = START + day[visit] * DAY_S + np.clip(second_of_day, 0, DAY_S - 1).astype(np.int64)
     return who[visit].astype(np.int32), poi, time
 
 
-def _settle(venues: _Venues, users: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """A home and a workplace for everyone. Where users are few, they live downtown and so share their venues."""
+def _homes_and_workplaces(venues: _Venues, users: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Draw a home and a workplace for every user. Few users live in the central districts, so they share venues."""
     inhabited = np.argsort(np.hypot(*venues.centre.T))[: -(-users // USERS_PER_DISTRICT)]
     size: Floats = np.bincount(venues.district, minlength=len(venues.centre))[inhabited] + np.float64(1)
-    district = inhabited[_pick(size[None, :], np.zeros(users, np.int64), rng)]
+    district = inhabited[_draw_columns(size[None, :], np.zeros(users, np.int64), rng)]
     home = venues.draw("home", district, HABIT_KM, rng)
     return home, venues.draw("work", venues.district[home], COMMUTE_KM, rng)
 
 
-def _next_door(venues: _Venues, rng: np.random.Generator) -> Ints:
-    """The place that people drop in at after each venue, the same for all: a station's coffee stand, a gym's deli."""
+def _places_next_door(venues: _Venues, rng: np.random.Generator) -> Ints:
+    """Draw for each venue the place that people visit after it, e.g. the coffee stand of a station."""
     found = np.zeros(len(venues.district), np.int32)
     kind = rng.integers(3, size=len(found))
     for k, purpose in enumerate(("coffee", "food", "shop")):

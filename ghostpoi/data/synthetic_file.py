@@ -1,4 +1,4 @@
-"""A synthetic city as a file: TSMC2014 (.txt) or a table (.csv, .tsv, .parquet), compressed if its name says so."""
+"""Write a synthetic city as TSMC2014 (.txt) or a table (.csv, .tsv, .parquet), compressed if the name says so."""
 
 import gzip
 import io
@@ -23,38 +23,37 @@ COMPRESS = {
 
 
 def write_city(path: Path, users: int, pois: int, days: int, seed: int) -> int:
-    """Make a city and write it; returns the number of check-ins."""
+    """Make a city, write it to a file and return the number of check-ins."""
     kind = extension(path).lower()
     if kind not in (".txt", ".csv", ".tsv", ".parquet"):
-        raise InputError(f"-o {path}: unknown kind of file; end the name in .txt (TSMC2014), .csv, .tsv or .parquet")
+        raise InputError(f"-o {path}: unknown file type; end the name in .txt (TSMC2014), .csv, .tsv or .parquet")
     if not path.parent.is_dir():
         raise InputError(f"-o {path}: the folder {path.parent} does not exist; create it first")
     frame = city_frame(synth.make_city(users, pois, days, seed), seed)
     if frame.height == 0:
-        raise InputError(f"a city of {users} users and {days} days has no check-in at all; raise --users or --days")
+        raise InputError(f"a city of {users} users and {days} days has no check-ins; raise --users or --days")
     data = _bytes(frame, kind)
     compress = COMPRESS.get(path.suffix.lower())
     try:
         with replacing(path) as out:
             out.write(compress(data) if compress else data)
     except OSError as e:
-        raise InputError(f"-o {path}: cannot be written ({e.strerror or e}); choose another place") from None
+        raise InputError(f"-o {path}: cannot be written ({e.strerror or e}); choose another folder") from None
     return frame.height
 
 
 def city_frame(city: synth.City, seed: int) -> pl.DataFrame:
-    """The eight columns of TSMC2014."""
+    """Return the check-ins of a city in the eight columns of TSMC2014."""
 
     def named(codes: np.ndarray, names: list[str]) -> pl.Series:
         return pl.Series(names, dtype=pl.String).gather(codes)
 
-    venues, kinds = len(city.poi_lat), len(city.category_name)
     category = city.poi_category[city.poi]
     time = pl.Series(city.time).cast(pl.Int64) * 1000
     columns = (
         named(city.user, synth.user_id(range(int(city.user.max(initial=0)) + 1))),
-        named(city.poi, synth.poi_id(range(venues), seed)),
-        named(category, synth.category_id(range(kinds))),
+        named(city.poi, synth.poi_id(range(len(city.poi_lat)), seed)),
+        named(category, synth.category_id(range(len(city.category_name)))),
         named(category, city.category_name),
         pl.Series(city.poi_lat[city.poi]),
         pl.Series(city.poi_lon[city.poi]),
@@ -69,7 +68,6 @@ def _bytes(frame: pl.DataFrame, kind: str) -> bytes:
     if kind == ".parquet":
         frame.write_parquet(out)
         return out.getvalue()
-    text = frame.write_csv(
-        include_header=kind != ".txt", separator="," if kind == ".csv" else "\t", quote_style="necessary"
-    )
+    separator = "," if kind == ".csv" else "\t"
+    text = frame.write_csv(include_header=kind != ".txt", separator=separator, quote_style="necessary")
     return text.encode("latin-1" if kind == ".txt" else "utf-8")

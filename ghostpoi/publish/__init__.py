@@ -1,1 +1,1 @@
-"""From a check-in table to a release."""
+"""The publisher: methods, rounds of substitution, the release folder and its verification."""

@@ -1,8 +1,7 @@
-"""The public rule of a release: how likely a clean POI p is released as q. Who reads the code knows it.
+"""The public rule of a release as a channel: the probability that a clean POI p is released as q.
 
-It is sparse: a POI has a handful of candidates. Entries are sorted by what was released, so that all that may stand
-behind q, A(q), is one slice. Any rule fits: uniform over candidate sets, over crowds that hold the venue itself, or
-what a solver found.
+Anyone who reads the code knows it. It is sparse, because a POI has few candidates. Entries are sorted by released POI,
+so that A(q), the clean POIs that may be released as q, is one slice.
 """
 
 from dataclasses import dataclass
@@ -15,16 +14,16 @@ from ghostpoi.data.checkins import Floats, Ints, Longs
 
 @dataclass(frozen=True)
 class Channel:
-    """K(q|p), one entry per pair that can happen, by released POI and then by clean POI."""
+    """K(q|p), with one entry per possible pair, sorted by released POI and then by clean POI."""
 
     clean: Longs  # (M,)
     released: Longs  # (M,) ascending
     probability: Floats  # (M,) of `released` given `clean`
-    start: Longs  # (Q+1,) A(q) is the entries start[q] to start[q+1]
+    start: Longs  # (Q+1,) A(q) holds the entries start[q] to start[q+1] - 1
 
     @staticmethod
     def of(clean: Longs | Ints, released: Longs | Ints, probability: Floats, symbols: int) -> "Channel":
-        """From pairs in any order; those named twice add up. `symbols` is one more than the largest released POI."""
+        """Build a channel from pairs in any order. Repeated pairs add up. `symbols` is the largest released POI + 1."""
         wide = int(clean.max(initial=0)) + 1
         pair, place = np.unique(released.astype(np.int64) * wide + clean, return_inverse=True)
         q, p = np.divmod(pair, wide)
@@ -36,18 +35,18 @@ class Channel:
 
     @property
     def symbols(self) -> int:
-        """One more than the largest released POI."""
+        """The largest released POI + 1."""
         return len(self.start) - 1
 
     def behind(self, released: Longs | Ints) -> tuple[Longs, Longs]:
-        """All entries of A(q) for each q given (G,), end to end: whose they are (0 to G-1) and which they are."""
+        """Return the entries of A(q) for every q of `released` (G,), end to end: owner (0 to G-1) and index of each."""
         size = self.start[released + 1] - self.start[released]  # (G,)
         owner = np.repeat(np.arange(len(released)), size)
         shift = self.start[released] - (np.cumsum(size) - size)
         return owner, np.arange(len(owner)) + shift[owner]
 
     def find(self, clean: Longs | Ints, released: Longs | Ints) -> Longs:
-        """The entry of each pair, -1 where the rule does not allow it."""
+        """Return the entry of each pair, -1 if the rule excludes the pair."""
         if not len(self):
             return np.full(len(clean), -1)
         wide = max(int(self.clean.max()), int(np.max(clean, initial=0))) + 1
@@ -56,7 +55,7 @@ class Channel:
         return np.where(own[at] == asked, at, -1)
 
     def covering(self, released: Longs | Ints) -> "Channel":
-        """The same, with q standing behind itself for each q given that the rule could not have released."""
+        """Return a channel that maps q to itself for each given q that this channel never releases."""
         alone = np.unique(released)
         alone = alone[self.start[alone + 1] == self.start[alone]].astype(np.int64)
         if not len(alone):
@@ -68,7 +67,7 @@ class Channel:
 
 
 def uniform(candidates: Candidates, keeps: bool = False) -> Channel:
-    """Every candidate alike; a POI without any as itself. With `keeps` the POI itself is one more candidate."""
+    """Give all candidates the same probability. `keeps` adds the POI itself; without candidates, it maps to itself."""
     anchor, column = np.nonzero(candidates.poi)
     size = candidates.size
     itself = np.flatnonzero((size == 0) | keeps)

@@ -1,4 +1,4 @@
-"""Estimate time, memory and substitutions of a run of `protect` from a sample: what --dry-run prints."""
+"""Estimate the time, memory and substitutions of `protect` from a sample, for --dry-run."""
 
 import resource
 import time
@@ -20,16 +20,16 @@ SAMPLE = 512  # sessions
 
 
 def estimate(whole: WholeTable, settings: Publication, device: torch.device) -> dict[str, Any]:
-    """Time one epoch and one round of scoring on a sample of sessions, scaled to all of them."""
+    """Time one epoch and one round of scoring on a sample of sessions; scale both to all sessions."""
     data, method, rounds = whole.data, settings.method, settings.rounds
     rows, seed = len(data.vocabulary), Seed(0)
-    pick = np.zeros(len(data.all), bool)
-    pick[seed.generator("sample").permutation(len(data.all))[:SAMPLE]] = True
-    sample = data.all.take(pick)
+    chosen = np.zeros(len(data.all), bool)
+    chosen[seed.generator("sample").permutation(len(data.all))[:SAMPLE]] = True
+    sample = data.all.take(chosen)
     surrogate = CausalTransformer(rows, settings.surrogate, 0).to(device)
     optimizer = fit.adamw(surrogate, settings.training)
     pairs = next_poi(sample, settings.surrogate.max_positions)
-    fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("warm",), 0)  # the first epoch pays for the set-up
+    fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("warm",), 0)  # the first epoch includes set-up
     begin = time.perf_counter()
     fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("timed",), 0)
     scale = data.all.positions / sample.positions
@@ -41,14 +41,14 @@ def estimate(whole: WholeTable, settings: Publication, device: torch.device) -> 
     round_s = (time.perf_counter() - begin) * scale
     epochs = rounds.outer * rounds.inner if method.needs_surrogate else 0
     epochs += settings.lm_training.epochs if method.needs_trajectory_lm else 0
-    times = rounds.outer if method.needs_surrogate else 1
+    scorings = rounds.outer if method.needs_surrogate else 1
     return {
-        "seconds": epochs * epoch_s + times * round_s,
+        "seconds": epochs * epoch_s + scorings * round_s,
         "seconds_per_epoch": epoch_s,
         "epochs": epochs,
         "seconds_per_round": round_s,
-        "rounds": times,
-        # The sample's peak already includes the table, the candidate sets and one batch, which dominate.
+        "rounds": scorings,
+        # The peak so far includes the table, the candidate sets and one batch, which dominate a full run.
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "rows": len(whole.table),
         "substitution_rate": float(whole.has_candidates.mean()),

@@ -1,4 +1,4 @@
-"""The manifest: what a release folder says about itself. Its presence means that the release is complete."""
+"""The manifest, which describes a release. Its presence means that the release is complete."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ PAGES = ("card.md", "croissant.json", "report.html")
 PUBLIC_KEYS = {
     "tool", "method", "protocol", "settings", "columns", "rows", "plausibility", "speed", "data", "audit",
 }  # fmt: skip
-NEEDED: dict[tuple[str, str], Any] = {
+REQUIRED: dict[tuple[str, str], Any] = {  # type of each key
     ("data", "file"): str,
     ("data", "format"): str,
     ("data", "sha256"): str,
@@ -30,7 +30,7 @@ NEEDED: dict[tuple[str, str], Any] = {
     ("speed", "limit_kmh"): (int, float),
     ("speed", "min_gap_s"): (int, float),
 }
-PRIVATE_MARK = "ghostpoi-private"  # marks every page that shows clean data, wherever it is moved
+PRIVATE_MARK = "ghostpoi-private"  # text in every page that shows clean data
 
 
 def read_manifest(release: Path) -> dict[str, Any]:
@@ -42,11 +42,11 @@ def read_manifest(release: Path) -> dict[str, Any]:
         raise InputError(f"{release} has no {MANIFEST}, so it is not a complete release; make it again with protect")
     try:
         manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        for (section, key), kind in NEEDED.items():
+        for (section, key), kind in REQUIRED.items():
             if not isinstance(manifest[section][key], kind):
                 raise ValueError(f"{section}.{key} has the wrong type")
         if Path(manifest["data"]["file"]).name != manifest["data"]["file"]:
-            raise ValueError("the data file's name is not plain")
+            raise ValueError("data.file is not a plain file name")
     except OSError as e:
         raise InputError(f"{path} cannot be read ({(e.strerror or str(e)).lower()}); change its permissions") from None
     except (ValueError, KeyError, TypeError, RecursionError) as e:
@@ -55,7 +55,7 @@ def read_manifest(release: Path) -> dict[str, Any]:
 
 
 def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
-    """Say how the data file differs from the one the manifest was written for; None if it does not."""
+    """Return how the data file differs from the manifest, or None."""
     data = release / manifest["data"]["file"]
     if not data.is_file():
         return f"{data.name} is missing"
@@ -65,7 +65,7 @@ def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
 
 
 def settings_of(manifest: dict[str, Any]) -> Publication:
-    """The method and the settings that decide sessions and candidates, as the manifest states them."""
+    """Return the settings that decide sessions and candidate sets. A method that is not installed counts as random."""
     name = manifest.get("method")
     settings = publication(name if isinstance(name, str) and name in METHODS else "random")
     for section in ("filters", "candidates", "speed", "method"):

@@ -1,4 +1,4 @@
-"""The private folder of a release: start a run there, resume an interrupted one, refuse to mix or overwrite."""
+"""Runs in the private folder of a release: start one, resume one, refuse to overwrite or mix them."""
 
 import hashlib
 import hmac
@@ -19,57 +19,57 @@ from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.request import ReleaseRequest
 from ghostpoi.randomness import Seed
 
-RUN = "run.json"  # the note of a run: seed, keyed hash of the input, what was asked for
+RUN = "run.json"  # the note of a run: seed, keyed hash of the input, request
 UNFINISHED = "unfinished"  # the folder of a run in progress, with its own note
-OURS = (RUN, UNFINISHED, "trajectory_lm")
+OWN_FILES = (RUN, UNFINISHED, "trajectory_lm")
 
 Note = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run in progress, with its own folder inside the private one."""
+    """A run in progress, with its own folder inside the private folder."""
 
     folder: Path
     seed: Seed
-    key: str  # of everything that its checkpoint depends on
-    token: str  # distinguishes its temporary names from those of other runs
+    key: str  # hash of everything that its checkpoint depends on
+    token: str  # makes its temporary names unique
 
 
 def check_folders(request: ReleaseRequest) -> Note | None:
-    """Refuse what would overwrite or mix things up; returns the note of the interrupted run to resume, if any."""
+    """Refuse folders that would overwrite or mix data. Return the note of the interrupted run to resume, if any."""
     release, private = request.release.resolve(), request.private.resolve()
     if private.is_relative_to(release):
         raise InputError(
-            f"the private folder {request.private} would lie inside the release {request.release}; "
+            f"the private folder {request.private} would be inside the release {request.release}; "
             "choose another with --private"
         )
     if release.is_relative_to(private):
         raise InputError(
-            f"the release {request.release} would lie inside the private folder {request.private}; "
+            f"the release {request.release} would be inside the private folder {request.private}; "
             "choose another with -o"
         )
     for folder in (request.release.parent, request.private.parent):
         if not folder.is_dir():
             raise InputError(f"the folder {folder} does not exist; create it first")
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise InputError(f"you may not write to the folder {folder}; choose another or change its permissions")
+            raise InputError(f"the folder {folder} is not writable; choose another or change its permissions")
     unfinished = _unfinished(request)
-    # A run that was killed just after it named the release may resume and name it again.
+    # A run that was killed after it published the release may resume and publish it again.
     resumes = unfinished is not None and unfinished["release"] == str(release)
     if release.exists() and not (request.force or resumes):
         raise InputError(f"{request.release} exists already; choose another folder with -o, or replace it with --force")
     if release.exists() and not (release / MANIFEST).exists() and any(release.iterdir() if release.is_dir() else [1]):
         raise InputError(f"{request.release} is not a release, so --force does not replace it; choose another with -o")
     if request.file.resolve().is_relative_to(release):
-        raise InputError(f"{request.file} lies inside {request.release}, which would be replaced; move it first")
+        raise InputError(f"{request.file} is inside {request.release}, which would be replaced; move it first")
     if request.private.is_dir() and not unfinished:
         _check_private(request)
     return unfinished
 
 
 def begin(request: ReleaseRequest, file: CheckinFile, say: Say) -> Run:
-    """Start a new run. The private files of an older one stay until this one has made its release."""
+    """Start a new run. The private files of an older run stay until the new release is complete."""
     if request.resume:
         say(f"nothing to resume in {request.private}; starting from the beginning")
     folder, seed = request.private / UNFINISHED, request.seed or Seed.fresh()
@@ -90,7 +90,7 @@ def begin(request: ReleaseRequest, file: CheckinFile, say: Say) -> Run:
 
 
 def resume(request: ReleaseRequest, file: CheckinFile, note: Note) -> Run:
-    """Resume the interrupted run if the request is the same."""
+    """Resume an interrupted run; refuse if the request differs."""
     run = _run(request, note)
     if request.seed not in (None, run.seed):
         raise InputError(f"--seed differs from the seed of the run in {request.private}; leave --seed out to resume it")
@@ -102,27 +102,27 @@ def resume(request: ReleaseRequest, file: CheckinFile, note: Note) -> Run:
             "with --force"
         )
     for killed in (*run.folder.glob(".*"), *(request.private / "trajectory_lm").glob(".*")):
-        killed.unlink()  # what a killed process was writing
+        killed.unlink()  # a file that a killed process did not finish
     return run
 
 
 def _check_private(request: ReleaseRequest) -> None:
-    """A new run may use an empty folder, or one of ours with --force."""
+    """Refuse a folder with files of others or, without --force, with files of another run."""
     folder = request.private
-    ours = [name for name in OURS if (folder / name).exists()]
-    if not ours and any(folder.iterdir()):
+    own = [name for name in OWN_FILES if (folder / name).exists()]
+    if not own and any(folder.iterdir()):
         raise InputError(f"{folder} holds files that are not ghostpoi's; choose an empty or new folder with --private")
-    remedies = {UNFINISHED: "an interrupted run; continue with --resume", RUN: "a finished run; keep them"}
-    for name, remedy in remedies.items():
-        if name in ours and not request.force:
-            raise InputError(
-                f"{folder} holds the private files of {remedy}, replace them with --force, or choose another folder "
-                "with --private"
-            )
+    if request.force:
+        return
+    other = "replace them with --force, or choose another folder with --private"
+    if UNFINISHED in own:
+        raise InputError(f"{folder} holds the private files of an interrupted run; continue with --resume, {other}")
+    if RUN in own:
+        raise InputError(f"{folder} holds the private files of a finished run; {other}")
 
 
 def _unfinished(request: ReleaseRequest) -> Note | None:
-    """The note of the interrupted run in the private folder, if the request resumes it."""
+    """Return the note of the interrupted run that the request resumes, if any."""
     path = request.private / UNFINISHED / RUN
     if not (request.resume and path.exists()):
         return None
@@ -131,7 +131,7 @@ def _unfinished(request: ReleaseRequest) -> Note | None:
         int(note["seed"], 16)
         if all(isinstance(note[key], str) for key in ("input", "asked", "release", "token")):
             return note
-    except (ValueError, KeyError, TypeError):  # the message must not quote the note: it holds the seed
+    except (ValueError, KeyError, TypeError):  # the message must not quote the note, which holds the seed
         pass
     raise InputError(f"{path} is damaged; start again with --force and without --resume")
 
@@ -148,5 +148,5 @@ def _asked(request: ReleaseRequest) -> str:
 
 
 def _keyed_hash(file: CheckinFile, seed: Seed) -> str:
-    """With a plain hash of the input, anybody could confirm a guess of it."""
+    """Hash the input with the seed as key. A plain hash would let anyone confirm a guess of the input."""
     return hmac.new(str(seed.value).encode(), file.sha256, hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""Choose the released venue of every row: rows in sessions by the method, the others by the candidate rule."""
+"""Choose the released venue of every row: by the method in sessions, by the candidate rule outside them."""
 
 import math
 from pathlib import Path
@@ -17,7 +17,7 @@ from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import WholeTable
 from ghostpoi.randomness import Seed
 
-LM_UNITS = 1.0  # an epoch of the trajectory LM, in epochs of the surrogate
+LM_UNITS = 1.0  # cost of an epoch of the trajectory LM, in epochs of the surrogate
 
 
 def protect_table(
@@ -31,7 +31,7 @@ def protect_table(
     say: Say = lambda text: None,
     report: Report = no_report,
 ) -> Substitution:
-    """Choose a venue for every row. With a cache folder, the trajectory LM is kept there and reused."""
+    """Choose a venue for every row. The cache folder, if given, keeps the trajectory LM for later runs."""
     table, data, method = whole.table, whole.data, settings.method
     lm = _trajectory_lm(whole, settings, device, cache, say, report) if method.needs_trajectory_lm else None
     task = Task.of(settings, data.all, data.vocabulary, whole.session_sets, lm)
@@ -39,9 +39,9 @@ def protect_table(
     released = np.zeros(len(table), np.int32)
     released[data.all.row] = data.vocabulary.venue[in_sessions.poi]
     report("drawing the rows outside sessions", 0)
-    found = unmodelled.draw(table, whole.venue_sets, released, seed, settings.speed, may_keep=not method.own_sets)
-    found.mask_emptied[data.all.row] = in_sessions.mask_emptied
-    return found
+    result = unmodelled.draw(table, whole.venue_sets, released, seed, settings.speed, keep_clean=not method.own_sets)
+    result.mask_emptied[data.all.row] = in_sessions.mask_emptied
+    return result
 
 
 def _trajectory_lm(

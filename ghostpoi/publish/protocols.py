@@ -1,7 +1,7 @@
-"""The settings of a publication, and the two named protocols.
+"""The settings of `protect`, and the two protocols.
 
 `paper` follows the paper wherever it is specific. `strong`, the default, trains surrogate and victim well, because a
-weak victim flatters a defence.
+weak victim makes a defence look better than it is.
 """
 
 import difflib
@@ -32,7 +32,7 @@ class Publication(Settings):
         return TrajectoryLM(self.lm, self.lm_training)
 
     def public(self) -> dict[str, dict[str, Any]]:
-        """The settings as plain values, section by section. None of them is secret."""
+        """Return all settings as plain values, by section. None of them is secret."""
         return {
             section.name: {f.name: getattr(group, f.name) for f in fields(group)}
             for section in fields(self)
@@ -41,7 +41,7 @@ class Publication(Settings):
 
 
 def publication(method: str = "crowd", protocol: str = "strong") -> Publication:
-    """The settings of a protocol with a method by name."""
+    """Return the settings of a protocol, with a method by name."""
     if method not in METHODS:
         near = difflib.get_close_matches(method, METHODS, 1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(METHODS)}"

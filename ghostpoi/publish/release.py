@@ -1,7 +1,8 @@
-"""Make a release: the folder to publish, and the private folder that must never be published.
+"""Make a release: the folder to publish, and the private folder, which must never be published.
 
-RELEASE holds the data and, written last, a manifest: its presence means that the release is complete. PRIVATE, which
-only its owner may read, holds the seed, the (clean, released) pairs and models trained on clean data.
+The release folder holds the data and the manifest. The manifest is written last: its presence means that the release is
+complete. The private folder, which only its owner may read, holds the seed, the (clean, released) pairs and models
+trained on clean data.
 """
 
 import hashlib
@@ -32,11 +33,11 @@ from ghostpoi.publish.venue_columns import VenueColumns, classify
 from ghostpoi.publish.whole_table import WholeTable, count_rows, donor_rows, fast_steps, plausibility, prepare
 from ghostpoi.randomness import Seed
 
-SHORT_SEED_BITS = 64  # anyone with one leaked pair can search fewer
+SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them on one leaked pair
 
 
 def make_release(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
-    """Protect a file and write the release; returns the public manifest."""
+    """Protect a file, write the release and return its manifest."""
     try:
         return _make(request, say, report)
     except OSError as e:
@@ -47,17 +48,17 @@ def make_release(request: ReleaseRequest, say: Say, report: Report) -> dict[str,
 
 
 def given_seed(value: int | None, say: Say) -> Seed | None:
-    """The seed from the command line, with a warning if it is short enough to be searched."""
+    """Convert the seed of the command line; warn if it is short enough to be found by trial."""
     if value is not None and value.bit_length() < SHORT_SEED_BITS:
         say(
-            "warning: one leaked pair is enough to search a short seed; leave --seed out for a real release, "
+            "warning: one leaked pair is enough to find a short seed by trial; omit --seed for a real release, "
             "and ghostpoi draws 128 bits from the operating system"
         )
     return None if value is None else Seed(value)
 
 
 def work(settings: Publication) -> float:
-    """All units of work, for the progress bar."""
+    """Return the units of work of a run, for the progress bar."""
     lm = settings.lm_training.epochs * LM_UNITS if settings.method.needs_trajectory_lm else 0.0
     return lm + units(settings.method, settings.rounds)
 
@@ -79,7 +80,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     rows = file.rows.copy_fields(columns.change, donor)
     manifest = _describe(request, file, columns, whole, released, withheld=len(whole.table) - len(shown))
     manifest = _write_folder(request, run, file, rows.take(shown) if request.withhold else rows, manifest)
-    for name in ("pairs.npz", RUN):  # the run's note last: until it is moved, --resume can repeat all of this
+    for name in ("pairs.npz", RUN):  # the note last: until it is moved, --resume can repeat all steps
         os.replace(run.folder / name, request.private / name)
     shutil.rmtree(run.folder)
     return manifest
@@ -89,7 +90,7 @@ def _describe(
     request: ReleaseRequest, file: CheckinFile, columns: VenueColumns, whole: WholeTable, released: Substitution,
     *, withheld: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """The manifest, apart from what is measured on the written file. Everything in it is public."""
+    """Return the manifest without the measurements of the written file. Everything in it is public."""
     return {
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
@@ -102,7 +103,7 @@ def _describe(
 
 
 def _write_pairs(path: Path, whole: WholeTable, released: Substitution, shown: Any) -> None:
-    """Store what the publisher's own report needs, also about venues that the release never shows."""
+    """Store the pairs and all venues, including those that the release never shows, for the private report."""
     table, venues = whole.table, whole.table.venues
     categories = np.append(table.category_ids.astype(str), "")  # row 0 of the venues has category -1
     with replacing(path, mode=0o600) as out:
@@ -115,11 +116,11 @@ def _write_pairs(path: Path, whole: WholeTable, released: Substitution, shown: A
 def _write_folder(
     request: ReleaseRequest, run: Run, file: CheckinFile, rows: Rows, manifest: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the release folder under a temporary name, then give it its own name at once."""
+    """Write the release folder under a temporary name, then rename it."""
     release, speed = request.release.resolve(), request.settings.speed
     staging = release.with_name(f".{release.name}.{run.token}.partial")
     data = staging / f"checkins{extension(request.file)}"
-    shutil.rmtree(staging, ignore_errors=True)  # of a killed process
+    shutil.rmtree(staging, ignore_errors=True)  # left over from a killed process
     try:
         staging.mkdir()
         with replacing(data) as out:
@@ -143,13 +144,13 @@ def _write_folder(
 
 
 def _publish_folder(staging: Path, release: Path, replace: bool) -> None:
-    """Give a complete folder its name; an older release is removed only when the new one is in place."""
+    """Rename a complete folder. An older release is removed only after the new one is in place."""
     old = staging.with_name(staging.name + ".old")
     if replace and release.exists():
         shutil.rmtree(old, ignore_errors=True)
         os.replace(release, old)
     try:
-        os.replace(staging, release)  # fails if somebody else has put something there meanwhile
+        os.replace(staging, release)  # fails if another process has created it
     except OSError:
         if old.exists():
             os.replace(old, release)

@@ -1,4 +1,4 @@
-"""What a publisher can ask of `protect`."""
+"""A request to `protect`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRequest:
-    """What the publisher asked for."""
+    """Everything that the publisher can choose."""
 
     file: Path
     release: Path
@@ -24,7 +24,7 @@ class ReleaseRequest:
     device: "torch.device"
     mapping: dict[str, str]
     keep: tuple[str, ...] = ()
-    withhold: bool = False  # leave rows without a candidate out of the release
+    withhold: bool = False  # omit rows whose venue has no candidate
     seed: Seed | None = None
     resume: bool = False
     force: bool = False

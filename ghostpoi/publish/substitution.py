@@ -1,4 +1,4 @@
-"""What was released: the result of a walk, of all rounds, and of the whole table."""
+"""The result of a walk, of all rounds, and of the whole table."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from ghostpoi.data.checkins import Bools, Ints
 
 @dataclass(frozen=True)
 class Substitution:
-    """The released venue of every position of the sessions, or of every row of the table."""
+    """Released venues, one per position of the sessions or per row of the table."""
 
     poi: Ints  # (N,) POIs of the vocabulary for sessions, venues for the table
     mask_emptied: Bools  # (N,) the speed mask excluded every candidate of a set that was not empty

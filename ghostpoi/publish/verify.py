@@ -1,4 +1,4 @@
-"""Check that a release is what its manifest says: from the release alone, or against the publisher's file."""
+"""Check a release against its manifest and, if given, against the file that it was made from."""
 
 import json
 import re
@@ -24,8 +24,8 @@ from ghostpoi.publish.manifest import (
 )
 from ghostpoi.publish.whole_table import WholeTable, fast_steps, prepare
 
-PRIVATE_WORDS = ("seed", "pairs", "checkpoint", "private")
-PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_WORDS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
+PRIVATE_KEYS = ("seed", "pairs", "checkpoint", "private")
+PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_KEYS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Check:
 
 
 def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list[Check]:
-    """Run every check that is possible; without the data of the manifest, the others make no sense."""
+    """Run all checks. If the data file does not match the manifest, its content is not checked."""
     manifest = read_manifest(release)
     checks = [_data_file(release, manifest), _nothing_private(release, manifest)]
     if not checks[0].passed:
@@ -59,36 +59,36 @@ def _data_file(release: Path, manifest: dict[str, Any]) -> Check:
 
 
 def _nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
-    """Only known files, only public manifest keys, and no private key or mark in a page."""
+    """Allow only known files, public manifest keys, and pages without private keys or the private-page marker."""
     allowed = {MANIFEST, *PAGES, manifest["data"]["file"]}
     names = (str(path.relative_to(release)) for path in release.rglob("*"))
-    strange = sorted(name for name in names if name not in allowed)
+    unknown = sorted(name for name in names if name not in allowed)
     keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))
-    inside = [f"{page} with {what}" for page in PAGES for what in _private_inside(release / page)]
-    if found := strange + keys + inside:
+    inside = [f"{page} with {content}" for page in PAGES for content in _private_content(release / page)]
+    if found := unknown + keys + inside:
         return Check("nothing private", False, f"found {', '.join(found)}; remove it before you publish the release")
     return Check("nothing private", True, "only the data, the manifest and public pages")
 
 
-def _private_inside(page: Path) -> list[str]:
-    """Detect private keys and the private-page mark in a public page; it cannot judge prose."""
+def _private_content(page: Path) -> list[str]:
+    """Detect private keys and the private-page marker in a public page. It cannot judge prose."""
     if not page.is_symlink() and not page.exists():
         return []
     if page.is_symlink() or not page.is_file():
-        return ["no content of its own"]  # a link leads out of the release, perhaps into the private folder
+        return ["no content of its own"]  # a link may point to the private folder
     try:
         text = page.read_text("utf-8")
         keys = _private_keys(json.loads(text)) if page.suffix == ".json" else set()
     except (OSError, ValueError, RecursionError):
         return ["content that cannot be read"]
     if page.suffix == ".md":
-        keys = {word.lower() for word in PRIVATE_LINE.findall(text)}
+        keys = {key.lower() for key in PRIVATE_LINE.findall(text)}
     return sorted(keys) + ["clean data"] * (PRIVATE_MARK in text)
 
 
 def _private_keys(value: Any) -> set[str]:
     if isinstance(value, dict):
-        return {k for k in value if k in PRIVATE_WORDS}.union(*map(_private_keys, value.values()))
+        return {k for k in value if k in PRIVATE_KEYS}.union(*map(_private_keys, value.values()))
     return set().union(*map(_private_keys, value)) if isinstance(value, list) else set()
 
 
@@ -101,7 +101,7 @@ def _speed(written: Checkins, manifest: dict[str, Any]) -> Check:
 
 
 def _against(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
-    """The checks that need the publisher's file."""
+    """Run the checks that need the clean file."""
     table, settings = clean.table, settings_of(manifest)
     whole = prepare(table, settings)
     withheld = manifest["rows"]["withheld"]
@@ -112,7 +112,7 @@ def _against(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any])
         return [Check("rows", False, detail)]
     clean_rows, rows = clean.rows.take(shown), written.rows
     if missing := set(manifest["columns"]["changed_with_the_venue"]).difference(rows.columns):
-        return [Check("rows", False, f"the manifest names missing columns: {', '.join(map(str, missing))}")]
+        return [Check("rows", False, f"columns of the manifest are missing: {', '.join(map(str, missing))}")]
     checks = [_same_rows(clean_rows, rows, manifest)]
     if not checks[0].passed:
         return checks
@@ -142,12 +142,12 @@ def _same_rows(clean: Rows, rows: Rows, manifest: dict[str, Any]) -> Check:
         if one.dtype != two.dtype:
             return Check("rows", False, f"the column {name} has type {two.dtype}, not {one.dtype}")
         if not one.equals(two):
-            return Check("rows", False, f"row {int(one.ne_missing(two).arg_max() or 0) + 1} has another {name}")
-    return Check("rows", True, f"{len(rows.column(rows.columns[0])):,} rows, in order, other columns untouched")
+            return Check("rows", False, f"row {int(one.ne_missing(two).arg_max() or 0) + 1} has a different {name}")
+    return Check("rows", True, f"{len(rows.column(rows.columns[0])):,} rows in order, other columns unchanged")
 
 
 def _released_venues(table: Checkins, written: Checkins) -> Longs:
-    """The released venues in the numbering of the clean table; 0 for one that does not occur there."""
+    """Return the released venues in the numbering of the clean table, 0 for a venue that it lacks."""
     number = {name: venue for venue, name in enumerate(table.venue_ids)}
     return np.array([number.get(name, 0) for name in written.venue_ids], np.int64)[written.venue]
 
@@ -159,22 +159,22 @@ def _category(whole: WholeTable, clean: Longs, released: Longs, changed: Bools) 
 
 
 def _candidates(whole: WholeTable, row: Longs, released: Longs) -> Check:
-    """Every substitute must lie in the candidate set that applies to its row."""
-    table, vocabulary = whole.table, whole.data.vocabulary
-    poi_of = np.zeros(len(table.venue_ids), np.int64)
-    poi_of[vocabulary.venue[1:]] = np.arange(1, len(vocabulary))
-    in_session, anchor = whole.in_session[row], table.venue[row]
-    inside = (whole.venue_sets.poi[anchor] == released[:, None]).any(axis=1)
-    poi = poi_of[released[in_session]]
-    inside[in_session] = (whole.session_sets.poi[poi_of[anchor[in_session]]] == poi[:, None]).any(axis=1) & (poi > 0)
-    detail = f"{int(inside.sum()):,} of {len(row):,} substitutes lie in their candidate set"
+    """Check that every substitute is in the candidate set that applies to its row."""
+    table, sessions, vocabulary = whole.table, whole.data.all, whole.data.vocabulary
+    poi = np.zeros(len(table), np.int32)  # 0 outside sessions
+    poi[sessions.row] = sessions.poi
+    in_session, poi = poi[row] > 0, poi[row]
+    inside = (whole.venue_sets.poi[table.venue[row]] == released[:, None]).any(axis=1)
+    session_sets = vocabulary.venue[whole.session_sets.poi[poi[in_session]]]
+    inside[in_session] = (session_sets == released[in_session, None]).any(axis=1)
+    detail = f"{int(inside.sum()):,} of {len(row):,} substitutes are in their candidate set"
     return Check("radius", bool(inside.all()), detail)
 
 
 def _genuine_fields(
     clean: Rows, rows: Rows, manifest: dict[str, Any], before: Longs, released: Longs, drawn: Bools
 ) -> Check:
-    """Venue fields must be those of one genuine row of the released venue, or the row's own if none was drawn."""
+    """Check that venue fields come from one genuine row of the released venue; rows that were not drawn keep theirs."""
     names = manifest["columns"]["changed_with_the_venue"]
 
     def keys(source: Rows, venue: Longs) -> NDArray[np.uint64]:
@@ -182,9 +182,9 @@ def _genuine_fields(
         return pl.DataFrame({"venue": pl.Series(venue), **columns}).hash_rows().to_numpy()
 
     genuine, shown = keys(clean, before), keys(rows, released)
-    stale = int((np.where(drawn, ~np.isin(shown, genuine), shown != genuine)).sum())
-    mixed = f"{stale:,} rows mix the fields of two venues"
-    return Check("venue fields", stale == 0, mixed if stale else f"{', '.join(names)} change together")
+    mixed = int((np.where(drawn, ~np.isin(shown, genuine), shown != genuine)).sum())
+    detail = f"{mixed:,} rows mix the fields of two venues" if mixed else f"{', '.join(names)} change together"
+    return Check("venue fields", mixed == 0, detail)
 
 
 def _counts(manifest: dict[str, Any], changed: Bools) -> Check:

@@ -1,4 +1,4 @@
-"""The whole table: rows in sessions, rows outside them, and the candidate sets that apply to each."""
+"""The whole table: rows in sessions, rows outside sessions, and the candidate sets of both."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from ghostpoi.randomness import Seed
 
 @dataclass(frozen=True)
 class WholeTable:
-    """A table with its sessions. Rows in sessions draw among the vocabulary, all other rows among all venues."""
+    """A table with its sessions. Rows in sessions draw from the vocabulary, other rows from all venues."""
 
     table: Checkins
     data: Dataset
@@ -28,7 +28,7 @@ class WholeTable:
 
     @property
     def has_candidates(self) -> Bools:
-        """(N,) whether a row's venue has a candidate under the rule that applies to it."""
+        """(N,) whether the venue of a row has a candidate in the set that applies to the row."""
         has = self.venue_sets.size[self.table.venue] > 0
         s = self.data.all
         has[s.row] = self.session_sets.size[s.poi] > 0
@@ -36,7 +36,7 @@ class WholeTable:
 
     @property
     def in_session(self) -> Bools:
-        """(N,) whether a row lies in a session that the models learn from."""
+        """(N,) whether a row is in a session that models learn from."""
         mask = np.zeros(len(self.table), bool)
         mask[self.data.all.row] = True
         return mask
@@ -68,10 +68,11 @@ def prepare(table: Checkins, settings: Publication) -> WholeTable:
 
 
 def donor_rows(whole: WholeTable, released: Substitution, method: Method, seed: Seed) -> Longs:
-    """For every row, the row whose venue fields it shows: its own, or a random genuine row of the released venue.
+    """Return, for every row, the row whose venue fields it gets: a random genuine row of the released venue, or itself.
 
-    A donor gives its venue the category by which it was chosen; a file may give it others at times. If a method may
-    draw the clean venue itself, that row gets a donor too: its own spelling would mark it as genuine.
+    A donor must have the venue's usual category, by which the venue was chosen; some rows of a file may differ. If the
+    method draws from sets with the clean venue itself, a row that keeps its venue gets a donor, too: its own variant of
+    the fields would mark it as genuine.
     """
     table = whole.table
     donor = np.arange(len(table))
@@ -86,7 +87,7 @@ def donor_rows(whole: WholeTable, released: Substitution, method: Method, seed: 
 
 
 def count_rows(whole: WholeTable, released: Substitution) -> dict[str, dict[str, int]]:
-    """Count the substituted rows in and outside sessions, and why the other rows were kept."""
+    """Count the substituted rows in and outside sessions, and the other rows by the reason why they were kept."""
     changed, has, emptied = released.poi != whole.table.venue, whole.has_candidates, released.mask_emptied
     counts = {}
     for name, group in (("in_sessions", whole.in_session), ("outside_sessions", ~whole.in_session)):
@@ -102,12 +103,12 @@ def count_rows(whole: WholeTable, released: Substitution) -> dict[str, dict[str,
 
 
 def plausibility(whole: WholeTable, released: Substitution) -> dict[str, float]:
-    """Displacement and category match over all rows of the table."""
+    """Measure displacement and category match over all rows."""
     return displacement(whole.table.venues, whole.table.venue, released.poi)
 
 
 def fast_steps(table: Checkins, limit_kmh: float, min_gap_s: float) -> dict[str, float]:
-    """Count each user's steps from check-in to check-in, and those that imply a speed over the limit."""
+    """Count the steps from check-in to check-in of all users, and those that imply a speed over the limit."""
     order = by_user_and_time(table.user, table.time)
     venue, v = table.venue[order], table.venues
     same_user = np.diff(table.user[order]) == 0

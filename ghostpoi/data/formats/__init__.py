@@ -1,4 +1,4 @@
-"""File formats. A format is one module with a `Format` object; to add one, write it and add a line to the dict."""
+"""File formats. To add one, write a module with a `Format` object and add a line to FORMATS."""
 
 from pathlib import Path
 
@@ -9,24 +9,20 @@ from ghostpoi.data.formats.tsmc2014 import TSMC2014
 from ghostpoi.errors import InputError
 from ghostpoi.plugins import Registry
 
-FORMATS: Registry[Format] = Registry("formats", {"tsmc2014": TSMC2014, "table": TABLE})  # tried in this order
+FORMATS: Registry[Format] = Registry("formats", {"tsmc2014": TSMC2014, "table": TABLE})
 
-HEAD = 65_536  # bytes that a format may look at to recognise a file
+HEAD = 65_536  # bytes that a format sees to recognise a file
 
 __all__ = ["FORMATS", "CheckinFile", "Columns", "Format", "Rows", "read"]
 
 
 def read(path: Path, mapping: dict[str, str] | None = None, format: str | None = None) -> CheckinFile:
-    """Read a check-in file, in a given format or in the first one that recognises it."""
+    """Read a check-in file in the given format, or in the first format that recognises it."""
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
     data = load(path)
-    for name in [format] if format else _most_specific_first():
+    # `table` accepts any text, so it is tried last.
+    for name in [format] if format else sorted(FORMATS, key=lambda name: name == "table"):
         if format or FORMATS[name].recognises(data[:HEAD]):
             return FORMATS[name].read(path, data, mapping or {})
     raise InputError(f"{path} {binary_kind(data[:HEAD])}")
-
-
-def _most_specific_first() -> list[str]:
-    """The built-in `table` takes any text, so it comes last."""
-    return sorted(FORMATS, key=lambda name: name == "table")

@@ -1,4 +1,4 @@
-"""What a format is, and what comes of reading a file: its check-ins, and all its fields to be written back."""
+"""Interfaces of file formats, and the result of reading a file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,53 +14,53 @@ from ghostpoi.data.checkins import Checkins
 
 
 class Columns(Protocol):
-    """Named columns to look at."""
+    """Named columns of a table."""
 
     @property
     def columns(self) -> list[str]: ...
 
     def column(self, name: str) -> pl.Series:
-        """One column, for comparing values."""
+        """Return one column."""
 
 
 class Rows(Columns, Protocol):
-    """All fields of a file, lossless."""
+    """All fields of a file, without loss."""
 
     def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "Rows":
-        """Copy these columns of row donor[i] into row i."""
+        """Replace these columns of every row i by those of row donor[i]."""
 
     def take(self, index: NDArray[np.int64]) -> "Rows":
         """Return these rows, in this order."""
 
     def write(self, out: BinaryIO) -> None:
-        """Write the file in the form in which it was read."""
+        """Write the rows in the format of the original file."""
 
 
 @dataclass(frozen=True)
 class CheckinFile:
-    """A file that was read and decompressed once."""
+    """A file that was read and decompressed."""
 
     path: Path
     format: str
     mapping: dict[str, str]  # field -> column
     table: Checkins
-    sha256: bytes = field(repr=False)  # of the decompressed content; it identifies clean data, so it is never published
+    sha256: bytes = field(repr=False)  # of the decompressed content; never published, because it identifies clean data
     parse_rows: Callable[[], Rows] = field(repr=False)
 
     @cached_property
     def rows(self) -> Rows:
-        """All fields of the file, parsed when first asked for."""
+        """All fields of the file, parsed on first access."""
         return self.parse_rows()
 
 
 class Format(Protocol):
-    """A file format. Its summary appears in the documentation."""
+    """A file format. The documentation shows its summary."""
 
     @property
     def summary(self) -> str: ...
 
     def recognises(self, head: bytes) -> bool:
-        """Tell from the first bytes, decompressed, whether a file is in this format."""
+        """Tell from the first decompressed bytes whether a file has this format."""
 
     def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        """Read the decompressed content; `mapping` holds the fields that the user mapped to columns."""
+        """Read the decompressed content. `mapping` holds the user's choice of columns, field by field."""

@@ -1,7 +1,8 @@
-"""Which column is what, and from columns of any type to a check-in table with every value checked."""
+"""Find the column of each field, and convert columns of any type to a validated check-in table."""
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import polars as pl
 from ghostpoi.data.checkins import FIELDS, IDS, Checkins, renumber
 from ghostpoi.errors import InputError
 
-# The names people use, as lower-case letters and digits alone, best tier first. Two matches in one tier are ambiguous.
-NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
+# Common column names, reduced to lower-case letters and digits. The first tier with a match wins; two matches in one
+# tier are ambiguous.
+COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     "user": (("userid", "uid"), ("user",)),
     "poi": (
         ("poiid", "venueid", "locationid", "locid", "placeid", "itemid", "businessid"),
@@ -34,7 +36,7 @@ NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Path) -> dict[str, str]:
-    """The column of each field: as mapped by the user, else by its name. `place` is where the names stand."""
+    """Return the column of each field: the user's choice in `given`, otherwise by name. `place` is for messages."""
     for field, column in given.items():
         if field not in FIELDS:
             raise InputError(f"--map {field}={column}: there is no field {field!r}; fields are {', '.join(FIELDS)}")
@@ -42,37 +44,31 @@ def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Pat
             near = difflib.get_close_matches(column, columns, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"its columns are {_listed(columns)}"
             raise InputError(f"--map {field}={column}: {place} has no column {column!r}; {hint}")
-    taken = set(given.values())
-    plain = {c: re.sub(r"[^a-z0-9]", "", c.split(":")[0].lower()) for c in columns if c not in taken}
+    mapped = set(given.values())
+    plain = {c: re.sub(r"[^a-z0-9]", "", c.split(":")[0].lower()) for c in columns if c not in mapped}
     found = dict(given)
-    for field, tiers in NAMES.items():
+    for field, tiers in COLUMN_NAMES.items():
         if field in found:
             continue
-        for tier in tiers:
-            matches = [c for c, name in plain.items() if name in tier]
-            if len(matches) > 1:
-                both = " and ".join(repr(c) for c in matches)
-                raise InputError(
-                    f"{place}: columns {both} could both be the {field}; choose one with --map {field}={matches[0]}"
-                )
-            if matches:
-                found[field] = matches[0]
-                break
-        else:
+        matches = next(filter(None, ([c for c, name in plain.items() if name in tier] for tier in tiers)), [])
+        if not matches:
             raise InputError(
                 f"{place}: no column looks like the {field} among {_listed(columns)}; "
                 f"name it with --map {field}=COLUMN (a table needs a header line)"
             )
+        if len(matches) > 1:
+            both = " and ".join(repr(c) for c in matches)
+            raise InputError(
+                f"{place}: columns {both} could both be the {field}; choose one with --map {field}={matches[0]}"
+            )
+        found[field] = matches[0]
     return found
 
 
-def refuse_twins(columns: Sequence[str], place: str) -> None:
-    """Two columns of one name cannot be told apart."""
-    seen: set[str] = set()
-    for name in columns:
-        if name in seen:
-            raise InputError(f"{place}: the column name {name!r} stands twice; rename one of them")
-        seen.add(name)
+def refuse_duplicate_names(columns: Sequence[str], place: str) -> None:
+    """Refuse a table in which two columns have the same name."""
+    if repeated := [name for name, count in Counter(columns).items() if count > 1]:
+        raise InputError(f"{place}: two columns are named {repeated[0]!r}; rename one of them")
 
 
 def _listed(columns: Sequence[str], most: int = 20) -> str:
@@ -83,7 +79,7 @@ def _listed(columns: Sequence[str], most: int = 20) -> str:
 def to_checkins(
     frame: pl.DataFrame, category_field: str, where: Callable[[int], str], name: str = "the table"
 ) -> Checkins:
-    """A frame with the columns of FIELDS as a table. `where` names the place of a row in the file, `name` the file."""
+    """Convert a frame with the columns of FIELDS. `where` gives the place of a row, `name` the file, for messages."""
 
     def refuse(bad: pl.Series, field: str, complaint: str, remedy: str) -> None:
         if bad.any():
@@ -101,108 +97,101 @@ def to_checkins(
         elif column.dtype == pl.String:
             missing |= column == ""
         refuse(missing, field, f"the {field} is missing", "fill it in or remove the row")
-    numbers = {}
-    degrees = "give decimal degrees or remove the row"
-    for field, word, limit in (("lat", "latitude", 90), ("lon", "longitude", 180)):
+    degrees = {}
+    remedy = "give decimal degrees or remove the row"
+    for field, label, limit in (("lat", "latitude", 90), ("lon", "longitude", 180)):
         column = frame[field]
         number = column if column.dtype.is_float() else _stripped(column).cast(pl.Float64, strict=False)
-        refuse(number.is_null(), field, f"the {word} {{}} is not a number", degrees)
-        refuse(number.is_nan(), field, f"the {word} is NaN", degrees)
-        refuse(
-            number.abs() > limit,
-            field,
-            f"the {word} {{}} lies outside -{limit} to {limit}",
-            "correct or remove the row",
-        )
-        numbers[field] = number.cast(pl.Float64).to_numpy()
+        refuse(number.is_null(), field, f"the {label} {{}} is not a number", remedy)
+        refuse(number.is_nan(), field, f"the {label} is NaN", remedy)
+        outside = f"the {label} {{}} is outside the range -{limit} to {limit}"
+        refuse(number.abs() > limit, field, outside, "correct it or remove the row")
+        degrees[field] = number.cast(pl.Float64).to_numpy()
     time = parse_times(frame["time"])
-    refuse(
-        time.is_null(),
-        "time",
-        "the time {} cannot be read",
-        "use ISO 8601 (2012-04-03T18:00:09Z), Unix seconds or the form Tue Apr 03 18:00:09 +0000 2012",
-    )
+    forms = "use ISO 8601 (2012-04-03T18:00:09Z), Unix seconds or the form Tue Apr 03 18:00:09 +0000 2012"
+    refuse(time.is_null(), "time", "the time {} cannot be read", forms)
     user, users = _numbered(frame["user"])
     venue, venues = _numbered(frame["poi"])
     category, categories = _numbered(frame["category"])
     return Checkins(
-        user, venue + np.int32(1), category, numbers["lat"], numbers["lon"], time.to_numpy(),
+        user, venue + np.int32(1), category, degrees["lat"], degrees["lon"], time.to_numpy(),
         users, np.concatenate([[""], venues]), categories, category_field, name,
     )  # fmt: skip
 
 
-def _numbered(column: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    column = column if column.dtype == pl.Categorical else column.cast(pl.String).cast(pl.Categorical)
-    distinct = column.unique()
+def _numbered(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return a number for each id, from 0 by first appearance, and the id of each number as text."""
+    ids = ids if ids.dtype == pl.Categorical else ids.cast(pl.String).cast(pl.Categorical)
+    distinct = ids.unique()
     names = np.array(distinct.cast(pl.String).to_list(), object)
-    return renumber(column.to_physical().to_numpy(), distinct.to_physical().to_numpy(), names)
+    return renumber(ids.to_physical().to_numpy(), distinct.to_physical().to_numpy(), names)
 
 
 def _stripped(column: pl.Series) -> pl.Series:
     return column.str.strip_chars() if column.dtype == pl.String else column
 
 
-FORMS = (
+TIME_FORMATS = (
     "%a %b %d %H:%M:%S %z %Y",  # TSMC: Tue Apr 03 18:00:09 +0000 2012
-    "%Y-%m-%d %H:%M:%S%.f%#z",  # #: minutes may be missing
-    "%Y-%m-%d %H:%M:%S%.f",  # no offset: taken as UTC
+    "%Y-%m-%d %H:%M:%S%.f%#z",  # %#z: the minutes of the offset are optional
+    "%Y-%m-%d %H:%M:%S%.f",  # without an offset: UTC
     "%Y-%m-%d %H:%M%#z",
     "%Y-%m-%d %H:%M",
     "%Y-%m-%d",
 )
-MIN_PIECE = 100_000  # times: fewer are parsed sooner than threads would share them
-FIRST, LAST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999: what a calendar can show
+MIN_PIECE = 100_000  # times per thread; fewer are parsed faster on one thread
+EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, which `datetime` can represent
 
 
 def parse_times(column: pl.Series) -> pl.Series:
-    """UTC seconds (Int64), null where a time cannot be read. A time without offset is taken as UTC."""
+    """Convert times to UTC seconds (Int64), null where a time cannot be read. A time without an offset is UTC."""
     seconds = _seconds(column)
-    return seconds.set(~seconds.is_between(FIRST, LAST).fill_null(True), None)
+    return seconds.set(~seconds.is_between(EARLIEST, LATEST).fill_null(True), None)
 
 
 def _seconds(column: pl.Series) -> pl.Series:
     if column.dtype.is_numeric():
-        return _unix(column)
+        return _from_unix(column)
     if column.dtype == pl.Date:
         column = column.cast(pl.Datetime("us"))
     if isinstance(column.dtype, pl.Datetime):
         return column.dt.epoch("s")
-    sample = _iso_spaced(_stripped(column.cast(pl.String)).drop_nulls().head(1))
     text = column.cast(pl.String)
-    for form in FORMS:
+    sample = _normalised(text.drop_nulls().head(1))
+    for form in TIME_FORMATS:
         if sample.len() and sample.str.to_datetime(form, strict=False, time_unit="us").null_count() == 0:
             if not form.startswith("%a"):
-                text = _iso_spaced(_stripped(text))
-            return _fill_other_forms(text, _in_form(text, form))
-    return _unix(_stripped(text).cast(pl.Float64, strict=False))
+                text = _normalised(text)
+            return _parse_other_formats(text, _parse(text, form))
+    return _from_unix(_stripped(text).cast(pl.Float64, strict=False))
 
 
-def _iso_spaced(text: pl.Series) -> pl.Series:
-    """ISO 8601 in one spelling: a space between date and time, a numeric offset."""
-    return text.str.replace(r"^(\d{4}-\d\d-\d\d)[Tt]", "$1 ").str.replace(r" ?([zZ]|UTC|GMT)$", "+00:00")
+def _normalised(text: pl.Series) -> pl.Series:
+    """Bring ISO 8601 into one spelling: no outer spaces, a space between date and time, a numeric offset."""
+    text = text.str.strip_chars().str.replace(r"^(\d{4}-\d\d-\d\d)[Tt]", "$1 ")
+    return text.str.replace(r" ?([zZ]|UTC|GMT)$", "+00:00")
 
 
-def _fill_other_forms(text: pl.Series, seconds: pl.Series) -> pl.Series:
-    """Rows that are not in the first row's form may be in another."""
-    for form in FORMS:
+def _parse_other_formats(text: pl.Series, seconds: pl.Series) -> pl.Series:
+    """Parse the rows that do not have the format of the first row."""
+    for form in TIME_FORMATS:
         missing = seconds.is_null().arg_true()
         if missing.len() == 0:
             break
-        rest = _iso_spaced(_stripped(text.gather(missing)))
-        seconds = seconds.scatter(missing, _in_form(rest, form))
+        seconds = seconds.scatter(missing, _parse(_normalised(text.gather(missing)), form))
     return seconds
 
 
-def _in_form(text: pl.Series, form: str) -> pl.Series:
-    """Seconds of the times in this form, else null; in pieces side by side, since polars parses on one core."""
+def _parse(text: pl.Series, form: str) -> pl.Series:
+    """Parse times of one format, null where they differ. Pieces run in parallel, because polars parses on one core."""
     seconds = pl.col("t").str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
     size = max(MIN_PIECE, -(-text.len() // pl.thread_pool_size()))
     pieces = [text.slice(at, size).to_frame("t").lazy().select(seconds) for at in range(0, max(1, text.len()), size)]
     return pl.concat(pl.collect_all(pieces)).to_series()
 
 
-def _unix(number: pl.Series) -> pl.Series:
-    """Unix seconds; milliseconds, micro- and nanoseconds are told by their size (1e11 s lie in the year 5138)."""
+def _from_unix(number: pl.Series) -> pl.Series:
+    """Convert Unix times. The median tells seconds from milli-, micro- and nanoseconds (1e11 s is the year 5138)."""
     number = number.cast(pl.Float64) if number.dtype.is_float() else number.cast(pl.Int64, strict=False)
     if number.dtype == pl.Float64:
         number = number.set(~number.is_finite().fill_null(False), None)

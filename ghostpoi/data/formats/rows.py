@@ -1,4 +1,4 @@
-"""Rows that write themselves back: text fields to the letter, Parquet with its schema."""
+"""Rows of text and Parquet files, which can be changed and written back."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,23 +15,25 @@ from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.fields import to_checkins
 
+RETURN = text.RETURN.decode()
+
 
 @dataclass(frozen=True)
 class TextRows:
-    """Raw fields of a text file. A carriage return at a line's end belongs to the line, not to its last field."""
+    """Raw fields of a text file. A carriage return at the end of a line is not part of the last field."""
 
     frame: pl.DataFrame
     dialect: text.Dialect
-    returns: pl.Series | None  # (N,) which lines end in one; None: no line does
+    returns: pl.Series | None  # (N,) whether the line ends with a carriage return; None: no line does
 
     @staticmethod
     def of(body: text.Body) -> "TextRows":
         frame = body.frame()
-        if not body.dialect.marked:
+        if not body.dialect.control_separated:
             return TextRows(frame, body.dialect, None)
-        last, mark = frame.columns[-1], text.RETURN.decode()
-        returns = frame[last].str.ends_with(mark).fill_null(False)
-        return TextRows(frame.with_columns(pl.col(last).str.strip_suffix(mark)), body.dialect, returns)
+        last = frame.columns[-1]
+        returns = frame[last].str.ends_with(RETURN).fill_null(False)
+        return TextRows(frame.with_columns(pl.col(last).str.strip_suffix(RETURN)), body.dialect, returns)
 
     @property
     def columns(self) -> list[str]:
@@ -52,17 +54,17 @@ class TextRows:
     def write(self, out: BinaryIO) -> None:
         frame = self.frame
         if self.returns is not None and frame.height:
-            # The last line's end, whatever it is, stands in the dialect's tail.
-            ends = self.returns.head(frame.height - 1).extend_constant(False, 1)
-            last, mark = frame.columns[-1], text.RETURN.decode()
-            ended = pl.col(last).fill_null("") + pl.lit(mark)
-            frame = frame.with_columns(pl.when(ends).then(ended).otherwise(pl.col(last)).alias(last))
+            # The end of the last line is in the dialect's tail.
+            returns = self.returns.head(frame.height - 1).extend_constant(False, 1)
+            last = pl.col(frame.columns[-1])
+            with_return = last.fill_null("") + pl.lit(RETURN)
+            frame = frame.with_columns(pl.when(returns).then(with_return).otherwise(last).alias(frame.columns[-1]))
         text.write(frame, self.dialect, out)
 
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """A Parquet table, with the schema and metadata that it came with."""
+    """A Parquet table with its schema and metadata."""
 
     table: pa.Table
 
@@ -92,7 +94,7 @@ class ParquetRows:
 
 
 def _fresh_dictionary(column: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.ChunkedArray:
-    """The column with a dictionary of what it holds now: the old one lists every clean value, as they appeared."""
+    """Rebuild the dictionary from the current values. The old one lists the clean values in order of appearance."""
     values = column.cast(kind.value_type).combine_chunks()
     new = values.dictionary_encode()
     return pa.DictionaryArray.from_arrays(new.indices.cast(kind.index_type), new.dictionary, ordered=kind.ordered)
@@ -102,10 +104,10 @@ KINDS = dict.fromkeys(IDS, pl.Categorical()) | {"lat": pl.Float64(), "lon": pl.F
 
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
-    """Parse typed columns straight from the bytes; if a value does not fit, parse them as text to read or name it."""
+    """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
     path, column = body.dialect.path, {field: mapping[field] for field in FIELDS}
     frame = None
-    if not body.dialect.marked and len(set(column.values())) == len(FIELDS):
+    if not body.dialect.control_separated and len(set(column.values())) == len(FIELDS):
         frame = body.frame({c: KINDS[field] for field, c in column.items()})
         if any(frame[c].null_count() for c in frame.columns) or any(_padded(frame[column[field]]) for field in IDS):
             frame = None
@@ -117,5 +119,5 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
 
 
 def _padded(ids: pl.Series) -> bool:
-    """Whether spaces surround an id."""
+    """Tell whether an id begins or ends with a space."""
     return bool(ids.unique().cast(pl.String).str.contains(r"^[ \t]|[ \t]$").any())

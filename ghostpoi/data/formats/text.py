@@ -1,8 +1,8 @@
-"""Delimited text, read fast and kept to the letter.
+"""Delimited text, parsed fast and kept byte for byte.
 
-A release must give back every byte that it did not mean to change: quotes, line endings, a byte-order mark, spaces.
-So the fields are kept as raw text. Where quotes or carriage returns make a line more than "fields between delimiters",
-the structural delimiters are first replaced by control characters that the file does not contain, and the rest is text.
+A release must preserve every byte that it does not change: quotes, line endings, a byte-order mark, spaces. So fields
+are kept as raw text. If the file has quotes or carriage returns, control characters that it does not contain first
+replace the delimiters and line feeds outside quotes; everything else in the file is then field text.
 """
 
 import codecs
@@ -16,73 +16,78 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.formats.fields import refuse_twins
+from ghostpoi.data.formats.fields import refuse_duplicate_names
 from ghostpoi.errors import InputError
 
-UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # stand for a delimiter, a line feed, a carriage return
-CHUNK = 1 << 24
+UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # replace a delimiter, a line feed, a carriage return
+CHUNK = 1 << 24  # bytes processed at once, to bound the memory
+ROWS_PER_WRITE = 1 << 18
 BOM = codecs.BOM_UTF8
+ZLIB = b"x\x01"  # polars takes text that starts with these bytes for compressed data
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is laid out."""
+    """The layout of a text file."""
 
     path: Path
     delimiter: str
     columns: tuple[str, ...]
     encoding: str
-    start: bytes  # byte-order mark and header line, as they stand in the file
-    tail: bytes  # the line ends after the last row, if any
-    marked: bool  # the body has control characters in place of its structure
-    quoted: bool  # fields may stand in quotes
+    start: bytes  # byte-order mark and header line
+    tail: bytes  # line ends after the last row
+    control_separated: bool  # UNIT and RECORD separate the fields and rows of the body
+    quoted: bool  # fields may be quoted
 
 
 @dataclass(frozen=True)
 class Body:
-    """The rows as bytes for polars, and how to read them."""
+    """The rows of a file as bytes, and their layout."""
 
     data: bytes
     dialect: Dialect
 
     @property
     def record(self) -> bytes:
-        """What ends a row."""
-        return RECORD if self.dialect.marked else b"\n"
+        """The byte between rows."""
+        return RECORD if self.dialect.control_separated else b"\n"
+
+    @property
+    def delimiter(self) -> bytes:
+        """The byte between fields."""
+        return UNIT if self.dialect.control_separated else self.dialect.delimiter.encode()
 
     def frame(self, types: dict[str, type[pl.DataType] | pl.DataType] | None = None) -> pl.DataFrame:
-        """The raw fields; with `types`, those columns only, and null where a value does not fit its type."""
+        """Parse the raw fields. With `types`, parse only those columns, with null where a value does not fit."""
         columns = self.dialect.columns
-        schema = {c: (types or {}).get(c, pl.String) for c in columns}
         return pl.read_csv(
-            BOM + self.data if self.data.startswith(BOM) else self.data,  # polars drops one
+            BOM + self.data if self.data.startswith((BOM, ZLIB)) else self.data,  # polars drops one byte-order mark
             columns=[columns.index(c) for c in types] if types else None,
             has_header=False,
-            schema=schema,
-            separator=UNIT.decode() if self.dialect.marked else self.dialect.delimiter,
+            schema={c: (types or {}).get(c, pl.String) for c in columns},
+            separator=self.delimiter.decode(),
             eol_char=self.record.decode(),
             quote_char=None,
             ignore_errors=types is not None,
         )
 
     def values(self, columns: list[str]) -> pl.DataFrame:
-        """The fields' values as text: unquoted, stripped, null where empty."""
+        """Parse columns as text values: unquoted, stripped, null where empty."""
         frame = self.frame({c: pl.String() for c in columns})
         return frame.select(_value(pl.col(c), self.dialect.quoted).alias(c) for c in columns)
 
     def line(self, row: int) -> int:
-        """The number of the line, from 1, on which a row starts."""
-        header = self.dialect.start.count(b"\n")
-        if not self.dialect.marked:
-            return header + row + 1
-        before = self.data.split(RECORD, row)[:row]
-        return header + row + 1 + sum(r.count(b"\n") for r in before)
+        """Return the number, from 1, of the line on which a row starts."""
+        line = self.dialect.start.count(b"\n") + row + 1
+        if not self.dialect.control_separated:
+            return line
+        return line + sum(before.count(b"\n") for before in self.data.split(RECORD, row)[:row])
 
 
 def open_body(
     path: Path, data: bytes, delimiter: str, columns: tuple[str, ...] | None, encoding: str | None, quotes: bool
 ) -> Body:
-    """Lay out the bytes of a file. `columns` None: the first line names them; `quotes`: fields may be quoted."""
+    """Find the layout of a file. Without `columns`, the first line names them. `quotes`: fields may be quoted."""
     encoding = encoding or ("utf-8" if _is_utf8(data) else "latin-1")
     begin, stop = len(BOM) if data.startswith(BOM) else 0, len(data)
     while begin < stop and data[begin] in b"\r\n":
@@ -90,34 +95,34 @@ def open_body(
     while begin < stop and data[stop - 1] in b"\r\n":
         stop -= 1
     if data.find(b"\n", begin, stop) < 0 <= data.find(b"\r", begin, stop):
-        raise InputError(f"{path} ends its lines with carriage returns alone; save it with line feeds (\\n)")
+        raise InputError(f"{path} ends its lines with carriage returns only; save it with line feeds (\\n)")
     if columns is None:
         feed = data.find(b"\n", begin, stop)
         if feed < 0:
-            raise InputError(f"{path} holds a header line and no check-ins; give a file with at least one row of data")
+            raise InputError(f"{path} has a header line but no check-ins; give a file with at least one row of data")
         columns = _header(path, data[begin:feed].decode(encoding), delimiter)
         begin = feed + 1
     start, content, tail = data[:begin], _to_utf8(data, begin, stop, encoding), data[stop:]
     quoted = quotes and b'"' in content
-    marked = quoted or b"\r" in content
-    if marked:
-        content = _mark(path, content, delimiter, quoted)
-    body = Body(content, Dialect(path, delimiter, columns, encoding, start, tail, marked, quoted))
+    control_separated = quoted or b"\r" in content
+    if control_separated:
+        content = _to_control_separated(path, content, delimiter, quoted)
+    body = Body(content, Dialect(path, delimiter, columns, encoding, start, tail, control_separated, quoted))
     _check_width(body)
     return body
 
 
 def write(frame: pl.DataFrame, dialect: Dialect, out: BinaryIO) -> None:
-    """Raw fields back as a file in the same dialect."""
+    """Write raw fields as a file in the same dialect."""
     out.write(dialect.start)
-    for at in range(0, frame.height, 1 << 18):
-        text = frame.slice(at, 1 << 18).write_csv(
+    for at in range(0, frame.height, ROWS_PER_WRITE):
+        text = frame.slice(at, ROWS_PER_WRITE).write_csv(
             include_header=False, separator=dialect.delimiter, quote_style="never", line_terminator="\n"
         )
         lines = (text or "").encode(dialect.encoding)
-        if dialect.marked:
+        if dialect.control_separated:
             lines = lines.replace(RETURN, b"\r")
-        if at + (1 << 18) >= frame.height:
+        if at + ROWS_PER_WRITE >= frame.height:
             lines = lines[:-1] + dialect.tail
         out.write(lines)
 
@@ -133,7 +138,7 @@ def _value(raw: pl.Expr, quotes: bool) -> pl.Expr:
 
 
 def _to_utf8(data: bytes, begin: int, stop: int, encoding: str) -> bytes:
-    """A part of the data, piece by piece, since few hold a letter that is not ASCII. One-byte encodings and UTF-8."""
+    """Convert data[begin:stop] from UTF-8 or a one-byte encoding. Pieces that are all ASCII are copied unchanged."""
     if encoding == "utf-8" or data.isascii():
         return data[begin:stop]
     out = io.BytesIO()
@@ -146,7 +151,7 @@ def _to_utf8(data: bytes, begin: int, stop: int, encoding: str) -> bytes:
 def _is_utf8(data: bytes) -> bool:
     if data.isascii():
         return True
-    decoder = codecs.getincrementaldecoder("utf-8")()  # piece by piece, to bound the memory
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for at in range(0, len(data), CHUNK):
             decoder.decode(data[at : at + CHUNK], final=at + CHUNK >= len(data))
@@ -160,36 +165,35 @@ def _header(path: Path, line: str, delimiter: str) -> tuple[str, ...]:
         names = [name.strip() for name in next(csv.reader([line.rstrip("\r")], delimiter=delimiter))]
     except csv.Error as e:
         raise InputError(f"{path}, line 1: the header cannot be read ({e}); give a line of column names") from None
-    refuse_twins(names, f"{path}, line 1")
+    refuse_duplicate_names(names, f"{path}, line 1")
     return tuple(names)
 
 
-def _mark(path: Path, content: bytes, delimiter: str, quotes: bool) -> bytes:
-    """Replace structural delimiters and line feeds (those outside quotes) and all carriage returns by marks."""
-    if any(mark in content for mark in (UNIT, RECORD, RETURN)):
+def _to_control_separated(path: Path, content: bytes, delimiter: str, quotes: bool) -> bytes:
+    """Replace all carriage returns, and the delimiters and line feeds outside quotes, by control characters."""
+    if any(character in content for character in (UNIT, RECORD, RETURN)):
         raise InputError(
-            f"{path} holds control characters (bytes 1d to 1f) beside quotes or carriage returns; remove them"
+            f"{path} contains control characters (bytes 1d to 1f) as well as quotes or carriage returns; remove them"
         )
+    outside = bytes.maketrans(delimiter.encode() + b"\n\r", UNIT + RECORD + RETURN)
+    inside = bytes.maketrans(b"\r", RETURN)
+    if not quotes:
+        return content.translate(outside)
     whole = np.frombuffer(bytearray(content), np.uint8)
-    if quotes and not _quotes_are_structure(whole, ord(delimiter)):
-        return _mark_by_field(content, delimiter)
-    inside = np.uint8(0)
+    if not _quotes_enclose_fields(whole, ord(delimiter)):
+        return _replace_by_field(content, delimiter, outside, inside)
+    outside_table, inside_table = (np.frombuffer(table, np.uint8) for table in (outside, inside))
+    is_open = np.uint8(0)
     for at in range(0, len(whole), CHUNK):
         part = whole[at : at + CHUNK]
-        if quotes:
-            open_quotes = np.bitwise_xor.accumulate((part == ord('"')).astype(np.uint8)) ^ inside
-            inside = open_quotes[-1]
-            outside = open_quotes == 0
-        else:
-            outside = np.ones(len(part), bool)
-        is_delimiter, is_feed = (part == ord(delimiter)) & outside, (part == ord("\n")) & outside
-        part[part == ord("\r")] = RETURN[0]
-        part[is_delimiter], part[is_feed] = UNIT[0], RECORD[0]
+        in_quotes = np.bitwise_xor.accumulate((part == ord('"')).astype(np.uint8)) ^ is_open
+        is_open = in_quotes[-1]
+        part[:] = np.where(in_quotes, inside_table[part], outside_table[part])
     return whole.tobytes()
 
 
-def _quotes_are_structure(content: np.ndarray, delimiter: int) -> bool:
-    """Whether every quote opens or closes a field, or is doubled inside one."""
+def _quotes_enclose_fields(content: np.ndarray, delimiter: int) -> bool:
+    """Tell whether every quote opens or closes a field, or is doubled inside one."""
     at = np.flatnonzero(content == ord('"'))
     if len(at) % 2:
         return False
@@ -199,50 +203,47 @@ def _quotes_are_structure(content: np.ndarray, delimiter: int) -> bool:
     return bool(before.all() and after.all())
 
 
-def _mark_by_field(content: bytes, delimiter: str) -> bytes:
-    """The same where some quotes are text (an inch mark, say): a field is quoted from first to last character."""
+def _replace_by_field(content: bytes, delimiter: str, outside: bytes, inside: bytes) -> bytes:
+    """Replace field by field, for files with quotes that are text (e.g. 12" for inches).
+
+    Only a field whose first and last characters are quotes is quoted.
+    """
     edge = re.escape(delimiter.encode())
     quoted = re.compile(rb'(?<![^%b\n])"(?>[^"]*(?:""[^"]*)*)"(?![^%b\r\n])' % (edge, edge))
-    structure = bytes.maketrans(delimiter.encode() + b"\n\r", UNIT + RECORD + RETURN)
-    returns = bytes.maketrans(b"\r", RETURN)
     out, end = io.BytesIO(), 0
     for match in quoted.finditer(content):
-        out.write(content[end : match.start()].translate(structure))
-        out.write(match.group().translate(returns))
+        out.write(content[end : match.start()].translate(outside))
+        out.write(match.group().translate(inside))
         end = match.end()
-    out.write(content[end:].translate(structure))
+    out.write(content[end:].translate(outside))
     return out.getvalue()
 
 
 def _check_width(body: Body) -> None:
-    """Every line must have as many fields as there are columns."""
-    delimiter = UNIT if body.dialect.marked else body.dialect.delimiter.encode()
-    record, width = body.record, len(body.dialect.columns)
-    if _lines_are_even(body.data, delimiter[0], record, width - 1):
+    """Refuse a file in which a row has more or fewer fields than there are columns."""
+    width = len(body.dialect.columns)
+    if _all_rows_have(width - 1, body.data, body.delimiter[0], body.record):
         return
-    for row, line in enumerate(body.data.split(record)):
-        fields = line.count(delimiter) + 1
+    for row, line in enumerate(body.data.split(body.record)):
+        fields = line.count(body.delimiter) + 1
         if fields != width:
-            found = (
-                "is blank" if not line.strip(b" \t\x1d") else f"has {fields} column{'s' * (fields != 1)}, not {width}"
-            )
-            raise InputError(f"{body.dialect.path}, line {body.line(row)} {found}; correct or remove that line")
+            blank = not line.strip(b" \t\x1d")
+            problem = "is blank" if blank else f"has {fields} column{'s' * (fields != 1)}, not {width}"
+            raise InputError(f"{body.dialect.path}, line {body.line(row)} {problem}; correct or remove that line")
 
 
-def _lines_are_even(data: bytes, delimiter: int, record: bytes, per_line: int) -> bool:
-    """Whether every line has `per_line` delimiters, by whole lines of about CHUNK bytes to bound the memory."""
+def _all_rows_have(count: int, data: bytes, delimiter: int, record: bytes) -> bool:
+    """Tell whether every row has `count` delimiters, in chunks of whole rows."""
     begin = 0
     while begin < len(data):
         feed = data.find(record, begin + CHUNK)
         end = len(data) if feed < 0 else feed
         part = np.frombuffer(data, np.uint8, end - begin, begin)
         at, ends = np.flatnonzero(part == delimiter), np.append(np.flatnonzero(part == record[0]), len(part))
-        if len(at) != per_line * len(ends):
+        if len(at) != count * len(ends):
             return False
-        # The total is right: a line's last delimiter must come before its end, the next line's first one after it.
-        if per_line and not (
-            (at[per_line - 1 :: per_line] < ends).all() and (at[per_line::per_line] > ends[:-1]).all()
-        ):
+        # The total is right. Each row's last delimiter must be before the row's end, the next row's first one after it.
+        if count and not ((at[count - 1 :: count] < ends).all() and (at[count::count] > ends[:-1]).all()):
             return False
         begin = end + 1
     return True

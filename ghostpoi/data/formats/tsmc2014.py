@@ -11,29 +11,25 @@ from ghostpoi.data.formats.rows import read_text
 
 COLUMNS = ("user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time")
 MAPPING = {
-    "user": "user",
-    "poi": "venue_id",
-    "category": "category_id",
-    "lat": "latitude",
-    "lon": "longitude",
-    "time": "utc_time",
-}
+    "user": "user", "poi": "venue_id", "category": "category_id",
+    "lat": "latitude", "lon": "longitude", "time": "utc_time",
+}  # fmt: skip
 TIME = re.compile(rb"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [+-]\d{4} \d{4}\r?$")
 NUMBER = re.compile(rb"-?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True)
 class Tsmc2014Format:
-    """The published files of New York and Tokyo."""
+    """The format of the published New York and Tokyo files."""
 
     summary: str = "Foursquare TSMC2014: eight tab-separated columns without a header"
 
     def recognises(self, head: bytes) -> bool:
-        """Most of the first lines end in a TSMC time or have eight columns with a position; there is no header."""
+        """Look for TSMC times or positions in most of the first lines, and for the absence of a header."""
         lines = [line.split(b"\t") for line in head.split(b"\n")[:20] if line.strip()]
         if not lines or not any(NUMBER.fullmatch(field) for field in lines[0]):
             return False
-        likely = sum((len(fields) > 1 and bool(TIME.search(fields[-1]))) or _eight(fields) for fields in lines)
+        likely = sum((len(fields) > 1 and bool(TIME.search(fields[-1]))) or _has_position(fields) for fields in lines)
         return likely * 2 >= len(lines)
 
     def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
@@ -42,7 +38,7 @@ class Tsmc2014Format:
         return read_text(body, data, "tsmc2014", columns)
 
 
-def _eight(fields: list[bytes]) -> bool:
+def _has_position(fields: list[bytes]) -> bool:
     return len(fields) == 8 and all(NUMBER.fullmatch(field) for field in fields[5:7])
 
 

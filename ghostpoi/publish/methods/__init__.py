@@ -1,4 +1,4 @@
-"""Methods: each proposes released venues. To add one, write a file here and add a line to the dict."""
+"""Methods, which propose released venues. To add one, write a file here and add a line to METHODS."""
 
 from ghostpoi.plugins import Registry
 from ghostpoi.publish.methods.base import KEEP, Method

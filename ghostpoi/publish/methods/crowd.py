@@ -1,18 +1,15 @@
-"""crowd: release a visit as a venue drawn from its crowd, regardless of which venue of the crowd was visited.
+"""crowd: draw from the crowd of the clean venue, with the same probabilities for every venue of the crowd.
 
-Visits to two venues of one crowd at the same place of a trajectory have the same released distribution. With even
-draws a release therefore reveals the crowd and nothing more, however often a user returns and however many releases
-there are. A positive `beta` also reveals what is popular (docs/explanation/crowd.md).
+Visits to two venues of one crowd at the same place of a trajectory have the same released distribution. With uniform
+draws, a release therefore reveals the crowd and nothing more, however often a user returns and however many releases
+are made. A positive `beta` also reveals popularity (docs/explanation/crowd.md).
 """
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Floats, Ints
+from ghostpoi.data.checkins import Bools, Floats, Ints
 from ghostpoi.publish import crowds
 from ghostpoi.publish.methods.base import Method
 from ghostpoi.settings import CandidateSettings, setting
@@ -25,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Crowd(Method):
-    """P(p') is proportional to T_psi(p' | released prefix)^beta over the crowd, the same for every venue in it."""
+    """Draw p' from the crowd with P(p') proportional to T_psi(p' | released prefix)^beta."""
 
     label: ClassVar[str] = "crowd"
-    summary: ClassVar[str] = "Draw evenly from the venue's crowd: nearby venues of its category, itself included."
+    summary: ClassVar[str] = "Draw uniformly from the venue's crowd: nearby venues of its category, itself included."
     may_keep: ClassVar[bool] = True
     own_sets: ClassVar[bool] = True
     exact_channel: ClassVar[bool] = True
@@ -37,7 +34,7 @@ class Crowd(Method):
         32, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
     )
     reach_km: float = setting(40.0, "maximum width of a crowd", 0, 20_100)
-    beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 draws evenly", 0, 1e6)
+    beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 draws uniformly", 0, 1e6)
 
     @property
     def needs_trajectory_lm(self) -> bool:
@@ -51,7 +48,6 @@ class Crowd(Method):
         return position.sample(self.beta * position.mani() if self.beta else position.zeros(), uniform)
 
     def candidate_sets(
-        self, lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings,
-        known: NDArray[np.bool_] | None = None,
-    ) -> Candidates:  # fmt: skip
+        self, lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, known: Bools | None = None
+    ) -> Candidates:
         return crowds.find(lat, lon, category, self.size, self.reach_km, known)

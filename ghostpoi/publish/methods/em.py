@@ -1,4 +1,4 @@
-"""EM: error-minimising unlearnable examples on POIs."""
+"""EM: error-minimising unlearnable examples, adapted to POIs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Em(Method):
-    """The candidate with the lowest surrogate loss, so that the data look learned already."""
+    """Take the candidate with the lowest surrogate loss, so that there is little left to learn."""
 
     label: ClassVar[str] = "EM"
-    summary: ClassVar[str] = "Take the candidate that makes the surrogate least wrong."
+    summary: ClassVar[str] = "Take the candidate with the lowest surrogate loss."
     needs_surrogate: ClassVar[bool] = True
 
     def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":

@@ -1,4 +1,4 @@
-"""GHOST and its variants: draw candidates that mislead the surrogate and look natural to the trajectory LM."""
+"""GHOST and its variants: draw candidates that mislead the surrogate and that the trajectory LM finds natural."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ghost(Method):
-    """P(p') is proportional to exp(score / tau), score = alpha adv + beta mani, with an optional entropy floor."""
+    """Draw p' with P(p') proportional to exp((alpha adv + beta mani) / tau), with an optional entropy floor."""
 
     label: ClassVar[str] = "GHOST"
-    summary: ClassVar[str] = "Draw candidates by how wrong they make the surrogate and how natural they look."
+    summary: ClassVar[str] = (
+        "Draw candidates by the surrogate's loss (the adversarial term) and their naturalness (the manifold term)."
+    )
     needs_surrogate: ClassVar[bool] = True
 
     alpha: float = setting(2.0, "weight of the adversarial term", 0, 1e6)

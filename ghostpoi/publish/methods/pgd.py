@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pgd(Method):
-    """The candidate with the highest surrogate loss."""
+    """Take the candidate with the highest surrogate loss."""
 
     label: ClassVar[str] = "PGD"
-    summary: ClassVar[str] = "Take the candidate that makes the surrogate most wrong."
+    summary: ClassVar[str] = "Take the candidate with the highest surrogate loss."
     needs_surrogate: ClassVar[bool] = True
 
     def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":

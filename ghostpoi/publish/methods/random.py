@@ -1,4 +1,4 @@
-"""random: the control that a method must beat before anything may be called a win."""
+"""random: the control that every method must beat."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Random(Method):
-    """A uniform draw from the candidate set, without any model."""
+    """Draw uniformly from the candidate set, without a model."""
 
     label: ClassVar[str] = "random (control)"
-    summary: ClassVar[str] = "Draw any candidate with equal probability: the control."
+    summary: ClassVar[str] = "Draw uniformly from the candidate set: the control."
     exact_channel: ClassVar[bool] = True
 
     def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":

@@ -1,8 +1,8 @@
 """TS-UE: error-minimising steps on the surrogate's embedding of the clean POI, then the nearest venue of C(p) or p.
 
-Projected gradient descent in a ball around the clean embedding, from a random start on its surface. The paper states
-neither this form nor its settings. We tuned both towards the paper's substitution rate and displacements on NYC
-(docs/explanation/method.md, "What was tuned"); that ours come close to them is no evidence.
+The steps are projected gradient descent in a ball around the clean embedding, from a random start on its surface. The
+paper gives neither this form nor its settings. We tuned both towards the paper's substitution rate and displacements on
+NYC (docs/explanation/method.md, "What was tuned"), so agreement with these numbers is no evidence.
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TsUe(Method):
-    """Unlearnable time series, adapted to POIs: it may keep the clean venue."""
+    """Unlearnable time series, adapted to POIs. It may keep the clean venue."""
 
     label: ClassVar[str] = "TS-UE (calibrated)"
-    summary: ClassVar[str] = "Move the surrogate's embedding to lower its loss, then take the nearest venue."
+    summary: ClassVar[str] = (
+        "Move the embedding of the clean venue to lower the surrogate's loss, then take the nearest venue."
+    )
     needs_surrogate: ClassVar[bool] = True
     may_keep: ClassVar[bool] = True
 
@@ -45,13 +47,13 @@ class TsUe(Method):
             step = moved.detach() - clean - self.step_size * radius * _tangent(gradient, clean)
             moved = clean + step * (radius / step.norm(dim=1, keepdim=True).clamp(min=1e-12)).clamp(max=1)
         near = (options - moved[:, None]).norm(dim=2).masked_fill(~position.feasible, float("inf"))
-        stays = (clean - moved).norm(dim=1).masked_fill(~position.anchor_feasible, float("inf"))
+        from_clean = (clean - moved).norm(dim=1).masked_fill(~position.anchor_feasible, float("inf"))
         nearest: Tensor = near.argmin(1)
-        return nearest.masked_fill(stays <= near.amin(1), KEEP)
+        return nearest.masked_fill(from_clean <= near.amin(1), KEEP)
 
 
 def _directions(uniform: "Tensor", like: "Tensor") -> "Tensor":
-    """One number in [0, 1) spread over all dimensions of (B, d): far apart frequencies make them unrelated."""
+    """Turn one number in [0, 1) into a vector (B, d). High, different frequencies make its entries look unrelated."""
     import torch
 
     frequency = 1e4 * torch.arange(1, like.shape[1] + 1, device=like.device, dtype=torch.float64).sqrt()
@@ -59,7 +61,7 @@ def _directions(uniform: "Tensor", like: "Tensor") -> "Tensor":
 
 
 def _tangent(direction: "Tensor", at: "Tensor") -> "Tensor":
-    """Unit vectors along the sphere: the radial part only makes an embedding longer, and no venue lies that way."""
+    """Return unit vectors along the sphere. The radial part is dropped: it only makes an embedding longer."""
     ray = at / at.norm(dim=1, keepdim=True).clamp(min=1e-12)
     across: Tensor = direction - (direction * ray).sum(1, keepdim=True) * ray
     length: Tensor = across.norm(dim=1, keepdim=True)

@@ -1,4 +1,4 @@
-"""The publisher's loop: nothing but the seed decides, and a run goes on as if it had never stopped."""
+"""The publisher's loop: the seed decides everything, and a resumed run gives the same result."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,17 +41,17 @@ class Killed(Exception):
 
 
 def kill_at(patch: pytest.MonkeyPatch, name: str, count: int, after: bool) -> None:
-    """Raise at the count-th refit or round, before it does anything or after all that it does."""
+    """Raise at the count-th refit or round, before or after its work."""
     owner = publisher_module if name == "_refit" else Substituter
     real: Callable[..., object] = getattr(owner, name)
     calls = 0
 
-    def dies(*words: object) -> object:
+    def dies(*arguments: object) -> object:
         nonlocal calls
         calls += 1
         if calls == count and not after:
             raise Killed
-        result = real(*words)
+        result = real(*arguments)
         if calls == count:
             raise Killed
         return result
@@ -89,11 +89,11 @@ def test_a_run_goes_on_after_any_round(name: str, count: int, after: bool, tmp_p
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_a_checkpoint_gives_back_weights_and_optimizer(tied: bool, tmp_path: Path) -> None:
-    words, s = prepared().data.vocabulary, task(tied)
+    vocabulary, s = prepared().data.vocabulary, task(tied)
     pairs = next_poi(s.sessions, 100)
 
     def model(seed: int) -> tuple[CausalTransformer, torch.optim.AdamW]:
-        made = CausalTransformer(len(words), s.surrogate, seed)
+        made = CausalTransformer(len(vocabulary), s.surrogate, seed)
         return made, fit.adamw(made, s.training)
 
     one, one_steps = model(1)
@@ -159,7 +159,7 @@ def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -
 
     alone = once()
     try:
-        for threads in (1, 2, 3):  # of which each walks batches of its own
+        for threads in (1, 2, 3):  # each walks its own batches
             torch.set_num_threads(threads)
             for budget in (33, 500, 10**6):
                 monkeypatch.setitem(position.BUDGET, "cpu", budget)

@@ -1,4 +1,4 @@
-"""The synthetic city: deterministic, plausible, learnable, and alike at every size."""
+"""The synthetic city: deterministic, plausible, learnable, and similar at every size."""
 
 import re
 from collections import Counter, defaultdict
@@ -23,7 +23,7 @@ def city(users: int, pois: int, days: int, seed: int = 0) -> City:
 
 @cache
 def filtered(size: tuple[int, int, int]) -> tuple[list[Session], list[Session], list[list[Session]]]:
-    """Train and test sessions, and every user's, by the project's filters written out slowly."""
+    """Training sessions, test sessions and the sessions of every user, by a plain version of the filters."""
     c = city(*size)
     rows = list(zip(c.user.tolist(), c.poi.tolist(), c.time.tolist(), strict=True))
     visits = Counter(poi for _, poi, _ in rows)
@@ -70,15 +70,15 @@ def coverage(size: tuple[int, int, int]) -> float:
     train, _, kept = filtered(size)
     vocabulary = np.unique([poi for mine in kept for session in mine for poi, _ in session])
     visits = Counter(poi for session in train for poi, _ in session)
-    covered = 0
+    with_candidate = 0
     for poi, count in visits.items():
         others = vocabulary[(c.poi_category[vocabulary] == c.poi_category[poi]) & (vocabulary != poi)]
         km = haversine_km(c.poi_lat[poi], c.poi_lon[poi], c.poi_lat[others], c.poi_lon[others])
-        covered += count * bool((km <= 1.5**4).any())
-    return covered / sum(visits.values())
+        with_candidate += count * bool((km <= 1.5**4).any())
+    return with_candidate / sum(visits.values())
 
 
-def figures(size: tuple[int, int, int]) -> dict[str, float]:
+def measures(size: tuple[int, int, int]) -> dict[str, float]:
     _, _, kept = filtered(size)
     rows = len(city(*size).user)
     sessions = [session for mine in kept for session in mine]
@@ -150,8 +150,8 @@ def test_filters_keep_most_rows_and_venues_have_stand_ins(size: tuple[int, int, 
     assert coverage(size) >= 0.85
 
 
-def test_figures_stay_alike_as_the_city_grows() -> None:
-    medium, larger = figures(MEDIUM), figures(LARGER)
+def test_measures_stay_alike_as_the_city_grows() -> None:
+    medium, larger = measures(MEDIUM), measures(LARGER)
     for name, value in medium.items():
         assert 1 / 1.3 < larger[name] / value < 1.3, name
 

@@ -1,4 +1,4 @@
-"""The figures of `inspect`, on a table small enough to check by hand."""
+"""The summary of `inspect`, for a table that is small enough to check by hand."""
 
 import io
 import json
@@ -30,9 +30,9 @@ SETTINGS = Settings(filters=FilterSettings(2, 2, DAY, 3), candidates=CandidateSe
 
 
 def test_every_figure() -> None:
-    figures = summarise(checkins(ROWS), SETTINGS)
-    speed = figures.pop("speed")
-    assert json.loads(json.dumps(figures)) == {
+    summary = summarise(checkins(ROWS), SETTINGS)
+    speed = summary.pop("speed")
+    assert json.loads(json.dumps(summary)) == {
         "checkins": 20,
         "users": 3,
         "pois": 4,
@@ -87,15 +87,15 @@ def test_rows_that_differ_in_anything_are_no_duplicates() -> None:
 
 
 def test_one_user_and_one_check_in_are_enough() -> None:
-    figures = summarise(checkins([("a", "p", 0)]), Settings(filters=FilterSettings(1, 1, DAY, 1)))
-    assert figures["sessions"] == {"train": 0, "val": 0, "test": 1}
-    assert figures["candidates"]["coverage"] == 0
-    assert figures["speed"]["share_over"] == 0
+    summary = summarise(checkins([("a", "p", 0)]), Settings(filters=FilterSettings(1, 1, DAY, 1)))
+    assert summary["sessions"] == {"train": 0, "val": 0, "test": 1}
+    assert summary["candidates"]["coverage"] == 0
+    assert summary["speed"]["share_over"] == 0
 
 
-def shown(name: str, figures: dict[str, object]) -> str:
+def shown(name: str, summary: dict[str, object]) -> str:
     console = Console(file=io.StringIO(), width=200, force_terminal=False)
-    inspection(console, name, figures)
+    inspection(console, name, summary)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -118,8 +118,8 @@ def test_what_a_person_reads() -> None:
 
 
 def test_names_are_shown_as_they_are() -> None:
-    figures = summarise(checkins(ROWS[3:]), SETTINGS)
-    figures["candidates"]["category_field"] = "[red]kind[/]"
-    text = shown("a[/]b[bold]:smile:\udcff.txt", figures)
+    summary = summarise(checkins(ROWS[3:]), SETTINGS)
+    summary["candidates"]["category_field"] = "[red]kind[/]"
+    text = shown("a[/]b[bold]:smile:\udcff.txt", summary)
     assert text.startswith("a[/]b[bold]:smile:?.txt\n")
     assert "(category: [red]kind[/], " in text

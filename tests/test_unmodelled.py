@@ -1,4 +1,4 @@
-"""Rows that no model covers: drawn evenly from their candidates, and reachable from both neighbours."""
+"""Rows outside sessions: drawn uniformly from their candidates and reachable from both neighbours."""
 
 from dataclasses import replace
 from functools import cache
@@ -22,9 +22,9 @@ LINE = [("a", 0.0), ("b", 1.0), ("c", 2.0), ("d", 40.0)]  # venues along a merid
 
 
 def draw(
-    rows: list[tuple[str, str, int]], released: dict[int, str], seed: int = 1, may_keep: bool = True, **speed: object
+    rows: list[tuple[str, str, int]], released: dict[int, str], seed: int = 1, keep_clean: bool = True, **speed: object
 ) -> tuple[list[str], list[bool]]:
-    """Draw rows (user, venue, time); those in `released` are decided already."""
+    """Draw rows (user, venue, time). Those in `released` are already decided."""
     km = dict(LINE)
     seen = [("z", v, 10**9 + i, "c", y * KM, 0.0) for i, (v, y) in enumerate(LINE)]  # so that every venue occurs
     table = checkins([*((u, v, t, "c", km[v] * KM, 0.0) for u, v, t in rows), *seen])
@@ -35,16 +35,16 @@ def draw(
     decided[len(rows) :] = table.venue[len(rows) :]
     for row, name in released.items():
         decided[row] = code[name]
-    found = unmodelled.draw(table, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), may_keep=may_keep)
+    found = unmodelled.draw(table, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), keep_clean=keep_clean)
     return [str(table.venue_ids[v]) for v in found.poi[: len(rows)]], found.mask_emptied[: len(rows)].tolist()
 
 
 def test_decided_rows_stay_and_a_venue_alone_is_kept() -> None:
-    got, forced = draw([("u", "a", 0), ("u", "d", 9000), ("u", "b", 20000)], {0: "c"})
+    got, emptied = draw([("u", "a", 0), ("u", "d", 9000), ("u", "b", 20000)], {0: "c"})
     assert got[0] == "c"
     assert got[1] == "d"  # nothing within 3 km
     assert got[2] in "ac"
-    assert not any(forced)
+    assert not any(emptied)
 
 
 def test_draws_are_even() -> None:
@@ -55,10 +55,10 @@ def test_draws_are_even() -> None:
 
 def test_a_draw_must_be_reachable_from_the_one_before_and_leave_time_for_the_one_after() -> None:
     for seed in range(20):
-        # One minute is one km: from a, only b can be reached, not c; whatever the order of the file.
+        # One km takes one minute: from a, only b can be reached, not c, in any order of the file.
         assert draw([("u", "b", 3660), ("u", "a", 3600)], {1: "a"}, seed)[0] == ["a", "a"]
-        got, forced = draw([("u", "b", 3600), ("u", "c", 3660)], {1: "c"}, seed)
-        assert (got, forced) == (["c", "c"], [False, False])
+        got, emptied = draw([("u", "b", 3600), ("u", "c", 3660)], {1: "c"}, seed)
+        assert (got, emptied) == (["c", "c"], [False, False])
 
 
 def test_another_user_is_no_neighbour() -> None:
@@ -71,12 +71,12 @@ def test_equal_times_count_as_a_minute_and_keep_the_order_of_the_file() -> None:
 
 
 def test_strict_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
-    # From a in a minute: candidates of a are b (1 km, 60 km/h) and c; at 30 km/h only a itself can be reached.
-    got, forced = draw([("u", "a", 0), ("u", "a", 60)], {0: "a"}, limit_kmh=30.0)
-    assert (got, forced) == (["a", "a"], [False, True])
-    # From d nothing can be reached: the slowest of b's candidates, seen from d at 40 km, is c.
-    got, forced = draw([("u", "d", 0), ("u", "b", 60)], {0: "d"})
-    assert (got, forced) == (["d", "c"], [False, True])
+    # The candidates of a are b (1 km, 60 km/h) and c. In a minute at 30 km/h, only a itself can be reached.
+    got, emptied = draw([("u", "a", 0), ("u", "a", 60)], {0: "a"}, limit_kmh=30.0)
+    assert (got, emptied) == (["a", "a"], [False, True])
+    # From d, at 40 km, nothing can be reached: the candidate of b with the lowest speed is c.
+    got, emptied = draw([("u", "d", 0), ("u", "b", 60)], {0: "d"})
+    assert (got, emptied) == (["d", "c"], [False, True])
     loose = {draw([("u", "d", 0), ("u", "b", 60)], {0: "d"}, s, empty="ignore")[0][1] for s in range(20)}
     assert loose == {"a", "c"}
 
@@ -91,7 +91,10 @@ def drawn(seed: int) -> Substitution:
 def test_a_venue_that_hides_among_others_is_never_kept_for_speed() -> None:
     rows = [("u", "a", 0), ("u", "a", 60)]  # at 0.5 km/h nothing but a itself can be reached from a
     assert draw(rows, {0: "a"}, limit_kmh=0.5) == (["a", "a"], [False, True])
-    assert draw(rows, {0: "a"}, may_keep=False, limit_kmh=0.5) == (["a", "b"], [False, True])  # the slowest of its set
+    assert draw(rows, {0: "a"}, keep_clean=False, limit_kmh=0.5) == (
+        ["a", "b"],
+        [False, True],
+    )  # the slowest of its set
 
 
 def test_contract_on_the_city() -> None:
