@@ -33,7 +33,7 @@ from small import (
 )  # fmt: skip
 
 from ghostpoi.data import formats
-from ghostpoi.evaluate.measures.plausibility import published
+from ghostpoi.data.displacement import published
 from ghostpoi.publish import release as release_module
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.randomness import Seed
