@@ -24,7 +24,7 @@ lint: .venv/ready
 
 # Generate the reference and result pages, then build the site in site/, offline.
 docs: .venv/ready pages
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pages: .venv/ready
 	$(BIN)/python docs/reference.py

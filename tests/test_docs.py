@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import small
 import typer.main
@@ -20,8 +21,10 @@ from conftest import ROOT
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
+from ghostpoi.evaluate.differences import accuracy_lost
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
+from ghostpoi.study.results import Results
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
@@ -158,3 +161,17 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> Non
             r"<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=\"?((?:https?:)?//[^\s\">]+)", page.read_text()
         )
         assert loaded == [], page
+
+
+@pytest.mark.parametrize("method", ["crowd", "ghost", "random"])
+def test_the_table_of_the_readme_is_what_was_measured(method: str) -> None:
+    found = Results.read(ROOT / "results", "adaptive", "strong")
+    clean, worst, without = found.series("clean", "clean"), found.worst(method), found.without_leak(method)
+    assert clean
+    assert worst
+    assert without
+    shares = [1 - np.mean(accuracy_lost(clean, attack.accuracy["seeds"])) for attack in (without, worst)]
+    moved = found.value(method, "mean_km")
+    assert moved
+    [row] = re.findall(rf"^`{method}`.*$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    assert row.endswith(f"| {shares[0]:.0%} | {shares[1]:.0%} | {moved['mean']:.1f} km")
