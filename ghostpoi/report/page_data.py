@@ -12,8 +12,8 @@ from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, unit_sphere
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.errors import InputError
-from ghostpoi.report.escaping import plain
 from ghostpoi.report.release_view import ReleaseView, open_release
+from ghostpoi.report.templates import plain
 
 PAIRS = "pairs.npz"
 # Columns that name the venue or its category for people, as lower-case letters only.

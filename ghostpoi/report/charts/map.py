@@ -7,8 +7,8 @@ import numpy as np
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import speed_kmh
-from ghostpoi.report.escaping import plain
 from ghostpoi.report.page_data import PageData
+from ghostpoi.report.templates import plain
 
 DAY_S = 86_400
 DAWN_S = 4 * 3600  # a day on the map begins at about four in the morning, by the sun
