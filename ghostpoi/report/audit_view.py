@@ -1,6 +1,6 @@
 """The audit in a manifest, checked and typed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ class AuditView:
         found = differs(self.adversaries[self.strongest].acc1["seeds"], random.acc1["seeds"], self.positions)
         return {-1: "less", 0: "as well", 1: "better"}[found]
 
-    def gap(self, victims: Sequence[Scores]) -> Spread:
+    def gap(self, victims: Iterable[Scores]) -> Spread:
         """Clean acc@1 minus that of the best of these victims, per seed."""
         best = np.max([v.acc1["seeds"] for v in victims], axis=0)
         return spread((np.asarray(self.clean.acc1["seeds"]) - best).tolist())

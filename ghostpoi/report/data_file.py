@@ -65,7 +65,7 @@ class DataFile:
 
 def describe(release: ReleaseView) -> DataFile:
     """Describe the data file of a release."""
-    rows, source = release.rows, release.file
+    source, rows = release.file, release.file.rows
     role = {column: field for field, column in source.mapping.items()}
     changed = release.manifest["columns"]["changed_with_the_venue"]
     titles = _titles(rows)
@@ -100,7 +100,9 @@ def _description(role: str | None, changes: bool) -> str:
 def _type(rows: Rows, at: int, role: str | None) -> str:
     """The data type of a column."""
     if isinstance(rows, ParquetRows):
-        return _arrow_type(rows.table.schema.field(at).type)
+        kind = rows.table.schema.field(at).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return next((name for is_type, name in ARROW_TYPES if is_type(kind)), "sc:Text")
     values = rows.column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
     values = values.filter(values != "")
     for name, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
@@ -108,9 +110,3 @@ def _type(rows: Rows, at: int, role: str | None) -> str:
             is_label = name == "sc:Float" and values.str.contains(r"^-?0\d+$").any()
             return "sc:Text" if is_label else name
     return "sc:DateTime" if role == "time" else "sc:Text"
-
-
-def _arrow_type(found: pa.DataType) -> str:
-    if pa.types.is_dictionary(found):
-        return _arrow_type(found.value_type)
-    return next((name for is_type, name in ARROW_TYPES if is_type(found)), "sc:Text")

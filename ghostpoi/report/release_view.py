@@ -6,7 +6,7 @@ from typing import Any
 
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
 from ghostpoi.publish.manifest import MANIFEST, hash_complaint, read_manifest
 from ghostpoi.report.audit_view import AuditView
@@ -34,10 +34,6 @@ class ReleaseView:
     @property
     def table(self) -> Checkins:
         return self.file.table
-
-    @property
-    def rows(self) -> Rows:
-        return self.file.rows
 
     @property
     def method(self) -> str:

@@ -31,8 +31,7 @@ def verdict_chart(audit: AuditView) -> Chart:
         each = [100 * value for spread in lost.values() for value in spread["seeds"]]
         places = [row for row in rows.values() for _ in range(audit.seeds)]
         marker = {"color": INK, "size": 5, "line": {"color": INSIDE, "width": 1}}
-        text = "%{y}: %{x:.1f}%<extra>one seed</extra>"
-        traces.append(scatter(each, places, "single seeds", "", hovertemplate=text, marker=marker))
+        traces.append(scatter(each, places, "single seeds", "%{y}: %{x:.1f}%", "one seed", marker=marker))
     if random:
         means = [100 * value["mean"] for value in random.values()]
         marker = {"color": VERMILLION, "symbol": "diamond", "size": 13, "line": {"color": SURFACE, "width": 1.5}}
@@ -73,7 +72,7 @@ def _whiskers(values: Sequence[Spread], scale: float = 1) -> dict[str, Any]:
     return {"array": [scale * v["std"] for v in values], "visible": several, "color": INK, "thickness": 1.4, "width": 5}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MethodPoint:
     """One audited method, or the random control."""
 
@@ -87,22 +86,15 @@ class MethodPoint:
 def method_points(data: PageData) -> list[MethodPoint]:
     """Every method with an audit, and the random control of the first one."""
     points = [
-        MethodPoint(
-            name=name,
-            protection=audit.gap([audit.adversaries["none"]]),
-            worst=audit.gap(list(audit.adversaries.values())),
-            naturalness=audit.naturalness,
-        )
+        MethodPoint(name, a.gap([a.adversaries["none"]]), a.gap(a.adversaries.values()), a.naturalness)
         for name, release in data.releases.items()
-        if (audit := release.audit) is not None and "none" in audit.adversaries
+        if (a := release.audit) is not None and "none" in a.adversaries
     ]
-    control = data.main.audit
-    if control is not None and RANDOM in control.controls:
-        draws = [v for name, v in control.controls.items() if name == RANDOM or name.startswith(f"{RANDOM}+")]
-        protection, worst = control.gap([control.controls[RANDOM]]), control.gap(draws)
-        points.append(
-            MethodPoint(name=f"{CONTROLS[RANDOM]} (control)", protection=protection, worst=worst, control=True)
-        )
+    main = data.main.audit
+    if main is not None and RANDOM in main.controls:
+        draws = [v for name, v in main.controls.items() if name == RANDOM or name.startswith(f"{RANDOM}+")]
+        gaps = main.gap([main.controls[RANDOM]]), main.gap(draws)
+        points.append(MethodPoint(f"{CONTROLS[RANDOM]} (control)", *gaps, control=True))
     return points
 
 
@@ -141,7 +133,7 @@ def _method_trace(number: int, point: MethodPoint, y: float | None, hover: str, 
     colour = MUTED if point.control else SERIES[number % len(SERIES)]
     symbol = "diamond-open" if point.control else SYMBOLS[number % len(SYMBOLS)]
     return scatter(
-        [point.protection["mean"]], [y], label(point.name), "", error_x=_whiskers([point.protection]),
-        hovertemplate=f"{hover}<extra>%{{fullData.name}}</extra>",
+        [point.protection["mean"]], [y], label(point.name), hover, "%{fullData.name}",
+        error_x=_whiskers([point.protection]),
         marker={"color": colour, "symbol": symbol, "size": 15, "line": {"color": colour, "width": 2}}, **more,
     )  # fmt: skip

@@ -67,10 +67,12 @@ def bars(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, hover: str,
     )
 
 
-def scatter(x: Sequence[Any], y: Sequence[Any], name: str, hover: str, **more: Any) -> go.Scatter:
-    """Points, or a line through them, with the text that hovering shows."""
-    hovering = f"{hover}<extra>{name}</extra>"
-    return go.Scatter(**({"x": x, "y": y, "mode": "markers", "name": name, "hovertemplate": hovering} | more))
+def scatter(
+    x: Sequence[Any], y: Sequence[Any], name: str, hover: str, extra: str | None = None, **more: Any
+) -> go.Scatter:
+    """Points with the text that hovering shows; beside it stands the name or `extra`."""
+    text = f"{hover}<extra>{name if extra is None else extra}</extra>"
+    return go.Scatter(x=x, y=y, name=name, hovertemplate=text, **({"mode": "markers"} | more))
 
 
 def line(

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
-from ghostpoi.data.geo import haversine_km, speed_kmh
+from ghostpoi.data.geo import haversine_km
 from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.protocols import Publication
 from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, share_axis, sides, vertical
@@ -107,16 +107,14 @@ def _sizes_chart(size: Longs, rule: Publication) -> Chart:
 def _speed_chart(data: PageData) -> Chart:
     order = data.by_user
     same = np.diff(data.user[order]) == 0
-    seconds = np.diff(data.time[order])[same]
     names = [f"{a:g} to {b:g}" if np.isfinite(b) else f"over {a:g}" for a, b in pairwise(SPEEDS)]
     traces = []
     for name, poi, colour, _ in sides(data):
-        km = data.venues.km(poi[order[:-1]], poi[order[1:]])[same]
-        counts = np.histogram(speed_kmh(km, seconds, data.min_gap_s), bins=np.array(SPEEDS))[0]
+        counts = np.histogram(data.kmh(poi[order], data.time[order])[same], bins=np.array(SPEEDS))[0]
         shares = (counts / max(1, counts.sum())).tolist()
         traces.append(bars(names, shares, name, colour, "%{x} km/h: %{y:.1%} of steps"))
     figure = draw(traces, axis("km/h", type="category", tickangle=-45), share_axis(), bargap=0.15)
-    return chart("speed", figure, **data.main.manifest["speed"])
+    return chart("speed", figure, speed=data.main.manifest["speed"])
 
 
 def _histogram(edges: Floats, share: Floats, name: str) -> go.Bar:

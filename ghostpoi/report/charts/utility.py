@@ -108,8 +108,8 @@ def _flows_chart(clean: Profile, released: Profile) -> Chart:
     most = np.argsort(-np.maximum(a, b), kind="stable")[:FLOWS]
     end = int(max(a.max(initial=1), b.max(initial=1))) + 1
     marks = scatter(
-        (a[most] + 1).tolist(), (b[most] + 1).tolist(), "pair of squares", "",
-        hovertemplate="clean %{customdata[0]:,}, released %{customdata[1]:,} trips<extra></extra>",
+        (a[most] + 1).tolist(), (b[most] + 1).tolist(), "pair of squares",
+        "clean %{customdata[0]:,}, released %{customdata[1]:,} trips", "",
         customdata=np.stack([a[most], b[most]], axis=1).tolist(),
         marker={"color": BLUE, "size": 7, "opacity": 0.6, "line": {"width": 0}},
     )  # fmt: skip
