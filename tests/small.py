@@ -70,7 +70,7 @@ def prepared() -> WholeTable:
 def task_of(settings: Publication, lm: CausalTransformer | None = None) -> Task:
     """The publisher's task on the city."""
     whole = prepared()
-    return Task.of(settings, whole.data.all, whole.data.vocabulary, whole.session_sets, lm)
+    return Task(settings, whole.data.all, whole.data.vocabulary, whole.session_sets, lm)
 
 
 @cache

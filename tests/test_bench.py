@@ -95,7 +95,8 @@ def test_protect_times_the_whole_split_under_the_paper_protocol(
     assert keys(found) == "seconds trajectory_lm_seconds peak_bytes ratio positions device"
     settings = publication("random", "paper")
     assert tasks[-1].sessions is city.train
-    assert (tasks[-1].rounds, tasks[-1].speed.empty) == (settings.rounds, "ignore")
+    used = tasks[-1].settings
+    assert (used.rounds, used.speed.empty) == (settings.rounds, "ignore")
     assert tasks[-1].trajectory_lm is None
     assert found["trajectory_lm_seconds"] < found["seconds"]
     assert found["ratio"] == pytest.approx(found["seconds"] * 1e9 / protect.operations(city, settings))

@@ -19,8 +19,9 @@ from test_croissant import ODD, rewritten, rich, table
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.report.card import card, named, prose, quoted
-from ghostpoi.report.labels import LIMITS, share, victim_label
+from ghostpoi.report.labels import share, victim_label
 from ghostpoi.report.release_view import open_release
+from ghostpoi.report.templates import TEXTS
 
 AUDIT = (
     "victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "victim.layers=1", "training.epochs=1",
@@ -93,7 +94,7 @@ def test_every_section_stands_in_every_card(kind: str, tmp_path: Path) -> None:
     assert "has not been audited" in section(text, "What adversaries can still learn")
     assert "Not measured" in section(text, "Utility")
     assert made.manifest["data"]["sha256"] in section(text, "How to verify it")
-    assert all(f"- {title} {limit}\n" in text for title, limit in LIMITS)
+    assert all(f"- {title} {limit}\n" in text for title, limit in TEXTS["limits"])
     assert tables(text)[-1][0] == ["column", "type", "description"]
     assert card(open_release(folder)) == text
     (folder / "card.md").write_text(text, "utf-8")

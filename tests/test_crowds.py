@@ -113,10 +113,8 @@ def swapped(poi: Ints, sets: Candidates, seed: int) -> Ints:
 def test_whoever_went_elsewhere_in_the_crowd_is_released_alike(beta: float, empty: str) -> None:
     method = Crowd(size=4, beta=beta)
     sets, sessions = own_sets(method), prepared().data.all
-    task = replace(
-        task_of(settings("ghost", f"speed.empty={empty}", "speed.limit_kmh=2"), lm()),
-        method=method, candidates=sets,
-    )  # fmt: skip
+    chosen = replace(settings("ghost", f"speed.empty={empty}", "speed.limit_kmh=2"), method=method)
+    task = replace(task_of(chosen, lm()), candidates=sets)
     other = swapped(sessions.poi, sets, 1)
     assert (other != sessions.poi).mean() > 0.3
     one = publish(task, Seed(9), CPU)

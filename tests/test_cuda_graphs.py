@@ -19,9 +19,10 @@ from ghostpoi.models.windows import from_start, next_poi
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.methods.ghost import Ghost
 from ghostpoi.publish.position import Position
-from ghostpoi.publish.rounds import Substituter, Task, substitute
+from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.rounds import Substituter, Task
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Precision, Rounds, SpeedSettings, Training
+from ghostpoi.settings import Precision, SpeedSettings
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a CUDA card")
 CUDA = torch.device("cuda")
@@ -81,7 +82,9 @@ def test_cuda_and_cpu_choose_alike() -> None:
     world = World(5, [1, 3, 7, 2, 9, 3, 3, 12, 5] * 4)
     task = task_of(world, Ghost())
     one, other = (
-        substitute(replace(task, trajectory_lm=world.trajectory_lm.to(d)), world.surrogate.to(d), Seed(1), 1, d, ignore)
+        Substituter(replace(task, trajectory_lm=world.trajectory_lm.to(d)), world.surrogate.to(d), d).round(
+            Seed(1), 1, ignore
+        )
         for d in (CUDA, torch.device("cpu"))
     )
     assert (one.poi == other.poi).mean() > 0.98
@@ -149,10 +152,8 @@ def test_a_captured_epoch_depends_only_on_its_number() -> None:
 
 
 def task_of(world: World, method: Method, empty: str = "strict") -> Task:
-    return Task(
-        world.sessions, world.vocabulary, world.candidates, method, Rounds(), SpeedSettings(empty=empty),  # type: ignore[arg-type]
-        ModelSettings(), Training(), world.trajectory_lm.to(CUDA),
-    )  # fmt: skip
+    chosen = Publication(method=method, speed=SpeedSettings(empty=empty))  # type: ignore[arg-type]
+    return Task(chosen, world.sessions, world.vocabulary, world.candidates, world.trajectory_lm.to(CUDA))
 
 
 def rounds_of(world: World, task: Task, again: bool) -> tuple[list[Ints], bool]:

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from ghostpoi.models import memory
+from ghostpoi.models import devices
 
 
-@pytest.mark.skipif(memory._malloc_trim is None, reason="the C library has no malloc_trim")
+@pytest.mark.skipif(devices._malloc_trim is None, reason="the C library has no malloc_trim")
 def test_holes_in_the_heap_are_returned() -> None:
     blocks = [torch.ones(1 << 13) for _ in range(4000)]  # 32 KiB each, 128 MiB in all
     kept = blocks[::100]
     full = resident()
     del blocks
-    memory.trim_heap()
+    devices.trim_heap()
     assert resident() < full - (90 << 20)
     assert len(kept) == 40
 
@@ -25,8 +25,8 @@ def test_holes_in_the_heap_are_returned() -> None:
 def test_the_call_is_made_only_if_the_library_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     for trim, expected in ((calls.append, [0]), (None, [0])):
-        monkeypatch.setattr(memory, "_malloc_trim", trim)
-        memory.trim_heap()
+        monkeypatch.setattr(devices, "_malloc_trim", trim)
+        devices.trim_heap()
         assert calls == expected
 
 
@@ -36,8 +36,8 @@ def test_a_system_without_that_library_can_import_the_module(monkeypatch: pytest
 
     with monkeypatch.context() as patch:
         patch.setattr(ctypes, "CDLL", absent)
-        assert importlib.reload(memory)._malloc_trim is None
-    importlib.reload(memory)
+        assert importlib.reload(devices)._malloc_trim is None
+    importlib.reload(devices)
 
 
 def resident() -> int:

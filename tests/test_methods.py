@@ -17,16 +17,16 @@ from small import prepared, settings, task_of
 from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.errors import InputError
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.progress import no_report
 from ghostpoi.publish.methods import KEEP, METHODS, Method
 from ghostpoi.publish.methods.ghost import Ghost
 from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.methods.ts_ue import TsUe
-from ghostpoi.publish.position import Position
+from ghostpoi.publish.position import Position, sample, with_entropy_floor
 from ghostpoi.publish.protocols import publication
-from ghostpoi.publish.rounds import BrokenMethod, Task, publish, substitute
-from ghostpoi.publish.sampling import sample, with_entropy_floor
+from ghostpoi.publish.rounds import BrokenMethod, Substituter, Task, publish
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.walk import walk
+from ghostpoi.publish.walk import Walker
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")
@@ -38,7 +38,7 @@ def lm() -> CausalTransformer:
 
 
 def task(method: Method, *more: str) -> Task:
-    return replace(task_of(settings("ghost", *more), lm()), method=method, candidates=sets(method))
+    return replace(task_of(replace(settings("ghost", *more), method=method), lm()), candidates=sets(method))
 
 
 @cache
@@ -279,7 +279,8 @@ def positions(check: "object", method: Method | None = None) -> int:
         column = position.feasible.long().argmax(1)
         return position.candidates.gather(1, column[:, None]).squeeze(1)
 
-    walk(data.all, prepared().session_sets, data.vocabulary, settings().speed, surrogate, lm(), choose)
+    models = (surrogate, lm())
+    Walker(data.all, prepared().session_sets, data.vocabulary, settings().speed, models, choose, CPU).run()
     return seen
 
 
@@ -325,8 +326,8 @@ def test_exact_choices() -> None:
 
 
 def test_one_uniform_number_decides_a_choice_alone() -> None:
-    one = substitute(task(Random()), None, Seed(5), 1, CPU, lambda label, units: None)
+    one = Substituter(task(Random()), None, CPU).round(Seed(5), 1, no_report)
     fewer = replace(task(Random()), sessions=prepared().data.all.take(np.arange(len(prepared().data.all)) < 40))
     n = fewer.sessions.positions
-    part = substitute(fewer, None, Seed(5), 1, CPU, lambda label, units: None)
+    part = Substituter(fewer, None, CPU).round(Seed(5), 1, no_report)
     assert (one.poi[:n] == part.poi).all()  # the first numbers of a generator do not depend on how many follow

@@ -1,6 +1,8 @@
 """Scores from the prefix cache equal the definition for any batches; the speed mask, and sets that it empties."""
 
+from collections.abc import Callable
 from typing import Literal
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,9 +18,10 @@ from ghostpoi.models.reference import brute_force_scores
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.position import Position
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.walk import walk
-from ghostpoi.settings import ModelSettings, SpeedSettings
+from ghostpoi.publish.walk import BUDGET, Walker
+from ghostpoi.settings import ModelSettings, Precision, SpeedSettings
 
+CPU, DEFAULT = torch.device("cpu"), SpeedSettings()
 SCORED = dict[int, tuple[Tensor, Tensor, Tensor]]  # position -> feasible, adv, mani, each (K,)
 
 
@@ -52,7 +55,7 @@ class World:
         return model
 
     def walk(
-        self, empty: Literal["strict", "ignore"] = "strict", budget: int | None = None, precision: str = "float32"
+        self, empty: Literal["strict", "ignore"] = "strict", budget: int | None = None, precision: Precision = "float32"
     ) -> tuple[Substitution, SCORED]:
         """Choose the candidate with the best score, and return all scores."""
         scored: SCORED = {}
@@ -64,11 +67,16 @@ class World:
             best = (2 * adv + 0.5 * mani).argmax(1, keepdim=True)
             return position.candidates.gather(1, best).squeeze(1)
 
-        found = walk(
-            self.sessions, self.candidates, self.vocabulary, SpeedSettings(empty=empty), self.surrogate,
-            self.trajectory_lm, choose, budget=budget, precision=precision,  # type: ignore[arg-type]
-        )  # fmt: skip
-        return found, scored
+        with patch.dict(BUDGET, {"cpu": budget or BUDGET["cpu"]}):
+            walker = self.walker(choose, SpeedSettings(empty=empty), precision)
+        return walker.run(), scored
+
+    def walker(
+        self, choose: Callable[[Position], Tensor], speed: SpeedSettings = DEFAULT, precision: Precision = "float32",
+        models: bool = True,
+    ) -> Walker:  # fmt: skip
+        scorers = (self.surrogate, self.trajectory_lm) if models else (None, None)
+        return Walker(self.sessions, self.candidates, self.vocabulary, speed, scorers, choose, CPU, precision)
 
 
 WORLDS = st.builds(
@@ -176,7 +184,7 @@ def test_the_loss_of_an_embedding_and_its_gradient() -> None:
         checked.append(len(loss))
         return position.candidates[:, 0]
 
-    walk(world.sessions, world.candidates, world.vocabulary, SpeedSettings(), world.surrogate, None, choose)
+    world.walker(choose).run()
     assert sum(checked) == world.sessions.positions
 
 
@@ -184,19 +192,8 @@ def test_a_method_that_asks_for_no_score_costs_no_forward_pass(monkeypatch: pyte
     world = World(9, [5, 9])
     monkeypatch.setattr("ghostpoi.models.prefix.Prefix._forward", lambda *_, **__: pytest.fail("computed"))
     done: list[int] = []
-    found = walk(
-        world.sessions, world.candidates, world.vocabulary, SpeedSettings(), world.surrogate, world.trajectory_lm,
-        lambda position: position.candidates[:, 0], progress=done.append,
-    )  # fmt: skip
+    found = world.walker(lambda position: position.candidates[:, 0]).run(done.append)
     assert (found.poi > 0).all()
     assert sum(done) == world.sessions.positions
     with pytest.raises(ValueError, match="no surrogate"):
-        walk(
-            world.sessions,
-            world.candidates,
-            world.vocabulary,
-            SpeedSettings(),
-            None,
-            None,
-            lambda p: p.adv()[:, 0].long(),
-        )
+        world.walker(lambda p: p.adv()[:, 0].long(), models=False).run()

@@ -14,6 +14,7 @@ import numpy as np
 import pages
 import pytest
 import small
+from plotly.offline import get_plotlyjs
 from small import called, sentence
 
 from ghostpoi.attack.adversaries import ADVERSARIES
@@ -21,7 +22,7 @@ from ghostpoi.data import formats
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.report import escaping, labels
+from ghostpoi.report import labels, templates
 from ghostpoi.report import page as module
 from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.charts import theme
@@ -282,7 +283,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
         text(write_report(folder)),
         text(write_report(folder, private=tmp_path / "release.private", with_clean=True)),
     ):
-        assert len(re.findall(r"<script[ >]", page.replace(module._plotly(), ""))) == 5
+        assert len(re.findall(r"<script[ >]", page.replace(get_plotlyjs(), ""))) == 5
         for name in ("chart-data", "map-data", "theme-data"):
             assert not re.search("[<>&\u2028\u2029]", pages.block(page, name))
             pages.embedded(page, name)
@@ -294,11 +295,13 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
 
 
 def test_text_is_made_harmless() -> None:
-    assert escaping.plain("a\x00b\nc  \u202ed\ud800") == "a b c d\ufffd"
-    assert len(escaping.plain("x" * 500)) == escaping.LONGEST
-    assert escaping.label("<b>&") == "&lt;b&gt;&amp;"
-    assert str(escaping.embedded({"a": ["</script>", float("nan"), 1.5]})) == '{"a":["\\u003c/script\\u003e",null,1.5]}'
-    assert json.loads(str(escaping.embedded("\u2028&\u2029"))) == "\u2028&\u2029"
+    assert templates.plain("a\x00b\nc  \u202ed\ud800") == "a b c d\ufffd"
+    assert len(templates.plain("x" * 500)) == templates.LONGEST
+    assert templates.label("<b>&") == "&lt;b&gt;&amp;"
+    assert (
+        str(templates.embedded({"a": ["</script>", float("nan"), 1.5]})) == '{"a":["\\u003c/script\\u003e",null,1.5]}'
+    )
+    assert json.loads(str(templates.embedded("\u2028&\u2029"))) == "\u2028&\u2029"
 
 
 def test_the_browser_may_run_the_two_scripts_alone(release: Path) -> None:
@@ -387,7 +390,7 @@ def test_shares_are_not_rounded_to_all_or_nothing() -> None:
 
 def test_colours_can_be_read() -> None:
     """Text at 4.5 to 1 or more on both pages, marks of charts at 3 to 1."""
-    css = module._asset("style.css")
+    css = templates.asset("style.css")
     blocks = re.findall(r":root \{(.*?)\}", css, re.S)
     assert len(blocks) == 3
     for variables in blocks:

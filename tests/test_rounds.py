@@ -1,4 +1,4 @@
-"""The publisher's loop: the seed decides everything, and a resumed run gives the same result."""
+"""The publisher's loop: nothing but the seed decides, and a run goes on as if it had never stopped."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ from ghostpoi.progress import BEFORE, no_report
 from ghostpoi.publish import rounds as publisher_module
 from ghostpoi.publish import walk as position
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.rounds import Checkpoint, Substituter, Substitution, Task, publish, substitute, units
+from ghostpoi.publish.rounds import Checkpoint, Substituter, Substitution, Task, publish, units
 from ghostpoi.randomness import Seed
 
 CPU, SEED = torch.device("cpu"), Seed(11)
@@ -41,17 +41,17 @@ class Killed(Exception):
 
 
 def kill_at(patch: pytest.MonkeyPatch, name: str, count: int, after: bool) -> None:
-    """Raise at the count-th refit or round, before or after its work."""
+    """Raise at the count-th refit or round, before it does anything or after all that it does."""
     owner = publisher_module if name == "_refit" else Substituter
     real: Callable[..., object] = getattr(owner, name)
     calls = 0
 
-    def dies(*arguments: object) -> object:
+    def dies(*words: object) -> object:
         nonlocal calls
         calls += 1
         if calls == count and not after:
             raise Killed
-        result = real(*arguments)
+        result = real(*words)
         if calls == count:
             raise Killed
         return result
@@ -89,23 +89,23 @@ def test_a_run_goes_on_after_any_round(name: str, count: int, after: bool, tmp_p
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_a_checkpoint_gives_back_weights_and_optimizer(tied: bool, tmp_path: Path) -> None:
-    vocabulary, s = prepared().data.vocabulary, task(tied)
+    words, s = prepared().data.vocabulary, task(tied)
     pairs = next_poi(s.sessions, 100)
 
     def model(seed: int) -> tuple[CausalTransformer, torch.optim.AdamW]:
-        made = CausalTransformer(len(vocabulary), s.surrogate, seed)
-        return made, fit.adamw(made, s.training)
+        made = CausalTransformer(len(words), s.settings.surrogate, seed)
+        return made, fit.adamw(made, s.settings.training)
 
     one, one_steps = model(1)
     checkpoint = Checkpoint(tmp_path / "c.safetensors", "key", print)
     assert checkpoint.load(one, one_steps) is None
-    fit.epoch(one, one_steps, pairs, s.training, SEED, ("a",), 0)
+    fit.epoch(one, one_steps, pairs, s.settings.training, SEED, ("a",), 0)
     checkpoint.store(one, one_steps, 4)
     assert (tmp_path / "c.safetensors").stat().st_mode & 0o777 == 0o600
     two, two_steps = model(2)
     assert checkpoint.load(two, two_steps) == 4
     for m, o in ((one, one_steps), (two, two_steps)):
-        fit.epoch(m, o, pairs, s.training, SEED, ("a",), 1)
+        fit.epoch(m, o, pairs, s.settings.training, SEED, ("a",), 1)
     assert one.state_dict().keys() == two.state_dict().keys()
     assert all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), two.state_dict().values(), strict=True))
     assert undisturbed(tied).poi.tobytes() != undisturbed(not tied).poi.tobytes()
@@ -143,23 +143,23 @@ def test_a_bad_checkpoint_is_noticed_said_and_rebuilt(harm: str, tmp_path: Path)
 
 
 def test_without_a_surrogate_one_round_is_all_and_no_checkpoint_is_written(tmp_path: Path) -> None:
-    control = replace(task(), method=METHODS["random"])
+    control = replace(task(), settings=replace(task().settings, method=METHODS["random"]))
     result = publish(control, SEED, CPU, Checkpoint(tmp_path / "c", "key", print))
     assert not list(tmp_path.iterdir())
-    assert (result.poi == substitute(control, None, SEED, 3, CPU, no_report).poi).all()
+    assert (result.poi == Substituter(control, None, CPU).round(SEED, 3, no_report).poi).all()
 
 
 def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    surrogate = CausalTransformer(len(prepared().data.vocabulary), task().surrogate, 5)
+    surrogate = CausalTransformer(len(prepared().data.vocabulary), task().settings.surrogate, 5)
     every = prepared().data.all
     few = replace(task(), sessions=every.take(np.arange(len(every)) < 40))
 
     def once() -> np.ndarray:
-        return substitute(few, surrogate, SEED, 1, CPU, no_report).poi
+        return Substituter(few, surrogate, CPU).round(SEED, 1, no_report).poi
 
     alone = once()
     try:
-        for threads in (1, 2, 3):  # each walks its own batches
+        for threads in (1, 2, 3):  # of which each walks batches of its own
             torch.set_num_threads(threads)
             for budget in (33, 500, 10**6):
                 monkeypatch.setitem(position.BUDGET, "cpu", budget)
@@ -171,7 +171,7 @@ def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -
 def test_all_work_is_reported() -> None:
     done: list[float] = []
     publish(task(), SEED, CPU, report=lambda label, amount: done.append(amount))
-    assert sum(done) == pytest.approx(units(task().method, task().rounds))
+    assert sum(done) == pytest.approx(units(task().settings.method, task().settings.rounds))
 
 
 @pytest.mark.parametrize("more", [("rounds.inner=0",), ("rounds.outer=1",), ("rounds.precision=bfloat16",)])

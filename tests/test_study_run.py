@@ -285,9 +285,9 @@ def test_calibration_looks_at_the_clean_model_and_the_rate_alone(
 
     def rate(task: Task, seed: Seed, device: torch.device) -> Substitution:
         """Substitutes as many positions as the radius says, in hundredths."""
-        assert isinstance(task.method, TsUe)
+        assert isinstance(task.settings.method, TsUe)
         poi = task.sessions.poi.copy()
-        many = int(len(poi) * min(1.0, task.method.reach / 100))
+        many = int(len(poi) * min(1.0, task.settings.method.reach / 100))
         poi[:many] = poi[:many] % (len(task.vocabulary) - 1) + 1
         return Substitution(poi, np.zeros(len(poi), bool))
 

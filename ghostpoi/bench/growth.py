@@ -12,7 +12,7 @@ from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import no_report
 from ghostpoi.publish.protocols import publication
-from ghostpoi.publish.rounds import Task, substitute
+from ghostpoi.publish.rounds import Substituter, Task
 from ghostpoi.randomness import Seed
 
 CITIES = ((170, 500, 200), (1_700, 3_000, 200), (17_000, 20_000, 200))  # about 20,000, 200,000, 2 million check-ins
@@ -37,7 +37,8 @@ def run(sessions: int, device: torch.device, say: Callable[[str], None]) -> dict
         begin = time.perf_counter()
         fit.epoch(surrogate, optimizer, windows, settings.training, seed, ("bench",), 0)
         between = time.perf_counter()
-        substitute(Task.of(settings, some, data.vocabulary, data.candidates, lm), surrogate, seed, 1, device, no_report)
+        task = Task(settings, some, data.vocabulary, data.candidates, lm)
+        Substituter(task, surrogate, device).round(seed, 1, no_report)
         end = time.perf_counter()
         city = {
             "positions": data.train.positions,

@@ -50,7 +50,7 @@ def _protect(data: Prepared, sessions: Sessions, settings: Publication, device: 
     if device.type == "cuda":
         torch.cuda.synchronize()
     lm_seconds = time.perf_counter() - begin
-    publish(Task.of(settings, sessions, data.vocabulary, data.candidates, lm), Seed(1), device)
+    publish(Task(settings, sessions, data.vocabulary, data.candidates, lm), Seed(1), device)
     return time.perf_counter() - begin, lm_seconds
 
 

@@ -15,7 +15,7 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import reference
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.position import Position
-from ghostpoi.publish.walk import walk
+from ghostpoi.publish.walk import Walker
 from ghostpoi.settings import ModelSettings, SpeedSettings
 
 NO_LIMIT = SpeedSettings(limit_kmh=1e9)  # the brute-force definition has no speed mask
@@ -100,7 +100,10 @@ def _timed_walk(
     shape = (2, sessions.positions, data.candidates.poi.shape[1]) if record else 0
     recorder = _Recorder(surrogate, lm is not None, np.full(shape, -np.inf, np.float32))
     begin = time.perf_counter()
-    result = walk(sessions, data.candidates, data.vocabulary, NO_LIMIT, surrogate, lm, recorder.choose)
+    walker = Walker(
+        sessions, data.candidates, data.vocabulary, NO_LIMIT, (surrogate, lm), recorder.choose, torch.device("cpu")
+    )
+    result = walker.run()
     return time.perf_counter() - begin, recorder, result.poi
 
 

@@ -168,7 +168,7 @@ def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: A
     def random(number: int) -> Ints:
         """The control: a uniform draw from the candidate sets, at the same positions."""
         settings = replace(publication(RANDOM), speed=chosen.speed)
-        task = Task.of(settings, data.train, data.vocabulary, rule.candidates)
+        task = Task(settings, data.train, data.vocabulary, rule.candidates)
         # A derived seed, because a publisher with the same small seed would have drawn the same release.
         return publish(task, Seed(Seed(number).derive("audit", "random")), request.device).poi
 

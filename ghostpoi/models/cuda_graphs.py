@@ -20,32 +20,13 @@ from torch.optim import Optimizer
 from ghostpoi.data.checkins import Longs
 from ghostpoi.models.devices import precise, seeded
 from ghostpoi.models.readout import CUDA_LOGITS
-from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.transformer import CausalTransformer, RowPacking
 from ghostpoi.models.windows import Windows
 from ghostpoi.settings import Training
 
 WIDTH = 64  # minimum width of a row
 ALIGN = 8  # width and number of rows are multiples of this: fast attention kernels require it of a mask
-MASKED = -1e9  # finite: a kernel works on tiles of keys, and a whole tile may be masked for a query
 WARM_UPS = 2  # steps before a capture: libraries initialise, and the optimizer creates its state
-
-
-class RowPacking:
-    """The placement of one batch whose windows are packed into rows of equal width."""
-
-    def __init__(self, batch: Tensor, heads: int, dtype: torch.dtype) -> None:
-        self.token, self.target, self.position, owner = batch.unbind()  # (rows, width) each; empty places: target 0
-        self.heads = heads
-        # All empty places share an owner, so every place can attend to at least one place.
-        same = owner[:, :, None] == owner[:, None, :]
-        self.mask = torch.zeros(same.shape, dtype=dtype, device=same.device)
-        self.mask.masked_fill_(~same.tril(), MASKED)
-
-    def attend(self, qkv: Tensor) -> Tensor:
-        """Causal attention inside every window, (rows, width, 3d) -> (rows, width, d)."""
-        q, k, v = qkv.view(*qkv.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # each (rows, H, width, dh)
-        found = F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask[:, None])
-        return found.transpose(1, 2).flatten(2)
 
 
 def pack_rows(windows: Windows, order: Longs, size: int) -> NDArray[np.int64]:

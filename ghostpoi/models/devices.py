@@ -1,12 +1,17 @@
-"""Where and how models run: device, precision of matrix products, random generators."""
+"""Where and how models run: device, precision of matrix products, random generators, memory."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 import torch
 
 from ghostpoi.errors import InputError
 from ghostpoi.settings import Precision
+
+_malloc_trim: Callable[[int], int] | None = None
+with suppress(OSError, TypeError):  # Windows has no library of that name
+    _malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
 
 
 def device(name: str) -> torch.device:
@@ -36,3 +41,12 @@ def seeded(device: torch.device, seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
+
+
+def trim_heap() -> None:
+    """Return free memory to the operating system if the C library can.
+
+    Batches of many shapes leave holes in its heap. Without this, training on NYC grows by 70 MB an epoch.
+    """
+    if _malloc_trim is not None:
+        _malloc_trim(0)

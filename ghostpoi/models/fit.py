@@ -13,15 +13,14 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.models import cuda_graphs, memory
-from ghostpoi.models.devices import precise, seeded
+from ghostpoi.models import cuda_graphs
+from ghostpoi.models.devices import precise, seeded, trim_heap
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.models.windows import Windows
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Precision, Training
 
-RANK_LOGITS = 1 << 21  # logits ranked at once on a CPU
-RANK_LOGITS_CUDA = 1 << 27
+RANK_LOGITS, RANK_LOGITS_CUDA = 1 << 21, 1 << 27  # logits ranked at once: on a CPU, on CUDA
 EVALUATION_WINDOWS = (512, 8192)  # windows read at once without gradients: on a CPU, on CUDA
 
 
@@ -68,7 +67,7 @@ def packed_epoch(
                 torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             optimizer.step()
             total += loss.detach() * len(batch.token)
-    memory.trim_heap()
+    trim_heap()
     return float(total)
 
 
@@ -94,8 +93,7 @@ class Accuracy:
 @torch.no_grad()
 def ranks(model: CausalTransformer, windows: Windows, precision: Precision = "float32") -> Longs:
     """Return the rank of every target among all POIs, 1 the best, (N,). A tie counts against the target."""
-    cpu = model.device.type == "cpu"
-    rows = max(1, (RANK_LOGITS if cpu else RANK_LOGITS_CUDA) // model.rows)
+    rows = max(1, (RANK_LOGITS if model.device.type == "cpu" else RANK_LOGITS_CUDA) // model.rows)
     found = []
     with precise(precision, model.device):
         columns = model.output[1:].t().contiguous()  # (d, P)

@@ -24,9 +24,6 @@ class Prefix:
         self.keys = [torch.empty(shape, device=model.device, dtype=dtype) for _ in range(s.layers)]
         self.values = [torch.empty(shape, device=model.device, dtype=dtype) for _ in range(s.layers)]
 
-    def reset(self) -> None:
-        self.length = 0
-
     def append(self, tokens: Tensor, wanted: bool = True) -> Tensor:
         """Add one position (b,) to the first b sessions. Return their hidden states there, (b, d), if `wanted`."""
         x = F.embedding(tokens, self.model.embedding)

@@ -6,7 +6,7 @@ weights and sums stay float32.
 """
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +16,8 @@ from torch.nn import functional as F
 from ghostpoi.data.checkins import Longs
 from ghostpoi.models.readout import Losses, Readout, logit_bound
 from ghostpoi.settings import ModelSettings
+
+MASKED = -1e9  # finite: a kernel works on tiles of keys, and a whole tile may be masked for a query
 
 
 class Block(nn.Module):
@@ -73,7 +75,7 @@ class CausalTransformer(nn.Module):
         """Return hidden states (N, d) of packed sessions: tokens (N,), lengths (S,) on the host."""
         return self.states(tokens, Packing(lengths, self.settings.heads, self.device))
 
-    def states(self, tokens: Tensor, placement: "Placement") -> Tensor:
+    def states(self, tokens: Tensor, placement: "Packing | RowPacking") -> Tensor:
         """Return hidden states (..., d) of tokens (...) with this placement."""
         p = self.settings.dropout if self.training else 0.0
         x = _dropout(F.embedding(tokens, self.embedding) + F.embedding(placement.position, self.position), p)
@@ -95,15 +97,6 @@ class CausalTransformer(nn.Module):
         """Return -log P(target), (M, d), (M,) -> (M,). To train the output matrix, all rows must weigh the same."""
         bound = logit_bound(self.output, self.norm)
         return Losses.apply(hidden, self.output, target, bound)  # type: ignore[no-any-return,no-untyped-call]
-
-
-class Placement(Protocol):
-    """The positions of tokens in their windows, and the attention among them."""
-
-    position: Tensor  # (...)
-
-    def attend(self, qkv: Tensor) -> Tensor:
-        """(..., 3d) -> (..., d)."""
 
 
 class Packing:
@@ -146,6 +139,24 @@ class Packing:
             out.append(attended.transpose(1, 2).reshape(sessions * longest, -1))
         padded = out[0] if len(out) == 1 else torch.cat(out)
         return Unpad.apply(padded, self.there, self.back)  # type: ignore[no-any-return,no-untyped-call]
+
+
+class RowPacking:
+    """The placement of one batch whose windows are packed into rows of equal width."""
+
+    def __init__(self, batch: Tensor, heads: int, dtype: torch.dtype) -> None:
+        self.token, self.target, self.position, owner = batch.unbind()  # (rows, width) each; empty places: target 0
+        self.heads = heads
+        # All empty places share an owner, so every place can attend to at least one place.
+        same = owner[:, :, None] == owner[:, None, :]
+        self.mask = torch.zeros(same.shape, dtype=dtype, device=same.device)
+        self.mask.masked_fill_(~same.tril(), MASKED)
+
+    def attend(self, qkv: Tensor) -> Tensor:
+        """Causal attention inside every window, (rows, width, 3d) -> (rows, width, d)."""
+        q, k, v = qkv.view(*qkv.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # each (rows, H, width, dh)
+        found = F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask[:, None])
+        return found.transpose(1, 2).flatten(2)
 
 
 class Pad(torch.autograd.Function):

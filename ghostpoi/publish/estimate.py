@@ -12,7 +12,7 @@ from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import no_report
 from ghostpoi.publish.protocols import Publication
-from ghostpoi.publish.rounds import Task, substitute
+from ghostpoi.publish.rounds import Substituter, Task
 from ghostpoi.publish.whole_table import WholeTable
 from ghostpoi.randomness import Seed
 
@@ -35,9 +35,9 @@ def estimate(whole: WholeTable, settings: Publication, device: torch.device) -> 
     scale = data.all.positions / sample.positions
     epoch_s = (time.perf_counter() - begin) * scale
     lm = CausalTransformer(rows, settings.lm, 0).to(device) if method.needs_trajectory_lm else None
-    task = Task.of(settings, sample, data.vocabulary, whole.session_sets, lm)
+    task = Task(settings, sample, data.vocabulary, whole.session_sets, lm)
     begin = time.perf_counter()
-    substitute(task, surrogate if method.needs_surrogate else None, seed, 1, device, no_report)
+    Substituter(task, surrogate if method.needs_surrogate else None, device).round(seed, 1, no_report)
     round_s = (time.perf_counter() - begin) * scale
     epochs = rounds.outer * rounds.inner if method.needs_surrogate else 0
     epochs += settings.lm_training.epochs if method.needs_trajectory_lm else 0

@@ -3,6 +3,8 @@
 A score takes one new token on the session's cached prefix. It equals a forward pass over the whole prefix.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,8 +15,9 @@ from ghostpoi.models.devices import precise
 from ghostpoi.models.prefix import Layout, Prefix
 from ghostpoi.models.readout import Readout
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.sampling import sample, with_entropy_floor
 from ghostpoi.settings import Precision
+
+BISECTIONS = 40
 
 
 class CachedModel:
@@ -29,11 +32,8 @@ class CachedModel:
         self.hidden = torch.empty(0)
 
     def restart(self) -> None:
-        self.prefix.reset()
+        self.prefix.length = 0
         self.pending.clear()
-
-    def push(self, chosen: Tensor) -> None:
-        self.pending.append(chosen)
 
     def ready(self, sessions: int) -> Prefix:
         """Return the prefix of the first `sessions` sessions, with all pushed tokens appended."""
@@ -68,22 +68,21 @@ class Position:
     _surrogate: CachedModel | None = field(repr=False)
     _trajectory_lm: CachedModel | None = field(repr=False)
     _precision: Precision = field(repr=False)
-    _adv: Tensor | None = field(default=None, repr=False)
-    _mani: Tensor | None = field(default=None, repr=False)
+    _scores: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
     def adv(self) -> Tensor:
         """Return -log S_phi(target | prefix, candidate at i), (B, K); -inf for padding and infeasible candidates."""
-        if self._adv is None:
-            with torch.no_grad(), precise(self._precision, self.anchor.device):
-                self._adv = self._score_adv()
-        return self._adv
+        return self._scored("adv", self._score_adv)
 
     def mani(self) -> Tensor:
         """Return log T_psi(candidate | prefix), (B, K); -inf for padding and infeasible candidates."""
-        if self._mani is None:
+        return self._scored("mani", self._score_mani)
+
+    def _scored(self, name: str, score: Callable[[], Tensor]) -> Tensor:
+        if name not in self._scores:
             with torch.no_grad(), precise(self._precision, self.anchor.device):
-                self._mani = self._score_mani()
-        return self._mani
+                self._scores[name] = score()
+        return self._scores[name]
 
     def loss(self, embedding: Tensor) -> Tensor:
         """Return -log S_phi(target | prefix, embedding at i), (B, d) -> (B,), differentiable; 0 without a target."""
@@ -154,5 +153,39 @@ class Position:
 
 def _given(model: CachedModel | None, name: str) -> CachedModel:
     if model is None:
-        raise ValueError(f"this walk has no {name} to score with; pass one to walk()")
+        raise ValueError(f"this walk has no {name} to score with; give one to Walker")
     return model
+
+
+def sample(log_weight: Tensor, uniform: Tensor) -> Tensor:
+    """Draw one column of each row with probability proportional to exp(log_weight); -inf is never drawn.
+
+    A draw takes one given uniform number, so batches and threads do not change it.
+    """
+    weight = torch.softmax(log_weight.double(), 1).nan_to_num(0.0)  # (B, K)
+    cumulative = weight.cumsum(1)
+    column = (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(1)
+    # Rounding may leave the last sum slightly below the draw. The draw then gets the last column with weight.
+    last = (weight > 0).long().mul(torch.arange(weight.shape[1], device=weight.device)).amax(1)
+    return torch.minimum(column, last)
+
+
+def with_entropy_floor(log_weight: Tensor, bits: float) -> Tensor:
+    """Mix in the smallest uniform share that lifts the entropy to min(bits, log2 |C|). Return log-probabilities."""
+    real = log_weight > -torch.inf
+    p = torch.softmax(log_weight, 1).nan_to_num(0.0)
+    size = real.sum(1, keepdim=True).clamp(min=1)
+    uniform = real.to(p.dtype) / size
+    floor = torch.log2(size.double()).clamp(max=bits)
+    low, high = torch.zeros_like(floor), torch.ones_like(floor)  # entropy increases with the uniform share
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        enough = _entropy(torch.lerp(p, uniform, middle)) >= floor
+        low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+    share = high.masked_fill(_entropy(p) >= floor, 0.0)
+    return torch.lerp(p, uniform, share).log()
+
+
+def _entropy(p: Tensor) -> Tensor:
+    nats: Tensor = torch.special.entr(p)
+    return nats.sum(1, keepdim=True) / math.log(2)  # (B, 1) bits

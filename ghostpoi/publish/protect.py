@@ -34,7 +34,7 @@ def protect_table(
     """Choose a venue for every row. The cache folder, if given, keeps the trajectory LM for later runs."""
     table, data, method = whole.table, whole.data, settings.method
     lm = _trajectory_lm(whole, settings, device, cache, say, report) if method.needs_trajectory_lm else None
-    task = Task.of(settings, data.all, data.vocabulary, whole.session_sets, lm)
+    task = Task(settings, data.all, data.vocabulary, whole.session_sets, lm)
     in_sessions = publish(task, seed, device, checkpoint, report)
     released = np.zeros(len(table), np.int32)
     released[data.all.row] = data.vocabulary.venue[in_sessions.poi]

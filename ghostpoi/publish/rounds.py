@@ -5,12 +5,13 @@ on the prefix of its own choices. The last round needs no refit: no release woul
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
@@ -26,33 +27,20 @@ from ghostpoi.publish.protocols import Publication
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.walk import Walker
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Rounds, SpeedSettings, Training
+from ghostpoi.settings import Rounds
+
+WALK_UNITS = 3.0  # a round of scoring takes about as long as this many epochs; only for estimates of the time left
 
 
 @dataclass(frozen=True)
 class Task:
     """All that decides what is released, but for the seed."""
 
+    settings: Publication
     sessions: Sessions
     vocabulary: Vocabulary
     candidates: Candidates
-    method: Method
-    rounds: Rounds
-    speed: SpeedSettings
-    surrogate: ModelSettings
-    training: Training
-    trajectory_lm: CausalTransformer | None
-
-    @staticmethod
-    def of(
-        settings: Publication, sessions: Sessions, vocabulary: Vocabulary, candidates: Candidates,
-        trajectory_lm: CausalTransformer | None = None,
-    ) -> "Task":  # fmt: skip
-        """The task of publishing these sessions under these settings."""
-        s = settings
-        return Task(
-            sessions, vocabulary, candidates, s.method, s.rounds, s.speed, s.surrogate, s.training, trajectory_lm
-        )
+    trajectory_lm: CausalTransformer | None = None
 
 
 class BrokenMethod(Exception):
@@ -60,42 +48,31 @@ class BrokenMethod(Exception):
 
 
 def publish(
-    task: Task,
-    seed: Seed,
-    device: torch.device,
-    checkpoint: "Checkpoint | None" = None,
-    report: Report = no_report,
+    task: Task, seed: Seed, device: torch.device, checkpoint: "Checkpoint | None" = None, report: Report = no_report
 ) -> Substitution:
     """Run all rounds. With a checkpoint, continue after the last round stored there."""
-    rounds, method = task.rounds, task.method
-    if not method.needs_surrogate:  # rounds learn nothing from each other, and only the last one is released
+    settings, rounds = task.settings, task.settings.rounds
+    if not settings.method.needs_surrogate:  # rounds learn nothing from each other, and only the last one is released
         report("substituting", 0)
-        return substitute(task, None, seed, rounds.outer, device, report)
-    surrogate = CausalTransformer(len(task.vocabulary), task.surrogate, seed.torch_seed("surrogate")).to(device)
-    optimizer = fit.adamw(surrogate, task.training)
-    done = (
-        checkpoint.load(surrogate, optimizer) if checkpoint else None
-    )  # the last round whose refit the weights include
-    if done is None:
-        _refit(task, surrogate, optimizer, task.sessions.poi, seed, 0, "warming up", report)
-        done = 0
+        return Substituter(task, None, device).round(seed, rounds.outer, report)
+    surrogate = CausalTransformer(len(task.vocabulary), settings.surrogate, seed.torch_seed("surrogate")).to(device)
+    optimizer = fit.adamw(surrogate, settings.training)
+
+    def refit(poi: Ints, number: int) -> None:
+        _refit(task, surrogate, optimizer, poi, seed, number, report)
         if checkpoint:
-            checkpoint.store(surrogate, optimizer, done)
+            checkpoint.store(surrogate, optimizer, number)
+
+    done = checkpoint.load(surrogate, optimizer) if checkpoint else None  # the last round that the weights have seen
+    if done is None:
+        done = 0
+        refit(task.sessions.poi, done)
     else:
         report(BEFORE, (done + 1) * rounds.inner + done * WALK_UNITS)
     substituter = Substituter(task, surrogate, device, again=rounds.outer - done > 1)
-    while True:
-        number = done + 1
-        result = substituter.round(seed, number, report)
-        if number == rounds.outer:
-            return result
-        _refit(task, surrogate, optimizer, result.poi, seed, number, f"refitting after round {number}", report)
-        done = number
-        if checkpoint:
-            checkpoint.store(surrogate, optimizer, done)
-
-
-WALK_UNITS = 3.0  # a round of scoring takes about as long as this many epochs; only for estimates of the time left
+    for number in range(done + 1, rounds.outer):
+        refit(substituter.round(seed, number, report).poi, number)
+    return substituter.round(seed, rounds.outer, report)
 
 
 def units(method: Method, rounds: Rounds) -> float:
@@ -103,27 +80,21 @@ def units(method: Method, rounds: Rounds) -> float:
     return rounds.outer * (WALK_UNITS + rounds.inner) if method.needs_surrogate else WALK_UNITS
 
 
-def substitute(
-    task: Task, surrogate: CausalTransformer | None, seed: Seed, number: int, device: torch.device, report: Report
-) -> Substitution:
-    """Run a single round."""
-    return Substituter(task, surrogate, device, again=False).round(seed, number, report)
-
-
 class Substituter:
     """Runs rounds: the method proposes, this class enforces membership in C(p) and the speed mask."""
 
-    def __init__(self, task: Task, surrogate: CausalTransformer | None, device: torch.device, again: bool) -> None:
-        self.task = task
+    def __init__(
+        self, task: Task, surrogate: CausalTransformer | None, device: torch.device, again: bool = False
+    ) -> None:
+        self.task, settings, n = task, task.settings, task.sessions.positions
         # A captured CUDA walk needs the random numbers and the fault flags of all rounds in the same place.
-        self.uniform = torch.zeros(task.sessions.positions, dtype=torch.float64, device=device)
-        self.broken = torch.zeros(
-            task.sessions.positions, dtype=torch.bool, device=device
-        )  # one flag per position: threads share none
-        lm = task.trajectory_lm if task.method.needs_trajectory_lm else None
+        self.uniform = torch.zeros(n, dtype=torch.float64, device=device)
+        self.broken = torch.zeros(n, dtype=torch.bool, device=device)  # one flag per position: threads share none
+        lm = task.trajectory_lm if settings.method.needs_trajectory_lm else None
+        choose = partial(_choose, settings.method, self.uniform, self.broken)
         self.walker = Walker(
-            task.sessions, task.candidates, task.vocabulary, task.speed, (surrogate, lm),
-            _enforced(task.method, self.uniform, self.broken), device, precision=task.rounds.precision, again=again,
+            task.sessions, task.candidates, task.vocabulary, settings.speed, (surrogate, lm), choose, device,
+            settings.rounds.precision, again,
         )  # fmt: skip
 
     def round(self, seed: Seed, number: int, report: Report) -> Substitution:
@@ -133,32 +104,31 @@ class Substituter:
         self.broken.zero_()
         result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
         if self.broken.any():
-            raise BrokenMethod(f"{self.task.method!r} proposed a POI outside the candidate set or the speed mask")
+            method = self.task.settings.method
+            raise BrokenMethod(f"{method!r} proposed a POI outside the candidate set or the speed mask")
         return result
 
 
-def _enforced(method: Method, uniform: Tensor, broken: Tensor) -> Callable[[Position], Tensor]:
-    def choose(position: Position) -> Tensor:
-        proposed = method.choose(position, uniform[position.index])
-        keep, column = proposed == KEEP, proposed.clamp(0, position.candidates.shape[1] - 1)
-        fine = (proposed == column) & position.feasible.gather(1, column[:, None]).squeeze(1)
-        if method.may_keep:
-            fine = fine | (keep & position.anchor_feasible)
-        broken.index_copy_(0, position.index, position.feasible.any(1) & ~fine)
-        return torch.where(keep, position.anchor, position.candidates.gather(1, column[:, None]).squeeze(1))
-
-    return choose
+def _choose(method: Method, uniform: Tensor, broken: Tensor, position: Position) -> Tensor:
+    """Return what the method proposes, (B,), and flag what it may not propose."""
+    proposed = method.choose(position, uniform[position.index])
+    keep, column = proposed == KEEP, proposed.clamp(0, position.candidates.shape[1] - 1)
+    fine = (proposed == column) & position.feasible.gather(1, column[:, None]).squeeze(1)
+    if method.may_keep:
+        fine = fine | (keep & position.anchor_feasible)
+    broken.index_copy_(0, position.index, position.feasible.any(1) & ~fine)
+    return torch.where(keep, position.anchor, position.candidates.gather(1, column[:, None]).squeeze(1))
 
 
 def _refit(
-    task: Task, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer, poi: Ints,
-    seed: Seed, number: int, label: str, report: Report,
-) -> None:  # fmt: skip
-    s = task.sessions
-    pairs = next_poi(Sessions(s.user, s.start, poi, s.time, s.row), task.surrogate.max_positions)
-    for e in range(task.rounds.inner):
+    task: Task, surrogate: CausalTransformer, optimizer: Optimizer, poi: Ints, seed: Seed, number: int, report: Report
+) -> None:
+    """Train the surrogate on the release of a round; round 0 is the clean data."""
+    s, label = task.settings, f"refitting after round {number}" if number else "warming up"
+    pairs = next_poi(replace(task.sessions, poi=poi), s.surrogate.max_positions)
+    for e in range(s.rounds.inner):
         report(label, 0)
-        loss = fit.epoch(surrogate, optimizer, pairs, task.training, seed, ("refit", number), e)
+        loss = fit.epoch(surrogate, optimizer, pairs, s.training, seed, ("refit", number), e)
         if not math.isfinite(loss):
             raise InputError("the surrogate's training diverged; lower --set training.learning_rate=1e-3")
         report(label, 1)
@@ -172,25 +142,23 @@ class Checkpoint:
     key: str  # of the data, the settings and the seed: a checkpoint of another run is refused
     say: Say
 
-    def store(self, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer, done: int) -> None:
+    def store(self, surrogate: CausalTransformer, optimizer: Optimizer, done: int) -> None:
         tensors = {f"model.{name}": weight for name, weight in surrogate.state_dict().items()}
         for number, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
         tensor_file.write(self.path, tensors, {"key": self.key, "done": done})
 
-    def load(self, surrogate: CausalTransformer, optimizer: torch.optim.Optimizer) -> int | None:
+    def load(self, surrogate: CausalTransformer, optimizer: Optimizer) -> int | None:
         """Restore weights and optimizer; return the number of finished rounds, None if there is nothing to resume."""
         try:
             tensors, note = tensor_file.read(self.path, surrogate.device)
+            problem = None if note.get("key") == self.key else "belongs to other data or settings"
         except FileNotFoundError:
             return None
         except tensor_file.Damaged as e:
-            self.say(f"the checkpoint {self.path} is damaged ({e}); starting again from the first round")
-            return None
-        if note.get("key") != self.key:
-            self.say(
-                f"the checkpoint {self.path} belongs to other data or settings; starting again from the first round"
-            )
+            problem = f"is damaged ({e})"
+        if problem:
+            self.say(f"the checkpoint {self.path} {problem}; starting again from the first round")
             return None
         surrogate.load_state_dict({name: tensors[f"model.{name}"] for name in surrogate.state_dict()})
         state: dict[int, dict[str, Tensor]] = {}

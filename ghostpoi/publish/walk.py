@@ -16,8 +16,8 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.models import cuda_graphs, memory
-from ghostpoi.models.devices import precise
+from ghostpoi.models import cuda_graphs
+from ghostpoi.models.devices import precise, trim_heap
 from ghostpoi.models.parallel import run_in_threads
 from ghostpoi.models.prefix import Layout
 from ghostpoi.models.transformer import CausalTransformer
@@ -31,63 +31,34 @@ WARM_UP_WAVES = 3  # run before a capture, so that libraries initialise
 SHORTEST = 32  # minimum length that a session counts with: limits the candidates of a wave to what CPU caches hold
 
 
-def walk(
-    sessions: Sessions,
-    candidates: Candidates,
-    vocabulary: Vocabulary,
-    speed: SpeedSettings,
-    surrogate: CausalTransformer | None,
-    trajectory_lm: CausalTransformer | None,
-    choose: Callable[[Position], Tensor],
-    device: torch.device | str = "cpu",
-    *,
-    budget: int | None = None,
-    precision: Precision = "float32",
-    progress: Callable[[int], None] | None = None,
-) -> Substitution:
-    """Choose a POI (B,) for every position, each session on the prefix of its own choices.
-
-    Sessions are independent: apart from rounding, the budget, which sets the size of batches, changes no choice.
-    `progress` gets the number of positions of every finished batch.
-    """
-    models = (surrogate, trajectory_lm)
-    walker = Walker(sessions, candidates, vocabulary, speed, models, choose, device, budget=budget, precision=precision)
-    return walker.run(progress)
-
-
 class Walker:
-    """A walk that can run repeatedly while weights change. `again` announces that: CUDA graphs pay only then."""
+    """A walk that chooses a POI (B,) for every position, each session on the prefix of its own choices.
+
+    Sessions are independent: apart from rounding, the size of batches changes no choice. A walk can run repeatedly
+    while weights change. `again` announces that: CUDA graphs pay only then.
+    """
 
     def __init__(
-        self,
-        sessions: Sessions,
-        candidates: Candidates,
-        vocabulary: Vocabulary,
-        speed: SpeedSettings,
+        self, sessions: Sessions, candidates: Candidates, vocabulary: Vocabulary, speed: SpeedSettings,
         models: tuple[CausalTransformer | None, CausalTransformer | None],  # surrogate, trajectory LM
-        choose: Callable[[Position], Tensor],
-        device: torch.device | str = "cpu",
-        *,
-        budget: int | None = None,
-        precision: Precision = "float32",
+        choose: Callable[[Position], Tensor], device: torch.device, precision: Precision = "float32",
         again: bool = False,
-    ) -> None:
-        self.sessions, self.candidates, self.choose, self.precision = sessions, candidates, choose, precision
-        self.device = torch.device(device)
-        self.models = models
+    ) -> None:  # fmt: skip
+        self.sessions, self.candidates, self.models, self.choose = sessions, candidates, models, choose
+        self.device, self.precision = device, precision
         self.limit = min([m.settings.max_positions for m in models if m], default=1 << 30)
-        with precise(precision, self.device), torch.no_grad():
+        with precise(precision, device), torch.no_grad():
             self.readouts = [m.readout() if m else None for m in models]
-        self.tables = _CandidateTables(candidates, vocabulary, speed, self.device)
-        self.released = torch.zeros(sessions.positions, dtype=torch.int64, device=self.device)
-        self.mask_emptied = torch.zeros(sessions.positions, dtype=torch.bool, device=self.device)
-        self.batches = _batches(sessions.length, self.limit, budget or BUDGET.get(self.device.type, BUDGET["cpu"]))
-        self.again = again and self.device.type == "cuda"
+        self.tables = _CandidateTables(candidates, vocabulary, speed, device)
+        self.released = torch.zeros(sessions.positions, dtype=torch.int64, device=device)
+        self.mask_emptied = torch.zeros(sessions.positions, dtype=torch.bool, device=device)
+        self.batches = _batches(sessions.length, self.limit, BUDGET.get(device.type, BUDGET["cpu"]))
+        self.again = again and device.type == "cuda"
         self.waves: list[list[_Wave]] = []  # of all batches; only kept for CUDA graphs, which read them
         self.graphs: list[torch.cuda.CUDAGraph] = []
 
     def run(self, progress: Callable[[int], None] | None = None) -> Substitution:
-        """Walk once with the current weights."""
+        """Walk once with the current weights. `progress` gets the number of positions of every finished batch."""
         for model, readout in zip(self.models, self.readouts, strict=True):
             if model and readout:
                 model.eval()
@@ -101,7 +72,7 @@ class Walker:
 
         if self.device.type == "cpu":
             run_in_threads([partial(self._steps, batch) for batch in self.batches], done)
-            memory.trim_heap()
+            trim_heap()
         else:
             for number, batch in enumerate(self.batches):
                 if self.graphs:
@@ -125,7 +96,33 @@ class Walker:
             self.graphs = []
 
     def _waves(self, batch: Longs) -> list["_Wave"]:
-        return _waves(self.sessions, batch, self.candidates, self.tables, self.limit)
+        """Build all waves of a batch, longest session first. They go to the device at once: they are many and small."""
+        sessions, tables = self.sessions, self.tables
+        length, start, poi, time = sessions.length[batch], sessions.start[batch], sessions.poi, sessions.time
+        size = np.searchsorted(-length, -np.arange(length[0]))  # (waves,) sessions in each wave
+        i = np.repeat(np.arange(length[0]), size)
+        session = np.arange(len(i)) - np.repeat(np.cumsum(size) - size, size)
+        first, last = start[session], (start + length)[session] - 1
+        index = first + i
+        other = np.where(index < last, index + 1, index - 1)
+        target = np.where(other >= first, poi[np.minimum(other, len(poi) - 1)], 0)
+        gap_s = np.where(i > 0, time[index] - time[index - 1], 0)
+        sets = self.candidates.poi[poi[index]]
+        row, column = np.nonzero(sets)
+        scored = np.bincount(i[row], minlength=len(size))  # (waves,) candidates
+        packed = np.stack([session[row], sets[row, column], session[row] * sets.shape[1] + column, column])
+        options = torch.split(torch.from_numpy(packed.astype(np.int64)).to(self.device), scored.tolist(), 1)
+        known = [torch.split(a, size.tolist()) for a in tables.known(index, poi[index], target, gap_s)]
+        waves = []
+        for number, fields in enumerate(zip(*known, strict=True)):
+            of, what, place, k = options[number].unbind()
+            layout = unique = inverse = None
+            if self.device.type == "cpu":
+                layout = _layout(of.numpy(), k, int(size[number]))
+                if number % self.limit == 0:
+                    unique, inverse = torch.unique(what, return_inverse=True)
+            waves.append(_Wave(Options(of, what, place, layout, unique, inverse), *fields))
+        return waves
 
     def _walk(self, batch: Longs, waves: list["_Wave"] | None) -> None:
         for _ in self._steps(batch, waves):
@@ -145,15 +142,19 @@ class Walker:
                 for c in filter(None, cached):
                     c.restart()
                 if cached[1]:
-                    cached[1].push(torch.zeros_like(wave.index))
+                    cached[1].pending.append(torch.zeros_like(wave.index))
             previous = self.released[wave.before] if i else None
-            position, fallback, emptied = self.tables.position(wave, previous, cached[0], cached[1], self.precision)
+            feasible, anchor_feasible, fallback, emptied = self.tables.mask(wave, previous)
+            position = Position(
+                wave.choices[:, :-1], feasible, wave.anchor, anchor_feasible, wave.target, wave.index, wave.options,
+                cached[0], cached[1], self.precision,
+            )  # fmt: skip
             chosen = torch.where(fallback > 0, fallback, self.choose(position))
             self.released.index_copy_(0, wave.index, chosen)
             self.mask_emptied.index_copy_(0, wave.index, emptied)
             if (i + 1) % self.limit:
                 for c in filter(None, cached):
-                    c.push(chosen)
+                    c.pending.append(chosen)
             yield
 
 
@@ -183,38 +184,6 @@ class _Wave:
     real: Tensor  # (B, K) bool, False for padding
     has_set: Tensor  # (B,) bool
     alone: Tensor  # (B,) the anchor if it has no candidates, else 0
-
-
-def _waves(
-    sessions: Sessions, batch: Longs, candidates: Candidates, tables: "_CandidateTables", limit: int
-) -> list[_Wave]:
-    """Build all waves of a batch, longest session first. They go to the device at once: waves are many and small."""
-    length, start, poi, time = sessions.length[batch], sessions.start[batch], sessions.poi, sessions.time
-    size = np.searchsorted(-length, -np.arange(length[0]))  # (waves,) sessions in each wave
-    i = np.repeat(np.arange(length[0]), size)
-    session = np.arange(len(i)) - np.repeat(np.cumsum(size) - size, size)
-    first, last = start[session], (start + length)[session] - 1
-    index = first + i
-    other = np.where(index < last, index + 1, index - 1)
-    target = np.where(other >= first, poi[np.minimum(other, len(poi) - 1)], 0)
-    gap_s = np.where(i > 0, time[index] - time[index - 1], 0)
-    sets = candidates.poi[poi[index]]
-    row, column = np.nonzero(sets)
-    option = sets[row, column]
-    scored = np.bincount(i[row], minlength=len(size))  # (waves,) candidates
-    packed = np.stack([session[row], option, session[row] * sets.shape[1] + column, column]).astype(np.int64)
-    options = torch.split(torch.from_numpy(packed).to(tables.sets.device), scored.tolist(), 1)
-    known = [torch.split(a, size.tolist()) for a in tables.known(index, poi[index], target, gap_s)]
-    waves = []
-    for number, fields in enumerate(zip(*known, strict=True)):
-        of, what, place, k = options[number].unbind()
-        layout = unique = inverse = None
-        if tables.sets.device.type == "cpu":
-            layout = _layout(of.numpy(), k, int(size[number]))
-            if number % limit == 0:
-                unique, inverse = torch.unique(what, return_inverse=True)
-        waves.append(_Wave(Options(of, what, place, layout, unique, inverse), *fields))
-    return waves
 
 
 def _layout(session: Longs, k: Tensor, sessions: int) -> Layout:
@@ -253,33 +222,24 @@ class _CandidateTables:
         hours = gap.double().clamp(min=self.speed.min_gap_s) / 3600
         return [at, before, poi, goal, hours, choices, real, has_set, poi.masked_fill(has_set, 0)]
 
-    def position(
-        self, wave: _Wave, previous: Tensor | None, surrogate: CachedModel | None, trajectory_lm: CachedModel | None,
-        precision: Precision,
-    ) -> tuple[Position, Tensor, Tensor]:  # fmt: skip
-        """Return the position; the POI where there is no choice, else 0, (B,); and where the mask emptied the set."""
-        sets, real, fallback = wave.choices[:, :-1], wave.real, wave.alone
+    def mask(self, wave: _Wave, previous: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the feasible candidates (B, K) and, (B,) each: whether the anchor is feasible; the POI where there is
+        no choice, else 0; whether the mask emptied the set.
+        """
+        real, everywhere = wave.real, torch.ones_like(wave.has_set)
         if previous is None:
-            feasible, anchor_feasible = real, torch.ones_like(wave.has_set)
-            emptied = torch.zeros_like(wave.has_set)
-        else:
-            kmh = self._kmh(previous, wave.choices, wave.hours)  # (B, K+1)
-            slow = kmh <= self.speed.limit_kmh
-            feasible, anchor_feasible = real & slow[:, :-1], slow[:, -1]
-            emptied = wave.has_set & ~feasible.any(1)
-            if self.speed.empty == "ignore":
-                feasible = feasible | (real & emptied[:, None])
-            else:
-                slowest = kmh[:, :-1].masked_fill(~real, torch.inf).argmin(1, keepdim=True)
-                single = torch.zeros_like(real).scatter_(1, slowest, True)
-                feasible = feasible | (single & (emptied & ~anchor_feasible)[:, None])
-                best = torch.where(anchor_feasible, wave.anchor, sets.gather(1, slowest).squeeze(1))
-                fallback = torch.where(emptied, best, fallback)
-        position = Position(
-            sets, feasible, wave.anchor, anchor_feasible, wave.target, wave.index,
-            wave.options, surrogate, trajectory_lm, precision,
-        )  # fmt: skip
-        return position, fallback, emptied
+            return real, everywhere, wave.alone, ~everywhere
+        kmh = self._kmh(previous, wave.choices, wave.hours)  # (B, K+1)
+        slow = kmh <= self.speed.limit_kmh
+        feasible, anchor_feasible = real & slow[:, :-1], slow[:, -1]
+        emptied = wave.has_set & ~feasible.any(1)
+        if self.speed.empty == "ignore":
+            return feasible | (real & emptied[:, None]), anchor_feasible, wave.alone, emptied
+        slowest = kmh[:, :-1].masked_fill(~real, torch.inf).argmin(1, keepdim=True)
+        single = torch.zeros_like(real).scatter_(1, slowest, True)
+        feasible = feasible | (single & (emptied & ~anchor_feasible)[:, None])
+        best = torch.where(anchor_feasible, wave.anchor, wave.choices.gather(1, slowest).squeeze(1))
+        return feasible, anchor_feasible, torch.where(emptied, best, wave.alone), emptied
 
     def _kmh(self, previous: Tensor, choices: Tensor, hours: Tensor) -> Tensor:
         here, there = self.place[previous][:, None], self.place[choices]  # (B, 1, 3), (B, K+1, 3)

@@ -1,6 +1,6 @@
 """The audit in a manifest, checked and typed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,7 @@ class AuditView:
     @staticmethod
     def read(manifest: dict[str, Any], folder: Path) -> "AuditView | None":
         """Read the audit of a manifest, if it has one."""
-        found = manifest.get("audit")
-        if not found:
+        if not (found := manifest.get("audit")):
             return None
         try:
             return _read(found)
@@ -77,13 +76,12 @@ class AuditView:
         """The control: the random release under the same adversary."""
         return self.controls.get(RANDOM if adversary == "none" else f"{RANDOM}+{adversary}")
 
-    def beside_random(self, adversary: str) -> int | None:
-        """1 if more is learned than from a random release, -1 if less, 0 inside the noise; None: not measured."""
-        if (control := self.random(adversary)) is None:
-            return None
-        return differs(self.adversaries[adversary].acc1["seeds"], control.acc1["seeds"], self.positions)
+    def compare_random(self, random: Scores) -> str:
+        """How well a random release protects against the strongest adversary, compared with this one."""
+        found = differs(self.adversaries[self.strongest].acc1["seeds"], random.acc1["seeds"], self.positions)
+        return {-1: "less", 0: "as well", 1: "better"}[found]
 
-    def gap(self, victims: Sequence[Scores]) -> Spread:
+    def gap(self, victims: Iterable[Scores]) -> Spread:
         """Clean acc@1 minus that of the best of these victims, per seed."""
         best = np.max([v.acc1["seeds"] for v in victims], axis=0)
         return spread((np.asarray(self.clean.acc1["seeds"]) - best).tolist())
@@ -92,8 +90,7 @@ class AuditView:
 def _read(audit: dict[str, Any]) -> AuditView:
     clean = _scores(audit["clean"])
     adversaries, controls = (
-        {str(name): _scores(measures) for name, measures in audit[group].items()}
-        for group in ("adversaries", "controls")
+        {name: _scores(measures) for name, measures in audit[group].items()} for group in ("adversaries", "controls")
     )
     seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
     if audit["strongest"] not in adversaries or len(seeds) != 1:
@@ -108,7 +105,10 @@ def _read(audit: dict[str, Any]) -> AuditView:
         protocol=str(audit["protocol"]),
         victim=str(audit.get("victim", "transformer")),
         positions=int(audit["test_positions"]),
-        utility={str(group): _finite(measures) for group, measures in audit["utility"].items()},
+        utility={
+            group: {k: float(v) for k, v in measures.items() if isinstance(v, int | float) and np.isfinite(v)}
+            for group, measures in audit["utility"].items()
+        },
         naturalness=float(audit["naturalness"]["released"]) if audit.get("naturalness") else None,
         version=str(audit.get("version", "unknown")),
     )
@@ -125,7 +125,3 @@ def _spread(value: Mapping[str, Any]) -> Spread:
     if not np.isfinite(found["mean"]):
         raise ValueError("a measure is not a number")
     return found
-
-
-def _finite(measures: dict[str, Any]) -> dict[str, float]:
-    return {str(k): float(v) for k, v in measures.items() if isinstance(v, int | float) and np.isfinite(v)}

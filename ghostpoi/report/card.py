@@ -6,25 +6,14 @@ name can end a table, open a link or add a line to the front matter.
 
 import json
 import re
-from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from ghostpoi.report import labels
-from ghostpoi.report.data_file import CITATION, KEYWORDS, LICENSE, DataFile, describe
+from ghostpoi.report.data_file import DataFile, describe
 from ghostpoi.report.release_view import ReleaseView
+from ghostpoi.report.templates import TEXTS, template
 
-SIZES = (
-    (1_000, "n<1K"),
-    (10_000, "1K<n<10K"),
-    (100_000, "10K<n<100K"),
-    (1_000_000, "100K<n<1M"),
-    (10_000_000, "1M<n<10M"),
-    (100_000_000, "10M<n<100M"),
-    (1_000_000_000, "100M<n<1B"),
-)
-LARGEST = "n>1B"
 PLAIN = re.compile(r"\w(?:[\w .,/()+-]*[\w)])?")
 SPECIAL = re.compile(r"[\\`*_{}\[\]<>|&#~$^!@]")
 
@@ -32,20 +21,18 @@ SPECIAL = re.compile(r"[\\`*_{}\[\]<>|&#~$^!@]")
 def card(release: ReleaseView) -> str:
     """Return the card of a release as Markdown."""
     file, audit = describe(release), release.audit
-    return _template().render(
-        m=release.manifest,
-        file=file,
-        audit=audit,
-        row_counts=release.row_counts,
-        outcomes=release.outcomes,
+    filters = {
+        "named": named, "quoted": quoted, "share": lambda value: labels.share(value, 1),
+        "with_spread": labels.with_spread, "seeds_text": labels.seeds_text, "victim_label": labels.victim_label,
+    }  # fmt: skip
+    # `finalize` escapes for Markdown; autoescape would escape for HTML.
+    made = template("card.md", filters, autoescape=False, finalize=prose, keep_trailing_newline=True)
+    return made.render(
+        texts=TEXTS, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
+        outcomes=release.outcomes, config=_config(file),
         utility=[u for u in labels.UTILITY if audit and u.key in audit.utility.get(u.group, {})],
-        limits=labels.LIMITS,
-        license=LICENSE,
-        tags=(*KEYWORDS, release.manifest["tool"]["name"], release.manifest["method"]),
-        size=next((name for limit, name in SIZES if file.rows < limit), LARGEST),
-        config=_config(file),
-        citation=CITATION,
-    )
+        size=next(name for name, limit in TEXTS["sizes"].items() if file.rows < limit),
+    )  # fmt: skip
 
 
 def _config(file: DataFile) -> dict[str, str]:
@@ -55,29 +42,6 @@ def _config(file: DataFile) -> dict[str, str]:
         config |= {"sep": file.delimiter} if file.delimiter != "," else {}
         config |= {"encoding": file.encoding} if file.encoding != "utf-8" else {}
     return config
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("ghostpoi.report", "assets"),
-        autoescape=False,  # that of HTML; `finalize` escapes for Markdown
-        finalize=prose,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
-        "named": named,
-        "quoted": quoted,
-        "share": lambda value: labels.share(value, 1),
-        "count": lambda value: f"{value:,}",
-        "with_spread": labels.with_spread,
-        "seeds_text": labels.seeds_text,
-        "victim_label": labels.victim_label,
-    }
-    return environment.get_template("card.md")
 
 
 def named(value: object) -> Markup:

@@ -4,27 +4,13 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 
 from ghostpoi.data.formats import Rows
 from ghostpoi.data.formats.rows import ParquetRows, TextRows
 from ghostpoi.report.release_view import ReleaseView
+from ghostpoi.report.templates import TEXTS
 
-LICENSE = "unknown"  # for the publisher to decide; the Hugging Face hub knows this word
-KEYWORDS = ("check-ins", "trajectories", "points of interest", "next-POI", "privacy", "unlearnable examples")
-CITATION = (
-    "@misc{ghost, title={GHOST: Plausible Yet Unlearnable Trajectories via On-Manifold Substitution for Next-POI "
-    "Privacy}, author={Yu, Zhenyu and Idris, Mohd Yamani Idna and Guan, Jihong and Zhou, Shuigeng}}"
-)
-ROLES = {
-    "user": "User id",
-    "poi": "Venue id",
-    "category": "Category of the venue",
-    "lat": "Latitude of the venue in degrees",
-    "lon": "Longitude of the venue in degrees",
-    "time": "Time of the check-in",
-}
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 TEXT_TYPES = (  # the first one that every value of a column matches
     ("sc:Boolean", "(?i:true|false)"),
@@ -32,14 +18,10 @@ TEXT_TYPES = (  # the first one that every value of a column matches
     ("sc:Float", r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"),
 )
 ARROW_TYPES = (
-    (pa.types.is_boolean, "sc:Boolean"),
-    (pa.types.is_integer, "sc:Integer"),
-    (pa.types.is_floating, "sc:Float"),
-    (pa.types.is_decimal, "sc:Float"),
-    (pa.types.is_timestamp, "sc:DateTime"),
-    (pa.types.is_date, "sc:Date"),
+    (pa.types.is_boolean, "sc:Boolean"), (pa.types.is_integer, "sc:Integer"), (pa.types.is_floating, "sc:Float"),
+    (pa.types.is_decimal, "sc:Float"), (pa.types.is_timestamp, "sc:DateTime"), (pa.types.is_date, "sc:Date"),
     (pa.types.is_time, "sc:Time"),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,7 +65,7 @@ class DataFile:
 
 def describe(release: ReleaseView) -> DataFile:
     """Describe the data file of a release."""
-    rows, source = release.rows, release.file
+    source, rows = release.file, release.file.rows
     role = {column: field for field, column in source.mapping.items()}
     changed = release.manifest["columns"]["changed_with_the_venue"]
     titles = _titles(rows)
@@ -110,29 +92,21 @@ def _titles(rows: Rows) -> list[str]:
 
 
 def _description(role: str | None, changes: bool) -> str:
-    if role == "category":
-        return f"{ROLES[role]}; the same for every substitute."
     how = "changes with the venue" if changes else "as in the publisher's file"
-    return f"{ROLES.get(role or '', 'Additional column')}; {how}."
+    text = TEXTS["roles"].get(role, "Additional column")
+    return f"{text}; {'the same for every substitute' if role == 'category' else how}."
 
 
 def _type(rows: Rows, at: int, role: str | None) -> str:
     """The data type of a column."""
     if isinstance(rows, ParquetRows):
-        return _arrow_type(rows.table.schema.field(at).type)
+        kind = rows.table.schema.field(at).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return next((name for is_type, name in ARROW_TYPES if is_type(kind)), "sc:Text")
     values = rows.column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
     values = values.filter(values != "")
     for name, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
         if values.len() and values.str.contains(f"^(?:{pattern})$").all():
-            return "sc:Text" if name == "sc:Float" and _has_leading_zeros(values) else name
+            is_label = name == "sc:Float" and values.str.contains(r"^-?0\d+$").any()
+            return "sc:Text" if is_label else name
     return "sc:DateTime" if role == "time" else "sc:Text"
-
-
-def _has_leading_zeros(values: pl.Series) -> bool:
-    return bool(values.str.contains(r"^-?0\d+$").any())
-
-
-def _arrow_type(found: pa.DataType) -> str:
-    if pa.types.is_dictionary(found):
-        return _arrow_type(found.value_type)
-    return next((name for is_type, name in ARROW_TYPES if is_type(found)), "sc:Text")

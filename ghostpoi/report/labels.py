@@ -6,37 +6,13 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.evaluate.controls import CONTROLS, RANDOM
 from ghostpoi.evaluate.measures.gaps import Spread
 from ghostpoi.publish.methods import METHODS
+from ghostpoi.report.templates import TEXTS
 
-VERDICTS = {"fails": "Fails", "partly": "Partly holds", "holds": "Holds"}  # from worst to best
-BESIDE_RANDOM = {  # by the sign of how much more the strongest adversary learns than from a random release
-    -1: "A random release protects less.",
-    0: "A random release protects as well.",
-    1: "A random release protects better.",
-}
-OUTCOMES = {  # of a row, as the manifest counts them
-    "substituted": "substituted",
-    "no_candidate": "kept: no candidate nearby",
-    "kept_by_speed": "kept: no candidate reachable in time",
-    "kept_by_method": "kept by the method",
-}
-LIMITS = (
-    ("The rule is public.", "Anyone can read in the code of ghostpoi which venues may stand behind a released one. An "
-     "adversary who pools a user's visits may undo much of what independent draws hide."),
-    ("Leaked sessions help adversaries.", "Clean sessions train a model directly, and leaked pairs of clean and "
-     "released visits help to undo the release. No release can push an adversary below what the leak alone gives."),
-    ("This is not anonymisation.", "Users, times and categories do not change. Unusual hours, rare categories and the "
-     "number of check-ins identify a user as well as before."),
-    ("Kept rows are genuine.", "A row without a candidate keeps its clean venue unless it is withheld, and the rule "
-     "reveals which rows these are."),
-    ("Release each row once.", "A second release of the same rows, drawn anew, may give an adversary more evidence, "
-     "never less."),
-    ("Only what was tested was measured.", "An audit covers the adversaries and the victim model that it names, on the "
-     "last part of each user's sessions. Others may do better."),
-)  # fmt: skip
+VERDICTS: dict[str, str] = TEXTS["verdicts"]  # from worst to best
 
 
 class UtilityMeasure(NamedTuple):
-    """One measure of an audit's `utility` that says nothing about the clean data alone."""
+    """One measure of an audit's `utility`."""
 
     group: str
     key: str
@@ -45,17 +21,7 @@ class UtilityMeasure(NamedTuple):
     unchanged: int  # the value where release and clean data agree
 
 
-_JS, _COMMON, _CHANGE = "Jensen-Shannon divergence in bits", "common part of the flows", "mean relative change per user"
-UTILITY = (
-    UtilityMeasure("popularity", "poi_js", "Popularity of venues", _JS, 0),
-    UtilityMeasure("popularity", "category_js", "Popularity of categories", _JS, 0),
-    UtilityMeasure("flows", "common_part", "Flows between 1\u00a0km squares", _COMMON, 1),
-    UtilityMeasure("flows", "common_part_between", "Flows that leave their square", _COMMON, 1),
-    UtilityMeasure("hours", "category_hour_js", "Categories by hour", _JS, 0),
-    UtilityMeasure("hours", "cell_hour_js", "1\u00a0km squares by hour", _JS, 0),
-    UtilityMeasure("gyration", "relative_change", "Radius of gyration", _CHANGE, 0),
-    UtilityMeasure("visits", "unique_pois_relative_change", "Venues per user", _CHANGE, 0),
-)
+UTILITY = [UtilityMeasure(*row) for row in TEXTS["utility"]]
 
 
 def method_label(name: str) -> str:

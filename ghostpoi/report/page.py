@@ -3,12 +3,9 @@
 import base64
 import hashlib
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -26,8 +23,8 @@ from ghostpoi.report.charts.plausibility import plausibility_charts
 from ghostpoi.report.charts.theme import DARK
 from ghostpoi.report.charts.utility import utility_charts, utility_measures
 from ghostpoi.report.croissant import croissant
-from ghostpoi.report.escaping import embedded, plain
 from ghostpoi.report.page_data import PageData, read_page_data
+from ghostpoi.report.templates import TEXTS, asset, embedded, plain, template
 
 PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
 
@@ -94,59 +91,20 @@ def render(data: PageData) -> str:
         "utility": utility_charts(data),
         "tradeoff": tradeoff_charts(points),
     }
-    script, shown = _asset("page.js"), map_data(data)
-    return _template().render(
-        private=data.clean is not None,
-        mark=PRIVATE_MARK,
-        data=data,
-        main=main,
-        m=main.manifest,
+    plotly, script, shown = get_plotlyjs(), asset("page.js"), map_data(data)
+    filters = {
+        "share": labels.share, "with_spread": labels.with_spread, "victim_label": labels.victim_label, "plain": plain,
+    }  # fmt: skip
+    return template("page.html", filters, autoescape=True).render(
+        private=data.clean is not None, mark=PRIVATE_MARK, data=data, main=main, m=main.manifest, audit=audit,
         summary=METHODS[main.manifest["method"]].summary if main.manifest["method"] in METHODS else "",
-        audit=audit,
         headline=headline(audit) if audit else "",
         worst=min(map(audit.verdict, audit.adversaries), key=list(labels.VERDICTS).index) if audit else "",
-        utility=_utility(data),
-        points={point.name: point for point in points},
-        labels=labels,
-        charts=charts,
-        map=shown,
-        version=__version__,
-        css=Markup(_asset("style.css")),
-        plotly=Markup(_plotly()),
-        script=Markup(script),
-        policy=_policy(_plotly(), script),
+        utility=_utility(data), points={point.name: point for point in points}, labels=labels, texts=TEXTS,
+        charts=charts, map=shown, version=__version__, css=Markup(asset("style.css")), plotly=Markup(plotly),
+        script=Markup(script), policy=_policy(plotly, script), map_json=embedded(shown), theme=embedded(DARK),
         chart_data=embedded([chart.json() for group in charts.values() for chart in group]),
-        map_json=embedded(shown),
-        theme=embedded(DARK),
-    )
-
-
-@cache
-def _plotly() -> str:
-    return str(get_plotlyjs())
-
-
-def _asset(name: str) -> str:
-    return (resources.files("ghostpoi.report") / "assets" / name).read_text("utf-8")
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("ghostpoi.report", "assets"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "share": labels.share,
-        "with_spread": labels.with_spread,
-        "victim_label": labels.victim_label,
-        "plain": plain,
-        "count": lambda value: f"{value:,}",
-    }
-    return environment.get_template("page.html")
+    )  # fmt: skip
 
 
 def _policy(*scripts: str) -> str:

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
-from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, unit_sphere
+from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.errors import InputError
-from ghostpoi.report.escaping import plain
 from ghostpoi.report.release_view import ReleaseView, open_release
+from ghostpoi.report.templates import plain
 
 PAIRS = "pairs.npz"
 # Columns that name the venue or its category for people, as lower-case letters only.
@@ -76,9 +76,10 @@ class PageData:
         """The rows of each user in the order of time, (N,)."""
         return by_user_and_time(self.main.table.user, self.time)
 
-    @property
-    def min_gap_s(self) -> float:
-        return float(self.main.manifest["speed"]["min_gap_s"])
+    def kmh(self, venue: Ints, time: Longs) -> Floats:
+        """Speeds of the steps between venues visited at these times, (n,), (n,) -> (n-1,)."""
+        gap = float(self.main.manifest["speed"]["min_gap_s"])
+        return speed_kmh(self.venues.km(venue[:-1], venue[1:]), np.diff(time), gap)
 
     @property
     def releases(self) -> dict[str, ReleaseView]:
@@ -143,8 +144,8 @@ def _names(release: ReleaseView, known: tuple[str, ...], ids: list[str]) -> dict
     columns = release.manifest["columns"]
     for column in columns["changed_with_the_venue"]:
         letters = "".join(c for c in str(column).lower() if c.isalpha())
-        if letters in known and column in release.rows.columns and column not in columns["fields"].values():
-            texts = release.rows.column(column).to_list()
+        if letters in known and column in release.file.rows.columns and column not in columns["fields"].values():
+            texts = release.file.rows.column(column).to_list()
             # Later rows first, so that the first spelling in the file wins.
             return {str(i): str(t) for i, t in zip(ids[::-1], texts[::-1], strict=True) if t}
     return {}

@@ -6,25 +6,19 @@ from typing import Any
 
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
 from ghostpoi.publish.manifest import MANIFEST, hash_complaint, read_manifest
 from ghostpoi.report.audit_view import AuditView
-from ghostpoi.report.labels import OUTCOMES, method_label
+from ghostpoi.report.labels import method_label
+from ghostpoi.report.templates import TEXTS
 
-NUMBER = (int, float)
-NEEDED: dict[tuple[str, ...], Any] = {  # beyond what read_manifest checks
-    ("method",): str,
-    ("protocol",): str,
-    ("tool", "name"): str,
-    ("tool", "version"): str,
-    ("plausibility", "substitution_rate"): NUMBER,
-    ("plausibility", "category_match"): NUMBER,
-    ("plausibility", "beyond_1km"): NUMBER,
-    ("plausibility", "mean_km"): NUMBER,
-    ("plausibility", "p95_km"): NUMBER,
-    ("speed", "steps"): int,
-    ("speed", "steps_over_limit"): int,
+NEEDED: dict[Any, tuple[str, ...]] = {  # by type; beyond what read_manifest checks
+    str: ("method", "protocol", "tool.name", "tool.version"),
+    int | float: tuple(
+        f"plausibility.{key}" for key in ("substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km")
+    ),
+    int: ("speed.steps", "speed.steps_over_limit"),
 }
 
 
@@ -42,10 +36,6 @@ class ReleaseView:
         return self.file.table
 
     @property
-    def rows(self) -> Rows:
-        return self.file.rows
-
-    @property
     def method(self) -> str:
         """The method's name for readers."""
         return method_label(self.manifest["method"])
@@ -59,9 +49,8 @@ class ReleaseView:
     @property
     def outcomes(self) -> dict[str, str]:
         """The outcomes of rows by their key in the manifest."""
-        return OUTCOMES | (
-            {"no_candidate": "withheld: no candidate nearby"} if self.manifest["rows"]["withheld"] else {}
-        )
+        withheld = {"no_candidate": "withheld: no candidate nearby"} if self.manifest["rows"]["withheld"] else {}
+        return {**TEXTS["outcomes"], **withheld}
 
 
 def open_release(folder: Path) -> ReleaseView:
@@ -69,14 +58,13 @@ def open_release(folder: Path) -> ReleaseView:
     manifest = read_manifest(folder)
     if complaint := hash_complaint(folder, manifest):
         raise InputError(f"{folder} is damaged ({complaint}); make the release again with protect")
-    for path, kind in NEEDED.items():
+    for kind, path in ((kind, path) for kind, paths in NEEDED.items() for path in paths):
         value: Any = manifest
-        for key in path:
+        for key in path.split("."):
             value = value.get(key) if isinstance(value, dict) else None
         if not isinstance(value, kind):
             raise InputError(
-                f"{folder / MANIFEST} lacks {'.'.join(path)}, which the report needs; make the release again with "
-                "protect"
+                f"{folder / MANIFEST} lacks {path}, which the report needs; make the release again with protect"
             )
     data = manifest["data"]
     file = formats.read(folder / data["file"], manifest["columns"]["fields"], data["format"])

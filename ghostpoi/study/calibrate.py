@@ -60,10 +60,8 @@ def reach(data: Prepared, protocol: str, device: torch.device, trials: int, say:
     tried: list[tuple[float, float]] = []
     for _ in range(trials):
         size = float(f"{(low * high) ** 0.5:.3g}")
-        task = Task(
-            data.train, data.vocabulary, data.candidates, TsUe(reach=size), settings.rounds, settings.speed,
-            settings.surrogate, settings.training, None,
-        )  # fmt: skip
+        chosen = replace(settings, method=TsUe(reach=size))
+        task = Task(chosen, data.train, data.vocabulary, data.candidates)
         released = publish(task, Seed(FIRST_SEED), device).poi
         rate = float((released != data.train.poi).mean())
         tried.append((size, rate))

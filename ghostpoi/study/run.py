@@ -129,7 +129,7 @@ class Runner:
         def make() -> Record:
             needs_lm, candidates = settings.method.needs_trajectory_lm, self._grid.releases(method).rule.candidates
             lm = self._grid.trajectory_lm(settings.trajectory_lm, self.say) if needs_lm else None
-            task = Task.of(settings, data.train, data.vocabulary, candidates, lm)
+            task = Task(settings, data.train, data.vocabulary, candidates, lm)
             begin = time.perf_counter()
             poi = publish(task, Seed(seed), self.device).poi
             seconds = time.perf_counter() - begin

@@ -10,11 +10,11 @@ import plotly.graph_objects as go
 from ghostpoi.evaluate.controls import CONTROLS, LEAK_ONLY, RANDOM
 from ghostpoi.evaluate.measures.gaps import Spread
 from ghostpoi.report.audit_view import AuditView
-from ghostpoi.report.charts.base import Chart, axis, bars, draw, line, vertical
+from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, line, scatter, vertical
 from ghostpoi.report.charts.theme import BLUE, INK, INSIDE, MUTED, PURPLE, SERIES, SURFACE, SYMBOLS, VERMILLION
-from ghostpoi.report.escaping import label
 from ghostpoi.report.labels import victim_label
 from ghostpoi.report.page_data import PageData
+from ghostpoi.report.templates import label
 
 ROW_PX = 48
 HEIGHT = 440
@@ -28,22 +28,16 @@ def verdict_chart(audit: AuditView) -> Chart:
     rows = {name: label(victim_label(name)) for name in lost}
     traces: list[Any] = [_lost_bars(list(rows.values()), list(lost.values()))]
     if audit.seeds > 1:
-        points = [(100 * value, rows[name]) for name in lost for value in lost[name]["seeds"]]
-        traces.append(
-            go.Scatter(
-                x=[p[0] for p in points], y=[p[1] for p in points], mode="markers", name="single seeds",
-                marker={"color": INK, "size": 5, "line": {"color": INSIDE, "width": 1}},
-                hovertemplate="%{y}: %{x:.1f}%<extra>one seed</extra>",
-            )
-        )  # fmt: skip
+        each = [100 * value for spread in lost.values() for value in spread["seeds"]]
+        places = [row for row in rows.values() for _ in range(audit.seeds)]
+        marker = {"color": INK, "size": 5, "line": {"color": INSIDE, "width": 1}}
+        traces.append(scatter(each, places, "single seeds", "%{y}: %{x:.1f}%", "one seed", marker=marker))
     if random:
+        means = [100 * value["mean"] for value in random.values()]
+        marker = {"color": VERMILLION, "symbol": "diamond", "size": 13, "line": {"color": SURFACE, "width": 1.5}}
         traces.append(
-            go.Scatter(
-                x=[100 * value["mean"] for value in random.values()], y=[rows[name] for name in random], mode="markers",
-                name=CONTROLS[RANDOM], error_x=_whiskers(list(random.values()), 100),
-                marker={"color": VERMILLION, "symbol": "diamond", "size": 13, "line": {"color": SURFACE, "width": 1.5}},
-                hovertemplate=f"%{{y}}: %{{x:.1f}}% lost<extra>{CONTROLS[RANDOM]}</extra>",
-            )
+            scatter(means, [rows[name] for name in random], CONTROLS[RANDOM], "%{y}: %{x:.1f}% lost",
+                    error_x=_whiskers(list(random.values()), 100), marker=marker)
         )  # fmt: skip
     shapes = [
         vertical(100 * audit.controls[n].accuracy_lost["mean"], CONTROLS[n], colour, dash, layer="above")
@@ -54,20 +48,13 @@ def verdict_chart(audit: AuditView) -> Chart:
     low = min(0.0, *ends, *(shape["x0"] for shape in shapes))
     x = axis("accuracy lost", range=[low * 1.08, 104], ticksuffix="%", dtick=25)
     # Two short lines leave room for the bars on a phone.
-    ticks = {"tickvals": list(rows.values()), "ticktext": [_wrapped(victim_label(name)) for name in lost]}
-    y = axis("", categoryorder="array", categoryarray=list(rows.values())[::-1], showgrid=False, **ticks)
-    whiskers = " Whiskers show one standard deviation over seeds." if audit.seeds > 1 else ""
-    return Chart(
-        "verdict", "Accuracy lost by adversary",
-        "Longer bars mean better protection. Diamonds show the control: a random release under the same adversary. The "
-        "dashed line shows a victim trained on the leaked sessions alone. An adversary who holds them can "
-        f"always do that well by ignoring the release.{whiskers}",
-        draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42),
+    short = [wrap(victim_label(name), 16, max_lines=2, placeholder="…") for name in lost]
+    y = axis(
+        "", categoryorder="array", categoryarray=list(rows.values())[::-1], showgrid=False,
+        tickvals=list(rows.values()), ticktext=["<br>".join(map(label, parts)) for parts in short],
     )  # fmt: skip
-
-
-def _wrapped(name: str) -> str:
-    return "<br>".join(label(part) for part in wrap(name, 16, max_lines=2, placeholder="…"))
+    whiskers = " Whiskers show one standard deviation over seeds." if audit.seeds > 1 else ""
+    return chart("verdict", draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42), whiskers=whiskers)
 
 
 def _lost_bars(rows: list[str], lost: list[Spread]) -> go.Bar:
@@ -85,7 +72,7 @@ def _whiskers(values: Sequence[Spread], scale: float = 1) -> dict[str, Any]:
     return {"array": [scale * v["std"] for v in values], "visible": several, "color": INK, "thickness": 1.4, "width": 5}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MethodPoint:
     """One audited method, or the random control."""
 
@@ -99,22 +86,15 @@ class MethodPoint:
 def method_points(data: PageData) -> list[MethodPoint]:
     """Every method with an audit, and the random control of the first one."""
     points = [
-        MethodPoint(
-            name=name,
-            protection=audit.gap([audit.adversaries["none"]]),
-            worst=audit.gap(list(audit.adversaries.values())),
-            naturalness=audit.naturalness,
-        )
+        MethodPoint(name, a.gap([a.adversaries["none"]]), a.gap(a.adversaries.values()), a.naturalness)
         for name, release in data.releases.items()
-        if (audit := release.audit) is not None and "none" in audit.adversaries
+        if (a := release.audit) is not None and "none" in a.adversaries
     ]
-    control = data.main.audit
-    if control is not None and RANDOM in control.controls:
-        draws = [v for name, v in control.controls.items() if name == RANDOM or name.startswith(f"{RANDOM}+")]
-        protection, worst = control.gap([control.controls[RANDOM]]), control.gap(draws)
-        points.append(
-            MethodPoint(name=f"{CONTROLS[RANDOM]} (control)", protection=protection, worst=worst, control=True)
-        )
+    main = data.main.audit
+    if main is not None and RANDOM in main.controls:
+        draws = [v for name, v in main.controls.items() if name == RANDOM or name.startswith(f"{RANDOM}+")]
+        gaps = main.gap([main.controls[RANDOM]]), main.gap(draws)
+        points.append(MethodPoint(f"{CONTROLS[RANDOM]} (control)", *gaps, control=True))
     return points
 
 
@@ -127,43 +107,33 @@ def tradeoff_charts(points: list[MethodPoint]) -> list[Chart]:
 
 
 def _gap_chart(points: list[MethodPoint]) -> Chart:
+    hover = "as released %{x:.3f}<br>strongest adversary %{y:.3f}"
     traces = [
-        _scatter(number, p, p.worst["mean"], "as released %{x:.3f}<br>strongest adversary %{y:.3f}",
-                 error_y=_whiskers([p.worst]))
+        _method_trace(number, p, p.worst["mean"], hover, error_y=_whiskers([p.worst]))
         for number, p in enumerate(points)
-    ]  # fmt: skip
+    ]
     most = max(value["mean"] + value["std"] for p in points for value in (p.protection, p.worst))
     least = min(0.0, *(p.worst["mean"] - p.worst["std"] for p in points))
     top = max(most * 1.12, 0.01)
     diagonal = line((0, 0), (top, top), "nothing regained", MUTED, "dot", layer="below")
     x = axis("protection gap: release used as it is", range=[least * 1.1, top], tickformat=".2f")
     y = axis("worst gap: strongest adversary", range=[least * 1.1, top], tickformat=".2f")
-    return Chart(
-        "tradeoff", "Protection and resistance",
-        "Up and to the right is better. A gap is the clean acc@1 minus that of the victim. On the dotted line the "
-        "strongest adversary regains nothing; it regains more the farther a method lies below. A method is worth using "
-        "only if it is clearly better than the random release.",
-        draw(traces, x, y, HEIGHT, shapes=[diagonal]),
-    )  # fmt: skip
+    return chart("tradeoff", draw(traces, x, y, HEIGHT, shapes=[diagonal]))
 
 
 def _naturalness_chart(points: list[tuple[int, MethodPoint]]) -> Chart:
     hover = "protection gap %{x:.3f}<br>naturalness %{y:.3f}"
-    traces = [_scatter(number, p, p.naturalness, hover) for number, p in points]
+    traces = [_method_trace(number, p, p.naturalness, hover) for number, p in points]
     x = axis("protection gap: release used as it is", rangemode="tozero", tickformat=".2f")
     y = axis("mean log-likelihood of a check-in", tickformat=".2f")
-    return Chart(
-        "naturalness", "Naturalness and protection",
-        "Higher is more natural. Likelihoods are those of a trajectory LM trained on clean sessions.",
-        draw(traces, x, y, HEIGHT),
-    )  # fmt: skip
+    return chart("naturalness", draw(traces, x, y, HEIGHT))
 
 
-def _scatter(number: int, point: MethodPoint, y: float | None, hover: str, **more: Any) -> go.Scatter:
+def _method_trace(number: int, point: MethodPoint, y: float | None, hover: str, **more: Any) -> go.Scatter:
     colour = MUTED if point.control else SERIES[number % len(SERIES)]
     symbol = "diamond-open" if point.control else SYMBOLS[number % len(SYMBOLS)]
-    return go.Scatter(
-        x=[point.protection["mean"]], y=[y], mode="markers", name=label(point.name),
-        error_x=_whiskers([point.protection]), hovertemplate=f"{hover}<extra>%{{fullData.name}}</extra>",
+    return scatter(
+        [point.protection["mean"]], [y], label(point.name), hover, "%{fullData.name}",
+        error_x=_whiskers([point.protection]),
         marker={"color": colour, "symbol": symbol, "size": 15, "line": {"color": colour, "width": 2}}, **more,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What all charts share: the figure with its texts, axes, bars and lines."""
+"""What all charts share: the figure with its texts, axes, bars, points and lines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from ghostpoi.data.checkins import Ints
 from ghostpoi.report.charts.theme import BLUE, FAINT, FONT, GRID, INK, MUTED, SURFACE, VERMILLION
 from ghostpoi.report.page_data import PageData
+from ghostpoi.report.templates import TEXTS
 
 CLEAR = "rgba(0,0,0,0)"
 HEIGHT = 340
@@ -27,9 +28,11 @@ class Chart:
         made: dict[str, Any] = self.figure.to_plotly_json()
         return {"id": self.id, "data": made["data"], "layout": made["layout"]}
 
-    @property
-    def height(self) -> int:
-        return int(self.figure.layout.height)
+
+def chart(name: str, figure: go.Figure, **values: Any) -> Chart:
+    """A chart with its texts from assets/texts.toml, filled with these values."""
+    title, caption = (TEXTS["charts"][name][key].format(**values) for key in ("title", "caption"))
+    return Chart(name.removesuffix("_private"), title, caption, figure)
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
@@ -62,6 +65,14 @@ def bars(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, hover: str,
     return go.Bar(
         x=x, y=y, name=name, hovertemplate=f"{hover}<extra>{name}</extra>", **({"marker": {"color": colour}} | more)
     )
+
+
+def scatter(
+    x: Sequence[Any], y: Sequence[Any], name: str, hover: str, extra: str | None = None, **more: Any
+) -> go.Scatter:
+    """Points with the text that hovering shows; beside it stands the name or `extra`."""
+    text = f"{hover}<extra>{name if extra is None else extra}</extra>"
+    return go.Scatter(x=x, y=y, name=name, hovertemplate=text, **({"mode": "markers"} | more))
 
 
 def line(

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
-from ghostpoi.data.geo import speed_kmh
-from ghostpoi.report.escaping import plain
 from ghostpoi.report.page_data import PageData
+from ghostpoi.report.templates import plain
 
 DAY_S = 86_400
 DAWN_S = 4 * 3600  # a day on the map begins at about four in the morning, by the sun
@@ -105,10 +104,8 @@ def _side(data: PageData, venue: Ints, rows: Longs) -> dict[str, Any]:
 def _speeds(data: PageData, venue: Ints, rows: Longs) -> list[float | None]:
     """km/h from the previous stop; None at the first one."""
     at = np.flatnonzero(venue)
-    km = data.venues.km(venue[at[:-1]], venue[at[1:]])
-    kmh = speed_kmh(km, np.diff(data.time[rows][at]), data.min_gap_s)
     out: list[float | None] = [None] * len(venue)
-    for k, speed in zip(at[1:].tolist(), kmh.tolist(), strict=True):
+    for k, speed in zip(at[1:].tolist(), data.kmh(venue[at], data.time[rows][at]).tolist(), strict=True):
         out[k] = round(speed, 1)
     return out
 

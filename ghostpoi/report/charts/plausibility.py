@@ -6,13 +6,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
-from ghostpoi.data.geo import haversine_km, speed_kmh
+from ghostpoi.data.geo import haversine_km
 from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.protocols import Publication
-from ghostpoi.report.charts.base import Chart, axis, bars, draw, share_axis, sides, vertical
+from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, share_axis, sides, vertical
 from ghostpoi.report.charts.theme import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
 from ghostpoi.report.page_data import PageData
 from ghostpoi.report.release_view import ReleaseView
+from ghostpoi.report.templates import TEXTS
 
 STYLES = {  # colour and pattern of an outcome
     "substituted": (BLUE, ""),
@@ -46,12 +47,7 @@ def _outcomes_chart(release: ReleaseView) -> Chart:
             )
     x = axis("share of the rows", range=[0, 101.5], ticksuffix="%", dtick=25)
     y = axis("", categoryorder="array", categoryarray=list(groups)[::-1], showgrid=False)
-    return Chart(
-        "rows", "Outcome of every row",
-        "The method chooses the venues of rows in sessions. Rows outside sessions (rare venues, short sessions) are "
-        "drawn from the same candidate sets without scores.",
-        draw(traces, x, y, barmode="stack", bargap=0.5),
-    )  # fmt: skip
+    return chart("rows", draw(traces, x, y, barmode="stack", bargap=0.5))
 
 
 def _candidate_distances(data: PageData, rule: Publication) -> tuple[Floats, Floats, Longs]:
@@ -80,12 +76,8 @@ def _reach_chart(data: PageData, edges: Floats, share: Floats) -> Chart:
         vertical(p["mean_km"], f"mean displacement {p['mean_km']:.2f} km", VERMILLION, "solid"),
         vertical(p["p95_km"], f"95th percentile {p['p95_km']:.2f} km", INK, "dash"),
     ]
-    return Chart(
-        "distance", "How far a check-in can move",
-        "Bars show the distances from released venues to their candidates, computed from the release alone. Lines show "
-        "the measured displacement. Its distribution is on the private page.",
-        draw([_histogram(edges, share, "candidates")], axis("km"), share_axis(), shapes=marks, bargap=0.04),
-    )  # fmt: skip
+    trace = _histogram(edges, share, "candidates")
+    return chart("distance", draw([trace], axis("km"), share_axis(), shapes=marks, bargap=0.04))
 
 
 def _displacement_chart(data: PageData, clean: Ints) -> Chart:
@@ -95,12 +87,7 @@ def _displacement_chart(data: PageData, clean: Ints) -> Chart:
     counts, edges = np.histogram(np.minimum(km, top), bins=np.linspace(0, max(top, 0.1), 41))
     trace = _histogram(edges, counts / max(1, counts.sum()), "substituted rows")
     marks = [vertical(1.0, f"{(km > 1).mean():.0%} beyond 1 km", VERMILLION, "dash")] if len(km) else []
-    return Chart(
-        "distance", "How far check-ins moved",
-        "Distance from the clean to the released venue of every substituted row. The last bar includes all larger "
-        "distances.",
-        draw([trace], axis("km"), share_axis(), shapes=marks, bargap=0.04),
-    )  # fmt: skip
+    return chart("distance_private", draw([trace], axis("km"), share_axis(), shapes=marks, bargap=0.04))
 
 
 def _sizes_chart(size: Longs, rule: Publication) -> Chart:
@@ -112,35 +99,22 @@ def _sizes_chart(size: Longs, rule: Publication) -> Chart:
         values = ", ".join(f"{key} {value}" for key, value in rule.public().get("method", {}).items())
         text, marks = f"{method.summary} Settings: {values or 'none'}.", []
     else:
-        text = (
-            f"A candidate set holds the venues of the same category within {c.radius_km:g} km, or farther away where "
-            f"there are fewer than {c.min_candidates}. It holds at most {c.max_candidates}."
-        )
+        text = TEXTS["charts"]["sizes"]["rule"].format(c)
         marks = [vertical(c.min_candidates - 0.5, f"widened below {c.min_candidates}", MUTED, "dot")]
-    return Chart(
-        "sizes", "Candidates per venue", f"{text} Counted per released check-in, from the release alone.",
-        draw([trace], axis("candidates"), share_axis(), shapes=marks, bargap=0.15),
-    )  # fmt: skip
+    return chart("sizes", draw([trace], axis("candidates"), share_axis(), shapes=marks, bargap=0.15), rule=text)
 
 
 def _speed_chart(data: PageData) -> Chart:
     order = data.by_user
     same = np.diff(data.user[order]) == 0
-    seconds = np.diff(data.time[order])[same]
     names = [f"{a:g} to {b:g}" if np.isfinite(b) else f"over {a:g}" for a, b in pairwise(SPEEDS)]
     traces = []
     for name, poi, colour, _ in sides(data):
-        km = data.venues.km(poi[order[:-1]], poi[order[1:]])[same]
-        counts = np.histogram(speed_kmh(km, seconds, data.min_gap_s), bins=np.array(SPEEDS))[0]
+        counts = np.histogram(data.kmh(poi[order], data.time[order])[same], bins=np.array(SPEEDS))[0]
         shares = (counts / max(1, counts.sum())).tolist()
         traces.append(bars(names, shares, name, colour, "%{x} km/h: %{y:.1%} of steps"))
-    speed = data.main.manifest["speed"]
-    return Chart(
-        "speed", "Travel speeds",
-        f"Speed implied by each step from one check-in to the next. {speed['steps_over_limit']:,} of "
-        f"{speed['steps']:,} steps exceed {speed['limit_kmh']:g} km/h; the manifest counts them.",
-        draw(traces, axis("km/h", type="category", tickangle=-45), share_axis(), bargap=0.15),
-    )  # fmt: skip
+    figure = draw(traces, axis("km/h", type="category", tickangle=-45), share_axis(), bargap=0.15)
+    return chart("speed", figure, speed=data.main.manifest["speed"])
 
 
 def _histogram(edges: Floats, share: Floats, name: str) -> go.Bar:

@@ -1,15 +1,14 @@
 """Charts of utility: statistics of the release and, on the private page, of the clean data beside them."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.measures.utility import Profile, profile, utility
-from ghostpoi.report.charts.base import Chart, axis, bars, draw, line, sides
+from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, line, scatter, sides
 from ghostpoi.report.charts.theme import BLUE, MUTED
-from ghostpoi.report.escaping import label
 from ghostpoi.report.page_data import PageData
+from ghostpoi.report.templates import label
 
 TOP = 10  # venues shown by name
 LONGEST = 26  # characters of such a name
@@ -57,18 +56,11 @@ def _popularity_chart(profiles: Profiles) -> Chart:
         visits = np.sort(np.bincount(side.poi))[::-1]
         visits = visits[visits > 0]
         at = np.unique(np.geomspace(1, len(visits), CURVE).astype(int))
-        traces.append(
-            go.Scatter(
-                x=at.tolist(), y=visits[at - 1].tolist(), mode="lines", name=name,
-                line={"color": colour, "width": 2.5, "dash": dash},
-                hovertemplate=f"rank %{{x:,}}: %{{y:,}} visits<extra>{name}</extra>",
-            )
-        )  # fmt: skip
+        style = {"color": colour, "width": 2.5, "dash": dash}
+        hover = "rank %{x:,}: %{y:,} visits"
+        traces.append(scatter(at.tolist(), visits[at - 1].tolist(), name, hover, mode="lines", line=style))
     x, y = axis("rank of the venue", type="log", dtick=1), axis("visits", type="log", dtick=1)
-    return Chart(
-        "popularity", "Popularity of venues by rank",
-        "Visits per venue, from the most to the least visited. Both axes are logarithmic.", draw(traces, x, y),
-    )  # fmt: skip
+    return chart("popularity", draw(traces, x, y))
 
 
 def _top_chart(data: PageData) -> Chart:
@@ -87,11 +79,8 @@ def _top_chart(data: PageData) -> Chart:
     ]  # fmt: skip
     y = axis("", tickvals=at, ticktext=texts, autorange="reversed", showgrid=False)
     y["tickfont"] = {"size": 11}
-    return Chart(
-        "top", f"Most visited venues in the {'release' if data.clean is None else 'clean data'}",
-        "Released visits include substitutes, so a venue's count differs from its clean count.",
-        draw(traces, axis("visits", rangemode="tozero"), y, bargap=0.25),
-    )  # fmt: skip
+    figure = draw(traces, axis("visits", rangemode="tozero"), y, bargap=0.25)
+    return chart("top", figure, side="release" if data.clean is None else "clean data")
 
 
 def _gyration_chart(profiles: Profiles) -> Chart:
@@ -102,22 +91,14 @@ def _gyration_chart(profiles: Profiles) -> Chart:
     for name, side, colour, _ in profiles:
         counts = np.histogram(np.minimum(side.gyration_km, top), bins=edges)[0].tolist()
         traces.append(bars(middle, counts, name, colour, "%{x:.2f} km: %{y:,} users"))
-    return Chart(
-        "gyration", "Radius of gyration",
-        "How far the check-ins of each user spread around their centre. The last bar includes all larger values.",
-        draw(traces, axis("km"), axis("users", rangemode="tozero"), bargap=0.08),
-    )  # fmt: skip
+    return chart("gyration", draw(traces, axis("km"), axis("users", rangemode="tozero"), bargap=0.08))
 
 
 def _hours_chart(data: PageData) -> Chart:
     counts = np.bincount(data.time // 3600 % 24, minlength=24).tolist()
     trace = bars([f"{h:02d}" for h in range(24)], counts, "released", BLUE, "%{x}:00 UTC: %{y:,} check-ins")
     x, y = axis("hour, UTC", type="category", dtick=3), axis("check-ins", rangemode="tozero")
-    return Chart(
-        "hours", "Check-ins by hour",
-        "Hour of the day in UTC. Times do not change, so the clean data has the same distribution.",
-        draw([trace], x, y, bargap=0.12),
-    )  # fmt: skip
+    return chart("hours", draw([trace], x, y, bargap=0.12))
 
 
 def _flows_chart(clean: Profile, released: Profile) -> Chart:
@@ -126,16 +107,12 @@ def _flows_chart(clean: Profile, released: Profile) -> Chart:
     b = np.bincount(which[len(clean.flow) :], minlength=len(flows))
     most = np.argsort(-np.maximum(a, b), kind="stable")[:FLOWS]
     end = int(max(a.max(initial=1), b.max(initial=1))) + 1
-    marks = go.Scatter(
-        x=(a[most] + 1).tolist(), y=(b[most] + 1).tolist(), mode="markers", name="pair of squares",
-        marker={"color": BLUE, "size": 7, "opacity": 0.6, "line": {"width": 0}},
+    marks = scatter(
+        (a[most] + 1).tolist(), (b[most] + 1).tolist(), "pair of squares",
+        "clean %{customdata[0]:,}, released %{customdata[1]:,} trips", "",
         customdata=np.stack([a[most], b[most]], axis=1).tolist(),
-        hovertemplate="clean %{customdata[0]:,}, released %{customdata[1]:,} trips<extra></extra>",
+        marker={"color": BLUE, "size": 7, "opacity": 0.6, "line": {"width": 0}},
     )  # fmt: skip
     x, y = (axis(f"{side} trips, plus one", type="log", dtick=1) for side in ("clean", "released"))
-    return Chart(
-        "flows", "Flows between 1 km squares",
-        f"Trips from square to square: the {FLOWS} largest flows of either side. Flows on the dotted line are "
-        "unchanged.",
-        draw([marks], x, y, shapes=[line((1, 1), (end, end), "unchanged", MUTED, "dot")]),
-    )  # fmt: skip
+    figure = draw([marks], x, y, shapes=[line((1, 1), (end, end), "unchanged", MUTED, "dot")])
+    return chart("flows", figure, flows=FLOWS)

@@ -48,8 +48,7 @@ def draw_map(
             with TemporaryDirectory() as place:
                 known = (city.train, len(city.vocabulary), s.trajectory_lm, device, say)
                 model = trajectory_lm.load_or_train(Path(place), *known)
-        rules, models = (s.method, s.rounds, s.speed), (s.surrogate, s.training, model)
-        task = Task(city.train, city.vocabulary, city.candidates, *rules, *models)
+        task = Task(s, city.train, city.vocabulary, city.candidates, model)
         released[method] = publish(task, Seed(0), device).poi
     day = typical_day(city.train, city.vocabulary)
     with plt.rc_context(RC):

@@ -1,17 +1,36 @@
-"""Text from the data made harmless for the place it goes to: a chart's label, or JSON inside a page."""
+"""Templates and texts of the report, and text from the data made harmless for the place it goes to."""
 
 import html
 import json
 import math
 import re
+import tomllib
+from importlib import resources
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 LONGEST = 80  # characters of a name
 # Control characters, and those that reverse the direction of the text around them.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # no encoding can write one
+
+
+def asset(name: str) -> str:
+    """Read one of the report's own files."""
+    return (resources.files("ghostpoi.report") / "assets" / name).read_text("utf-8")
+
+
+TEXTS: dict[str, Any] = tomllib.loads(asset("texts.toml"))
+
+
+def template(name: str, filters: dict[str, Any], **options: Any) -> Template:
+    """A template with these filters and options of Jinja."""
+    loader = PackageLoader("ghostpoi.report", "assets")
+    environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
+    environment.filters |= {"count": "{:,}".format, **filters}
+    return environment.get_template(name)
 
 
 def plain(text: object, longest: int = LONGEST) -> str:
