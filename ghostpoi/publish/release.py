@@ -23,10 +23,9 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import MANIFEST
-from ghostpoi.publish.private_run import RUN, Run, begin, check_folders, resume
+from ghostpoi.publish.private_run import RUN, ReleaseRequest, Run, begin, check_folders, resume
 from ghostpoi.publish.protect import LM_UNITS, protect_table
 from ghostpoi.publish.protocols import Publication
-from ghostpoi.publish.request import ReleaseRequest
 from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.venue_columns import VenueColumns, classify
