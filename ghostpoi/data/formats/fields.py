@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,27 +13,9 @@ import polars as pl
 from ghostpoi.data.checkins import FIELDS, IDS, Checkins, renumber
 from ghostpoi.errors import InputError
 
-# Common column names, reduced to lower-case letters and digits. The first tier with a match wins; two matches in one
-# tier are ambiguous.
-COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "user": (("userid", "uid"), ("user",)),
-    "poi": (
-        ("poiid", "venueid", "locationid", "locid", "placeid", "itemid", "businessid"),
-        ("poi", "venue", "location", "place", "loc", "item"),
-    ),
-    "category": (
-        ("categoryid", "catid", "poicatid", "poicategoryid", "venuecategoryid", "venuecatid", "placecategoryid"),
-        ("category", "cat", "poicategory", "poicat", "venuecategory", "venuecat", "placecategory"),
-        ("categoryname", "catname", "poicatname", "poicategoryname", "venuecategoryname", "venuecatname"),
-    ),
-    "lat": (("lat", "latitude"), ("poilat", "poilatitude", "venuelat", "venuelatitude")),
-    "lon": (("lon", "lng", "long", "longitude"), ("poilon", "poilng", "poilongitude", "venuelon", "venuelongitude")),
-    "time": (
-        ("utctime", "utctimestamp", "utcdatetime", "timeutc", "timestamputc", "checkinutctimestamp"),
-        ("t", "ts", "time", "timestamp", "datetime", "checkintime", "checkintimestamp", "unixtime"),
-        ("localtime", "localtimestamp", "createdat", "date"),
-    ),
-}
+COLUMN_NAMES: dict[str, list[list[str]]] = tomllib.loads(
+    Path(__file__).with_name("column_names.toml").read_text("utf-8")
+)
 
 
 def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Path) -> dict[str, str]:
