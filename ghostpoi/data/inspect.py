@@ -1,7 +1,6 @@
 """The summary that `inspect` shows: counts, filters, sessions, candidate coverage, speed."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
     data = sessions.build(table, settings.filters)
     vocabulary = data.vocabulary
     sets = candidates.find(vocabulary.lat, vocabulary.lon, vocabulary.category, settings.candidates)
+    times = {"first": table.time.min(), "last": table.time.max()}
     parts = {"train": data.train, "val": data.val, "test": data.test}
     length = data.all.length
     # A short file may have no training session, because a user's only session goes to the test part.
@@ -28,7 +28,7 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
         "pois": len(table.venue_ids) - 1,
         "categories": len(table.category_ids),
         "duplicates": duplicates(table),
-        "time": {"first": _iso(int(table.time.min())), "last": _iso(int(table.time.max()))},
+        "time": {name: f"{np.datetime64(int(t), 's')}Z" for name, t in times.items()},
         "pois_with_several_positions": _several_positions(table),
         "filters": [asdict(step) for step in data.steps],
         "after_filters": {
@@ -69,7 +69,3 @@ def _several_positions(table: Checkins) -> int:
     venues, venue = table.venues, table.venue
     differs = (table.lat != venues.lat[venue]) | (table.lon != venues.lon[venue])
     return len(np.unique(venue[differs]))
-
-
-def _iso(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

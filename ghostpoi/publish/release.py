@@ -16,7 +16,7 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.data import formats
-from ghostpoi.data.displacement import published
+from ghostpoi.data.displacement import displacement, published
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
@@ -29,7 +29,7 @@ from ghostpoi.publish.protocols import Publication
 from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.venue_columns import VenueColumns, classify
-from ghostpoi.publish.whole_table import WholeTable, count_rows, donor_rows, fast_steps, plausibility, prepare
+from ghostpoi.publish.whole_table import WholeTable, count_rows, donor_rows, fast_steps, prepare
 from ghostpoi.randomness import Seed
 
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them on one leaked pair
@@ -97,7 +97,7 @@ def _describe(
         "settings": request.settings.public(),
         "columns": {"fields": file.mapping, "changed_with_the_venue": columns.change, "kept": columns.keep},
         "rows": count_rows(whole, released) | {"withheld": withheld},
-        "plausibility": published(plausibility(whole, released)),
+        "plausibility": published(displacement(whole.table.venues, whole.table.venue, released.poi)),
     }
 
 

@@ -120,7 +120,7 @@ def _type(rows: Rows, at: int, role: str | None) -> str:
     """The data type of a column."""
     if isinstance(rows, ParquetRows):
         return _arrow_type(rows.table.schema.field(at).type)
-    values = rows.column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
+    values = rows.get_column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
     values = values.filter(values != "")
     for name, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
         if values.len() and values.str.contains(f"^(?:{pattern})$").all():
