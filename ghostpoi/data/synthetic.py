@@ -65,7 +65,6 @@ class City:
     poi_lon: Floats  # (pois,)
     poi_category: Ints  # (pois,)
     category_name: list[str]
-    tz_offset_min: int
 
 
 def make_city(users: int, pois: int, days: int, seed: int) -> City:
@@ -80,7 +79,7 @@ def make_city(users: int, pois: int, days: int, seed: int) -> City:
     lat = np.round(CENTRE_LAT + venues.y / KM_PER_DEGREE, 6)
     lon = np.round(CENTRE_LON + venues.x / (KM_PER_DEGREE * np.cos(np.radians(CENTRE_LAT))), 6)
     names = [name for group in CATEGORIES.values() for name in group]
-    return City(user[order], poi[order], time[order], lat, lon, venues.category, names, TZ_OFFSET_MIN)
+    return City(user[order], poi[order], time[order], lat, lon, venues.category, names)
 
 
 def hex_ids(kind: str, count: int) -> list[str]:

@@ -57,7 +57,7 @@ def city_frame(city: synth.City, seed: int) -> pl.DataFrame:
         named(category, city.category_name),
         pl.Series(city.poi_lat[city.poi]),
         pl.Series(city.poi_lon[city.poi]),
-        pl.Series(np.full(len(city.poi), city.tz_offset_min)),
+        pl.Series(np.full(len(city.poi), synth.TZ_OFFSET_MIN)),
         time.cast(pl.Datetime("ms")).dt.strftime("%a %b %d %H:%M:%S +0000 %Y"),
     )
     return pl.DataFrame(dict(zip(tsmc2014.COLUMNS, columns, strict=True)))

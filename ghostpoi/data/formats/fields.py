@@ -145,7 +145,11 @@ def _seconds(column: pl.Series) -> pl.Series:
         if sample.len() and sample.str.to_datetime(form, strict=False, time_unit="us").null_count() == 0:
             if not form.startswith("%a"):
                 text = _normalised(text)
-            return _parse_other_formats(text, _parse(text, form))
+            seconds = _parse(text, form)
+            for other in TIME_FORMATS:  # rows that do not have the format of the first row
+                if (missing := seconds.is_null().arg_true()).len():
+                    seconds = seconds.scatter(missing, _parse(_normalised(text.gather(missing)), other))
+            return seconds
     return _from_unix(_stripped(text).cast(pl.Float64, strict=False))
 
 
@@ -153,16 +157,6 @@ def _normalised(text: pl.Series) -> pl.Series:
     """Bring ISO 8601 into one spelling: no outer spaces, a space between date and time, a numeric offset."""
     text = text.str.strip_chars().str.replace(r"^(\d{4}-\d\d-\d\d)[Tt]", "$1 ")
     return text.str.replace(r" ?([zZ]|UTC|GMT)$", "+00:00")
-
-
-def _parse_other_formats(text: pl.Series, seconds: pl.Series) -> pl.Series:
-    """Parse the rows that do not have the format of the first row."""
-    for form in TIME_FORMATS:
-        missing = seconds.is_null().arg_true()
-        if missing.len() == 0:
-            break
-        seconds = seconds.scatter(missing, _parse(_normalised(text.gather(missing)), form))
-    return seconds
 
 
 def _parse(text: pl.Series, form: str) -> pl.Series:
