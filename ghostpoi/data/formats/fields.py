@@ -13,9 +13,7 @@ import polars as pl
 from ghostpoi.data.checkins import FIELDS, IDS, Checkins, renumber
 from ghostpoi.errors import InputError
 
-COLUMN_NAMES: dict[str, list[list[str]]] = tomllib.loads(
-    Path(__file__).with_name("column_names.toml").read_text("utf-8")
-)
+COLUMN_NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
 
 
 def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Path) -> dict[str, str]:
