@@ -11,11 +11,10 @@ import json
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from ghostpoi.cli import demo
+from ghostpoi.cli.demo import demo
 from ghostpoi.report.page import PAGE
 
 FIGURES = Path(__file__).parent / "figures"
@@ -77,7 +76,7 @@ def look_over(page: Path, folder: Path) -> None:
 def pictures() -> None:
     """Take the verdict of the demo's public page and the map of its private one; the data is synthetic."""
     with tempfile.TemporaryDirectory() as scratch:
-        demo.run(Path(scratch), Console())
+        demo(Path(scratch))
         shoot(Path(scratch) / "release" / PAGE, Path(scratch) / "release.private" / PAGE)
 
 

@@ -1,7 +1,6 @@
 """The Python API: protect a polars or pandas DataFrame."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import polars as pl
@@ -20,20 +19,6 @@ if TYPE_CHECKING:
     import pandas
 
 Frame = TypeVar("Frame", pl.DataFrame, "pandas.DataFrame")
-
-
-@dataclass(frozen=True)
-class FrameColumns:
-    """A data frame as `Columns`."""
-
-    frame: pl.DataFrame
-
-    @property
-    def columns(self) -> list[str]:
-        return self.frame.columns
-
-    def column(self, name: str) -> pl.Series:
-        return self.frame[name]
 
 
 def protect(
@@ -60,7 +45,7 @@ def protect(
     mapping = find_columns(frame.columns, columns or {}, "the table")
     fields = frame.select(pl.col(column).alias(field) for field, column in mapping.items())
     checkins = to_checkins(fields, mapping["category"], lambda row: f"row {row + 1}")
-    change = classify(checkins, FrameColumns(frame), mapping, "the table", list(keep)).change
+    change = classify(checkins, frame, mapping, "the table", list(keep)).change
     if levels := [name for name in change if name not in table.columns]:
         raise InputError(f"the index {levels[0]!r} changes with the venue; make it a column with reset_index() first")
     whole = prepare(checkins, settings)

@@ -8,7 +8,7 @@ A package adds a method with these lines in its pyproject.toml:
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
 from ghostpoi.errors import InputError
@@ -27,17 +27,15 @@ class Registry(Mapping[str, T], Generic[T]):
     def _installed(self) -> dict[str, T]:
         found: dict[str, T] = {}
         for entry in entry_points(group=f"ghostpoi.{self.kind}"):
+            package = entry.dist.name if entry.dist else "its package"
             if entry.name in self.builtin or entry.name in found:
-                raise InputError(
-                    f"two {self.kind} are named {entry.name!r}; uninstall {_package(entry)} or rename its plug-in"
-                )
+                raise InputError(f"two {self.kind} are named {entry.name!r}; uninstall {package} or rename its plug-in")
             try:
                 plugin = entry.load()
                 found[entry.name] = plugin() if isinstance(plugin, type) else plugin
             except Exception as e:
-                raise InputError(
-                    f"the plug-in {entry.name!r} of {_package(entry)} cannot be loaded ({e}); update or uninstall it"
-                ) from e
+                problem = f"the plug-in {entry.name!r} of {package} cannot be loaded ({e})"
+                raise InputError(f"{problem}; update or uninstall it") from e
         return found
 
     def __getitem__(self, name: str) -> T:
@@ -50,7 +48,3 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self.builtin) + len(self._installed)
-
-
-def _package(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist else "its package"

@@ -52,7 +52,7 @@ def bar(total: float) -> Iterator[Report]:
         yield no_report
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
     from rich.text import Text
 
     pace = Pace(total)
@@ -61,15 +61,8 @@ def bar(total: float) -> Iterator[Report]:
         def render(self, task: Task) -> Text:
             return Text(pace.left(time.monotonic()), style="cyan")
 
-    columns = (
-        TextColumn("{task.description:36}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f}%"),
-        TimeElapsedColumn(),
-        TextColumn("about"),
-        TimeLeft(),
-        TextColumn("left"),
-    )
+    share, elapsed = "{task.percentage:3.0f}%", TimeElapsedColumn()
+    columns = ("{task.description:36}", BarColumn(), share, elapsed, "about", TimeLeft(), "left")
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading", total=total)
 

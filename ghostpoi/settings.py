@@ -7,7 +7,6 @@ import difflib
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from ghostpoi.errors import InputError
@@ -127,9 +126,8 @@ def override(settings: S, assignments: list[str], flag: str = "--set") -> S:
         name, equals, value = text.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot):
-            raise InputError(
-                f"{flag} {text!r} is not of the form section.key=value, e.g. {flag} candidates.radius_km=2"
-            )
+            example = f"{flag} candidates.radius_km=2"
+            raise InputError(f"{flag} {text!r} is not of the form section.key=value, e.g. {example}")
         settings = _with(settings, section, key, value.strip(), f"{flag} {text}")
     return settings
 
@@ -139,9 +137,8 @@ def load(path: Path, settings: S) -> S:
     try:
         tables = tomllib.loads(path.read_text("utf-8"))
     except OSError as e:
-        raise InputError(
-            f"cannot read the settings file {path}: {(e.strerror or str(e)).lower()}; check the path"
-        ) from None
+        reason = (e.strerror or str(e)).lower()
+        raise InputError(f"cannot read the settings file {path}: {reason}; check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise InputError(f"the settings file {path} is not valid TOML ({e}); correct it") from None
     for section, table in tables.items():
@@ -177,22 +174,12 @@ def _with(settings: S, section: str, key: str, value: Any, where: str) -> S:
 
 def _parse(kind: Any, text: str) -> Any:
     """Convert text from the command line to the field's type. Text that does not fit is returned for `_check`."""
-    kinds = _alternatives(kind)
-    if type(None) in kinds and text.lower() in ("none", ""):
-        return None
-    if bool in kinds and text.lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
+    if kind is bool and text.lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
         return text.lower() in ("true", "yes", "on", "1")
-    for number in (int, float):
-        if number in kinds:
-            try:
-                return number(text)
-            except ValueError:
-                continue
-    return text
-
-
-def _alternatives(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    try:
+        return kind(text) if kind in (int, float) else text
+    except ValueError:
+        return text
 
 
 def _check(f: Any, value: Any) -> None:
@@ -201,10 +188,9 @@ def _check(f: Any, value: Any) -> None:
         if value not in get_args(kind):
             raise InputError(f"{name} must be one of {', '.join(get_args(kind))}, not {value!r}")
         return
-    kinds = _alternatives(kind)
-    fits = isinstance(value, kinds) or (float in kinds and isinstance(value, int))
-    if not fits or (isinstance(value, bool) and bool not in kinds):
-        wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kinds[0]]
+    fits = isinstance(value, (int, float) if kind is float else kind)
+    if not fits or (isinstance(value, bool) and kind is not bool):
+        wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]
         raise InputError(f"{name} must be {wanted}, not {value!r}")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         low, high = f.metadata.get("low"), f.metadata.get("high")

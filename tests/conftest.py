@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
 
 from ghostpoi.data.checkins import Checkins
 
+hypothesis.settings.register_profile("ghostpoi", deadline=None)  # a busy machine is not a failure
+hypothesis.settings.load_profile("ghostpoi")
 os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one_thread
 
 HEADER = "user,poi,category,lat,lon,time"

@@ -13,7 +13,6 @@ from conftest import HEADER, ghostpoi
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.processes import train_each
-from ghostpoi.cli.audit_text import label
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
 from ghostpoi.evaluate.alignment import align, read_pair
@@ -24,11 +23,12 @@ from ghostpoi.evaluate.public_rule import random_rule, release_rule
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.progress import no_report
 from ghostpoi.publish.manifest import MANIFEST
+from ghostpoi.publish.private_run import ReleaseRequest
 from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.release import make_release
-from ghostpoi.publish.request import ReleaseRequest
 from ghostpoi.publish.verify import verify
 from ghostpoi.randomness import Seed
+from ghostpoi.report.labels import victim_label
 from ghostpoi.settings import override
 
 USERS, DAYS, POIS = 12, 25, 24
@@ -425,5 +425,5 @@ def test_any_victim(files: Callable[[str], tuple[Path, Path]]) -> None:
 
 
 def test_everything_in_the_table_has_a_label() -> None:
-    assert label("random+habits+leak") == f"{CONTROLS['random']}, {label('habits+leak')}"
-    assert [label(name) for name in CONTROLS] == list(CONTROLS.values())
+    assert victim_label("random+habits+leak") == f"{CONTROLS['random']}, {victim_label('habits+leak')}"
+    assert [victim_label(name) for name in CONTROLS] == list(CONTROLS.values())

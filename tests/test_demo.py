@@ -1,31 +1,31 @@
 """The demonstration, on a smaller city than it uses, and through the same code."""
 
-import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from ghostpoi.cli import demo
 from ghostpoi.publish.verify import verify
 
 
-def test_the_demo_ends_with_a_verified_release_and_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_ends_with_a_verified_release_and_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(demo, "USERS", 80)
     monkeypatch.setattr(demo, "POIS", 200)
     monkeypatch.setattr(demo, "DAYS", 80)
-    text = io.StringIO()
     folder = tmp_path / "demo"
-    demo.run(folder, Console(file=text, width=120, highlight=False))
-    assert "FAIL" not in text.getvalue()
-    assert text.getvalue().count("pass  ") == 8
+    demo.demo(folder)
+    text = capsys.readouterr().out
+    assert "FAIL" not in text
+    assert text.count("pass  ") == 8
     assert sorted(p.name for p in (folder / "release").iterdir()) == [
         "card.md", "checkins.txt", "croissant.json", "manifest.json", "report.html",
     ]  # fmt: skip
     assert all(line.passed for line in verify(folder / "release", folder / "city.txt", {}))
     assert all((folder / f"release-{method}" / "manifest.json").is_file() for method in demo.OTHERS)
     page, own = folder / "release" / "report.html", folder / "release.private" / "report.html"
-    assert text.getvalue().splitlines()[-1].endswith(str(page))
+    assert text.splitlines()[-1].endswith(str(page))
     assert "Not audited yet" not in page.read_text()
     assert "Contains clean data" not in page.read_text()
     assert "Contains clean data" in own.read_text()

@@ -208,7 +208,7 @@ def test_copied_fields_change_and_nothing_else_does(save: Save) -> None:
     expected[1] = 'a,007,v2,c1,40.5,-74,1333476009,"second, with ""quotes"""'
     assert written(path, changed) == ("\n".join(expected) + "\n").encode()
     assert changed.columns == ["note", *HEADER.split(","), "name"]
-    assert changed.column("poi").to_list() == ["v2", "v2", "v1"]
+    assert changed.get_column("poi").to_list() == ["v2", "v2", "v1"]
     assert written(path, rows) == CSV.encode()  # the original rows stay as they are
 
 
@@ -279,7 +279,7 @@ def test_parquet_copied_fields(save: Save, arrow: pa.Table) -> None:
     assert again["tags"].to_pylist() == [[], ["x"], ["x"]]
     others = ["category_id", "lon", "time", "name", "time_zone"]
     assert again.select(others).equals(original.select(others))
-    assert rows.column("lat").to_list() == [2.5, 1.5, 1.5]
+    assert rows.get_column("lat").to_list() == [2.5, 1.5, 1.5]
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.data.synthetic import START, City, category_id, make_city, poi_id, user_id
+from ghostpoi.data.synthetic import START, City, hex_ids, make_city
 from ghostpoi.errors import InputError
 
 SMALL, MEDIUM, LARGER = (300, 800, 60), (1000, 5000, 300), (4000, 6000, 300)
@@ -175,9 +175,9 @@ def test_bad_sizes_name_their_flag(flag: str) -> None:
 
 
 def test_ids() -> None:
-    assert user_id(np.arange(3)) == ["1", "2", "3"]
-    for ids in (poi_id(np.arange(500), seed=1), category_id(range(40))):
+    one, other, categories = hex_ids("venue 1", 500), hex_ids("venue 2", 500), hex_ids("category", 40)
+    for ids in (one, categories):
         assert len(set(ids)) == len(ids)
         assert all(re.fullmatch("[0-9a-f]{24}", text) for text in ids)
-    assert not set(poi_id(range(500), seed=1)) & set(poi_id(range(500), seed=2))
-    assert poi_id(np.arange(3, dtype=np.int32), seed=1) == poi_id(range(3), seed=1)
+    assert not set(one) & set(other)
+    assert hex_ids("venue 1", 3) == one[:3]

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ghostpoi.api import FrameColumns
 from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
 from ghostpoi.publish.venue_columns import VenueColumns, classify
@@ -55,7 +54,7 @@ def venue_id(row: Row) -> str:
 def sort(frame: pl.DataFrame, *keep: str) -> VenueColumns:
     mapping = find_columns(frame.columns, {}, "x")
     fields = frame.select(pl.col(c).alias(f) for f, c in mapping.items())
-    return classify(to_checkins(fields, "category", str), FrameColumns(frame), mapping, "x", list(keep))
+    return classify(to_checkins(fields, "category", str), frame, mapping, "x", list(keep))
 
 
 def base32(row: Row, length: int = 9) -> str:

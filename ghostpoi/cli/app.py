@@ -7,7 +7,8 @@ import typer
 
 from ghostpoi import __version__
 from ghostpoi.cli import bench, commands, study
-from ghostpoi.cli.options import say
+from ghostpoi.cli.demo import demo
+from ghostpoi.cli.options import add, say
 from ghostpoi.errors import InputError
 
 app = typer.Typer(
@@ -16,8 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.",
 )
-for command in commands.COMMANDS:
-    app.command()(command)
+publishing = (commands.inspect, commands.protect, commands.verify, commands.audit, commands.report)
+for command in (*publishing, commands.synth, commands.prepare, demo, commands.plugins):
+    add(app, command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(study.app, name="study")
 
@@ -59,8 +61,6 @@ def main() -> None:
 
 
 def _fail(sentence: str) -> None:
-    printable = (
-        c if c.isprintable() else ascii(c)[1:-1] for c in sentence
-    )  # file names may contain control characters
-    say("ghostpoi: " + "".join(printable))
+    # File names may contain control characters.
+    say("ghostpoi: " + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in sentence))
     sys.exit(2)

@@ -1,30 +1,16 @@
 """The commands of publishers and auditors."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from ghostpoi.cli.options import (
-    Config,
-    Device,
-    File,
-    Json,
-    Map,
-    Protocol,
-    Set,
-    changed,
-    console,
-    mapping,
-    print_json,
-    say,
-)
+from ghostpoi.cli.options import changed, console, mapping, say, show
 from ghostpoi.errors import InputError
 
-Release = Annotated[Path, typer.Argument(help="The release folder.")]
+Texts = list[str] | None  # of an option that may be repeated
 
 
-def inspect(file: File, json: Json = False, map: Map = None, set: Set = None, config: Config = None) -> None:
+def inspect(file: Path, json: bool = False, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
     """Describe a file: its contents, what each filter drops, and how many check-ins have candidates."""
     from ghostpoi.cli import render
     from ghostpoi.data import formats
@@ -32,49 +18,22 @@ def inspect(file: File, json: Json = False, map: Map = None, set: Set = None, co
     from ghostpoi.settings import Settings
 
     settings = changed(Settings(), set, config)
-    summary = summarise(formats.read(file, mapping(map)).table, settings)
-    if json:
-        print_json(summary)
-    else:
-        render.inspection(console(), str(file), summary)
+    show(summarise(formats.read(file, mapping(map)).table, settings), json, render.inspection, file)
 
 
 def protect(
-    file: File,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The release folder to create.")],
-    method: Annotated[str, typer.Option(help="The method; `ghostpoi plugins` lists all methods.")] = "crowd",
-    seed: Annotated[
-        int | None, typer.Option(help="For experiments only. Default: 128 bits from the operating system.", min=0)
-    ] = None,
-    protocol: Protocol = "strong",
-    device: Device = "auto",
-    private: Annotated[
-        Path | None, typer.Option(help="The private folder, for seed, pairs and models. Default: RELEASE.private.")
-    ] = None,
-    map: Map = None,
-    set: Set = None,
-    config: Config = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", metavar="COLUMN", help="Keep a column even though it may reveal the venue; repeatable."),
-    ] = None,
-    no_candidate: Annotated[
-        str, typer.Option(help="What to do with rows whose venue has no candidate: keep or withhold.")
-    ] = "keep",
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing release and its private folder.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate time, memory and substitutions; write nothing.")
-    ] = False,
-    json: Json = False,
-) -> None:
+    file: Path, output: Path, method: str = "crowd", seed: int | None = None, protocol: str = "strong",
+    device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
+    config: Path | None = None, keep: Texts = None, no_candidate: str = "keep", resume: bool = False,
+    force: bool = False, dry_run: bool = False, json: bool = False,
+) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import render
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
+    from ghostpoi.publish.private_run import ReleaseRequest
     from ghostpoi.publish.protocols import publication
     from ghostpoi.publish.release import given_seed, make_release, work
-    from ghostpoi.publish.request import ReleaseRequest
 
     if no_candidate not in ("keep", "withhold"):
         raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
@@ -84,8 +43,8 @@ def protect(
         from ghostpoi.publish.estimate import estimate
         from ghostpoi.publish.whole_table import prepare
 
-        guess = estimate(prepare(formats.read(file, mapping(map)).table, settings), settings, where)
-        print_json(guess) if json else render.estimate(console(), guess)
+        whole = prepare(formats.read(file, mapping(map)).table, settings)
+        show(estimate(whole, settings, where), json, render.estimate)
         return
     private = private or Path(f"{output}.private")
     request = ReleaseRequest(
@@ -95,78 +54,31 @@ def protect(
     )  # fmt: skip
     with bar(work(settings)) as report:
         manifest = make_release(request, say, report)
-    if json:
-        print_json(manifest)
-    else:
-        render.released(console(), output, private, manifest)
+    show(manifest, json, render.released, output, private)
 
 
-def verify(
-    release: Release,
-    against: Annotated[Path | None, typer.Option(help="The file that the release was made from.")] = None,
-    map: Map = None,
-    json: Json = False,
-) -> None:
+def verify(release: Path, against: Path | None = None, map: Texts = None, json: bool = False) -> None:
     """Check a release against its manifest; exit code 1 if a check fails."""
     from ghostpoi.cli import render
-    from ghostpoi.publish.verify import verify as run
+    from ghostpoi.publish.verify import verify
 
-    checks = run(release, against, mapping(map))
+    checks = verify(release, against, mapping(map))
+    details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in checks]
     passed = all(check.passed for check in checks)
-    if json:
-        details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in checks]
-        print_json({"passed": passed, "checks": details})
-    else:
-        render.verification(console(), checks)
+    show({"passed": passed, "checks": details}, json, render.verification)
     if not passed:
         raise typer.Exit(1)
 
 
 def audit(
-    file: File,
-    release: Annotated[Path, typer.Argument(help="The release folder, or a file of the same rows from another tool.")],
-    adversaries: Annotated[
-        str | None,
-        typer.Option(
-            help="Names separated by commas; `none` always runs. Default: every adversary that trains no model."
-        ),
-    ] = None,
-    everybody: Annotated[
-        bool, typer.Option("--all", help="Run every adversary, including the slow ones that train a model.")
-    ] = False,
-    victim: Annotated[str, typer.Option(help="The model trained on what each adversary restores.")] = "transformer",
-    leak: Annotated[float, typer.Option(help="Leak ratio: share of training sessions that leaked.")] = 0.05,
-    seeds: Annotated[
-        int, typer.Option(help="Repetitions, each with its own leaked sessions, adversaries and victims.", min=1)
-    ] = 3,
-    protocol: Protocol = "strong",
-    device: Device = "auto",
-    map: Map = None,
-    set: Set = None,
-    config: Config = None,
-    cache: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder for finished work, made from clean data. Default: RELEASE.private/audit if "
-            "RELEASE.private exists, otherwise ~/.cache/ghostpoi/audit."
-        ),
-    ] = None,
-    naturalness: Annotated[
-        bool,
-        typer.Option("--naturalness/--no-naturalness", help="Train a trajectory LM and rate the release with it."),
-    ] = True,
-    all_controls: Annotated[
-        bool,
-        typer.Option("--all-controls", help="Run every adversary against the random control, not just two of them."),
-    ] = False,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the result in the manifest.")] = False,
-    make_report: Annotated[bool, typer.Option("--report", help="Write RELEASE/report.html afterwards.")] = False,
-    json: Json = False,
-) -> None:
+    file: Path, release: Path, adversaries: str | None = None, everybody: bool = False, victim: str = "transformer",
+    leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
+    set: Texts = None, config: Path | None = None, cache: Path | None = None, naturalness: bool = True,
+    all_controls: bool = False, no_store: bool = False, make_report: bool = False, json: bool = False,
+) -> None:  # fmt: skip
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
-    from ghostpoi.cli import audit_text
-    from ghostpoi.evaluate.audit import AuditRequest, parse_adversaries, work
-    from ghostpoi.evaluate.audit import audit as run
+    from ghostpoi.cli import render
+    from ghostpoi.evaluate.audit import AuditRequest, audit, parse_adversaries, work
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
 
@@ -178,11 +90,8 @@ def audit(
         cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store,
     )  # fmt: skip
     with bar(work(request)) as progress:
-        found = run(request, say, progress)
-    if json:
-        print_json(found)
-    else:
-        audit_text.audited(console(), str(release), found)
+        found = audit(request, say, progress)
+    show(found, json, render.audited, release)
     if make_report:
         from ghostpoi.report.page import ReportRequest, write_pages
 
@@ -191,42 +100,19 @@ def audit(
 
 
 def report(
-    release: Release,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The page. Default: RELEASE/report.html, or DIR/report.html.")
-    ] = None,
-    compare: Annotated[
-        list[Path] | None, typer.Option(help="Another release of the same file, for comparison; repeatable.")
-    ] = None,
-    private: Annotated[Path | None, typer.Option(help="The private folder of the release; with --with-clean.")] = None,
-    with_clean: Annotated[
-        bool, typer.Option("--with-clean", help="Show clean data beside the release. Keep this page private.")
-    ] = False,
-) -> None:
+    release: Path, output: Path | None = None, compare: list[Path] | None = None, private: Path | None = None,
+    with_clean: bool = False,
+) -> None:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off."""
     from ghostpoi.report.page import ReportRequest, write_pages
 
-    request = ReportRequest(
-        release=release, private=private, with_clean=with_clean, compare=tuple(compare or ()), output=output
-    )
+    others = tuple(compare or ())
+    request = ReportRequest(release=release, private=private, with_clean=with_clean, compare=others, output=output)
     for path in write_pages(request):
         print(path)
 
 
-def synth(
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            help="The file: .txt (TSMC2014), .csv, .tsv or .parquet, optionally with .gz, .xz or .zst.",
-        ),
-    ],
-    users: Annotated[int, typer.Option(help="Number of people.")] = 500,
-    pois: Annotated[int, typer.Option(help="Number of venues.")] = 1500,
-    days: Annotated[int, typer.Option(help="Number of days.")] = 120,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same city.")] = 0,
-) -> None:
+def synth(output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0) -> None:
     """Write a synthetic city: people with homes, jobs and habits who check in at clustered venues."""
     from ghostpoi.data.synthetic_file import write_city
 
@@ -234,13 +120,7 @@ def synth(
     say(f"{output}: {rows:,} check-ins of {users:,} people at {pois:,} venues over {days:,} days")
 
 
-def prepare(
-    file: File,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The .npz file to write.")],
-    map: Map = None,
-    set: Set = None,
-    config: Config = None,
-) -> None:
+def prepare(file: Path, output: Path, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.data import prepared
     from ghostpoi.settings import Settings
@@ -253,20 +133,8 @@ def prepare(
     say(f"{output}: {sessions} sessions, {len(data.vocabulary) - 1:,} venues")
 
 
-def demo(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
-) -> None:
-    """Show what ghostpoi does on a synthetic city, without any data or network."""
-    from ghostpoi.cli.demo import run
-
-    run(output, console())
-
-
 def plugins() -> None:
     """List methods, adversaries, victims and formats, including those of installed packages."""
     from ghostpoi.cli import render
 
     render.plugins(console())
-
-
-COMMANDS = (inspect, protect, verify, audit, report, synth, prepare, demo, plugins)

@@ -1,7 +1,10 @@
-"""Options and output functions that several commands share."""
+"""The options of all commands, and the functions with which commands parse settings and print results."""
 
+import inspect
 import json
 import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -14,27 +17,21 @@ if TYPE_CHECKING:
 
     from ghostpoi.settings import Settings
 
-File = Annotated[
-    Path,
-    typer.Argument(
-        help="Check-ins: TSMC2014, CSV, TSV or Parquet; .gz, .xz and .zst files are decompressed.", readable=False
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting; repeatable.")
-]
-Config = Annotated[Path | None, typer.Option("--config", help="A TOML file of settings, one [section] each.")]
-Map = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map", metavar="FIELD=COLUMN", help="The column of user, poi, category, lat, lon or time; repeatable."
-    ),
-]
-Protocol = Annotated[str, typer.Option(help="Settings of surrogate and victim: strong or paper.")]
-Device = Annotated[str, typer.Option(help="Where models run: auto, cpu or cuda.")]
+OPTIONS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
 
 S = TypeVar("S", bound="Settings")
+
+
+def add(app: typer.Typer, command: Callable[..., None], group: str = "", name: str = "") -> None:
+    """Add a command to an application, with the flags and help texts of options.toml."""
+    name = name or command.__name__
+    texts = OPTIONS["common"] | OPTIONS.get(group, {}) | OPTIONS.get(f"{group}-{name}" if group else name, {})
+    for p in inspect.signature(command).parameters.values():
+        text = dict(texts[p.name])
+        only_on = [f"--{p.name.replace('_', '-')}"] if p.default is False else []  # typer would add --no-...
+        flags, make = text.pop("flags", only_on), typer.Argument if text.pop("argument", False) else typer.Option
+        command.__annotations__[p.name] = Annotated[p.annotation, make(*flags, **text)]
+    app.command(name)(command)
 
 
 def say(text: str) -> None:
@@ -42,16 +39,19 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object on stdout."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
-
-
 def console() -> "Console":
     """Return a console for stdout, 120 columns wide if stdout is not a terminal."""
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def show(result: dict[str, Any], as_json: bool, render: Callable[..., None], *names: object) -> None:
+    """Print a result on stdout: as one JSON object, or with a function of `render`."""
+    if as_json:
+        print(json.dumps(result, indent=2, ensure_ascii=False))
+    else:
+        render(console(), *names, result)
 
 
 def changed(base: S, assignments: list[str] | None, config: Path | None) -> S:

@@ -2,21 +2,18 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from ghostpoi.publish.verify import Check
 
-
-def inspection(console: Console, name: str, summary: dict[str, Any]) -> None:
+def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     """Print the summary of one file."""
     f = summary
     say = partial(console.print, markup=False, emoji=False)  # file and column names are not markup
-    say(name.encode("utf-8", "replace").decode(), style="bold")  # a file name may not be valid text
+    say(_valid(file), style="bold")
     say(
         f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} venues in {f['categories']:,} "
         f"categories, {f['time']['first'][:10]} to {f['time']['last'][:10]}"
@@ -25,18 +22,13 @@ def inspection(console: Console, name: str, summary: dict[str, Any]) -> None:
         say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
     if f["pois_with_several_positions"]:
         say(f"note: {f['pois_with_several_positions']:,} venues have several positions; the earliest one is used")
-
     filters = _table("filter", "rows before", "rows after", "lost", "drops")
     for step in f["filters"]:
         before, after = step["rows_before"], step["rows_after"]
         filters.add_row(step["step"], f"{before:,}", f"{after:,}", f"{1 - after / before:.1%}", step["why"])
     say(filters)
-    after = f["after_filters"]
-    say(
-        f"after the first two filters: {after['checkins']:,} check-ins, {after['users']:,} users, "
-        f"{after['pois']:,} venues"
-    )
-
+    left = "{checkins:,} check-ins, {users:,} users, {pois:,} venues".format(**f["after_filters"])
+    say(f"after the first two filters: {left}")
     parts = _table("part", "sessions", "positions")
     for part in ("train", "val", "test"):
         parts.add_row(part, f"{f['sessions'][part]:,}", f"{f['positions'][part]:,}")
@@ -57,12 +49,12 @@ def inspection(console: Console, name: str, summary: dict[str, Any]) -> None:
 def released(console: Console, release: Path, private: Path, manifest: dict[str, Any]) -> None:
     """Print the result of `protect`."""
     rows, p = manifest["rows"], manifest["plausibility"]
-    console.print(f"[bold]{_path(release)}[/]: {manifest['data']['rows']:,} rows released with {manifest['method']}")
+    title = f"[bold]{escape(_valid(release))}[/]"
+    console.print(f"{title}: {manifest['data']['rows']:,} rows released with {manifest['method']}")
     groups = _table("rows", "all", "substituted", "no candidate", "kept for speed", "kept by method")
+    keys = ("rows", "substituted", "no_candidate", "kept_by_speed", "kept_by_method")
     for name in ("in_sessions", "outside_sessions"):
-        g = rows[name]
-        keys = ("rows", "substituted", "no_candidate", "kept_by_speed", "kept_by_method")
-        groups.add_row(name.replace("_", " "), *(f"{g[key]:,}" for key in keys))
+        groups.add_row(name.replace("_", " "), *(f"{rows[name][key]:,}" for key in keys))
     console.print(groups)
     if rows["withheld"]:
         console.print(f"{rows['withheld']:,} rows without a candidate were withheld")
@@ -71,7 +63,7 @@ def released(console: Console, release: Path, private: Path, manifest: dict[str,
         f"{p['beyond_1km']:.1%} of substitutes beyond 1 km; displacement {p['mean_km']:.2f} km on average, "
         f"95% within {p['p95_km']:.2f} km"
     )
-    console.print(f"private files (seed, pairs, models; never publish them): {_path(private)}")
+    console.print(f"private files (seed, pairs, models; never publish them): {escape(_valid(private))}")
 
 
 def estimate(console: Console, guess: dict[str, Any]) -> None:
@@ -79,20 +71,67 @@ def estimate(console: Console, guess: dict[str, Any]) -> None:
     f = guess
     console.print(
         f"about {f['seconds']:,.0f} s: {f['epochs']} epochs of {f['seconds_per_epoch']:.1f} s and "
-        f"{f['rounds']} rounds of scoring of {f['seconds_per_round']:.1f} s"
-    )
-    console.print(f"memory about {f['peak_bytes'] / 1e9:.1f} GB")
-    console.print(
+        f"{f['rounds']} rounds of scoring of {f['seconds_per_round']:.1f} s\n"
+        f"memory about {f['peak_bytes'] / 1e9:.1f} GB\n"
         f"substitutes up to {f['substitution_rate']:.1%} of {f['rows']:,} rows; "
         f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions"
     )
 
 
-def verification(console: Console, checks: "list[Check]") -> None:
+def verification(console: Console, found: dict[str, Any]) -> None:
     """Print one line per check."""
-    for check in checks:
-        mark = "[green]pass[/]" if check.passed else "[bold red]FAIL[/]"
-        console.print(f"{mark}  {check.name:16} {escape(check.detail)}")
+    for check in found["checks"]:
+        mark = "[green]pass[/]" if check["passed"] else "[bold red]FAIL[/]"
+        console.print(f"{mark}  {check['check']:16} {escape(check['detail'])}")
+
+
+def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
+    """Print an audit: the strongest adversary first, every measure next to its controls."""
+    from ghostpoi.report.labels import victim_label
+
+    say = partial(console.print, markup=False, emoji=False)
+    clean, top, seeds = found["clean"], found["adversaries"][found["strongest"]], len(found["clean"]["acc@1"]["seeds"])
+    say(
+        f"{_valid(release)}: strongest adversary {found['strongest']}: acc@1 {_spread(top['acc@1'])} against "
+        f"{_spread(clean['acc@1'])} on clean data, {top['accuracy_lost']['mean']:.0%} of the accuracy lost",
+        style="bold",
+    )
+    say(
+        f"{'one seed, so the spread is unknown' if seeds == 1 else f'{seeds} seeds, mean ± standard deviation'}; "
+        f"leak {found['leak']:.1%} of the training sessions; victim {found['victim']}, protocol {found['protocol']}; "
+        f"{found['test_positions']:,} clean test positions"
+    )
+    table = _table("victim trained on", "acc@1", "acc@5", "MRR", "lost", "recovered")
+    for group in ({"clean sessions": clean} | found["adversaries"], found["controls"]):
+        for name, measures in group.items():
+            recovered = f"{measures['restored']['mean']:.1%}" if "restored" in measures else ""
+            accuracies = (_spread(measures[metric]) for metric in ("acc@1", "acc@5", "mrr"))
+            table.add_row(victim_label(name), *accuracies, f"{measures['accuracy_lost']['mean']:.0%}", recovered)
+        table.add_section()
+    say(table)
+    for adversary, verdict in found["verdicts"].items():
+        say(f"{adversary:14} {verdict}")
+    gaps, p, u = found["gaps"], found["plausibility"], found["utility"]
+    worst = f", worst over A1-A3 {_spread(gaps['worst'])}" if gaps["worst"] else ""
+    survival = ", ".join(f"{name} {_spread(value)}" for name, value in gaps["surv"].items())
+    say(
+        f"gaps in acc@1: protection {_spread(gaps['prot'])}{worst}, worst over all {_spread(gaps['worst_all'])}"
+        + (f"; survival {survival}" if survival else "")
+    )
+    say(
+        f"plausibility: {p['substitution_rate']:.1%} substituted, category match {p['category_match']:.3f}, "
+        f"{p['beyond_1km']:.1%} beyond 1 km, mean {p['mean_km']:.2f} km, p95 {p['p95_km']:.2f} km, "
+        f"{p['speed_violations_released']:.1%} of steps over the speed limit (clean {p['speed_violations_clean']:.1%})"
+    )
+    if (natural := found["naturalness"]) is not None:
+        say(f"naturalness: {natural['released']:.3f} (clean {natural['clean']:.3f})")
+    say(
+        f"utility: Jensen-Shannon divergence {u['popularity']['poi_js']:.3f} bits in venue and "
+        f"{u['popularity']['category_js']:.3f} bits in category popularity, common part of flows "
+        f"{u['flows']['common_part']:.3f}, radius of gyration "
+        f"{u['gyration']['mean_km_before']:.2f} -> {u['gyration']['mean_km_after']:.2f} km, revisit rate "
+        f"{u['visits']['revisit_rate_before']:.3f} -> {u['visits']['revisit_rate_after']:.3f}"
+    )
 
 
 def plugins(console: Console) -> None:
@@ -113,9 +152,13 @@ def plugins(console: Console) -> None:
             console.print(f"  {name:15} {escape(summary)}")
 
 
-def _path(path: Path) -> str:
-    """Return a path as valid text without markup."""
-    return escape(str(path).encode("utf-8", "replace").decode())
+def _spread(value: dict[str, Any]) -> str:
+    return f"{value['mean']:.4f}" + (f" ± {value['std']:.4f}" if len(value["seeds"]) > 1 else "")
+
+
+def _valid(path: Path) -> str:
+    """Return a path as valid text, which a file name may not be."""
+    return str(path).encode("utf-8", "replace").decode()
 
 
 def _table(*columns: str) -> Table:

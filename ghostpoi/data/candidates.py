@@ -35,15 +35,31 @@ def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, work
     equally distant venues compete for the last of the K places, the tree decides.
     """
     radii: Floats = rule.radius_km * rule.widen_factor ** np.arange(rule.max_widenings + 1.0)
+    # Slightly wider than the radius, so that rounding in the tree loses no venue that the haversine distance keeps.
+    reach = chord(float(radii[-1])) * (1 + 1e-9) + 1e-12
     rows = len(lat)
     largest = int(np.bincount(category[1:]).max()) - 1 if rows > 1 else 0  # of all candidate sets
     poi = np.zeros((rows, max(1, min(rule.max_candidates, largest))), np.int32)
     radius = np.full(rows, radii[0])
     for members in by_category(category):
-        tree = cKDTree(unit_sphere(lat[members], lon[members]))
+        point = unit_sphere(lat[members], lon[members])
+        tree = cKDTree(point)
+        width = min(max(rule.max_candidates, rule.min_candidates) + 1, len(members))  # + 1: an anchor finds itself
         for at in range(0, len(members), CHUNK):
             anchors = members[at : at + CHUNK]
-            _nearest(tree, members, anchors, lat, lon, radii, rule, workers, poi, radius)
+            nearest = np.arange(1, width + 1)
+            _, found = tree.query(point[at : at + CHUNK], k=nearest, distance_upper_bound=reach, workers=workers)
+            real = found < len(members)
+            other = members[np.where(real, found, 0)]  # (anchors, width)
+            km = haversine_km(lat[anchors, None], lon[anchors, None], lat[other], lon[other])
+            km[~real | (other == anchors[:, None])] = np.inf
+            enough = (km[:, :, None] <= radii).sum(axis=1) >= rule.min_candidates  # (anchors, radii)
+            # If `width` venues share the anchor's position, it may not find itself; the slice drops the surplus venue.
+            order = np.lexsort((other, km), axis=1)[:, : poi.shape[1]]
+            other, km = np.take_along_axis(other, order, 1), np.take_along_axis(km, order, 1)
+            needed = np.where(enough.any(axis=1), enough.argmax(axis=1), len(radii) - 1)
+            radius[anchors] = radii[needed]
+            poi[anchors, : other.shape[1]] = np.where(km <= radii[needed][:, None], other, 0)
     return Candidates(poi, radius)
 
 
@@ -53,30 +69,6 @@ def by_category(category: Ints) -> Iterator[Longs]:
     bounds = np.flatnonzero(np.diff(category[rows], prepend=-1, append=-1))
     for begin, end in pairwise(bounds):
         yield rows[begin:end]
-
-
-def _nearest(
-    tree: cKDTree, members: Longs, anchors: Longs, lat: Floats, lon: Floats, radii: Floats,
-    rule: CandidateSettings, workers: int, poi: Ints, radius: Floats,
-) -> None:  # fmt: skip
-    """Fill `poi` and `radius` for anchors of one category, whose venues are `members`."""
-    width = min(max(rule.max_candidates, rule.min_candidates) + 1, len(members))  # + 1: an anchor finds itself
-    # Slightly wider than the radius, so that rounding in the tree loses no venue that the haversine distance keeps.
-    reach = chord(float(radii[-1])) * (1 + 1e-9) + 1e-12
-    _, found = tree.query(
-        unit_sphere(lat[anchors], lon[anchors]), k=np.arange(1, width + 1), distance_upper_bound=reach, workers=workers
-    )
-    real = found < len(members)
-    other = members[np.where(real, found, 0)]  # (anchors, width)
-    km = haversine_km(lat[anchors, None], lon[anchors, None], lat[other], lon[other])
-    km[~real | (other == anchors[:, None])] = np.inf
-    enough = (km[:, :, None] <= radii).sum(axis=1) >= rule.min_candidates  # (anchors, radii)
-    # If `width` venues share the anchor's position, the anchor may not find itself; the slice drops the surplus venue.
-    order = np.lexsort((other, km), axis=1)[:, : poi.shape[1]]
-    other, km = np.take_along_axis(other, order, 1), np.take_along_axis(km, order, 1)
-    needed = np.where(enough.any(axis=1), enough.argmax(axis=1), len(radii) - 1)
-    radius[anchors] = radii[needed]
-    poi[anchors, : other.shape[1]] = np.where(km <= radii[needed][:, None], other, 0)
 
 
 def steps_kmh(lat: Floats, lon: Floats, previous: Ints, options: Ints, gap_s: Longs, min_gap_s: float) -> Floats:

@@ -1,28 +1,17 @@
 """How far released venues are from the clean ones, and how many keep the category."""
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 
-from ghostpoi.data.checkins import Floats, Ints
+from ghostpoi.data.checkins import Ints, Venues
 from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.sessions import Vocabulary
 
 NOMINAL_KM = 1.0  # the paper's geographic limit; widened candidate sets exceed it
 
 
-class Places(Protocol):
-    """Venues of a table or POIs of a vocabulary, by row."""
-
-    @property
-    def lat(self) -> Floats: ...
-    @property
-    def lon(self) -> Floats: ...
-    @property
-    def category(self) -> Ints: ...
-
-
-def displacement(places: Places, clean: Ints, released: Ints) -> dict[str, float]:
+def displacement(places: Venues | Vocabulary, clean: Ints, released: Ints) -> dict[str, float]:
     """Measure the substitutions of clean (N,) by released (N,).
 
     Category match, the share beyond 1 km and the distances are over substituted rows; without any, 1 and 0.

@@ -1,7 +1,6 @@
 """The summary that `inspect` shows: counts, filters, sessions, candidate coverage, speed."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -9,17 +8,19 @@ import numpy as np
 from ghostpoi.data import candidates, sessions
 from ghostpoi.data.checkins import Checkins, duplicates
 from ghostpoi.data.geo import over_limit
-from ghostpoi.data.sessions import Dataset
 from ghostpoi.settings import Settings
 
 
 def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
     """Summarise a table as plain numbers, ready for JSON."""
     data = sessions.build(table, settings.filters)
-    vocabulary = data.vocabulary
+    vocabulary, poi, speed = data.vocabulary, data.all.poi, settings.speed
     sets = candidates.find(vocabulary.lat, vocabulary.lon, vocabulary.category, settings.candidates)
+    times = {"first": table.time.min(), "last": table.time.max()}
     parts = {"train": data.train, "val": data.val, "test": data.test}
     length = data.all.length
+    steps = over_limit(vocabulary.lat[poi], vocabulary.lon[poi], data.all.time, speed.limit_kmh, speed.min_gap_s)
+    fast = steps[np.diff(data.all.session_of()) == 0]  # inside sessions
     # A short file may have no training session, because a user's only session goes to the test part.
     trained = data.train.poi if data.train.positions else data.all.poi
     return {
@@ -28,7 +29,7 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
         "pois": len(table.venue_ids) - 1,
         "categories": len(table.category_ids),
         "duplicates": duplicates(table),
-        "time": {"first": _iso(int(table.time.min())), "last": _iso(int(table.time.max()))},
+        "time": {name: f"{np.datetime64(int(t), 's')}Z" for name, t in times.items()},
         "pois_with_several_positions": _several_positions(table),
         "filters": [asdict(step) for step in data.steps],
         "after_filters": {
@@ -52,16 +53,8 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
             "min_candidates": settings.candidates.min_candidates,
             "category_field": table.category_field,
         },
-        "speed": {"limit_kmh": settings.speed.limit_kmh, "share_over": share_over_limit(data, settings)},
+        "speed": {"limit_kmh": speed.limit_kmh, "share_over": float(fast.mean()) if len(fast) else 0.0},
     }
-
-
-def share_over_limit(data: Dataset, settings: Settings) -> float:
-    """Return the share of clean steps inside sessions that imply a speed over the limit."""
-    v, poi, speed = data.vocabulary, data.all.poi, settings.speed
-    inside = np.diff(data.all.session_of()) == 0
-    fast = over_limit(v.lat[poi], v.lon[poi], data.all.time, speed.limit_kmh, speed.min_gap_s)[inside]
-    return float(fast.mean()) if len(fast) else 0.0
 
 
 def _several_positions(table: Checkins) -> int:
@@ -69,7 +62,3 @@ def _several_positions(table: Checkins) -> int:
     venues, venue = table.venues, table.venue
     differs = (table.lat != venues.lat[venue]) | (table.lon != venues.lon[venue])
     return len(np.unique(venue[differs]))
-
-
-def _iso(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,9 +4,10 @@ Everything is local: people visit places near home or work, and the area of the 
 is therefore a small one with more districts, and measurements on a small city carry over.
 """
 
-from collections.abc import Iterable
+import tomllib
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -27,25 +28,8 @@ MAX_DISTRICTS = 1500  # limits the table of distances between districts; a large
 USERS_PER_DISTRICT = 20  # minimum, so that most venues have regular visitors
 SHARED_ADDRESS = 0.15  # share of venues at the address of another, as in malls and towers
 
-# Relative frequency of each category, by the purpose of a visit.
-CATEGORIES: dict[str, dict[str, float]] = {
-    "home": {"Home (private)": 7, "Residential Building": 4},
-    "work": {"Office": 8, "Building": 2.5, "Medical Center": 1.5, "University": 1.5, "High School": 1, "Bank": 1},
-    "transit": {"Subway": 2, "Train Station": 1, "Bus Station": 2},
-    "coffee": {"Coffee Shop": 3.5, "Café": 2, "Bakery": 1.5, "Donut Shop": 1},
-    "food": {
-        "American Restaurant": 3, "Deli / Bodega": 2.5, "Pizza Place": 2.5, "Chinese Restaurant": 2,
-        "Italian Restaurant": 2, "Mexican Restaurant": 1.5, "Fast Food Restaurant": 1.5, "Sandwich Place": 1.5,
-        "Diner": 1.5, "Burger Joint": 1, "Japanese Restaurant": 1, "Indian Restaurant": 0.7, "Thai Restaurant": 0.7,
-    },
-    "night": {"Bar": 5, "Pub": 1.5, "Music Venue": 1, "Nightclub": 1},
-    "sport": {"Gym / Fitness Center": 2.5, "Yoga Studio": 0.8},
-    "shop": {
-        "Grocery Store": 2.5, "Clothing Store": 2.5, "Drugstore / Pharmacy": 1.5, "Salon / Barbershop": 1.5,
-        "Electronics Store": 0.8, "Bookstore": 0.7,
-    },
-    "leisure": {"Park": 2, "Hotel": 1.5, "Art Gallery": 1, "Church": 1, "Movie Theater": 0.8, "Museum": 0.8},
-}  # fmt: skip
+TABLES = tomllib.loads(Path(__file__).with_name("synthetic.toml").read_text("utf-8"))
+CATEGORIES: dict[str, dict[str, float]] = TABLES["categories"]
 PURPOSES = list(CATEGORIES)
 
 
@@ -62,22 +46,7 @@ class Slot(NamedTuple):
     reach_km: float  # typical distance of an explored place
 
 
-SLOTS = (
-    Slot("home", "home", 7.3, 9.5, 0.15, 0.15, 1.0, 0),
-    Slot("transit", "home", 8.1, 10.8, 0.50, 0.20, 0.95, 1.0),
-    Slot("coffee", "work", 8.8, 11.5, 0.40, 0.0, 0.85, 0.7),
-    Slot("coffee", "home", 8.8, 11.5, 0.0, 0.35, 0.75, 1.0),
-    Slot("work", "work", 9.5, 12.5, 0.75, 0.05, 1.0, 0),
-    Slot("food", "work", 12.7, 13.5, 0.50, 0.05, 0.60, 0.7),
-    Slot("leisure", "home", 13.5, 15.0, 0.05, 0.55, 0.40, 2.5),
-    Slot("shop", "home", 15.5, 17.0, 0.05, 0.45, 0.60, 1.5),
-    Slot("transit", "work", 17.8, 18.0, 0.40, 0.05, 0.95, 1.0),
-    Slot("sport", "home", 18.8, 12.0, 0.20, 0.15, 0.90, 1.0),
-    Slot("shop", "home", 19.3, 18.5, 0.20, 0.15, 0.75, 1.0),
-    Slot("food", "home", 20.2, 20.0, 0.25, 0.40, 0.50, 1.5),
-    Slot("night", "home", 22.3, 22.8, 0.12, 0.35, 0.50, 2.0),
-    Slot("home", "home", 23.6, 24.5, 0.20, 0.20, 1.0, 0),
-)
+SLOTS = [Slot(*row) for row in TABLES["slots"]]
 SPELL_DAYS = 5  # people check in for spells of this many days
 COMMUTE_KM = 3.0
 HABIT_KM = 0.6
@@ -96,7 +65,6 @@ class City:
     poi_lon: Floats  # (pois,)
     poi_category: Ints  # (pois,)
     category_name: list[str]
-    tz_offset_min: int
 
 
 def make_city(users: int, pois: int, days: int, seed: int) -> City:
@@ -111,26 +79,12 @@ def make_city(users: int, pois: int, days: int, seed: int) -> City:
     lat = np.round(CENTRE_LAT + venues.y / KM_PER_DEGREE, 6)
     lon = np.round(CENTRE_LON + venues.x / (KM_PER_DEGREE * np.cos(np.radians(CENTRE_LAT))), 6)
     names = [name for group in CATEGORIES.values() for name in group]
-    return City(user[order], poi[order], time[order], lat, lon, venues.category, names, TZ_OFFSET_MIN)
+    return City(user[order], poi[order], time[order], lat, lon, venues.category, names)
 
 
-def user_id(codes: Iterable[int]) -> list[str]:
-    """Return user ids: plain numbers from 1."""
-    return [str(code + 1) for code in codes]
-
-
-def poi_id(codes: Iterable[int], seed: int) -> list[str]:
-    """Return venue ids that look like Foursquare's and reveal nothing about the venue."""
-    return [_hex24(f"venue {seed} {code}") for code in codes]
-
-
-def category_id(codes: Iterable[int]) -> list[str]:
-    """Return category ids that look like Foursquare's. They are the same in every city."""
-    return [_hex24(f"category {code}") for code in codes]
-
-
-def _hex24(text: str) -> str:
-    return blake2b(text.encode(), digest_size=12).hexdigest()
+def hex_ids(kind: str, count: int) -> list[str]:
+    """Return ids that look like Foursquare's and reveal nothing, e.g. about the order of venues."""
+    return [blake2b(f"{kind} {code}".encode(), digest_size=12).hexdigest() for code in range(count)]
 
 
 def _draw_columns(weight: Floats, row: Longs, rng: np.random.Generator) -> Longs:

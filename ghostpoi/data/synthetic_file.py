@@ -51,13 +51,13 @@ def city_frame(city: synth.City, seed: int) -> pl.DataFrame:
     category = city.poi_category[city.poi]
     time = pl.Series(city.time).cast(pl.Int64) * 1000
     columns = (
-        named(city.user, synth.user_id(range(int(city.user.max(initial=0)) + 1))),
-        named(city.poi, synth.poi_id(range(len(city.poi_lat)), seed)),
-        named(category, synth.category_id(range(len(city.category_name)))),
+        pl.Series(city.user + 1).cast(pl.String),
+        named(city.poi, synth.hex_ids(f"venue {seed}", len(city.poi_lat))),
+        named(category, synth.hex_ids("category", len(city.category_name))),  # the same in every city
         named(category, city.category_name),
         pl.Series(city.poi_lat[city.poi]),
         pl.Series(city.poi_lon[city.poi]),
-        pl.Series(np.full(len(city.poi), city.tz_offset_min)),
+        pl.Series(np.full(len(city.poi), synth.TZ_OFFSET_MIN)),
         time.cast(pl.Datetime("ms")).dt.strftime("%a %b %d %H:%M:%S +0000 %Y"),
     )
     return pl.DataFrame(dict(zip(tsmc2014.COLUMNS, columns, strict=True)))

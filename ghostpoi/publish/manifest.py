@@ -12,23 +12,12 @@ from ghostpoi.settings import override
 
 MANIFEST = "manifest.json"
 PAGES = ("card.md", "croissant.json", "report.html")
-PUBLIC_KEYS = {
-    "tool", "method", "protocol", "settings", "columns", "rows", "plausibility", "speed", "data", "audit",
-}  # fmt: skip
-REQUIRED: dict[tuple[str, str], Any] = {  # type of each key
-    ("data", "file"): str,
-    ("data", "format"): str,
-    ("data", "sha256"): str,
-    ("columns", "fields"): dict,
-    ("columns", "changed_with_the_venue"): list,
-    ("rows", "in_sessions"): dict,
-    ("rows", "outside_sessions"): dict,
-    ("rows", "withheld"): int,
-    ("settings", "filters"): dict,
-    ("settings", "candidates"): dict,
-    ("settings", "speed"): dict,
-    ("speed", "limit_kmh"): (int, float),
-    ("speed", "min_gap_s"): (int, float),
+REQUIRED: dict[str, dict[str, Any]] = {  # type of each key, by section
+    "data": {"file": str, "format": str, "sha256": str},
+    "columns": {"fields": dict, "changed_with_the_venue": list},
+    "rows": {"in_sessions": dict, "outside_sessions": dict, "withheld": int},
+    "settings": {"filters": dict, "candidates": dict, "speed": dict},
+    "speed": {"limit_kmh": (int, float), "min_gap_s": (int, float)},
 }
 PRIVATE_MARK = "ghostpoi-private"  # text in every page that shows clean data
 
@@ -42,7 +31,7 @@ def read_manifest(release: Path) -> dict[str, Any]:
         raise InputError(f"{release} has no {MANIFEST}, so it is not a complete release; make it again with protect")
     try:
         manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        for (section, key), kind in REQUIRED.items():
+        for section, key, kind in ((s, key, kind) for s, keys in REQUIRED.items() for key, kind in keys.items()):
             if not isinstance(manifest[section][key], kind):
                 raise ValueError(f"{section}.{key} has the wrong type")
         if Path(manifest["data"]["file"]).name != manifest["data"]["file"]:

@@ -1,4 +1,4 @@
-"""Runs in the private folder of a release: start one, resume one, refuse to overwrite or mix them."""
+"""Requests to `protect`, and their runs in the private folder: start, resume, refuse to overwrite or mix."""
 
 import hashlib
 import hmac
@@ -8,7 +8,7 @@ import secrets
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ghostpoi import __version__
 from ghostpoi.data.formats import CheckinFile
@@ -16,14 +16,36 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder, replacing
 from ghostpoi.progress import Say
 from ghostpoi.publish.manifest import MANIFEST
-from ghostpoi.publish.request import ReleaseRequest
+from ghostpoi.publish.protocols import Publication
 from ghostpoi.randomness import Seed
+
+if TYPE_CHECKING:
+    import torch
 
 RUN = "run.json"  # the note of a run: seed, keyed hash of the input, request
 UNFINISHED = "unfinished"  # the folder of a run in progress, with its own note
 OWN_FILES = (RUN, UNFINISHED, "trajectory_lm")
 
-Note = dict[str, Any]
+Note = dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest:
+    """Everything that the publisher can choose."""
+
+    file: Path
+    release: Path
+    private: Path
+    settings: Publication
+    method: str
+    protocol: str
+    device: "torch.device"
+    mapping: dict[str, str]
+    keep: tuple[str, ...] = ()
+    withhold: bool = False  # omit rows whose venue has no candidate
+    seed: Seed | None = None
+    resume: bool = False
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,16 +61,11 @@ class Run:
 def check_folders(request: ReleaseRequest) -> Note | None:
     """Refuse folders that would overwrite or mix data. Return the note of the interrupted run to resume, if any."""
     release, private = request.release.resolve(), request.private.resolve()
+    folders = f"the private folder {request.private}", f"the release {request.release}"
     if private.is_relative_to(release):
-        raise InputError(
-            f"the private folder {request.private} would be inside the release {request.release}; "
-            "choose another with --private"
-        )
+        raise InputError(f"{' would be inside '.join(folders)}; choose another with --private")
     if release.is_relative_to(private):
-        raise InputError(
-            f"the release {request.release} would be inside the private folder {request.private}; "
-            "choose another with -o"
-        )
+        raise InputError(f"{' would be inside '.join(folders[::-1])}; choose another with -o")
     for folder in (request.release.parent, request.private.parent):
         if not folder.is_dir():
             raise InputError(f"the folder {folder} does not exist; create it first")
@@ -91,17 +108,15 @@ def begin(request: ReleaseRequest, file: CheckinFile, say: Say) -> Run:
 
 def resume(request: ReleaseRequest, file: CheckinFile, note: Note) -> Run:
     """Resume an interrupted run; refuse if the request differs."""
-    run = _run(request, note)
+    run, private = _run(request, note), request.private
     if request.seed not in (None, run.seed):
-        raise InputError(f"--seed differs from the seed of the run in {request.private}; leave --seed out to resume it")
+        raise InputError(f"--seed differs from the seed of the run in {private}; leave --seed out to resume it")
     if note["input"] != _keyed_hash(file, run.seed):
-        raise InputError(f"{request.file} is not the file of the run in {request.private}; start again with --force")
+        raise InputError(f"{request.file} is not the file of the run in {private}; start again with --force")
     if note["asked"] != _asked(request):
-        raise InputError(
-            f"the settings differ from those of the run in {request.private}; give the same settings, or start again "
-            "with --force"
-        )
-    for killed in (*run.folder.glob(".*"), *(request.private / "trajectory_lm").glob(".*")):
+        remedy = "give the same settings, or start again with --force"
+        raise InputError(f"the settings differ from those of the run in {private}; {remedy}")
+    for killed in (*run.folder.glob(".*"), *(private / "trajectory_lm").glob(".*")):
         killed.unlink()  # a file that a killed process did not finish
     return run
 
@@ -112,12 +127,10 @@ def _check_private(request: ReleaseRequest) -> None:
     own = [name for name in OWN_FILES if (folder / name).exists()]
     if not own and any(folder.iterdir()):
         raise InputError(f"{folder} holds files that are not ghostpoi's; choose an empty or new folder with --private")
-    if request.force:
-        return
     other = "replace them with --force, or choose another folder with --private"
-    if UNFINISHED in own:
+    if UNFINISHED in own and not request.force:
         raise InputError(f"{folder} holds the private files of an interrupted run; continue with --resume, {other}")
-    if RUN in own:
+    if RUN in own and not request.force:
         raise InputError(f"{folder} holds the private files of a finished run; {other}")
 
 

@@ -21,16 +21,9 @@ LM_UNITS = 1.0  # cost of an epoch of the trajectory LM, in epochs of the surrog
 
 
 def protect_table(
-    whole: WholeTable,
-    settings: Publication,
-    seed: Seed,
-    device: torch.device,
-    *,
-    cache: Path | None = None,
-    checkpoint: Checkpoint | None = None,
-    say: Say = lambda text: None,
-    report: Report = no_report,
-) -> Substitution:
+    whole: WholeTable, settings: Publication, seed: Seed, device: torch.device, *, cache: Path | None = None,
+    checkpoint: Checkpoint | None = None, say: Say = lambda text: None, report: Report = no_report,
+) -> Substitution:  # fmt: skip
     """Choose a venue for every row. The cache folder, if given, keeps the trajectory LM for later runs."""
     table, data, method = whole.table, whole.data, settings.method
     lm = _trajectory_lm(whole, settings, device, cache, say, report) if method.needs_trajectory_lm else None

@@ -16,21 +16,20 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.data import formats
-from ghostpoi.data.displacement import published
+from ghostpoi.data.displacement import displacement, published
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import MANIFEST
-from ghostpoi.publish.private_run import RUN, Run, begin, check_folders, resume
+from ghostpoi.publish.private_run import RUN, ReleaseRequest, Run, begin, check_folders, resume
 from ghostpoi.publish.protect import LM_UNITS, protect_table
 from ghostpoi.publish.protocols import Publication
-from ghostpoi.publish.request import ReleaseRequest
 from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.venue_columns import VenueColumns, classify
-from ghostpoi.publish.whole_table import WholeTable, count_rows, donor_rows, fast_steps, plausibility, prepare
+from ghostpoi.publish.venue_columns import classify
+from ghostpoi.publish.whole_table import WholeTable, count_rows, donor_rows, fast_steps, prepare
 from ghostpoi.randomness import Seed
 
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them on one leaked pair
@@ -78,28 +77,20 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     _write_pairs(run.folder / "pairs.npz", whole, released, shown)
     donor = donor_rows(whole, released, request.settings.method, run.seed)
     rows = file.rows.copy_fields(columns.change, donor)
-    manifest = _describe(request, file, columns, whole, released, withheld=len(whole.table) - len(shown))
-    manifest = _write_folder(request, run, file, rows.take(shown) if request.withhold else rows, manifest)
-    for name in ("pairs.npz", RUN):  # the note last: until it is moved, --resume can repeat all steps
-        os.replace(run.folder / name, request.private / name)
-    shutil.rmtree(run.folder)
-    return manifest
-
-
-def _describe(
-    request: ReleaseRequest, file: CheckinFile, columns: VenueColumns, whole: WholeTable, released: Substitution,
-    *, withheld: int,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the manifest without the measurements of the written file. Everything in it is public."""
-    return {
+    manifest = {  # everything in it is public
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
         "protocol": request.protocol,
         "settings": request.settings.public(),
         "columns": {"fields": file.mapping, "changed_with_the_venue": columns.change, "kept": columns.keep},
-        "rows": count_rows(whole, released) | {"withheld": withheld},
-        "plausibility": published(plausibility(whole, released)),
+        "rows": count_rows(whole, released) | {"withheld": len(whole.table) - len(shown)},
+        "plausibility": published(displacement(whole.table.venues, whole.table.venue, released.poi)),
     }
+    manifest = _write_folder(request, run, file, rows.take(shown) if request.withhold else rows, manifest)
+    for name in ("pairs.npz", RUN):  # the note last: until it is moved, --resume can repeat all steps
+        os.replace(run.folder / name, request.private / name)
+    shutil.rmtree(run.folder)
+    return manifest
 
 
 def _write_pairs(path: Path, whole: WholeTable, released: Substitution, shown: Any) -> None:

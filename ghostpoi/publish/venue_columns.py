@@ -62,7 +62,7 @@ def classify(
     for name in rows.columns:
         if name in fields or name in (mapping["user"], mapping["time"]):
             continue
-        column = rows.column(name)
+        column = rows.get_column(name)
         if name in keep or (code := _codes(column)).max() == 0:
             kept.append(name)
         elif _constant_within(code, table.venue) or _constant_within(code, table.category):
@@ -73,9 +73,9 @@ def classify(
             change.append(name)
         else:
             varying[name] = code
-    identifiers = [_text(rows.column(mapping[field])) for field in ("poi", "lat", "lon")]
+    identifiers = [_text(rows.get_column(mapping[field])) for field in ("poi", "lat", "lon")]
     for name, code in varying.items():
-        if complaint := _complaint(rows.column(name), code, table.venue, identifiers):
+        if complaint := _complaint(rows.get_column(name), code, table.venue, identifiers):
             raise InputError(
                 f"{path}: the column {name!r} {complaint}, so it could reveal the clean venue of a substituted "
                 f"row; remove it, or keep it at your own risk with --keep {name}"

@@ -13,17 +13,10 @@ from numpy.typing import NDArray
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Bools, Checkins, Longs
 from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.publish.manifest import (
-    MANIFEST,
-    PAGES,
-    PRIVATE_MARK,
-    PUBLIC_KEYS,
-    hash_complaint,
-    read_manifest,
-    settings_of,
-)
+from ghostpoi.publish.manifest import MANIFEST, PAGES, PRIVATE_MARK, hash_complaint, read_manifest, settings_of
 from ghostpoi.publish.whole_table import WholeTable, fast_steps, prepare
 
+PUBLIC_KEYS = {"tool", "method", "protocol", "settings", "columns", "rows", "plausibility", "speed", "data", "audit"}
 PRIVATE_KEYS = ("seed", "pairs", "checkpoint", "private")
 PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_KEYS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
 
@@ -40,8 +33,10 @@ class Check:
 def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list[Check]:
     """Run all checks. If the data file does not match the manifest, its content is not checked."""
     manifest = read_manifest(release)
-    checks = [_data_file(release, manifest), _nothing_private(release, manifest)]
-    if not checks[0].passed:
+    complaint = hash_complaint(release, manifest)
+    matches = f"SHA-256 {manifest['data']['sha256'][:16]}… matches the manifest"
+    checks = [Check("data file", complaint is None, complaint or matches), _nothing_private(release, manifest)]
+    if complaint:
         return checks
     data = release / manifest["data"]["file"]
     written = formats.read(data, manifest["columns"]["fields"], manifest["data"]["format"])
@@ -50,12 +45,6 @@ def verify(release: Path, against: Path | None, mapping: dict[str, str]) -> list
         clean = formats.read(against, mapping or written.mapping, written.format)
         checks += _against(clean, written, manifest)
     return checks
-
-
-def _data_file(release: Path, manifest: dict[str, Any]) -> Check:
-    complaint = hash_complaint(release, manifest)
-    passed = f"SHA-256 {manifest['data']['sha256'][:16]}… matches the manifest"
-    return Check("data file", complaint is None, complaint or passed)
 
 
 def _nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
@@ -116,19 +105,24 @@ def _against(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any])
     checks = [_same_rows(clean_rows, rows, manifest)]
     if not checks[0].passed:
         return checks
-    released = _released_venues(table, written.table)
+    number = {name: venue for venue, name in enumerate(table.venue_ids)}
+    known = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int64)
+    released = known[written.table.venue]  # in the numbering of the clean table, 0 for a venue that it lacks
     if not released.all():
         unknown = written.table.venue_ids[written.table.venue[int(np.argmin(released))]]
         return [*checks, Check("venues", False, f"the venue {unknown} does not occur in {clean.path}")]
     before = table.venue[shown].astype(np.int64)
     changed = released != before
     drawn = whole.has_candidates[shown] if settings.method.own_sets else changed
+    category, found = table.venues.category, int(changed.sum())
+    wrong = int((category[before] != category[released]).sum())
+    counted = sum(int(manifest["rows"][group].get("substituted", 0)) for group in ("in_sessions", "outside_sessions"))
     return [
         *checks,
-        _category(whole, before, released, changed),
+        Check("category", wrong == 0, f"{found - wrong:,} of {found:,} substitutes match"),
         _candidates(whole, shown[changed], released[changed]),
         _genuine_fields(clean_rows, rows, manifest, before, released, drawn),
-        _counts(manifest, changed),
+        Check("counts", counted == found, f"{found:,} rows substituted, {counted:,} in the manifest"),
     ]
 
 
@@ -138,24 +132,12 @@ def _same_rows(clean: Rows, rows: Rows, manifest: dict[str, Any]) -> Check:
     for name in rows.columns:
         if name in manifest["columns"]["changed_with_the_venue"]:
             continue
-        one, two = clean.column(name), rows.column(name)
+        one, two = clean.get_column(name), rows.get_column(name)
         if one.dtype != two.dtype:
             return Check("rows", False, f"the column {name} has type {two.dtype}, not {one.dtype}")
         if not one.equals(two):
             return Check("rows", False, f"row {int(one.ne_missing(two).arg_max() or 0) + 1} has a different {name}")
-    return Check("rows", True, f"{len(rows.column(rows.columns[0])):,} rows in order, other columns unchanged")
-
-
-def _released_venues(table: Checkins, written: Checkins) -> Longs:
-    """Return the released venues in the numbering of the clean table, 0 for a venue that it lacks."""
-    number = {name: venue for venue, name in enumerate(table.venue_ids)}
-    return np.array([number.get(name, 0) for name in written.venue_ids], np.int64)[written.venue]
-
-
-def _category(whole: WholeTable, clean: Longs, released: Longs, changed: Bools) -> Check:
-    category = whole.table.venues.category
-    wrong = int((category[clean] != category[released]).sum())
-    return Check("category", wrong == 0, f"{int(changed.sum()) - wrong:,} of {int(changed.sum()):,} substitutes match")
+    return Check("rows", True, f"{len(rows.get_column(rows.columns[0])):,} rows in order, other columns unchanged")
 
 
 def _candidates(whole: WholeTable, row: Longs, released: Longs) -> Check:
@@ -178,16 +160,10 @@ def _genuine_fields(
     names = manifest["columns"]["changed_with_the_venue"]
 
     def keys(source: Rows, venue: Longs) -> NDArray[np.uint64]:
-        columns = {f"c{i}": source.column(name) for i, name in enumerate(names)}
+        columns = {f"c{i}": source.get_column(name) for i, name in enumerate(names)}
         return pl.DataFrame({"venue": pl.Series(venue), **columns}).hash_rows().to_numpy()
 
     genuine, shown = keys(clean, before), keys(rows, released)
     mixed = int((np.where(drawn, ~np.isin(shown, genuine), shown != genuine)).sum())
     detail = f"{mixed:,} rows mix the fields of two venues" if mixed else f"{', '.join(names)} change together"
     return Check("venue fields", mixed == 0, detail)
-
-
-def _counts(manifest: dict[str, Any], changed: Bools) -> Check:
-    counted = sum(int(manifest["rows"][group].get("substituted", 0)) for group in ("in_sessions", "outside_sessions"))
-    found = int(changed.sum())
-    return Check("counts", counted == found, f"{found:,} rows substituted, {counted:,} in the manifest")

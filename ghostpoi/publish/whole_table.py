@@ -7,7 +7,6 @@ import numpy as np
 from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Checkins, Longs
-from ghostpoi.data.displacement import displacement
 from ghostpoi.data.geo import over_limit
 from ghostpoi.data.sessions import Dataset, by_user_and_time
 from ghostpoi.errors import InputError
@@ -100,11 +99,6 @@ def count_rows(whole: WholeTable, released: Substitution) -> dict[str, dict[str,
             "slowest_taken": int((group & changed & emptied).sum()),
         }
     return counts
-
-
-def plausibility(whole: WholeTable, released: Substitution) -> dict[str, float]:
-    """Measure displacement and category match over all rows."""
-    return displacement(whole.table.venues, whole.table.venue, released.poi)
 
 
 def fast_steps(table: Checkins, limit_kmh: float, min_gap_s: float) -> dict[str, float]:

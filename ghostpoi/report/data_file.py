@@ -103,7 +103,7 @@ def _type(rows: Rows, at: int, role: str | None) -> str:
         kind = rows.table.schema.field(at).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         return next((name for is_type, name in ARROW_TYPES if is_type(kind)), "sc:Text")
-    values = rows.column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
+    values = rows.get_column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
     values = values.filter(values != "")
     for name, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
         if values.len() and values.str.contains(f"^(?:{pattern})$").all():

@@ -145,7 +145,7 @@ def _names(release: ReleaseView, known: tuple[str, ...], ids: list[str]) -> dict
     for column in columns["changed_with_the_venue"]:
         letters = "".join(c for c in str(column).lower() if c.isalpha())
         if letters in known and column in release.file.rows.columns and column not in columns["fields"].values():
-            texts = release.file.rows.column(column).to_list()
+            texts = release.file.rows.get_column(column).to_list()
             # Later rows first, so that the first spelling in the file wins.
             return {str(i): str(t) for i, t in zip(ids[::-1], texts[::-1], strict=True) if t}
     return {}

@@ -14,12 +14,12 @@ from ghostpoi.data.checkins import Checkins
 
 
 class Columns(Protocol):
-    """Named columns of a table."""
+    """Named columns of a table, as polars data frames have them."""
 
     @property
     def columns(self) -> list[str]: ...
 
-    def column(self, name: str) -> pl.Series:
+    def get_column(self, name: str) -> pl.Series:
         """Return one column."""
 
 

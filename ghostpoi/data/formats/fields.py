@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,27 +13,7 @@ import polars as pl
 from ghostpoi.data.checkins import FIELDS, IDS, Checkins, renumber
 from ghostpoi.errors import InputError
 
-# Common column names, reduced to lower-case letters and digits. The first tier with a match wins; two matches in one
-# tier are ambiguous.
-COLUMN_NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "user": (("userid", "uid"), ("user",)),
-    "poi": (
-        ("poiid", "venueid", "locationid", "locid", "placeid", "itemid", "businessid"),
-        ("poi", "venue", "location", "place", "loc", "item"),
-    ),
-    "category": (
-        ("categoryid", "catid", "poicatid", "poicategoryid", "venuecategoryid", "venuecatid", "placecategoryid"),
-        ("category", "cat", "poicategory", "poicat", "venuecategory", "venuecat", "placecategory"),
-        ("categoryname", "catname", "poicatname", "poicategoryname", "venuecategoryname", "venuecatname"),
-    ),
-    "lat": (("lat", "latitude"), ("poilat", "poilatitude", "venuelat", "venuelatitude")),
-    "lon": (("lon", "lng", "long", "longitude"), ("poilon", "poilng", "poilongitude", "venuelon", "venuelongitude")),
-    "time": (
-        ("utctime", "utctimestamp", "utcdatetime", "timeutc", "timestamputc", "checkinutctimestamp"),
-        ("t", "ts", "time", "timestamp", "datetime", "checkintime", "checkintimestamp", "unixtime"),
-        ("localtime", "localtimestamp", "createdat", "date"),
-    ),
-}
+COLUMN_NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
 
 
 def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Path) -> dict[str, str]:
@@ -162,7 +143,11 @@ def _seconds(column: pl.Series) -> pl.Series:
         if sample.len() and sample.str.to_datetime(form, strict=False, time_unit="us").null_count() == 0:
             if not form.startswith("%a"):
                 text = _normalised(text)
-            return _parse_other_formats(text, _parse(text, form))
+            seconds = _parse(text, form)
+            for other in TIME_FORMATS:  # rows that do not have the format of the first row
+                if (missing := seconds.is_null().arg_true()).len():
+                    seconds = seconds.scatter(missing, _parse(_normalised(text.gather(missing)), other))
+            return seconds
     return _from_unix(_stripped(text).cast(pl.Float64, strict=False))
 
 
@@ -170,16 +155,6 @@ def _normalised(text: pl.Series) -> pl.Series:
     """Bring ISO 8601 into one spelling: no outer spaces, a space between date and time, a numeric offset."""
     text = text.str.strip_chars().str.replace(r"^(\d{4}-\d\d-\d\d)[Tt]", "$1 ")
     return text.str.replace(r" ?([zZ]|UTC|GMT)$", "+00:00")
-
-
-def _parse_other_formats(text: pl.Series, seconds: pl.Series) -> pl.Series:
-    """Parse the rows that do not have the format of the first row."""
-    for form in TIME_FORMATS:
-        missing = seconds.is_null().arg_true()
-        if missing.len() == 0:
-            break
-        seconds = seconds.scatter(missing, _parse(_normalised(text.gather(missing)), form))
-    return seconds
 
 
 def _parse(text: pl.Series, form: str) -> pl.Series:

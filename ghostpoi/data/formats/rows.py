@@ -39,7 +39,7 @@ class TextRows:
     def columns(self) -> list[str]:
         return self.frame.columns
 
-    def column(self, name: str) -> pl.Series:
+    def get_column(self, name: str) -> pl.Series:
         return self.frame[name]
 
     def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "TextRows":
@@ -72,7 +72,7 @@ class ParquetRows:
     def columns(self) -> list[str]:
         return list(self.table.column_names)
 
-    def column(self, name: str) -> pl.Series:
+    def get_column(self, name: str) -> pl.Series:
         return pl.Series(name, self.table.column(name))
 
     def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "ParquetRows":

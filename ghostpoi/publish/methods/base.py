@@ -1,6 +1,6 @@
 """The base class of methods. A method proposes released venues; `publish.rounds` enforces the rules."""
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import Candidates
@@ -8,10 +8,14 @@ from ghostpoi.data.checkins import Bools, Floats, Ints
 from ghostpoi.publish.channel import Channel, uniform
 from ghostpoi.settings import CandidateSettings, Section
 
-if TYPE_CHECKING:  # methods must import without torch, because `verify` and `report` read their settings
-    from torch import Tensor
+if TYPE_CHECKING:
+    import torch
 
-    from ghostpoi.publish.position import Position
+    from ghostpoi.publish import position
+
+# Texts at run time: methods must import without torch, because `verify` and `report` read their settings.
+Position: TypeAlias = "position.Position"
+Tensor: TypeAlias = "torch.Tensor"
 
 KEEP = -1  # a proposal to release the clean venue itself
 
@@ -36,7 +40,7 @@ class Method(Section):
         """The exponent that turns released counts into popularity among venues with equal channels; 0: none."""
         return 0.0
 
-    def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
+    def choose(self, position: Position, uniform: Tensor) -> Tensor:
         """Return the column (B,) of `position.candidates` to release, or KEEP. `uniform` (B,) is all its randomness."""
         raise NotImplementedError
 

@@ -6,29 +6,23 @@ are made. A positive `beta` also reveals popularity (docs/explanation/crowd.md).
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats, Ints
 from ghostpoi.publish import crowds
-from ghostpoi.publish.methods.base import Method
+from ghostpoi.publish.methods.base import Method, Position, Tensor
 from ghostpoi.settings import CandidateSettings, setting
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ghostpoi.publish.position import Position
 
 
 @dataclass(frozen=True)
 class Crowd(Method):
     """Draw p' from the crowd with P(p') proportional to T_psi(p' | released prefix)^beta."""
 
-    label: ClassVar[str] = "crowd"
-    summary: ClassVar[str] = "Draw uniformly from the venue's crowd: nearby venues of its category, itself included."
-    may_keep: ClassVar[bool] = True
-    own_sets: ClassVar[bool] = True
-    exact_channel: ClassVar[bool] = True
+    label = "crowd"
+    summary = "Draw uniformly from the venue's crowd: nearby venues of its category, itself included."
+    may_keep = True
+    own_sets = True
+    exact_channel = True
 
     size: int = setting(
         32, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
@@ -44,7 +38,7 @@ class Crowd(Method):
     def popularity_power(self) -> float:
         return 1.0 if self.beta else 0.0
 
-    def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
+    def choose(self, position: Position, uniform: Tensor) -> Tensor:
         return position.sample(self.beta * position.mani() if self.beta else position.zeros(), uniform)
 
     def candidate_sets(

@@ -1,26 +1,20 @@
 """GHOST and its variants: draw candidates that mislead the surrogate and that the trajectory LM finds natural."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
-from ghostpoi.publish.methods.base import Method
+from ghostpoi.publish.methods.base import Method, Position, Tensor
 from ghostpoi.settings import setting
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ghostpoi.publish.position import Position
 
 
 @dataclass(frozen=True)
 class Ghost(Method):
     """Draw p' with P(p') proportional to exp((alpha adv + beta mani) / tau), with an optional entropy floor."""
 
-    label: ClassVar[str] = "GHOST"
-    summary: ClassVar[str] = (
+    label = "GHOST"
+    summary = (
         "Draw candidates by the surrogate's loss (the adversarial term) and their naturalness (the manifold term)."
     )
-    needs_surrogate: ClassVar[bool] = True
+    needs_surrogate = True
 
     alpha: float = setting(2.0, "weight of the adversarial term", 0, 1e6)
     beta: float = setting(0.5, "weight of the manifold term", 0, 1e6)
@@ -31,7 +25,7 @@ class Ghost(Method):
     def needs_trajectory_lm(self) -> bool:
         return self.beta > 0
 
-    def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
+    def choose(self, position: Position, uniform: Tensor) -> Tensor:
         score = position.zeros()
         if self.alpha:
             score += self.alpha * position.adv()
@@ -44,8 +38,8 @@ class Ghost(Method):
 class GhostSym(Ghost):
     """GHOST with equal weights."""
 
-    label: ClassVar[str] = "GHOST-Sym"
-    summary: ClassVar[str] = "GHOST with equal weights on both terms."
+    label = "GHOST-Sym"
+    summary = "GHOST with equal weights on both terms."
 
     alpha: float = setting(1.0, "weight of the adversarial term", 0, 1e6)
     beta: float = setting(1.0, "weight of the manifold term", 0, 1e6)
@@ -55,8 +49,8 @@ class GhostSym(Ghost):
 class GhostEf(Ghost):
     """GHOST with an entropy floor instead of the manifold term."""
 
-    label: ClassVar[str] = "GHOST-EF"
-    summary: ClassVar[str] = "GHOST with an entropy floor instead of the manifold term."
+    label = "GHOST-EF"
+    summary = "GHOST with an entropy floor instead of the manifold term."
 
     beta: float = setting(0.0, "weight of the manifold term", 0, 1e6)
     eta: float = setting(3.0, "entropy floor in bits; 0 means none", 0, 1e3)

@@ -6,33 +6,25 @@ NYC (docs/explanation/method.md, "What was tuned"), so agreement with these numb
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
-from ghostpoi.publish.methods.base import KEEP, Method
+from ghostpoi.publish.methods.base import KEEP, Method, Position, Tensor
 from ghostpoi.settings import setting
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ghostpoi.publish.position import Position
 
 
 @dataclass(frozen=True)
 class TsUe(Method):
     """Unlearnable time series, adapted to POIs. It may keep the clean venue."""
 
-    label: ClassVar[str] = "TS-UE (calibrated)"
-    summary: ClassVar[str] = (
-        "Move the embedding of the clean venue to lower the surrogate's loss, then take the nearest venue."
-    )
-    needs_surrogate: ClassVar[bool] = True
-    may_keep: ClassVar[bool] = True
+    label = "TS-UE (calibrated)"
+    summary = "Move the embedding of the clean venue to lower the surrogate's loss, then take the nearest venue."
+    needs_surrogate = True
+    may_keep = True
 
     reach: float = setting(60.0, "radius of the ball, in units of the distance to the nearest candidate", 0, 1e6)
     steps: int = setting(3, "gradient steps on the embedding", 0)
     step_size: float = setting(0.05, "length of a step, as a share of the radius", 0, 1)
 
-    def choose(self, position: "Position", uniform: "Tensor") -> "Tensor":
+    def choose(self, position: Position, uniform: Tensor) -> Tensor:
         import torch
 
         clean = position.embedding(position.anchor)  # (B, d)
@@ -52,7 +44,7 @@ class TsUe(Method):
         return nearest.masked_fill(from_clean <= near.amin(1), KEEP)
 
 
-def _directions(uniform: "Tensor", like: "Tensor") -> "Tensor":
+def _directions(uniform: Tensor, like: Tensor) -> Tensor:
     """Turn one number in [0, 1) into a vector (B, d). High, different frequencies make its entries look unrelated."""
     import torch
 
@@ -60,7 +52,7 @@ def _directions(uniform: "Tensor", like: "Tensor") -> "Tensor":
     return torch.sin(uniform[:, None] * frequency).to(like.dtype)
 
 
-def _tangent(direction: "Tensor", at: "Tensor") -> "Tensor":
+def _tangent(direction: Tensor, at: Tensor) -> Tensor:
     """Return unit vectors along the sphere. The radial part is dropped: it only makes an embedding longer."""
     ray = at / at.norm(dim=1, keepdim=True).clamp(min=1e-12)
     across: Tensor = direction - (direction * ray).sum(1, keepdim=True) * ray
