@@ -1,7 +1,6 @@
 """What many victims read at once, and the layout of a batch: whole windows side by side in rows of equal width.
 
-Sessions are short and a few are long (NYC: mean 8, some above 100), so padding a batch to its longest session would
-waste over 90% of the work, for every victim. A row holds as many windows as fit, and a mask keeps them apart.
+Sessions are short and a few are long, so padding all to the longest would waste over 90% of the work.
 """
 
 from collections.abc import Sequence
@@ -14,13 +13,11 @@ from torch.nn import functional as F
 
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.models.cuda_graphs import fill_rows, row_mask, row_width
 from ghostpoi.models.transformer import Pad, Unpad
 from ghostpoi.models.windows import Windows, next_poi
 
-WIDTH = 64  # rows are at least this wide: attention kernels work in tiles of this size
-ALIGN = 8  # the width is a multiple of this, which fast kernels require of a mask
 TOKEN, USER, TIME = range(3)  # the parts of inputs, (3, M, N)
-NEVER = -1e9  # finite, because a kernel that works in tiles of keys may meet one without any key to attend to
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class TimedPairs(Windows):
 
 
 def timed_pairs(sessions: Sessions, max_positions: int) -> TimedPairs:
-    """Return the pairs of `fit.next_poi` with users and times."""
+    """Return the pairs of `next_poi` with users and times."""
     pairs = next_poi(sessions, max_positions)
     is_input = np.ones(sessions.positions, bool)
     is_input[sessions.start[1:][sessions.length > 0] - 1] = False
@@ -68,11 +65,8 @@ class PackedRows:
         return Unpad.apply(found, self.token_at, self.place)  # type: ignore[no-any-return,no-untyped-call]
 
     def mask(self, victims: int, dtype: torch.dtype) -> Tensor:
-        """Return 0 where a place may attend, NEVER elsewhere, (M*B, 1, t, t)."""
-        # Empty places attend to each other, so that every place has something to attend to.
-        same = self.owner[:, :, None] == self.owner[:, None, :]
-        mask = torch.zeros(same.shape, dtype=dtype, device=same.device).masked_fill_(~same.tril_(), NEVER)
-        return mask.repeat(victims, 1, 1)[:, None]
+        """Return what keeps windows apart and hides later places, for every victim, (M*B, 1, t, t)."""
+        return row_mask(self.owner, dtype).repeat(victims, 1, 1)[:, None]
 
 
 def pack(pairs: Windows, batches: Sequence[Longs], device: torch.device) -> list[PackedRows]:
@@ -82,8 +76,8 @@ def pack(pairs: Windows, batches: Sequence[Longs], device: torch.device) -> list
     start = pairs.start
     for windows in batches:
         length = pairs.length[windows]
-        width = -(-max(WIDTH, int(length.max(initial=1))) // ALIGN) * ALIGN
-        first, rows = _first_places(length, width)
+        width = row_width(length)
+        first, rows = fill_rows(length, width)
         position = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
         place = np.repeat(first, length) + position
         token_at, owner = np.zeros(rows * width, np.int64), np.full(rows * width, -1)
@@ -105,20 +99,6 @@ def pack(pairs: Windows, batches: Sequence[Longs], device: torch.device) -> list
 
 
 def _step_order(length: Longs, position: Longs) -> tuple[Longs, Longs]:
-    by_length = np.empty(len(length), np.int64)
-    by_length[np.argsort(-length, kind="stable")] = np.arange(len(length))
+    by_length = np.argsort(np.argsort(-length, kind="stable"))
     order = np.argsort(position * len(length) + np.repeat(by_length, length), kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return order, rank
-
-
-def _first_places(length: Longs, width: int) -> tuple[Longs, int]:
-    """Fill rows in order; return the first place of each window and the number of rows."""
-    first, row, used = [], 0, 0
-    for n in length.tolist():
-        if used + n > width:
-            row, used = row + 1, 0
-        first.append(row * width + used)
-        used += n
-    return np.array(first, np.int64), row + 1
+    return order, np.argsort(order)

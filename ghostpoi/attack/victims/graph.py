@@ -13,13 +13,10 @@ from torch.nn import functional as F
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
 from ghostpoi.attack.victims.batches import TOKEN, PackedRows
-from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, look_up
-from ghostpoi.attack.victims.stacked_victim import StackedVictim
+from ghostpoi.attack.victims.stacked_model import StackedModel, look_up
+from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.models.windows import next_poi
-from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training
 
 LAYERS = 2
 
@@ -31,14 +28,14 @@ class GraphModel(StackedModel):
     graphs: Sequence[sparse.csr_array]  # (P+1, P+1) each
     all_graphs: Tensor  # (M*(P+1), M*(P+1))
 
-    @staticmethod
-    def start(model: CausalTransformer, graphs: Sequence[sparse.csr_array], seed: Seed) -> "GraphModel":
-        generator = torch.Generator().manual_seed(seed.torch_seed(*STAGE, "graph"))
-        d, more = model.settings.dim, {}
+    def initial(self, jobs: Sequence[Job], exam: Exam) -> dict[str, Tensor]:
+        self._over([transitions(job.train, exam.rows) for job in jobs])
+        generator = torch.Generator().manual_seed(jobs[0].seed.torch_seed(*STAGE, "graph"))
+        d, weights = self.settings.dim, super().initial(jobs, exam)
         for i in range(LAYERS):
-            more[f"spread.{i}.weight"] = torch.randn(d, d, generator=generator) * d**-0.5
-            more[f"spread.{i}.bias"] = torch.zeros(d)
-        return GraphModel.of(model, len(graphs), more=more)._over(graphs)
+            weights[f"spread.{i}.weight"] = torch.randn(d, d, generator=generator) * d**-0.5
+            weights[f"spread.{i}.bias"] = torch.zeros(d)
+        return weights
 
     def take(self, victims: Tensor) -> Self:
         return super().take(victims)._over([self.graphs[m] for m in victims.tolist()])
@@ -56,7 +53,12 @@ class GraphModel(StackedModel):
         return own + near
 
     def _over(self, graphs: Sequence[sparse.csr_array]) -> Self:
-        self.graphs, self.all_graphs = graphs, _tensor(sparse.block_diag(graphs, "csr")).to(self.device)
+        matrix = sparse.block_diag(graphs, "csr")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns that sparse tensors are unchecked and may still change
+            first, column, value = (torch.from_numpy(a) for a in (matrix.indptr, matrix.indices, matrix.data))
+            self.all_graphs = torch.sparse_csr_tensor(first, column, value, matrix.shape).to(self.device)
+        self.graphs = graphs
         return self
 
 
@@ -68,11 +70,6 @@ class Graph(StackedVictim):
     summary = "A Transformer on embeddings that a graph convolution spreads over the transitions."
     model_type = GraphModel
     dropout: float = 0.4  # clean NYC validation acc@1 .231, with .2 it is .226
-
-    def start(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> StackedModel:
-        graphs = [transitions(job.train, exam.rows) for job in jobs]
-        initial = initial_transformer(exam.rows, model, jobs[0].seed).to(exam.device)
-        return GraphModel.start(initial, graphs, jobs[0].seed)
 
 
 def transitions(sessions: Sessions, rows: int) -> sparse.csr_array:
@@ -95,10 +92,3 @@ class _OverGraph(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         return torch.mm(ctx.graph, grad.flatten(0, 1)).view_as(grad), None
-
-
-def _tensor(matrix: sparse.csr_array) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns that sparse tensors are unchecked and may still change
-        first, column, value = (torch.from_numpy(a) for a in (matrix.indptr, matrix.indices, matrix.data))
-        return torch.sparse_csr_tensor(first, column, value, matrix.shape)

@@ -9,36 +9,9 @@ from torch import Tensor, nn
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
 from ghostpoi.attack.victims.batches import TOKEN, PackedRows
-from ghostpoi.attack.victims.stacked_model import StackedModel, dropped, look_up, repeated
-from ghostpoi.attack.victims.stacked_victim import StackedVictim
+from ghostpoi.attack.victims.stacked_model import StackedModel, dropped, look_up
+from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.models.transformer import Pad
-from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training
-
-
-@dataclass(frozen=True)
-class GRU(StackedVictim):
-    """A GRU knows about the past only what its state carries."""
-
-    label = "GRU"
-    summary = "A recurrent network with one gated recurrent unit, as in GRU4Rec."
-    dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
-    max_positions: int = 50  # a GRU forgets sooner, and each position is one more step to wait for
-
-    def start(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> StackedModel:
-        weights = repeated(initial_gru(exam.rows, model, jobs[0].seed), len(jobs))
-        return GRUModel({name: w.to(exam.device) for name, w in weights.items()}, exam.rows, model, "float32")
-
-
-def initial_gru(rows: int, model: ModelSettings, seed: Seed) -> dict[str, Tensor]:
-    """Return the weights that every GRU of this seed starts from, by torch's names."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed.torch_seed(*STAGE, "gru"))
-        parts = nn.ModuleDict({name: nn.LayerNorm(model.dim) for name in ("before", "norm")})
-        parts["gru"] = nn.GRU(model.dim, model.dim)
-        tables = ["embedding"] if model.tied else ["embedding", "untied"]
-        weights = {name: torch.randn(rows, model.dim) * model.start for name in tables}
-        return weights | {name: w.detach() for name, w in parts.named_parameters()}
 
 
 class GRUModel(StackedModel):
@@ -46,6 +19,16 @@ class GRUModel(StackedModel):
 
     A bare GRU needs three times the epochs: its states are short vectors, so its output matrix has a long way to go.
     """
+
+    def initial(self, jobs: Sequence[Job], exam: Exam) -> dict[str, Tensor]:
+        s = self.settings
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(jobs[0].seed.torch_seed(*STAGE, "gru"))
+            parts = nn.ModuleDict({name: nn.LayerNorm(s.dim) for name in ("before", "norm")})
+            parts["gru"] = nn.GRU(s.dim, s.dim)
+            tables = ["embedding"] if s.tied else ["embedding", "untied"]
+            weights = {name: torch.randn(self.rows, s.dim) * s.start for name in tables}
+            return weights | dict(parts.named_parameters())
 
     def hidden(self, inputs: Tensor, rows: PackedRows, dropout: float = 0.0) -> Tensor:
         x = dropped(look_up(self.weights["embedding"], inputs[TOKEN]), dropout)
@@ -60,6 +43,17 @@ class GRUModel(StackedModel):
         gates = Pad.apply(gates, rows.step_order, rows.step_rank)  # type: ignore[no-untyped-call]
         states = _Recurrence.apply(gates, w, bias, rows.running)  # type: ignore[no-untyped-call]
         return Pad.apply(states, rows.step_rank, rows.step_order)  # type: ignore[no-any-return,no-untyped-call]
+
+
+@dataclass(frozen=True)
+class GRU(StackedVictim):
+    """A GRU knows about the past only what its state carries."""
+
+    label = "GRU"
+    summary = "A recurrent network with one gated recurrent unit, as in GRU4Rec."
+    model_type = GRUModel
+    dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
+    max_positions: int = 50  # a GRU forgets sooner, and each position is one more step to wait for
 
 
 class _Recurrence(torch.autograd.Function):

@@ -4,14 +4,14 @@ Every weight of `CausalTransformer` is stacked, (M, ...). A victim that diverges
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ghostpoi.attack.victims.base import STAGE
+from ghostpoi.attack.victims.base import STAGE, Exam, Job
 from ghostpoi.attack.victims.batches import TOKEN, PackedRows
 from ghostpoi.models.devices import precise
 from ghostpoi.models.transformer import CausalTransformer
@@ -24,30 +24,26 @@ ALIGN = 16  # output matrices are padded to a multiple of rows: products over an
 
 
 class StackedModel:
-    """The weights, named as in `CausalTransformer`. Other architectures override `embed`, `masks` or `hidden`."""
+    """The untrained victims of jobs that share a seed. Other architectures override `initial` and what reads it."""
 
     memory_factor = 1  # the memory that a victim needs at most, relative to a plain Transformer
 
-    def __init__(self, weights: Mapping[str, Tensor], rows: int, settings: ModelSettings, precision: Precision) -> None:
-        self.weights = {name: w.detach().requires_grad_() for name, w in weights.items()}
-        self.rows, self.settings, self.precision = rows, settings, precision
+    def __init__(
+        self, jobs: Sequence[Job], exam: Exam, settings: ModelSettings, precision: Precision = "float32"
+    ) -> None:
+        self.rows, self.device, self.settings, self.precision = exam.rows, exam.device, settings, precision
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32  # of matrix products
-
-    @classmethod
-    def of(
-        cls, model: CausalTransformer, victims: int, precision: Precision = "float32",
-        more: Mapping[str, Tensor] | None = None,
-    ) -> Self:  # fmt: skip
-        """Stack copies of one model, with `more` weights of an architecture's own."""
-        weights = dict(model.named_parameters()) | {name: w.to(model.device) for name, w in (more or {}).items()}
-        return cls(repeated(weights, victims), model.rows, model.settings, precision)
+        self.weights = {
+            name: w.detach().to(self.device)[None].repeat(len(jobs), *[1] * w.dim()).requires_grad_()
+            for name, w in self.initial(jobs, exam).items()
+        }
 
     def __len__(self) -> int:
         return len(self.weights["embedding"])
 
-    @property
-    def device(self) -> torch.device:
-        return self.weights["embedding"].device
+    def initial(self, jobs: Sequence[Job], exam: Exam) -> dict[str, Tensor]:
+        """Return the weights that each victim starts from, named as in `CausalTransformer`; store other data."""
+        return dict(initial_transformer(self.rows, self.settings, jobs[0].seed).named_parameters())
 
     @property
     def output(self) -> Tensor:
@@ -110,11 +106,6 @@ class StackedModel:
 def initial_transformer(rows: int, model: ModelSettings, seed: Seed) -> CausalTransformer:
     """Return the Transformer that every victim of this seed starts from."""
     return CausalTransformer(rows, model, seed.torch_seed(*STAGE, "weights"))
-
-
-def repeated(weights: Mapping[str, Tensor], victims: int) -> dict[str, Tensor]:
-    """Return the same weights for all victims, each (M, ...)."""
-    return {name: w.detach()[None].repeat(victims, *[1] * w.dim()) for name, w in weights.items()}
 
 
 def look_up(table: Tensor, index: Tensor) -> Tensor:

@@ -5,42 +5,96 @@ weight by weight, so one optimizer serves all; gradients are clipped and trainin
 """
 
 import math
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ghostpoi.attack.victims.base import STAGE
-from ghostpoi.attack.victims.batches import PackedRows, TimedPairs, inputs_of, pack
-from ghostpoi.attack.victims.stacked_model import StackedModel
-from ghostpoi.data.checkins import Longs
+from ghostpoi.attack.victims.base import STAGE, Exam, Job, Result, Victim, final_ranks, readable
+from ghostpoi.attack.victims.batches import PackedRows, TimedPairs, inputs_of, pack, timed_pairs
+from ghostpoi.attack.victims.stacked_model import LOGITS_CUDA, StackedModel
+from ghostpoi.data.checkins import Bools, Longs
 from ghostpoi.models.devices import seeded
-from ghostpoi.models.windows import Windows
+from ghostpoi.models.windows import Windows, next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
+STACKED_ON = ("cuda",)  # the devices where victims of one seed are trained as one stack; on a CPU that gains nothing
+MEMORY_SHARE = 0.7  # of the free GPU memory, for one stack
 COMPACT_BELOW = 0.8  # stopped victims leave the stack when fewer than this share of it still learn
 EVALUATION_TOKENS = (1 << 14, 1 << 19)  # tokens of all victims read at once without gradients: on a CPU, on CUDA
 
 
-@dataclass(frozen=True)
-class Trained:
-    """Victims in the order they were given, each with the weights of its best epoch."""
+class StackedVictim(Victim):
+    """A neural victim. Its fields are model settings that differ from the protocol's."""
 
-    stack: StackedModel
-    validation: list[float]  # acc@1 of that epoch
-    epochs: list[int]  # that ran
+    model_type = StackedModel
+
+    def settings(self, protocol: str) -> tuple[ModelSettings, Training]:
+        model, training = super().settings(protocol)
+        own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return replace(model, **own), training
+
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
+        """Train jobs with the same seed and session lengths as one stack where that is faster, else one by one."""
+        model, training = self.settings(protocol)
+        exam.check(jobs)
+        results: dict[int, Result] = {}
+        with tf32(exam.device.type == "cuda"):
+            for group in groups(jobs) if exam.device.type in STACKED_ON else [[i] for i in range(len(jobs))]:
+                for chunk in np.array_split(group, self._chunks([jobs[i] for i in group], exam, model, training)):
+                    some = [jobs[i] for i in chunk]
+                    stack = self.model_type(some, exam, model, training.precision)
+                    results.update(zip(chunk.tolist(), _results(stack, some, exam, training), strict=True))
+        return [results[i] for i in range(len(jobs))]
+
+    def _chunks(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> int:
+        """Return the number of equal parts of a group of jobs that each fit into the GPU's memory."""
+        if exam.device.type != "cuda":
+            return 1
+        free, _ = torch.cuda.mem_get_info(exam.device)
+        # Memory that torch holds without using it is free too.
+        free += torch.cuda.memory_reserved(exam.device) - torch.cuda.memory_allocated(exam.device)
+        length = next_poi(jobs[0].train, model.max_positions).length
+        each = self.model_type.memory_factor * bytes_per_victim(exam.rows, model, training, length)
+        most = max(1, int((MEMORY_SHARE * free - 3 * 4 * LOGITS_CUDA) // each))
+        return -(-len(jobs) // most)
+
+
+def groups(jobs: Sequence[Job]) -> list[list[int]]:
+    """Group the jobs that can form one stack: one seed, and sessions of the same lengths."""
+    found: dict[tuple[Seed, bytes], list[int]] = defaultdict(list)
+    for i, job in enumerate(jobs):
+        found[job.seed, job.train.length.astype(np.int64).tobytes()].append(i)
+    return list(found.values())
+
+
+def _results(stack: StackedModel, jobs: Sequence[Job], exam: Exam, training: Training) -> list[Result]:
+    began, most = time.perf_counter(), stack.settings.max_positions
+    tick = partial(exam.progress, jobs[0].name if len(jobs) == 1 else f"stack of {len(jobs)}")
+    pairs = [timed_pairs(job.train, most) for job in jobs]
+    validation = readable(timed_pairs(exam.validation, most), exam.rows)
+    best, validated, epochs = train(stack, pairs, *validation, training, jobs[0].seed, tick)
+    test, known = readable(timed_pairs(exam.test, most), exam.rows)
+    ranks = [final_ranks(r, known) for r in Examination(test, known, best).ranks(best).cpu().numpy()]
+    seconds = (time.perf_counter() - began) / len(jobs)
+    return [Result(job.name, ranks[m], validated[m], epochs[m], seconds) for m, job in enumerate(jobs)]
 
 
 def train(
-    stack: StackedModel, pairs: Sequence[TimedPairs], validation: TimedPairs, known: NDArray[np.bool_],
+    stack: StackedModel, pairs: Sequence[TimedPairs], validation: TimedPairs, known: Bools,
     settings: Training, seed: Seed, tick: Callable[[float], None] = lambda victims: None,
-) -> Trained:  # fmt: skip
-    """Train a stack in which victim m learns from pairs[m]; validation targets that are not `known` count as wrong."""
+) -> tuple[StackedModel, list[float], list[int]]:  # fmt: skip
+    """Train a stack in which victim m learns from pairs[m]; validation targets that are not `known` count as wrong.
+
+    Return all victims with the weights of their best epoch, its acc@1 for each, and the epochs that ran.
+    """
     if any(not np.array_equal(p.length, pairs[0].length) for p in pairs):
         raise ValueError("victims of one stack need windows of the same lengths")
     device, everyone = stack.device, len(stack)
@@ -54,7 +108,12 @@ def train(
     for number in range(settings.epochs):
         with seeded(device, seed.torch_seed(*STAGE, "dropout", number)):
             for rows in batches:
-                _step(stack, optimizer, inputs, target, rows, settings.clip)
+                optimizer.zero_grad(set_to_none=True)
+                hidden = stack.hidden(inputs.index_select(2, rows.index), rows, stack.settings.dropout)
+                stack.losses(hidden, target.index_select(1, rows.index)).sum().backward()  # type: ignore[no-untyped-call]
+                if settings.clip:
+                    clip([w.grad for w in stack.weights.values() if w.grad is not None], settings.clip)
+                optimizer.step()
         right = examination.hits(stack)
         if number + 1 < settings.epochs:  # while the device still works on this epoch
             batches = _batches(pairs[0], settings, seed, number + 1, device)
@@ -73,7 +132,10 @@ def train(
                     learning.remove(victim)
                     tick(1 - ran[victim] / settings.epochs)
         if better:
-            _copy(stack, best, better, [in_stack[place] for place in better])
+            here, there = (torch.tensor(p, device=device) for p in (better, [in_stack[place] for place in better]))
+            with torch.no_grad():
+                for name, w in stack.weights.items():
+                    best.weights[name].index_copy_(0, there, w[here])
         if not learning:
             break
         if len(learning) < COMPACT_BELOW * len(stack):
@@ -84,13 +146,13 @@ def train(
             in_stack = [in_stack[place] for place in left]
     if not settings.epochs:
         tick(everyone)
-    return Trained(best, [max(0, h) / max(1, len(known)) for h in hits], ran)
+    return best, [max(0, h) / max(1, len(known)) for h in hits], ran
 
 
 class Examination:
     """The same sessions for all victims, laid out once."""
 
-    def __init__(self, pairs: TimedPairs, known: NDArray[np.bool_], stack: StackedModel) -> None:
+    def __init__(self, pairs: TimedPairs, known: Bools, stack: StackedModel) -> None:
         device = stack.device
         self.inputs = inputs_of([pairs], device)
         self.target, self.known = (torch.from_numpy(a).to(device) for a in (pairs.target, known))  # each (N,)
@@ -157,25 +219,6 @@ def _batches(pairs: Windows, settings: Training, seed: Seed, number: int, device
     order = seed.generator(*STAGE, "order", number).permutation(len(pairs.length))
     size = settings.batch_sessions
     return pack(pairs, [order[at : at + size] for at in range(0, len(order), size)], device)
-
-
-def _step(
-    stack: StackedModel, optimizer: torch.optim.Optimizer, inputs: Tensor, target: Tensor, rows: PackedRows, most: float
-) -> None:
-    optimizer.zero_grad(set_to_none=True)
-    hidden = stack.hidden(inputs.index_select(2, rows.index), rows, stack.settings.dropout)
-    stack.losses(hidden, target.index_select(1, rows.index)).sum().backward()  # type: ignore[no-untyped-call]
-    if most:
-        clip([w.grad for w in stack.weights.values() if w.grad is not None], most)
-    optimizer.step()
-
-
-def _copy(source: StackedModel, target: StackedModel, here: list[int], there: list[int]) -> None:
-    """Copy victims `here` of one stack to the places `there` of another."""
-    a, b = (torch.tensor(places, device=source.device) for places in (here, there))
-    with torch.no_grad():
-        for name, w in source.weights.items():
-            target.weights[name].index_copy_(0, b, w.index_select(0, a))
 
 
 def _compact(
