@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ghostpoi.attack.adversaries import Evidence, leak, purify
+from ghostpoi.attack.adversaries.base import purify
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
-from ghostpoi.attack.inference.bridge_denoiser import BidirectionalPacking
+from ghostpoi.attack.evidence import Evidence, leak
 from ghostpoi.attack.inference.bridge_settings import BridgeSettings
 from ghostpoi.attack.inference.categorical_bridge import Chain, Parts, Support
+from ghostpoi.attack.inference.paired_bridge import BidirectionalPacking
 from ghostpoi.attack.rule import Rule
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
@@ -197,8 +198,8 @@ class TestSupport:
         belief = torch.tensor([[0.2, 0.5, 0.3, 0.0]]).expand(4, -1)
         uniform = torch.tensor([0.1, 0.2, 0.69, 0.999999])
         poi = torch.tensor([[9, 4, 7, 0]]).expand(4, -1)
-        assert Support(poi, belief.log()).draw(uniform).tolist() == [9, 4, 4, 7]
-        assert Support(None, belief.log()).draw(uniform).tolist() == [1, 2, 2, 3]
+        assert Support(poi, belief.log()).guess(uniform)[2].tolist() == [9, 4, 4, 7]
+        assert Support(None, belief.log()).guess(uniform)[2].tolist() == [1, 2, 2, 3]
         likely, sure, drawn = Support(poi, belief.log()).guess(uniform)
         assert likely.tolist() == [4] * 4
         assert sure.tolist() == pytest.approx([0.5] * 4)

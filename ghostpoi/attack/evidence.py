@@ -3,15 +3,12 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ghostpoi.attack.rule import Rule
-from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.randomness import Seed
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ To add one, write a file with a subclass of `Adversary` and add a line to the di
 import torch, so that reports and pages can use what the classes say about themselves.
 """
 
-from ghostpoi.attack.adversaries.base import Adversary, Described, Measures, leak_mixed, purify
+from ghostpoi.attack.adversaries.base import Adversary
 from ghostpoi.attack.adversaries.bigram import Bigram
 from ghostpoi.attack.adversaries.bridge import Bridge
 from ghostpoi.attack.adversaries.deconvolution import Deconvolution
@@ -16,7 +16,6 @@ from ghostpoi.attack.adversaries.multi_release import MultiRelease
 from ghostpoi.attack.adversaries.none import NoAdversary
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
-from ghostpoi.attack.evidence import Evidence, leak
 from ghostpoi.plugins import Registry
 
 ADVERSARIES: Registry[Adversary] = Registry(
@@ -35,5 +34,3 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "multi-release": MultiRelease(),
     },
 )
-
-__all__ = ["ADVERSARIES", "Adversary", "Described", "Evidence", "Measures", "leak", "leak_mixed", "purify"]

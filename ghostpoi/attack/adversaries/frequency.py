@@ -8,18 +8,12 @@ from ghostpoi.attack.inference.conditional_table import ConditionalTable
 
 @dataclass(frozen=True)
 class Frequency(Adversary):
-    """A3 treats the release as a fixed map that it can look up backwards in the leaked pairs.
-
-    Ties go to the smallest clean POI. A released POI that never leaked stays.
-    """
+    """A3 looks up each released POI in the leaked pairs. Ties go to the smaller POI; one that never leaked stays."""
 
     number = 3
     title = "frequency table"
     holds = "leaked pairs"
     does = "replaces each released venue by the clean venue most often behind it"
-
-    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        return self.restore_and_measure(evidence, seed, device)[0]
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
         """Add the entropy of the table: 0 for a fixed map, and too small if few pairs leaked."""

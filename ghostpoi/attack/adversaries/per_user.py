@@ -9,10 +9,7 @@ from ghostpoi.attack.inference.conditional_table import ConditionalTable
 
 @dataclass(frozen=True)
 class PerUser(Adversary):
-    """A5 extends A3 by the user: it expects the publisher to treat one user's visits alike.
-
-    A POI that this user never leaked falls back to A3.
-    """
+    """A5 extends A3 by the user, whose visits it expects to be treated alike. An unknown pair falls back to A3."""
 
     number = 5
     title = "per-user table"

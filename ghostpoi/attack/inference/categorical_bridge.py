@@ -36,20 +36,15 @@ class Support(NamedTuple):
             return self.log_belief.gather(1, poi[:, None] - 1).exp().squeeze(1)
         return torch.where(self.poi == poi[:, None], self.log_belief.exp(), 0).sum(1)
 
-    def draw(self, uniform: Tensor) -> Tensor:
-        """Draw one POI per row with one uniform number in [0, 1) per row, (M,)."""
+    def guess(self, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the likeliest POI of each row, its probability, and one drawn with a number in [0, 1), (M,) each."""
+        sure, best = self.log_belief.max(1)
         below = self.log_belief.exp().cumsum(1)
         # A sum of rounded numbers may end short of 1, and the last column may be padding: the uniform number is scaled.
-        column = (below <= uniform[:, None] * below[:, -1:]).sum(1).clamp(max=below.shape[1] - 1)
-        return self._at(column)
-
-    def guess(self, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the likeliest POI of every row, its probability, and a drawn one, (M,) each."""
-        sure, column = self.log_belief.max(1)
-        return self._at(column), sure.exp(), self.draw(uniform)
-
-    def _at(self, column: Tensor) -> Tensor:
-        return column + 1 if self.poi is None else self.poi.gather(1, column[:, None]).squeeze(1)
+        drawn = (below <= uniform[:, None] * below[:, -1:]).sum(1).clamp(max=below.shape[1] - 1)
+        column = torch.stack([best, drawn], 1)
+        likely, other = (column + 1 if self.poi is None else self.poi.gather(1, column)).unbind(1)
+        return likely, sure.exp(), other
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,3 @@ def closeness(visits: Visits, counts: Floats, lat: Floats, lon: Floats, km: floa
         near[to, np.arange(len(to))] = 0  # not from a venue to itself
         out[begin:end] = near @ weight / max(weight.sum(), TINY)
     return out
-
-
-HABIT_MODEL = HabitModel()

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.evidence import Bools, Evidence
-from ghostpoi.attack.inference.habit_model import HABIT_MODEL, HabitModel
+from ghostpoi.attack.evidence import Evidence
+from ghostpoi.attack.inference.habit_model import HabitModel
 from ghostpoi.attack.inference.visits import TINY, Visits, likeliest, normalise, sum_by
 from ghostpoi.attack.rule import Rule
-from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.publish.channel import Channel
 
@@ -52,7 +52,7 @@ class Transitions:
 class TransitionModel:
     """Infers the steps of each user and of everybody together with the state of every position."""
 
-    habits: HabitModel = HABIT_MODEL
+    habits: HabitModel = HabitModel()
     user_steps: float = 100.0  # steps from p per user that everybody's steps count as
     common_steps: float = 1000.0  # steps from p that popularity alone counts as
     band_steps: float = 20.0  # leaked steps that an uninformative length counts as
@@ -103,9 +103,6 @@ class TransitionModel:
         # The user's own steps, with everybody's as the prior.
         own = _others(e.own, joint) + self.user_steps * habit * common
         return own / (_others(s.habit[e.before], joint) + self.user_steps) / habit
-
-
-TRANSITION_MODEL = TransitionModel()
 
 
 def states_of(evidence: Evidence, v: Visits, share: Floats, least: float) -> States:
