@@ -16,18 +16,18 @@ from test_channel import candidate_sets, candidates_of
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import purify
 from ghostpoi.attack.adversaries.deconvolution import Deconvolution
-from ghostpoi.attack.evidence import Evidence
-from ghostpoi.attack.inference.channel_learning import (
+from ghostpoi.attack.evidence import Evidence, Rule
+from ghostpoi.attack.inference.habit_model import (
     CONCENTRATIONS,
+    HabitModel,
+    closeness,
     concentration,
     fit_attraction,
     joint_channel,
     learn_from_pairs,
 )
-from ghostpoi.attack.inference.habit_model import HabitModel, closeness
 from ghostpoi.attack.inference.hidden_markov import forward_backward, states_of, transitions_of
 from ghostpoi.attack.inference.visits import INDEPENDENT, RARE, TINY, Visits, estimate_popularity
-from ghostpoi.attack.rule import Rule
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km

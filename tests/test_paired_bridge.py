@@ -12,11 +12,10 @@ from torch import Tensor
 
 from ghostpoi.attack.adversaries.base import purify
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
-from ghostpoi.attack.evidence import Evidence, leak
+from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.attack.inference.bridge_settings import BridgeSettings
-from ghostpoi.attack.inference.categorical_bridge import Chain, Parts, Support
+from ghostpoi.attack.inference.categorical_bridge import Chain, Support
 from ghostpoi.attack.inference.paired_bridge import BidirectionalPacking
-from ghostpoi.attack.rule import Rule
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
@@ -43,11 +42,11 @@ def normal(x: Tensor) -> Tensor:
     return x / x.sum(-1, keepdim=True)
 
 
-def whole(parts: Parts, start: Tensor, end: Tensor, pois: int) -> Tensor:
+def whole(parts: Sequence[Tensor], start: Tensor, end: Tensor, pois: int) -> Tensor:
     """Parts as probabilities of all POIs, (M, P)."""
     at = torch.arange(1, pois + 1)
     one, two = (torch.where(at == x[:, None], 1.0, 0.0).double() for x in (start, end))
-    return parts.start[:, None] * one + parts.end[:, None] * two + parts.spread[:, None] / pois
+    return parts[0][:, None] * one + parts[1][:, None] * two + parts[2][:, None] / pois
 
 
 def pairs(pois: int) -> tuple[Tensor, Tensor]:

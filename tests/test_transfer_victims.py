@@ -408,8 +408,8 @@ STACKS = {name: build(name) for name in ("transformer", *NEURAL)}
 
 
 def ranks_of(stack: StackedModel, sessions: Sessions) -> np.ndarray:
-    exam, known = readable(timed_pairs(sessions, MODEL.max_positions), ROWS)
-    return stacked_training.Examination(exam, known, stack).ranks(stack).numpy()
+    exam, _ = readable(timed_pairs(sessions, MODEL.max_positions), ROWS)
+    return stacked_training.Examination(exam, stack).ranks(stack).numpy()
 
 
 @pytest.mark.parametrize("name", STACKS)

@@ -1,14 +1,28 @@
-"""What an adversary knows about a release, and which sessions leak."""
+"""What an adversary knows about a release: the public rule, which the manifest and the code tell, and the leak."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ghostpoi.attack.rule import Rule
-from ghostpoi.data.checkins import Bools, Ints, Longs
-from ghostpoi.data.sessions import Sessions
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
+from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
+from ghostpoi.publish.channel import Channel, uniform
+from ghostpoi.publish.methods import Method
 from ghostpoi.randomness import Seed
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the publisher substitutes, as far as it is public."""
+
+    candidates: Candidates
+    channel: Channel
+    exact: bool  # False: the channel is a first guess that an adversary may refine
+    lat: Floats | None = None  # (P+1,) coordinates of the venues, as the release shows them
+    lon: Floats | None = None
+    popularity_power: float = 0.0  # see Method.popularity_power
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,18 @@ class Evidence:
         out = self.clean.copy()
         out[~self.positions] = restored
         return out
+
+
+def rule_of(method: Method | None, candidates: Candidates, vocabulary: Vocabulary | None = None) -> Rule:
+    """Return the rule of a method over its candidate sets; for an unknown method, guess a uniform draw.
+
+    The speed mask is ignored: it only removes some candidates where check-ins follow each other closely.
+    """
+    lat, lon = (vocabulary.lat, vocabulary.lon) if vocabulary else (None, None)
+    if method is None:
+        return Rule(candidates, uniform(candidates), False, lat, lon)
+    channel = method.channel(candidates)
+    return Rule(candidates, channel, method.exact_channel, lat, lon, method.popularity_power)
 
 
 def leak(sessions: Sessions, ratio: float, seed: Seed) -> Bools:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
-from ghostpoi.attack.adversaries.frequency import Frequency
-from ghostpoi.attack.inference.conditional_table import ConditionalTable
+from ghostpoi.attack.adversaries.frequency import ConditionalTable, Frequency
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,6 @@ TINY = 1e-30
 NEVER = -1e9  # a logit that stays finite
 
 
-class Parts(NamedTuple):
-    """A mixture over POIs: mass at the start, mass at the end, mass spread evenly, (M,) each."""
-
-    start: Tensor
-    end: Tensor
-    spread: Tensor
-
-
 class Support(NamedTuple):
     """A predicted distribution of x_0 that is 0 except at some POIs."""
 
@@ -64,21 +56,21 @@ class Chain:
         a = self.stay(n)
         return torch.where(same, a, 0) + (1 - a) / self.pois
 
-    def between(self, start: Tensor, end: Tensor, i: Tensor, j: Tensor) -> Parts:
-        """Return where a chain stands i steps after `start` and j steps before `end`."""
+    def between(self, start: Tensor, end: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the mass at the start, at the end and spread evenly, i steps after `start` and j before `end`."""
         a, b = self.stay(i), self.stay(j)
         # (a [x = start] + (1-a)/P) (b [x = end] + (1-b)/P), times P, divided by the sum over x
         both = torch.where(start == end, self.pois * a * b, 0)
-        parts = a * (1 - b) + both, b * (1 - a), (1 - a) * (1 - b)
-        total = sum(parts)
-        return Parts(*(part / total for part in parts))
+        at_start, at_end, spread = a * (1 - b) + both, b * (1 - a), (1 - a) * (1 - b)
+        total = at_start + at_end + spread
+        return at_start / total, at_end / total, spread / total
 
     def draw(self, start: Tensor, end: Tensor, i: Tensor, j: Tensor, uniform: Tensor) -> Tensor:
         """Draw a POI from `between` with two uniform numbers in [0, 1) per row, (2, M) -> (M,)."""
-        parts = self.between(start, end, i, j)
+        at_start, at_end, _ = self.between(start, end, i, j)
         anywhere = (uniform[1] * self.pois).long().clamp(max=self.pois - 1) + 1
-        arrived = torch.where(uniform[0] < parts.start + parts.end, end, anywhere)
-        return torch.where(uniform[0] < parts.start, start, arrived)
+        arrived = torch.where(uniform[0] < at_start + at_end, end, anywhere)
+        return torch.where(uniform[0] < at_start, start, arrived)
 
     def informed(self, logits: Tensor, poi: Tensor | None, now: Tensor, end: Tensor, n: Tensor) -> Support:
         """Update logits (M, K) of x_0, given everything else, by the state `now` after n steps.
@@ -123,11 +115,11 @@ class Chain:
             inside = torch.where(predicted.poi > 0, inside, 0)
         everywhere = inside.sum(1) + at_now - _log(a * r_now / apart + rest) + (self.pois - size) * _log(rest)
 
-        truth = self.between(clean, now, n - 1, torch.ones_like(n))
-        other = truth.spread / self.pois
-        on_clean = truth.start + other + torch.where(clean == now, truth.end, 0)
+        start, end, spread = self.between(clean, now, n - 1, torch.ones_like(n))
+        other = spread / self.pois
+        on_clean = start + other + torch.where(clean == now, end, 0)
         true = on_clean * _log((a + z) / q_clean) + (1 - on_clean) * _log(z / q_clean)
-        return true - truth.start * at_clean - truth.end * at_now - other * everywhere
+        return true - start * at_clean - end * at_now - other * everywhere
 
 
 def _log(x: Tensor) -> Tensor:

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.evidence import Evidence
+from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.attack.inference.habit_model import HabitModel
 from ghostpoi.attack.inference.visits import TINY, Visits, likeliest, normalise, sum_by
-from ghostpoi.attack.rule import Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.publish.channel import Channel

@@ -82,7 +82,7 @@ def _results(stack: StackedModel, jobs: Sequence[Job], exam: Exam, training: Tra
     validation = readable(timed_pairs(exam.validation, most), exam.rows)
     best, validated, epochs = train(stack, pairs, *validation, training, jobs[0].seed, tick)
     test, known = readable(timed_pairs(exam.test, most), exam.rows)
-    ranks = [final_ranks(r, known) for r in Examination(test, known, best).ranks(best).cpu().numpy()]
+    ranks = [final_ranks(r, known) for r in Examination(test, best).ranks(best).cpu().numpy()]
     seconds = (time.perf_counter() - began) / len(jobs)
     return [Result(job.name, ranks[m], validated[m], epochs[m], seconds) for m, job in enumerate(jobs)]
 
@@ -99,7 +99,7 @@ def train(
         raise ValueError("victims of one stack need windows of the same lengths")
     device, everyone = stack.device, len(stack)
     inputs, target = inputs_of(pairs, device), torch.from_numpy(np.stack([p.target for p in pairs])).to(device)
-    examination = Examination(validation, known, stack)
+    examination, counts = Examination(validation, stack), torch.from_numpy(known).to(device)
     optimizer = adamw(stack, settings)
     best = stack.take(torch.arange(everyone, device=device))
     hits, ran, waited = [-1] * everyone, [0] * everyone, [0] * everyone
@@ -114,7 +114,7 @@ def train(
                 if settings.clip:
                     clip([w.grad for w in stack.weights.values() if w.grad is not None], settings.clip)
                 optimizer.step()
-        right = examination.hits(stack)
+        right = ((examination.ranks(stack) == 1) & counts).sum(1)  # a model that diverged to NaN ranks none first
         if number + 1 < settings.epochs:  # while the device still works on this epoch
             batches = _batches(pairs[0], settings, seed, number + 1, device)
         better = []
@@ -152,10 +152,9 @@ def train(
 class Examination:
     """The same sessions for all victims, laid out once."""
 
-    def __init__(self, pairs: TimedPairs, known: Bools, stack: StackedModel) -> None:
+    def __init__(self, pairs: TimedPairs, stack: StackedModel) -> None:
         device = stack.device
-        self.inputs = inputs_of([pairs], device)
-        self.target, self.known = (torch.from_numpy(a).to(device) for a in (pairs.target, known))  # each (N,)
+        self.inputs, self.target = inputs_of([pairs], device), torch.from_numpy(pairs.target).to(device)
         at_once = EVALUATION_TOKENS[device.type == "cuda"] // (stack.memory_factor * len(stack))
         # A batch holds the windows that end in the same stretch of `at_once` tokens; a long one may exceed it a little.
         piece = np.cumsum(pairs.length) // max(1, at_once)
@@ -170,10 +169,6 @@ class Examination:
             hidden = stack.hidden(self.inputs[:, :, rows.index].expand(-1, len(stack), -1), rows)
             found.append(stack.ranks(hidden, self.target[rows.index]))
         return torch.cat(found, 1)
-
-    def hits(self, stack: StackedModel) -> Tensor:
-        """Count the known targets that each victim ranks first, (M,); a model that diverged to NaN ranks none."""
-        return ((self.ranks(stack) == 1) & self.known).sum(1)
 
 
 def adamw(stack: StackedModel, settings: Training) -> torch.optim.AdamW:
