@@ -70,12 +70,6 @@ def explicit_divergence(chain: Chain, clean: int, now: int, n: int, belief: Tens
 
 class TestClosedForm:
     @pytest.mark.parametrize("n", range(CHAIN.steps + 1))
-    def test_powers(self, n: int) -> None:
-        x, y = pairs(CHAIN.pois)
-        found = CHAIN.power(x == y, steps(n, x)).view(CHAIN.pois, -1)
-        torch.testing.assert_close(found, matrix(CHAIN, n), atol=1e-12, rtol=0)
-
-    @pytest.mark.parametrize("n", range(CHAIN.steps + 1))
     def test_bridge_states(self, n: int) -> None:
         clean, released = pairs(CHAIN.pois)
         parts = CHAIN.between(clean, released, steps(n, clean), steps(CHAIN.steps - n, clean))

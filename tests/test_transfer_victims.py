@@ -279,7 +279,7 @@ def some_jobs(victims: int = 2) -> list[Job]:
 def build(name: str) -> StackedModel:
     victim = VICTIMS[name]
     assert isinstance(victim, StackedVictim)
-    return shaken(victim.model_type(some_jobs(), EXAM, MODEL))
+    return shaken(victim.model_type(some_jobs(), EXAM, MODEL, "float32"))
 
 
 def batch() -> tuple[torch.Tensor, PackedRows]:

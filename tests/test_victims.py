@@ -8,8 +8,8 @@ import torch
 
 from ghostpoi.attack import processes
 from ghostpoi.attack.victims import VICTIMS, stacked_model, stacked_training
-from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Result, readable, victim_settings
-from ghostpoi.attack.victims.batches import pack, timed_pairs
+from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Result, victim_settings
+from ghostpoi.attack.victims.batches import pack
 from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer
 from ghostpoi.attack.victims.stacked_training import groups
 from ghostpoi.attack.victims.transformer import Transformer
@@ -59,15 +59,13 @@ def alone(job: Job, model: ModelSettings, training: Training) -> tuple[dict[str,
 
 def in_a_stack(
     jobs: list[Job], model: ModelSettings, training: Training, diverges: int | None = None
-) -> tuple[StackedModel, list[float], list[int]]:
+) -> stacked_training.Trained:
     """What `stacked_training.train` makes of jobs: weights, validation, epochs run."""
-    validation, known = readable(timed_pairs(VALIDATION, model.max_positions), ROWS)
-    pairs = [timed_pairs(job.train, model.max_positions) for job in jobs]
     start = StackedModel(jobs, EXAM, model, training.precision)
     if diverges is not None:
         with torch.no_grad():
             start.weights["position"][diverges] = torch.nan
-    return stacked_training.train(start, pairs, validation, known, training, jobs[0].seed)
+    return stacked_training.train(start, jobs, EXAM, training)
 
 
 def train(
@@ -156,7 +154,7 @@ def test_a_victim_that_diverges_leaves_the_others_as_they_are() -> None:
 def test_losses_and_gradients_are_those_of_cross_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacked_model, "LOGITS", 2 * 32 * 4)
     generator = torch.Generator().manual_seed(1)
-    some = StackedModel(JOBS[:2], EXAM, MODEL)
+    some = StackedModel(JOBS[:2], EXAM, MODEL, "float32")
     with torch.no_grad():
         some.output.normal_(generator=generator)
     hidden = torch.randn(2, 11, 16, generator=generator, requires_grad=True)

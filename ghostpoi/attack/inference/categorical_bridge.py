@@ -51,11 +51,6 @@ class Chain:
         """Return a_n, the probability that n steps had no jump."""
         return (1 - self.jump) ** n
 
-    def power(self, same: Tensor, n: Tensor) -> Tensor:
-        """Return Q^n[x, y], where `same` says whether x is y."""
-        a = self.stay(n)
-        return torch.where(same, a, 0) + (1 - a) / self.pois
-
     def between(self, start: Tensor, end: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the mass at the start, at the end and spread evenly, i steps after `start` and j before `end`."""
         a, b = self.stay(i), self.stay(j)
@@ -99,9 +94,9 @@ class Chain:
         a r(x) / Q^n[x, x_n] + z s for the mixture, where a = a_(n-1), z = (1-a)/P, r is the prediction and s the sum of
         r / Q^n. The truth is the same for all POIs but two, so one sum over the support is enough.
         """
-        a = self.stay(n - 1)
-        z = (1 - a) / self.pois
-        apart, home = (self.power(torch.full_like(now, same, dtype=torch.bool), n) for same in (False, True))
+        a, stayed = self.stay(n - 1), self.stay(n)
+        z, apart = (1 - a) / self.pois, (1 - stayed) / self.pois  # apart: Q^n[x, y] where x is not y
+        home = stayed + apart
         r_now = predicted.of(now)
         q_clean = torch.where(clean == now, home, apart)
         rest = z * (r_now / home + (1 - r_now).clamp(min=0) / apart)  # z s: the mixture where r is 0

@@ -19,11 +19,7 @@ MIN_VISITS = 0.2  # a user goes to a venue if it has at least this many visits
 
 @dataclass(frozen=True)
 class HabitModel:
-    """Infers habits from a release.
-
-    The settings were chosen once on NYC by the recovered share: on a random release whose seed no study uses, on draws
-    fixed per user and POI, on GHOST and PGD releases under protocol `paper`, and, for regions and hints, on crowds.
-    """
+    """Infers habits. Its settings were chosen once by the recovered share on NYC, with a seed that no study uses."""
 
     prior_weight: float = 30.0  # visits per user that the popularity of a POI counts as
     repeat_power: float = 0.5  # n visits of a user with the same released POI count as n ** repeat_power
@@ -69,8 +65,7 @@ class HabitModel:
     ) -> tuple[Visits, Floats, Floats]:
         """Return the visits, the popularity of each POI (P+1,) and the probability of each option (T,).
 
-        `symbol` (N,) is what was released, in the channel's numbers. `quick` leaves out regions and repeated draws.
-        `hint` (P+1,) replaces the release's own `popularity_hint`.
+        `symbol` (N,) is in the channel's numbers. `quick` leaves out regions and repeated draws. `hint`: (P+1,).
         """
         at, visits, rule = evidence.positions, Visits.of(evidence, channel, symbol), evidence.rule
         hint = popularity_hint(evidence) if hint is None else hint
@@ -118,9 +113,8 @@ def fit_attraction(
 ) -> tuple[Channel, Floats]:
     """Take one step of minorise-maximise towards K(q|p) proportional to K_0(q|p) attraction(q); return both.
 
-    Methods without a channel score candidates with a model, and a candidate that scores high behind one POI does so
-    behind others; the release determines one number per POI, but not one per pair. `visits` (P+1,) are the clean visits
-    assumed; `strength` is the weight, in visits, of an attraction of 1.
+    A candidate that a method's model scores high behind one POI scores high behind others. `visits` (P+1,) are the
+    clean visits assumed; `strength` is the weight, in visits, of an attraction of 1.
     """
     total = sum_by(channel.clean, channel.probability * attraction[channel.released], len(visits))
     chance = channel.probability * np.divide(visits, total, out=np.zeros_like(visits), where=total > 0)[channel.clean]
@@ -133,8 +127,8 @@ def fit_attraction(
 def learn_from_pairs(channel: Channel, released: Longs, clean: Longs, strength: float, exact: bool) -> Channel:
     """Add leaked pairs that the channel does not allow and, unless it is exact, move it towards all leaked pairs.
 
-    A guess weighs as much as `strength` pairs per clean POI. The share of pairs that it allows says how far to trust
-    the rest: the release of another tool may follow a different rule.
+    A guess weighs as much as `strength` pairs per clean POI, times the share of pairs that it allows: another tool's
+    release may follow a different rule.
     """
     if not len(clean):
         return channel
@@ -150,10 +144,7 @@ def learn_from_pairs(channel: Channel, released: Longs, clean: Longs, strength: 
 
 
 def concentration(channel: Channel, user: Longs, released: Longs, clean: Longs) -> float:
-    """Return the concentration of K_u that makes leaked visits of one user to one POI likeliest (Polya's urn).
-
-    Near 0 the publisher repeats its first draw. It is infinite for independent draws, and without repeated visits.
-    """
+    """Return the concentration of K_u that makes leaked visits likeliest (Polya's urn); near 0 draws are repeated."""
     rows = int(clean.max(initial=0)) + 1
     triple, count = np.unique((user * rows + clean) * channel.symbols + released, return_counts=True)
     pair, symbol = np.divmod(triple, channel.symbols)
@@ -171,10 +162,7 @@ def concentration(channel: Channel, user: Longs, released: Longs, clean: Longs) 
 
 
 def joint_channel(channels: list[Channel], symbols: Longs) -> Channel:
-    """Return the channel to joint symbols (S, K): the POIs that K releases show for one visit.
-
-    If no POI could have been released as all K of them, the rule does not hold there and the first release decides.
-    """
+    """Return the channel to joint symbols (S, K), the POIs of K releases; the first decides if no POI fits all."""
     owner, entry = channels[0].behind(symbols[:, 0])
     clean, chance = channels[0].clean[entry], channels[0].probability[entry]
     product: Floats = chance.copy()

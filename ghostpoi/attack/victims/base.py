@@ -1,4 +1,4 @@
-"""The base class of victims: what they are trained on, and what comes of it."""
+"""The base class of victims: what they are trained on, and the ranks of every next POI that they return."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

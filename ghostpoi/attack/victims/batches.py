@@ -1,7 +1,4 @@
-"""What many victims read at once, and the layout of a batch: whole windows side by side in rows of equal width.
-
-Sessions are short and a few are long, so padding all to the longest would waste over 90% of the work.
-"""
+"""What victims read at once: windows side by side in rows. Padding all to the longest would waste 90% of the work."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

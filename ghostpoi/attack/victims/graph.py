@@ -13,10 +13,10 @@ from torch.nn import functional as F
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
 from ghostpoi.attack.victims.batches import TOKEN, PackedRows
+from ghostpoi.attack.victims.markov import after
 from ghostpoi.attack.victims.stacked_model import StackedModel, look_up
 from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.windows import next_poi
 
 LAYERS = 2
 
@@ -53,12 +53,11 @@ class GraphModel(StackedModel):
         return own + near
 
     def _over(self, graphs: Sequence[sparse.csr_array]) -> Self:
-        matrix = sparse.block_diag(graphs, "csr")
+        self.graphs, matrix = graphs, sparse.block_diag(graphs, "csr")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns that sparse tensors are unchecked and may still change
             first, column, value = (torch.from_numpy(a) for a in (matrix.indptr, matrix.indices, matrix.data))
             self.all_graphs = torch.sparse_csr_tensor(first, column, value, matrix.shape).to(self.device)
-        self.graphs = graphs
         return self
 
 
@@ -74,8 +73,7 @@ class Graph(StackedVictim):
 
 def transitions(sessions: Sessions, rows: int) -> sparse.csr_array:
     """Count how often POIs follow one another in either direction, and each itself once; normalise symmetrically."""
-    pairs = next_poi(sessions, max(2, sessions.positions))
-    once = sparse.coo_array((np.ones(len(pairs.token)), (pairs.token, pairs.target)), (rows, rows)).tocsr()
+    once = after(sessions, 1, rows)
     both = once + once.T + sparse.eye_array(rows)
     scale = sparse.diags_array(both.sum(1) ** -0.5)
     return (scale @ both @ scale).astype(np.float32).tocsr()

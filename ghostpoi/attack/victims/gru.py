@@ -15,10 +15,7 @@ from ghostpoi.models.transformer import Pad
 
 
 class GRUModel(StackedModel):
-    """A GRU inside a residual block: its output is added to its input, between two LayerNorms.
-
-    A bare GRU needs three times the epochs: its states are short vectors, so its output matrix has a long way to go.
-    """
+    """A GRU inside a residual block, between two LayerNorms: a bare GRU needs three times the epochs."""
 
     def initial(self, jobs: Sequence[Job], exam: Exam) -> dict[str, Tensor]:
         s = self.settings
@@ -36,9 +33,8 @@ class GRUModel(StackedModel):
 
     def recur(self, x: Tensor, rows: PackedRows) -> Tensor:
         """Return the states of the GRU after each token, (M, N, d)."""
-        into, w, into_bias, bias = (
-            self.weights[f"gru.{kind}_l0"] for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
+        kinds = "weight_ih", "weight_hh", "bias_ih", "bias_hh"
+        into, w, into_bias, bias = (self.weights[f"gru.{kind}_l0"] for kind in kinds)
         gates = torch.baddbmm(into_bias[:, None], x, into.transpose(1, 2))  # (M, N, 3d)
         gates = Pad.apply(gates, rows.step_order, rows.step_rank)  # type: ignore[no-untyped-call]
         states = _Recurrence.apply(gates, w, bias, rows.running)  # type: ignore[no-untyped-call]
@@ -59,8 +55,7 @@ class GRU(StackedVictim):
 class _Recurrence(torch.autograd.Function):
     """The states after each token, (M, N, d), from the input's share of the gates, (M, N, 3d), both step by step.
 
-    Autograd would launch three times the kernels. Here a step back is little more than one product, and everything
-    else is done for all steps at once.
+    Autograd would launch three times the kernels. Here a step back is little more than one product.
     """
 
     @staticmethod

@@ -1,7 +1,4 @@
-"""M causal Transformers of one shape as one, because a single model leaves a large GPU idle.
-
-Every weight of `CausalTransformer` is stacked, (M, ...). A victim that diverges to NaN leaves the others unchanged.
-"""
+"""M models of one shape as one, every weight (M, ...), because a single small model leaves a large GPU idle."""
 
 import copy
 from collections.abc import Sequence
@@ -24,13 +21,11 @@ ALIGN = 16  # output matrices are padded to a multiple of rows: products over an
 
 
 class StackedModel:
-    """The untrained victims of jobs that share a seed. Other architectures override `initial` and what reads it."""
+    """Causal Transformers for jobs that share a seed. One that diverges to NaN leaves the others unchanged."""
 
     memory_factor = 1  # the memory that a victim needs at most, relative to a plain Transformer
 
-    def __init__(
-        self, jobs: Sequence[Job], exam: Exam, settings: ModelSettings, precision: Precision = "float32"
-    ) -> None:
+    def __init__(self, jobs: Sequence[Job], exam: Exam, settings: ModelSettings, precision: Precision) -> None:
         self.rows, self.device, self.settings, self.precision = exam.rows, exam.device, settings, precision
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32  # of matrix products
         self.weights = {

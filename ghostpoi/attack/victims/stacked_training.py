@@ -1,13 +1,13 @@
 """Training many victims of one shape at once, each as `fit.train` would train it alone.
 
-The victims share a seed and the lengths of their sessions, and therefore batches, their layout and dropout. AdamW works
-weight by weight, so one optimizer serves all; gradients are clipped and training is stopped victim by victim.
+They share a seed and the lengths of their sessions, and therefore batches, their layout and dropout. AdamW works weight
+by weight, so one optimizer serves all; gradients are clipped and training is stopped victim by victim.
 """
 
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -19,7 +19,7 @@ from torch import Tensor
 from ghostpoi.attack.victims.base import STAGE, Exam, Job, Result, Victim, final_ranks, readable
 from ghostpoi.attack.victims.batches import PackedRows, TimedPairs, inputs_of, pack, timed_pairs
 from ghostpoi.attack.victims.stacked_model import LOGITS_CUDA, StackedModel
-from ghostpoi.data.checkins import Bools, Longs
+from ghostpoi.data.checkins import Longs
 from ghostpoi.models.devices import seeded
 from ghostpoi.models.windows import Windows, next_poi
 from ghostpoi.randomness import Seed
@@ -29,6 +29,8 @@ STACKED_ON = ("cuda",)  # the devices where victims of one seed are trained as o
 MEMORY_SHARE = 0.7  # of the free GPU memory, for one stack
 COMPACT_BELOW = 0.8  # stopped victims leave the stack when fewer than this share of it still learn
 EVALUATION_TOKENS = (1 << 14, 1 << 19)  # tokens of all victims read at once without gradients: on a CPU, on CUDA
+
+Trained = tuple[StackedModel, list[float], list[int]]  # with the weights of the best epoch; its acc@1; epochs that ran
 
 
 class StackedVictim(Victim):
@@ -76,25 +78,20 @@ def groups(jobs: Sequence[Job]) -> list[list[int]]:
 
 
 def _results(stack: StackedModel, jobs: Sequence[Job], exam: Exam, training: Training) -> list[Result]:
-    began, most = time.perf_counter(), stack.settings.max_positions
-    tick = partial(exam.progress, jobs[0].name if len(jobs) == 1 else f"stack of {len(jobs)}")
-    pairs = [timed_pairs(job.train, most) for job in jobs]
-    validation = readable(timed_pairs(exam.validation, most), exam.rows)
-    best, validated, epochs = train(stack, pairs, *validation, training, jobs[0].seed, tick)
-    test, known = readable(timed_pairs(exam.test, most), exam.rows)
+    began = time.perf_counter()
+    best, validated, epochs = train(stack, jobs, exam, training)
+    test, known = readable(timed_pairs(exam.test, stack.settings.max_positions), exam.rows)
     ranks = [final_ranks(r, known) for r in Examination(test, best).ranks(best).cpu().numpy()]
     seconds = (time.perf_counter() - began) / len(jobs)
     return [Result(job.name, ranks[m], validated[m], epochs[m], seconds) for m, job in enumerate(jobs)]
 
 
-def train(
-    stack: StackedModel, pairs: Sequence[TimedPairs], validation: TimedPairs, known: Bools,
-    settings: Training, seed: Seed, tick: Callable[[float], None] = lambda victims: None,
-) -> tuple[StackedModel, list[float], list[int]]:  # fmt: skip
-    """Train a stack in which victim m learns from pairs[m]; validation targets that are not `known` count as wrong.
-
-    Return all victims with the weights of their best epoch, its acc@1 for each, and the epochs that ran.
-    """
+def train(stack: StackedModel, jobs: Sequence[Job], exam: Exam, settings: Training) -> Trained:
+    """Train the stack of these jobs, which share a seed and the lengths of their sessions."""
+    tick = partial(exam.progress, jobs[0].name if len(jobs) == 1 else f"stack of {len(jobs)}")
+    seed, most = jobs[0].seed, stack.settings.max_positions
+    pairs = [timed_pairs(job.train, most) for job in jobs]
+    validation, known = readable(timed_pairs(exam.validation, most), exam.rows)
     if any(not np.array_equal(p.length, pairs[0].length) for p in pairs):
         raise ValueError("victims of one stack need windows of the same lengths")
     device, everyone = stack.device, len(stack)
@@ -139,11 +136,10 @@ def train(
         if not learning:
             break
         if len(learning) < COMPACT_BELOW * len(stack):
-            left = [place for place, victim in enumerate(in_stack) if victim in learning]
-            stay = torch.tensor(left, device=device)
+            stay = torch.tensor([victim in learning for victim in in_stack], device=device).nonzero().flatten()
             stack, optimizer = _compact(stack, optimizer, stay, settings)
             inputs, target = inputs[:, stay], target[stay]
-            in_stack = [in_stack[place] for place in left]
+            in_stack = [victim for victim in in_stack if victim in learning]
     if not settings.epochs:
         tick(everyone)
     return best, [max(0, h) / max(1, len(known)) for h in hits], ran

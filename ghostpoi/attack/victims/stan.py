@@ -1,7 +1,7 @@
 """A victim that knows when and where: attention depends on the time and the distance between check-ins, as in STAN.
 
-STAN (Luo et al., WWW 2021) interpolates learned embeddings of time gaps and distances and adds them to the attention
-logits. This victim does so in each head of each layer of the Transformer, and reads the hour of the week with each POI.
+STAN (Luo et al., WWW 2021) adds interpolated embeddings of time gaps and distances to the attention logits. This victim
+does so in each head of each layer of the Transformer, and reads the hour of the week with each POI.
 """
 
 from collections.abc import Sequence
