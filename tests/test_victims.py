@@ -9,8 +9,7 @@ import torch
 from ghostpoi.attack import processes
 from ghostpoi.attack.victims import VICTIMS, stacked_model, stacked_training
 from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Result, victim_settings
-from ghostpoi.attack.victims.batches import pack
-from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer
+from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, pack
 from ghostpoi.attack.victims.stacked_training import groups
 from ghostpoi.attack.victims.transformer import Transformer
 from ghostpoi.data.sessions import Sessions

@@ -91,10 +91,7 @@ class Evidence:
 
 
 def rule_of(method: Method | None, candidates: Candidates, vocabulary: Vocabulary | None = None) -> Rule:
-    """Return the rule of a method over its candidate sets; for an unknown method, guess a uniform draw.
-
-    The speed mask is ignored: it only removes some candidates where check-ins follow each other closely.
-    """
+    """Return the rule of a method over its candidate sets, without the speed mask; None: guess a uniform draw."""
     lat, lon = (vocabulary.lat, vocabulary.lon) if vocabulary else (None, None)
     if method is None:
         return Rule(candidates, uniform(candidates), False, lat, lon)
@@ -110,9 +107,8 @@ def leak(sessions: Sessions, ratio: float, seed: Seed) -> Bools:
     if not 0 <= ratio <= 1:
         raise InputError(f"the leak ratio must be from 0 to 1, not {ratio:g}; the paper's is 0.05")
     order = seed.generator("leak").permutation(len(sessions))
-    leaked = np.zeros(len(sessions), bool)
-    leaked[order[: max(int(ratio * len(sessions) + 0.5), 1) if ratio else 0]] = True
-    return leaked
+    count = max(int(ratio * len(sessions) + 0.5), 1) if ratio else 0
+    return np.argsort(order) < count  # whether the place of each session in the order is among the first
 
 
 def in_vocabulary(poi: Ints, rows: int) -> Bools:

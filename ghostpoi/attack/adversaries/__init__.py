@@ -1,7 +1,6 @@
 """Adversaries: each tries to restore, from a release, what a victim could have learned from the clean sessions.
 
-To add one, write a file with a subclass of `Adversary` and add a line to the dict. Importing this package does not
-import torch, so that reports and pages can use what the classes say about themselves.
+To add one, write a file and add a line to the dict. Reports use these classes: importing them must not import torch.
 """
 
 from ghostpoi.attack.adversaries.base import Adversary

@@ -32,10 +32,7 @@ class Described:
 
 
 class Adversary(Described):
-    """Sits between release and victim and tries to restore the clean sessions.
-
-    A subclass is a frozen dataclass: its fields are its settings, and its `repr` identifies it in caches.
-    """
+    """Tries to restore the clean sessions. A subclass is a frozen dataclass; its `repr` identifies it in caches."""
 
     uses_leak: ClassVar[bool] = True  # False: it sees the release alone, and so does its victim
     trains: ClassVar[bool] = False  # it trains a model of its own, which costs about as much as a victim

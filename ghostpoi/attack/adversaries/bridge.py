@@ -10,8 +10,7 @@ from ghostpoi.settings import ModelSettings, Training
 class Bridge(Adversary):
     """A2 learns to undo the release from whole prefixes instead of single venues.
 
-    Its denoiser reads its own answer again, `passes` times in all. Only the first pass inverts a fixed map; further
-    ones help where the denoiser leaves clean POIs unchanged. Without a leak, the release stays.
+    Its denoiser reads its own answer again; only the first pass inverts a fixed map. Without a leak, the release stays.
     """
 
     number = 2

@@ -9,8 +9,7 @@ from ghostpoi.attack.adversaries.habits_leak import HabitsLeak
 class Habits(HabitsLeak):
     """A7 is A8 without the leak.
 
-    Each visit to a venue is another draw from the same candidate set, and what the draws have in common reveals the
-    venue; so do the places that the user visits otherwise. Without a rule, the release stays.
+    What a user's draws from one candidate set have in common reveals the venue. Without a rule, the release stays.
     """
 
     number = 7

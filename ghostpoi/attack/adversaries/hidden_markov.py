@@ -11,8 +11,7 @@ from ghostpoi.attack.inference.hidden_markov import TransitionModel
 class HiddenMarkov(Adversary):
     """A9 extends A8 by the steps from one venue to the next, which people repeat.
 
-    A step is as likely as the user, or failing that everybody, was seen to take it; short steps count more if leaked
-    ones show that. Without a rule, A9 is A4.
+    A step is as likely as the user, or failing that everybody, was seen to take it. Without a rule, A9 is A4.
     """
 
     number = 9

@@ -8,10 +8,9 @@ from ghostpoi.attack.inference.bridge_settings import BridgeSettings
 
 @dataclass(frozen=True)
 class PairedBridge(Adversary):
-    """A10 learns the way back from released to clean sessions, in many small steps.
+    """A10 learns the way back from released to clean sessions, in many small steps, and lets several samples vote.
 
-    A bidirectional Transformer learns on the leaked sessions which clean POI a chain of random jumps came from. It then
-    draws the way back for all other sessions, and several samples vote. Without a leak, the release stays.
+    With a rule, only A(released) is considered. Without a leak, the release stays.
     """
 
     number = 10

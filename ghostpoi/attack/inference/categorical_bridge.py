@@ -72,8 +72,6 @@ class Chain:
 
         Bayes: P(x_n | x_0, x_N) is Q^n[x_0, x_n] Q^(N-n)[x_n, x_N] / Q^N[x_0, x_N], and the middle factor is the same
         for every x_0. So the network need not learn what the chain itself says about x_0, and n = N adds nothing.
-        Drawing x_0 from this belief and x_(n-1) from its posterior draws x_(n-1) in proportion to
-        Q[x, x_n] (a_(n-1) p(x) + (1-a_(n-1))/P), where p is the belief before x_n is known, divided by Q^N[x, x_N].
         """
         here, there = self._gain(n)[:, None], -self._gain(torch.full_like(n, self.steps))[:, None]
         if poi is None:

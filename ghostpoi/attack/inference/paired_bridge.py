@@ -192,9 +192,12 @@ def _train(settings: BridgeSettings, chain: Chain, corpus: Corpus, clean: Ints, 
     averaged = [w.detach().clone() for w in weights]
     optimizer = torch.optim.AdamW(weights, lr=t.learning_rate, weight_decay=t.weight_decay, fused=True)
     noise = torch.Generator(device).manual_seed(seed.torch_seed("paired_bridge", "states"))
-    origin = torch.from_numpy(clean.astype(np.int64)).to(device)
+    origin, count = torch.from_numpy(clean.astype(np.int64)).to(device), len(corpus.length)
+    size = max(t.batch_sessions, -(-t.epochs * count // settings.max_updates))
+    orders = (seed.generator("paired_bridge", "order", epoch).permutation(count) for epoch in range(t.epochs))
+    batches = (order[at : at + size] for order in orders for at in range(0, count, size))
     with seeded(device, seed.torch_seed("paired_bridge", "dropout")):
-        for number, windows in enumerate(_batches(settings, len(corpus.length), seed)):
+        for number, windows in enumerate(batches):
             batch = corpus.batch(windows)
             end, x0 = batch.released, origin[batch.place]
             n = torch.randint(1, chain.steps + 1, (len(windows),), generator=noise, device=device)[batch.window]
@@ -217,15 +220,6 @@ def _train(settings: BridgeSettings, chain: Chain, corpus: Corpus, clean: Ints, 
     with torch.no_grad():
         torch._foreach_copy_(weights, averaged)
     return model.eval()
-
-
-def _batches(settings: BridgeSettings, windows: int, seed: Seed) -> Iterator[Longs]:
-    """Yield the windows of each batch, in a new order every epoch."""
-    t = settings.training
-    size = max(t.batch_sessions, -(-t.epochs * windows // settings.max_updates))
-    for epoch in range(t.epochs):
-        order = seed.generator("paired_bridge", "order", epoch).permutation(windows)
-        yield from (order[first : first + size] for first in range(0, windows, size))
 
 
 @torch.no_grad()

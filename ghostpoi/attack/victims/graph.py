@@ -12,9 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
-from ghostpoi.attack.victims.batches import TOKEN, PackedRows
 from ghostpoi.attack.victims.markov import after
-from ghostpoi.attack.victims.stacked_model import StackedModel, look_up
+from ghostpoi.attack.victims.stacked_model import StackedModel
 from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.data.sessions import Sessions
 
@@ -39,10 +38,6 @@ class GraphModel(StackedModel):
 
     def take(self, victims: Tensor) -> Self:
         return super().take(victims)._over([self.graphs[m] for m in victims.tolist()])
-
-    def embed(self, inputs: Tensor, rows: PackedRows) -> Tensor:
-        position = rows.position.expand(len(self), -1)
-        return look_up(self.table(), inputs[TOKEN]) + look_up(self.weights["position"], position)
 
     def table(self) -> Tensor:
         """Return the embedding of every POI plus what comes over the graph, (M, P+1, d)."""

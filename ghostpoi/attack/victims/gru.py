@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
-from ghostpoi.attack.victims.batches import TOKEN, PackedRows
-from ghostpoi.attack.victims.stacked_model import StackedModel, dropped, look_up
+from ghostpoi.attack.victims.stacked_model import TOKEN, PackedRows, StackedModel, dropped, look_up
 from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.models.transformer import Pad
 
@@ -79,7 +78,10 @@ class _Recurrence(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         weight, states, candidate, inner, switches = ctx.saved_tensors
         reset, update = switches.chunk(2, 2)
-        before = _before(states, ctx.running)
+        # The state before each token: that of the same window a step earlier, or zeros.
+        first = states.new_zeros(len(states), max(ctx.running, default=0), states.shape[2])
+        steps = _by_step((states,), ctx.running)[:-1]
+        before = torch.cat([first, *(h[:, :n] for (h,), n in zip(steps, ctx.running[1:], strict=True))], 1)
         # How much each gate changes the state; only the gradient of the state is missing.
         by_candidate = (1 - update) * (1 - candidate * candidate)
         by_reset = by_candidate * inner * reset * (1 - reset)
@@ -99,10 +101,3 @@ class _Recurrence(torch.autograd.Function):
 def _by_step(tensors: Sequence[Tensor], running: list[int]) -> list[tuple[Tensor, ...]]:
     """Return views of each (M, N, ...) at every step."""
     return list(zip(*(torch.split(t, running, 1) for t in tensors), strict=True)) if running else []
-
-
-def _before(states: Tensor, running: list[int]) -> Tensor:
-    """Return the state before each token, (M, N, d): that of the same window a step earlier, or zeros."""
-    earlier = torch.split(states, running, 1)[:-1] if running else ()
-    first = states.new_zeros(len(states), max(running, default=0), states.shape[2])
-    return torch.cat([first, *(h[:, :n] for h, n in zip(earlier, running[1:], strict=True))], 1)

@@ -1,7 +1,7 @@
 """Training many victims of one shape at once, each as `fit.train` would train it alone.
 
-They share a seed and the lengths of their sessions, and therefore batches, their layout and dropout. AdamW works weight
-by weight, so one optimizer serves all; gradients are clipped and training is stopped victim by victim.
+They share a seed and session lengths, and therefore batches and dropout. AdamW works weight by weight, so one optimizer
+serves all; gradients are clipped and training is stopped victim by victim.
 """
 
 import math
@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job, Result, Victim, final_ranks, readable
-from ghostpoi.attack.victims.batches import PackedRows, TimedPairs, inputs_of, pack, timed_pairs
-from ghostpoi.attack.victims.stacked_model import LOGITS_CUDA, StackedModel
+from ghostpoi.attack.victims.stacked_model import LOGITS_CUDA, PackedRows, StackedModel, pack
 from ghostpoi.data.checkins import Longs
+from ghostpoi.data.sessions import Sessions
 from ghostpoi.models.devices import seeded
 from ghostpoi.models.windows import Windows, next_poi
 from ghostpoi.randomness import Seed
@@ -31,6 +31,28 @@ COMPACT_BELOW = 0.8  # stopped victims leave the stack when fewer than this shar
 EVALUATION_TOKENS = (1 << 14, 1 << 19)  # tokens of all victims read at once without gradients: on a CPU, on CUDA
 
 Trained = tuple[StackedModel, list[float], list[int]]  # with the weights of the best epoch; its acc@1; epochs that ran
+
+
+@dataclass(frozen=True)
+class TimedPairs(Windows):
+    """Pairs with the user and the time of the input. The time of the target is unknown when it is predicted."""
+
+    user: Longs  # (N,)
+    time: Longs  # (N,) UTC seconds
+
+
+def timed_pairs(sessions: Sessions, max_positions: int) -> TimedPairs:
+    """Return the pairs of `next_poi` with users and times."""
+    pairs = next_poi(sessions, max_positions)
+    is_input = np.ones(sessions.positions, bool)
+    is_input[sessions.start[1:][sessions.length > 0] - 1] = False
+    user = np.repeat(sessions.user, np.maximum(sessions.length - 1, 0)).astype(np.int64)
+    return TimedPairs(pairs.token, pairs.target, pairs.length, user, sessions.time[is_input].astype(np.int64))
+
+
+def inputs_of(pairs: Sequence[TimedPairs], device: torch.device) -> Tensor:
+    """Return what victims read at each position, TOKEN, USER and TIME, (3, M, N); victim m reads pairs[m]."""
+    return torch.from_numpy(np.stack([[p.token, p.user, p.time] for p in pairs], 1)).to(device)
 
 
 class StackedVictim(Victim):
@@ -97,7 +119,8 @@ def train(stack: StackedModel, jobs: Sequence[Job], exam: Exam, settings: Traini
     device, everyone = stack.device, len(stack)
     inputs, target = inputs_of(pairs, device), torch.from_numpy(np.stack([p.target for p in pairs])).to(device)
     examination, counts = Examination(validation, stack), torch.from_numpy(known).to(device)
-    optimizer = adamw(stack, settings)
+    adamw = partial(torch.optim.AdamW, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
+    optimizer = adamw(stack.weights.values())
     best = stack.take(torch.arange(everyone, device=device))
     hits, ran, waited = [-1] * everyone, [0] * everyone, [0] * everyone
     in_stack, learning = list(range(everyone)), set(range(everyone))  # the victim in each place; those not stopped
@@ -106,8 +129,10 @@ def train(stack: StackedModel, jobs: Sequence[Job], exam: Exam, settings: Traini
         with seeded(device, seed.torch_seed(*STAGE, "dropout", number)):
             for rows in batches:
                 optimizer.zero_grad(set_to_none=True)
-                hidden = stack.hidden(inputs.index_select(2, rows.index), rows, stack.settings.dropout)
-                stack.losses(hidden, target.index_select(1, rows.index)).sum().backward()  # type: ignore[no-untyped-call]
+                stack.losses(  # its graph must not outlive the step: a compacted stack would keep the old weights
+                    stack.hidden(inputs.index_select(2, rows.index), rows, stack.settings.dropout),
+                    target.index_select(1, rows.index),
+                ).sum().backward()  # type: ignore[no-untyped-call]
                 if settings.clip:
                     clip([w.grad for w in stack.weights.values() if w.grad is not None], settings.clip)
                 optimizer.step()
@@ -137,7 +162,12 @@ def train(stack: StackedModel, jobs: Sequence[Job], exam: Exam, settings: Traini
             break
         if len(learning) < COMPACT_BELOW * len(stack):
             stay = torch.tensor([victim in learning for victim in in_stack], device=device).nonzero().flatten()
-            stack, optimizer = _compact(stack, optimizer, stay, settings)
+            compact = stack.take(stay)
+            fresh = adamw(compact.weights.values())
+            for name, w in stack.weights.items():  # each weight keeps its share of the optimizer's state
+                state = optimizer.state[w].items()
+                fresh.state[compact.weights[name]] = {key: v[stay] if v.dim() else v for key, v in state}
+            stack, optimizer = compact, fresh
             inputs, target = inputs[:, stay], target[stay]
             in_stack = [victim for victim in in_stack if victim in learning]
     if not settings.epochs:
@@ -165,13 +195,6 @@ class Examination:
             hidden = stack.hidden(self.inputs[:, :, rows.index].expand(-1, len(stack), -1), rows)
             found.append(stack.ranks(hidden, self.target[rows.index]))
         return torch.cat(found, 1)
-
-
-def adamw(stack: StackedModel, settings: Training) -> torch.optim.AdamW:
-    """Return the optimizer of a stack."""
-    return torch.optim.AdamW(
-        list(stack.weights.values()), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-    )
 
 
 def clip(gradients: Sequence[Tensor], most: float) -> None:
@@ -210,15 +233,3 @@ def _batches(pairs: Windows, settings: Training, seed: Seed, number: int, device
     order = seed.generator(*STAGE, "order", number).permutation(len(pairs.length))
     size = settings.batch_sessions
     return pack(pairs, [order[at : at + size] for at in range(0, len(order), size)], device)
-
-
-def _compact(
-    stack: StackedModel, optimizer: torch.optim.Optimizer, stay: Tensor, settings: Training
-) -> tuple[StackedModel, torch.optim.AdamW]:
-    """Return a stack of some victims alone, with their share of the optimizer's state."""
-    left = stack.take(stay)
-    fresh = adamw(left, settings)
-    for name, w in stack.weights.items():
-        state = optimizer.state[w]
-        fresh.state[left.weights[name]] = {key: value[stay] if value.dim() else value for key, value in state.items()}
-    return left, fresh

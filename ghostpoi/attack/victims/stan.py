@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from ghostpoi.attack.victims.base import Exam, Job
-from ghostpoi.attack.victims.batches import TIME, PackedRows
-from ghostpoi.attack.victims.stacked_model import StackedModel, look_up
+from ghostpoi.attack.victims.stacked_model import TIME, PackedRows, StackedModel, look_up
 from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.data.sessions import Vocabulary

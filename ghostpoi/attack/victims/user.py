@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from ghostpoi.attack.victims.base import Exam, Job
-from ghostpoi.attack.victims.batches import USER, PackedRows
-from ghostpoi.attack.victims.stacked_model import StackedModel, look_up
+from ghostpoi.attack.victims.stacked_model import USER, PackedRows, StackedModel, look_up
 from ghostpoi.attack.victims.stacked_training import StackedVictim
 
 
