@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghostpoi.attack.rule import rule_of
+from ghostpoi.attack.evidence import rule_of
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.publish.channel import Channel, uniform
 from ghostpoi.publish.methods import METHODS

@@ -13,7 +13,7 @@ from hypothesis import settings as tests
 from hypothesis import strategies as st
 from small import SEED, city, prepared, protect, settings, task_of
 
-from ghostpoi.attack.rule import rule_of
+from ghostpoi.attack.evidence import rule_of
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km

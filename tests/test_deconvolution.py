@@ -13,19 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_channel import candidate_sets, candidates_of
 
-from ghostpoi.attack.adversaries import ADVERSARIES, Evidence, purify
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries.base import purify
 from ghostpoi.attack.adversaries.deconvolution import Deconvolution
-from ghostpoi.attack.inference.channel_learning import (
+from ghostpoi.attack.evidence import Evidence, Rule
+from ghostpoi.attack.inference.habit_model import (
     CONCENTRATIONS,
+    HabitModel,
+    closeness,
     concentration,
     fit_attraction,
     joint_channel,
     learn_from_pairs,
 )
-from ghostpoi.attack.inference.habit_model import HABIT_MODEL, closeness
 from ghostpoi.attack.inference.hidden_markov import forward_backward, states_of, transitions_of
 from ghostpoi.attack.inference.visits import INDEPENDENT, RARE, TINY, Visits, estimate_popularity
-from ghostpoi.attack.rule import Rule
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
@@ -116,9 +118,9 @@ class TestWhereTheyMustSucceed:
         # is no 1? Not if the rule favours popular venues: then 2 may have come six times by chance.
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
         evidence = evidence_of(sets, [0, 1, 0], [[2] * 6, [1], [3]], leaked=[[1] * 6, [2]])
-        channel, weight = uniform(sets), HABIT_MODEL.prior_weight
+        channel, weight = uniform(sets), HabitModel().prior_weight
         even, popular = (
-            HABIT_MODEL.explain(e, channel, e.symbol, hint=np.zeros(4)) for e in (evidence, favouring(evidence))
+            HabitModel().explain(e, channel, e.symbol, hint=np.zeros(4)) for e in (evidence, favouring(evidence))
         )
         own = np.array([6.0, 0, 0])  # the user's other visits to 1, 2 and 3, none of them released as 3
         repeats = CONCENTRATIONS[0]
@@ -193,7 +195,7 @@ class TestWhereTheyMustSucceed:
         released = [np.where(g.random(60) < 0.9, 5, np.where(c == 1, 3, 4)).tolist() for c in clean]
         evidence = evidence_of(sets, range(20), released, exact=False)
         assert evidence.rule is not None
-        channel = HABIT_MODEL.channel(evidence, evidence.rule)
+        channel = HabitModel().channel(evidence, evidence.rule)
         guess = channel.probability[channel.find(np.array([1, 2]), np.array([5, 5]))]
         assert (guess > 0.75).all()
         exact = replace(evidence, rule=replace(evidence.rule, exact=True))

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghostpoi.attack.adversaries import leak
+from ghostpoi.attack.evidence import leak
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.measures.detection import Known, auc, detect, elsewhere

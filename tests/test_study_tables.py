@@ -13,7 +13,8 @@ from conftest import ghostpoi
 from fabricated import Fabricated
 from typer.testing import CliRunner
 
-from ghostpoi.attack.adversaries import ADVERSARIES, Adversary
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries.base import Adversary
 from ghostpoi.cli import app
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError

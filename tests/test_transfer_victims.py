@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from ghostpoi.attack.victims import VICTIMS, WRONG, Exam, Job, Result, base, markov, stacked_training, stacked_victim
-from ghostpoi.attack.victims.base import readable
-from ghostpoi.attack.victims.batches import TIME, TOKEN, PackedRows, inputs_of, pack, timed_pairs
-from ghostpoi.attack.victims.graph import GraphModel, transitions
-from ghostpoi.attack.victims.gru import GRUModel, initial_gru
+from ghostpoi.attack.victims import VICTIMS, base, markov, stacked_training
+from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, readable
+from ghostpoi.attack.victims.graph import GraphModel
+from ghostpoi.attack.victims.gru import GRUModel
 from ghostpoi.attack.victims.markov import Markov
-from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, look_up, repeated
-from ghostpoi.attack.victims.stan import GAP_S, HOURS, KM, KNOTS, StanModel, points
-from ghostpoi.attack.victims.user import UserModel
+from ghostpoi.attack.victims.stacked_model import TIME, TOKEN, PackedRows, StackedModel, look_up, pack
+from ghostpoi.attack.victims.stacked_training import StackedVictim, inputs_of, timed_pairs
+from ghostpoi.attack.victims.stan import GAP_S, HOURS, KM, KNOTS, points
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
@@ -186,7 +185,7 @@ def test_a_stack_equals_victims_alone(
     ]
     jobs[2] = replace(jobs[2], train=replace(jobs[0].train, poi=np.resize(jobs[2].train.poi, sum(LENGTHS))))
     alone = train(name, jobs, jobs[2].train)
-    monkeypatch.setattr(stacked_victim, "STACKED_ON", ("cpu",))
+    monkeypatch.setattr(stacked_training, "STACKED_ON", ("cpu",))
     company = train(name, jobs, jobs[2].train)
     assert len({r.epochs for r in alone}) > 1
     for a, b in zip(alone, company, strict=True):
@@ -277,16 +276,9 @@ def some_jobs(victims: int = 2) -> list[Job]:
 
 
 def build(name: str) -> StackedModel:
-    model = initial_transformer(ROWS, MODEL, SEED)
-    if name == "gru":
-        return shaken(GRUModel(repeated(initial_gru(ROWS, MODEL, SEED), 2), ROWS, MODEL, "float32"))
-    if name == "stan":
-        return shaken(StanModel.start(model, 2, CITY))
-    if name == "graph":
-        return shaken(GraphModel.start(model, [transitions(job.train, ROWS) for job in some_jobs()], SEED))
-    if name == "user":
-        return shaken(UserModel.of(model, 2, more={"user": torch.zeros(USERS, MODEL.dim)}))
-    return shaken(StackedModel.of(model, 2))
+    victim = VICTIMS[name]
+    assert isinstance(victim, StackedVictim)
+    return shaken(victim.model_type(some_jobs(), EXAM, MODEL, "float32"))
 
 
 def batch() -> tuple[torch.Tensor, PackedRows]:
@@ -415,8 +407,8 @@ STACKS = {name: build(name) for name in ("transformer", *NEURAL)}
 
 
 def ranks_of(stack: StackedModel, sessions: Sessions) -> np.ndarray:
-    exam, known = readable(timed_pairs(sessions, MODEL.max_positions), ROWS)
-    return stacked_training.Examination(exam, known, stack).ranks(stack).numpy()
+    exam, _ = readable(timed_pairs(sessions, MODEL.max_positions), ROWS)
+    return stacked_training.Examination(exam, stack).ranks(stack).numpy()
 
 
 @pytest.mark.parametrize("name", STACKS)

@@ -7,23 +7,11 @@ import pytest
 import torch
 
 from ghostpoi.attack import processes
-from ghostpoi.attack.victims import (
-    STAGE,
-    VICTIMS,
-    WRONG,
-    Exam,
-    Job,
-    Result,
-    Transformer,
-    stacked_model,
-    stacked_training,
-    stacked_victim,
-    victim_settings,
-)
-from ghostpoi.attack.victims.base import readable
-from ghostpoi.attack.victims.batches import pack, timed_pairs
-from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer
-from ghostpoi.attack.victims.stacked_victim import groups
+from ghostpoi.attack.victims import VICTIMS, stacked_model, stacked_training
+from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Result, victim_settings
+from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, pack
+from ghostpoi.attack.victims.stacked_training import groups
+from ghostpoi.attack.victims.transformer import Transformer
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
@@ -68,11 +56,15 @@ def alone(job: Job, model: ModelSettings, training: Training) -> tuple[dict[str,
     return one.state_dict(), best, len(ran)
 
 
-def in_a_stack(jobs: list[Job], model: ModelSettings, training: Training) -> stacked_training.Trained:
-    validation, known = readable(timed_pairs(VALIDATION, model.max_positions), ROWS)
-    pairs = [timed_pairs(job.train, model.max_positions) for job in jobs]
-    start = StackedModel.of(initial_transformer(ROWS, model, jobs[0].seed), len(jobs), training.precision)
-    return stacked_training.train(start, pairs, validation, known, training, jobs[0].seed)
+def in_a_stack(
+    jobs: list[Job], model: ModelSettings, training: Training, diverges: int | None = None
+) -> stacked_training.Trained:
+    """What `stacked_training.train` makes of jobs: weights, validation, epochs run."""
+    start = StackedModel(jobs, EXAM, model, training.precision)
+    if diverges is not None:
+        with torch.no_grad():
+            start.weights["position"][diverges] = torch.nan
+    return stacked_training.train(start, jobs, EXAM, training)
 
 
 def train(
@@ -80,7 +72,7 @@ def train(
 ) -> list[Result]:
     """Train Transformers, in stacks or one by one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacked_victim, "STACKED_ON", ("cpu",) if stacked else ())
+        patch.setattr(stacked_training, "STACKED_ON", ("cpu",) if stacked else ())
         return Transformer(model, training).train(jobs, exam, "strong")
 
 
@@ -110,25 +102,25 @@ def test_a_stack_equals_victims_alone(
     monkeypatch.setattr(stacked_model, "LOGITS", 3 * 32 * 7)  # several tiles, the last one smaller
     monkeypatch.setattr(stacked_training, "EVALUATION_TOKENS", (120, 120))
     model = replace(MODEL, dropout=dropout, tied=tied)
-    found = in_a_stack(JOBS, model, TRAINING)
-    assert len(set(found.epochs)) > 1  # so that some stop while others go on
+    stack, validation, epochs = in_a_stack(JOBS, model, TRAINING)
+    assert len(set(epochs)) > 1  # so that some stop while others go on
     for m, job in enumerate(JOBS):
         weights, best, ran = alone(job, model, TRAINING)
-        assert (found.epochs[m], found.validation[m]) == (ran, pytest.approx(best.acc1))
-        assert weights.keys() == found.stack.weights.keys()
-        near(found.stack, m, weights)
+        assert (epochs[m], validation[m]) == (ran, pytest.approx(best.acc1))
+        assert weights.keys() == stack.weights.keys()
+        near(stack, m, weights)
 
 
 def test_one_victim_alone_is_a_stack_too() -> None:
     weights, best, ran = alone(JOBS[0], MODEL, TRAINING)
-    found = in_a_stack(JOBS[:1], MODEL, TRAINING)
-    assert (found.epochs, found.validation) == ([ran], [pytest.approx(best.acc1)])
-    near(found.stack, 0, weights)
+    stack, validation, epochs = in_a_stack(JOBS[:1], MODEL, TRAINING)
+    assert (epochs, validation) == ([ran], [pytest.approx(best.acc1)])
+    near(stack, 0, weights)
 
 
 def test_bfloat16_learns_about_as_well() -> None:
     chosen = replace(TRAINING, epochs=6, patience=0)
-    found = [in_a_stack(JOBS, MODEL, replace(chosen, precision=p)).validation for p in ("float32", "bfloat16")]
+    found = [in_a_stack(JOBS, MODEL, replace(chosen, precision=p))[1] for p in ("float32", "bfloat16")]
     assert found[0] == pytest.approx(found[1], abs=0.06)
 
 
@@ -149,28 +141,19 @@ def test_every_victim_is_clipped_by_its_own_norm() -> None:
     assert torch.equal(gradients[0][0], expected[0][0])  # small ones stay as they are
 
 
-def test_a_victim_that_diverges_leaves_the_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_victim_that_diverges_leaves_the_others_as_they_are() -> None:
     chosen = replace(TRAINING, epochs=3)
-    expected = in_a_stack(JOBS, MODEL, chosen)
-    once = StackedModel.of
-
-    def poisoned(*arguments: object) -> StackedModel:
-        made = once(*arguments)  # type: ignore[arg-type]
-        with torch.no_grad():
-            made.weights["position"][1] = torch.nan
-        return made
-
-    monkeypatch.setattr(StackedModel, "of", staticmethod(poisoned))
-    found = in_a_stack(JOBS, MODEL, chosen)
-    assert found.validation == [expected.validation[0], 0.0, expected.validation[2]]
-    for name, w in expected.stack.weights.items():
-        assert torch.equal(w[[0, 2]], found.stack.weights[name][[0, 2]])
+    expected, before, _ = in_a_stack(JOBS, MODEL, chosen)
+    found, validation, _ = in_a_stack(JOBS, MODEL, chosen, diverges=1)
+    assert validation == [before[0], 0.0, before[2]]
+    for name, w in expected.weights.items():
+        assert torch.equal(w[[0, 2]], found.weights[name][[0, 2]])
 
 
 def test_losses_and_gradients_are_those_of_cross_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacked_model, "LOGITS", 2 * 32 * 4)
     generator = torch.Generator().manual_seed(1)
-    some = StackedModel.of(initial_transformer(ROWS, MODEL, SEED), 2)
+    some = StackedModel(JOBS[:2], EXAM, MODEL, "float32")
     with torch.no_grad():
         some.output.normal_(generator=generator)
     hidden = torch.randn(2, 11, 16, generator=generator, requires_grad=True)

@@ -15,7 +15,7 @@ from ghostpoi.publish.methods.base import Method
 if TYPE_CHECKING:  # torch takes seconds to import, and `ghostpoi verify` does not need it
     import torch
 
-    from ghostpoi.attack.adversaries import Evidence
+    from ghostpoi.attack.evidence import Evidence
     from ghostpoi.data.checkins import Ints
     from ghostpoi.publish.position import Position
     from ghostpoi.randomness import Seed

@@ -1,17 +1,28 @@
-"""What an adversary knows about a release, and which sessions leak."""
+"""What an adversary knows about a release: the public rule, which the manifest and the code tell, and the leak."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ghostpoi.attack.rule import Rule
-from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.sessions import Sessions
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
+from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
+from ghostpoi.publish.channel import Channel, uniform
+from ghostpoi.publish.methods import Method
 from ghostpoi.randomness import Seed
 
-Bools = NDArray[np.bool_]
+
+@dataclass(frozen=True)
+class Rule:
+    """How the publisher substitutes, as far as it is public."""
+
+    candidates: Candidates
+    channel: Channel
+    exact: bool  # False: the channel is a first guess that an adversary may refine
+    lat: Floats | None = None  # (P+1,) coordinates of the venues, as the release shows them
+    lon: Floats | None = None
+    popularity_power: float = 0.0  # see Method.popularity_power
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,15 @@ class Evidence:
         return out
 
 
+def rule_of(method: Method | None, candidates: Candidates, vocabulary: Vocabulary | None = None) -> Rule:
+    """Return the rule of a method over its candidate sets, without the speed mask; None: guess a uniform draw."""
+    lat, lon = (vocabulary.lat, vocabulary.lon) if vocabulary else (None, None)
+    if method is None:
+        return Rule(candidates, uniform(candidates), False, lat, lon)
+    channel = method.channel(candidates)
+    return Rule(candidates, channel, method.exact_channel, lat, lon, method.popularity_power)
+
+
 def leak(sessions: Sessions, ratio: float, seed: Seed) -> Bools:
     """Draw the sessions that leak, (S,): a share `ratio`, rounded, and at least one session unless it is 0.
 
@@ -87,9 +107,8 @@ def leak(sessions: Sessions, ratio: float, seed: Seed) -> Bools:
     if not 0 <= ratio <= 1:
         raise InputError(f"the leak ratio must be from 0 to 1, not {ratio:g}; the paper's is 0.05")
     order = seed.generator("leak").permutation(len(sessions))
-    leaked = np.zeros(len(sessions), bool)
-    leaked[order[: max(int(ratio * len(sessions) + 0.5), 1) if ratio else 0]] = True
-    return leaked
+    count = max(int(ratio * len(sessions) + 0.5), 1) if ratio else 0
+    return np.argsort(order) < count  # whether the place of each session in the order is among the first
 
 
 def in_vocabulary(poi: Ints, rows: int) -> Bools:

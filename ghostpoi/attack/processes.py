@@ -24,19 +24,13 @@ def train_each(victim: Victim, jobs: Sequence[Job], exam: Exam, protocol: str) -
     positions = victim.settings(protocol)[1].epochs * sum(job.train.positions for job in jobs)
     if exam.device.type != "cpu":
         yield from enumerate(victim.train(jobs, exam, protocol))
-    elif workers < 2 or positions < WORTHWHILE:
-        for number, job in enumerate(jobs):
-            yield number, victim.train([job], exam, protocol)[0]
-    else:
-        yield from _in_parallel(victim, jobs, exam, protocol, workers, cores // workers)
-
-
-def _in_parallel(
-    victim: Victim, jobs: Sequence[Job], exam: Exam, protocol: str, workers: int, threads: int
-) -> Iterator[tuple[int, Result]]:
+        return
+    if workers < 2 or positions < WORTHWHILE:
+        yield from ((number, victim.train([job], exam, protocol)[0]) for number, job in enumerate(jobs))
+        return
     context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads in an unknown state
     queue = context.SimpleQueue()
-    pool = ProcessPoolExecutor(workers, context, _start, (queue, threads))
+    pool = ProcessPoolExecutor(workers, context, _start, (queue, cores // workers))
     shared = victim, replace(exam, progress=silent), protocol
     try:
         number: dict[Future[Result], int] = {pool.submit(_train, job, *shared): i for i, job in enumerate(jobs)}

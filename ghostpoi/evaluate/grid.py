@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from ghostpoi import __version__
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
-from ghostpoi.attack.evidence import Evidence, leak
+from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.attack.processes import train_each
-from ghostpoi.attack.rule import Rule
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, Victim
 from ghostpoi.attack.victims.transformer import Transformer

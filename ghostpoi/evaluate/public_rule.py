@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.attack.rule import Rule, rule_of
+from ghostpoi.attack.evidence import Rule, rule_of
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.errors import InputError

@@ -29,29 +29,61 @@ ALIGN = 8  # width and number of rows are multiples of this: fast attention kern
 WARM_UPS = 2  # steps before a capture: libraries initialise, and the optimizer creates its state
 
 
+<<<<<<< HEAD
+=======
+class RowPacking:
+    """The placement of one batch whose windows are packed into rows of equal width."""
+
+    def __init__(self, batch: Tensor, heads: int, dtype: torch.dtype) -> None:
+        self.token, self.target, self.position, owner = batch.unbind()  # (rows, width) each; empty places: target 0
+        self.heads, self.mask = heads, row_mask(owner, dtype)
+
+    def attend(self, qkv: Tensor) -> Tensor:
+        """Causal attention inside every window, (rows, width, 3d) -> (rows, width, d)."""
+        q, k, v = qkv.view(*qkv.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # each (rows, H, width, dh)
+        found = F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask[:, None])
+        return found.transpose(1, 2).flatten(2)
+
+
+>>>>>>> s-attack
 def pack_rows(windows: Windows, order: Longs, size: int) -> NDArray[np.int64]:
     """Pack all batches of an epoch into rows, (batches, 4, rows, width): token, target, position, owner.
 
     The shape depends on this epoch alone, not on earlier ones, and so does dropout.
     """
     length = windows.length[order]
-    width = _round_up(max(WIDTH, int(length.max(initial=1))))
-    row, used, rows, first = 0, 0, 0, []
-    for i, n in enumerate(length.tolist()):  # filled in order
-        if i % size == 0:
-            row, used = 0, 0
-        elif used + n > width:
-            row, used = row + 1, 0
-        first.append(row * width + used)
-        used += n
-        rows = max(rows, row + 1)
-    batches, rows = -(-len(order) // size), _round_up(rows)
+    width = row_width(length)
+    filled = [fill_rows(length[at : at + size], width) for at in range(0, len(order), size)]
+    batches, rows = len(filled), _round_up(max(rows for _, rows in filled))
     plan = np.zeros((4, batches * rows * width), np.int64)
-    begin = np.arange(len(order)) // size * rows * width + np.array(first, np.int64)
+    begin = np.arange(len(order)) // size * rows * width + np.concatenate([first for first, _ in filled])
     step = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
     at, source = np.repeat(begin, length) + step, np.repeat(windows.start[order], length) + step
     plan[:, at] = windows.token[source], windows.target[source], step, np.repeat(np.arange(len(order)) + 1, length)
     return np.ascontiguousarray(plan.reshape(4, batches, rows, width).swapaxes(0, 1))
+
+
+def row_width(length: Longs) -> int:
+    """Return the width of rows for windows of these lengths."""
+    return _round_up(max(WIDTH, int(length.max(initial=1))))
+
+
+def fill_rows(length: Longs, width: int) -> tuple[Longs, int]:
+    """Fill rows with windows in order; return the first place of each window and the number of rows."""
+    first, row, used = [], 0, 0
+    for n in length.tolist():
+        if used + n > width:
+            row, used = row + 1, 0
+        first.append(row * width + used)
+        used += n
+    return np.array(first, np.int64), row + 1
+
+
+def row_mask(owner: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return 0 where a place may attend, MASKED elsewhere: owners (rows, width) -> (rows, width, width)."""
+    # All empty places share an owner, so every place can attend to at least one place.
+    same = owner[:, :, None] == owner[:, None, :]
+    return torch.zeros(same.shape, dtype=dtype, device=same.device).masked_fill_(~same.tril(), MASKED)
 
 
 def loss_of(model: CausalTransformer, batch: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -132,13 +132,16 @@ class Packing:
         padded = Pad.apply(qkv, self.there, self.back)  # type: ignore[no-untyped-call]
         out, offset = [], 0
         for sessions, longest in self.shapes:
-            part = padded[offset : offset + sessions * longest]
-            offset += sessions * longest
-            q, k, v = part.view(sessions, longest, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # each (b, H, t, dh)
-            attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            part = slice(offset, offset := offset + sessions * longest)
+            q, k, v = padded[part].view(sessions, longest, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # (b, H, t, dh)
+            attended = self.attention(q, k, v, part)
             out.append(attended.transpose(1, 2).reshape(sessions * longest, -1))
         padded = out[0] if len(out) == 1 else torch.cat(out)
         return Unpad.apply(padded, self.there, self.back)  # type: ignore[no-any-return,no-untyped-call]
+
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, part: slice) -> Tensor:
+        """Attend within one group, which holds these padded places; each (b, H, t, dh)."""
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 class RowPacking:

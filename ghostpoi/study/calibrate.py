@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ghostpoi.attack.victims import STAGE, victim_settings
-from ghostpoi.attack.victims.base import final_ranks, readable
+from ghostpoi.attack.victims.base import STAGE, final_ranks, readable, victim_settings
 from ghostpoi.attack.victims.stacked_model import initial_transformer
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.models import fit

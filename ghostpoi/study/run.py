@@ -19,8 +19,7 @@ import torch
 
 from ghostpoi import __version__
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.evidence import leak
-from ghostpoi.attack.rule import rule_of
+from ghostpoi.attack.evidence import leak, rule_of
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.evaluate.cache import Cache, Record, key_of

@@ -1,10 +1,9 @@
 """Adversaries: each tries to restore, from a release, what a victim could have learned from the clean sessions.
 
-To add one, write a file with a subclass of `Adversary` and add a line to the dict. Importing this package does not
-import torch, so that reports and pages can use what the classes say about themselves.
+To add one, write a file and add a line to the dict. Reports use these classes: importing them must not import torch.
 """
 
-from ghostpoi.attack.adversaries.base import Adversary, Described, Measures, leak_mixed, purify
+from ghostpoi.attack.adversaries.base import Adversary
 from ghostpoi.attack.adversaries.bigram import Bigram
 from ghostpoi.attack.adversaries.bridge import Bridge
 from ghostpoi.attack.adversaries.deconvolution import Deconvolution
@@ -16,7 +15,6 @@ from ghostpoi.attack.adversaries.multi_release import MultiRelease
 from ghostpoi.attack.adversaries.none import NoAdversary
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
-from ghostpoi.attack.evidence import Evidence, leak
 from ghostpoi.plugins import Registry
 
 ADVERSARIES: Registry[Adversary] = Registry(
@@ -35,5 +33,3 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "multi-release": MultiRelease(),
     },
 )
-
-__all__ = ["ADVERSARIES", "Adversary", "Described", "Evidence", "Measures", "leak", "leak_mixed", "purify"]

@@ -32,10 +32,7 @@ class Described:
 
 
 class Adversary(Described):
-    """Sits between release and victim and tries to restore the clean sessions.
-
-    A subclass is a frozen dataclass: its fields are its settings, and its `repr` identifies it in caches.
-    """
+    """Tries to restore the clean sessions. A subclass is a frozen dataclass; its `repr` identifies it in caches."""
 
     uses_leak: ClassVar[bool] = True  # False: it sees the release alone, and so does its victim
     trains: ClassVar[bool] = False  # it trains a model of its own, which costs about as much as a victim
@@ -43,20 +40,17 @@ class Adversary(Described):
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         """Return the POIs that the victim will be trained on, (N,); `purify` overrules those of leaked sessions."""
-        raise NotImplementedError
+        return self.restore_and_measure(evidence, seed, device)[0]
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
-        """Return what `restore` returns, and measures of its own to record beside the usual ones."""
+        """Return what `restore` returns, and measures to record beside the usual ones. Implement one of the two."""
         return self.restore(evidence, seed, device), {}
 
 
 def purify(adversary: Adversary, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
-    """Return the POIs that the victim gets, (N,), with the leaked sessions in clean form, and the adversary's measures.
-
-    An adversary that uses no leak is not shown one, and its victim gets no clean session.
-    """
+    """Return the POIs that the victim gets, (N,), with leaked sessions in clean form, and the adversary's measures."""
     if not adversary.uses_leak:
-        evidence = evidence.without_leak()
+        evidence = evidence.without_leak()  # and the victim gets no clean session either
     proposed, measures = adversary.restore_and_measure(evidence, seed, device)
     return _enforce(evidence, proposed), measures
 

@@ -5,16 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
-from ghostpoi.attack.adversaries.frequency import Frequency
-from ghostpoi.attack.inference.conditional_table import ConditionalTable
+from ghostpoi.attack.adversaries.frequency import ConditionalTable, Frequency
 
 
 @dataclass(frozen=True)
 class Bigram(Adversary):
-    """A4 extends A3 by the previous released POI; the start of a session is a context of its own.
-
-    A context that never leaked falls back to A3.
-    """
+    """A4 extends A3 by the previous released POI, or the start of the session. An unknown context falls back to A3."""
 
     number = 4
     title = "bigram table"

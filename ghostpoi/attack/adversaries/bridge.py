@@ -5,17 +5,12 @@ from dataclasses import dataclass
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Measures, Seed
 from ghostpoi.settings import ModelSettings, Training
 
-MODEL = ModelSettings(tied=True)  # tied, so that a POI that never leaked can still be copied
-TRAINING = Training(epochs=40, batch_sessions=32)  # for a leak of a few hundred sessions
-
 
 @dataclass(frozen=True)
 class Bridge(Adversary):
     """A2 learns to undo the release from whole prefixes instead of single venues.
 
-    Its denoiser restores the other sessions and reads its own answer again, `passes` times in all. Only the first pass
-    inverts a fixed map; further ones help where the denoiser leaves clean POIs unchanged. Without a leak, the release
-    stays.
+    Its denoiser reads its own answer again; only the first pass inverts a fixed map. Without a leak, the release stays.
     """
 
     number = 2
@@ -24,12 +19,9 @@ class Bridge(Adversary):
     does = "trains a causal denoiser on the leaked pairs and applies it three times"
     trains = True
 
-    model: ModelSettings = MODEL
-    training: Training = TRAINING
+    model: ModelSettings = ModelSettings(tied=True)  # tied, so that a POI that never leaked can still be copied
+    training: Training = Training(epochs=40, batch_sessions=32)  # for a leak of a few hundred sessions
     passes: int = 3
-
-    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        return self.restore_and_measure(evidence, seed, device)[0]
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
         """Add how close the denoiser is to the identity: the share of positions left as released after each pass."""

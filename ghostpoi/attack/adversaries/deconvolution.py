@@ -12,8 +12,7 @@ from ghostpoi.attack.inference.visits import estimate_popularity, popularity_hin
 class Deconvolution(Adversary):
     """A6 knows the public rule alone and estimates how popular each venue is.
 
-    The count of a released q is the sum over p in A(q) of visits(p) K(q|p). EM finds the visits that explain all counts
-    best, and each q becomes the likeliest p behind it. Without a rule, the release stays.
+    EM finds the visits to each p that explain best how often each q was released. Without a rule, the release stays.
     """
 
     number = 6

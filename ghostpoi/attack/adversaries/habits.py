@@ -2,17 +2,14 @@
 
 from dataclasses import dataclass
 
-from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
-from ghostpoi.attack.inference.habit_model import HABIT_MODEL, HabitModel
+from ghostpoi.attack.adversaries.habits_leak import HabitsLeak
 
 
 @dataclass(frozen=True)
-class Habits(Adversary):
-    """A7 knows the public rule and who released what, and infers the habits of each user.
+class Habits(HabitsLeak):
+    """A7 is A8 without the leak.
 
-    Each visit to a venue is another draw from the same candidate set, and what the draws have in common reveals the
-    venue; so do the places that the user visits otherwise. A method without an exact channel gets one estimated from
-    the release. Without a rule, the release stays.
+    What a user's draws from one candidate set have in common reveals the venue. Without a rule, the release stays.
     """
 
     number = 7
@@ -20,10 +17,3 @@ class Habits(Adversary):
     holds = "the public rule and who released what; no leak"
     does = "pools each user's visits, since repeated draws reveal a habit"
     uses_leak = False
-
-    model: HabitModel = HABIT_MODEL
-
-    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        if evidence.rule is None:
-            return evidence.released.poi
-        return self.model.restore(evidence.without_leak(), evidence.rule)

@@ -4,16 +4,14 @@ from dataclasses import dataclass
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
 from ghostpoi.attack.adversaries.per_user import PerUser
-from ghostpoi.attack.inference.habit_model import HABIT_MODEL, HabitModel
+from ghostpoi.attack.inference.habit_model import HabitModel
 
 
 @dataclass(frozen=True)
 class HabitsLeak(Adversary):
     """A8 combines A5 and A7: a leaked pair is a visit whose venue is certain.
 
-    It counts in its user's habits, in the popularity of all venues and, where the channel is a guess, in the channel.
-    Leaked pairs also show whether the publisher repeats what it drew for a user and a venue; if so, they say much about
-    that user's other visits. Without a rule, A8 is A5.
+    Leaked pairs also show whether the publisher repeats what it drew for a user and a venue. Without a rule, A8 is A5.
     """
 
     number = 8
@@ -21,7 +19,7 @@ class HabitsLeak(Adversary):
     holds = "the public rule, who released what, and leaked pairs with their users"
     does = "combines A5 and A7 in one model"
 
-    model: HabitModel = HABIT_MODEL
+    model: HabitModel = HabitModel()
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         if evidence.rule is None:

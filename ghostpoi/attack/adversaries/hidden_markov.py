@@ -4,16 +4,14 @@ from dataclasses import dataclass
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
 from ghostpoi.attack.adversaries.bigram import Bigram
-from ghostpoi.attack.inference.hidden_markov import TRANSITION_MODEL, TransitionModel
+from ghostpoi.attack.inference.hidden_markov import TransitionModel
 
 
 @dataclass(frozen=True)
 class HiddenMarkov(Adversary):
     """A9 extends A8 by the steps from one venue to the next, which people repeat.
 
-    The states of a position are its options A(q) with the weights that A8 gives them; a leaked position has one state.
-    A step is as likely as the user, or failing that everybody, was seen to take it; short steps count more if leaked
-    ones show that. Without a rule, A9 is A4.
+    A step is as likely as the user, or failing that everybody, was seen to take it. Without a rule, A9 is A4.
     """
 
     number = 9
@@ -21,7 +19,7 @@ class HiddenMarkov(Adversary):
     holds = "what A8 holds"
     does = "adds the steps from one venue to the next"
 
-    model: TransitionModel = TRANSITION_MODEL
+    model: TransitionModel = TransitionModel()
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         if evidence.rule is None:

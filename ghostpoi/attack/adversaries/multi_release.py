@@ -10,8 +10,7 @@ from ghostpoi.attack.adversaries.habits_leak import HabitsLeak
 class MultiRelease(HabitsLeak):
     """A11 extends A8 to several releases: a publisher who draws again gives several draws per visit.
 
-    Only a venue that could have been released as all of them stands behind them. What was released together counts as
-    one symbol, with the product of the probabilities. With one release, or without a rule, A11 is A8.
+    Only a venue that could have been released as all of them stands behind them. With one release, A11 is A8.
     """
 
     number = 11
@@ -21,9 +20,8 @@ class MultiRelease(HabitsLeak):
     many_releases = True
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        if evidence.rule is None:
-            return super().restore(evidence, seed, device)
-        return self.model.restore_jointly(evidence, evidence.rule)
+        rule = evidence.rule
+        return self.model.restore_jointly(evidence, rule) if rule else super().restore(evidence, seed, device)
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
         return self.restore(evidence, seed, device), {"releases": 1 + len(evidence.further)}

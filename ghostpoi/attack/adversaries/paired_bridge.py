@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
-from ghostpoi.attack.inference.bridge_settings import BRIDGE_SETTINGS, BridgeSettings
+from ghostpoi.attack.inference.bridge_settings import BridgeSettings
 
 
 @dataclass(frozen=True)
 class PairedBridge(Adversary):
-    """A10 learns the way back from released to clean sessions, in many small steps.
+    """A10 learns the way back from released to clean sessions, in many small steps, and lets several samples vote.
 
-    A chain of random jumps connects each clean POI with its released one. A bidirectional Transformer learns on the
-    leaked sessions which clean POI a state of the chain came from; it then draws the way back for all other sessions,
-    and several such samples vote. With a rule, only A(released) is considered. Without a leak, the release stays.
+    With a rule, only A(released) is considered. Without a leak, the release stays.
     """
 
     number = 10
@@ -21,7 +19,7 @@ class PairedBridge(Adversary):
     does = "learns a categorical bridge from released to clean sessions on the leaked pairs"
     trains = True
 
-    settings: BridgeSettings = BRIDGE_SETTINGS
+    settings: BridgeSettings = BridgeSettings()
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         from ghostpoi.attack.inference import paired_bridge

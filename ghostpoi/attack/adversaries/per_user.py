@@ -3,16 +3,12 @@
 from dataclasses import dataclass
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
-from ghostpoi.attack.adversaries.frequency import Frequency
-from ghostpoi.attack.inference.conditional_table import ConditionalTable
+from ghostpoi.attack.adversaries.frequency import ConditionalTable, Frequency
 
 
 @dataclass(frozen=True)
 class PerUser(Adversary):
-    """A5 extends A3 by the user: it expects the publisher to treat one user's visits alike.
-
-    A POI that this user never leaked falls back to A3.
-    """
+    """A5 extends A3 by the user, whose visits it expects to be treated alike. An unknown pair falls back to A3."""
 
     number = 5
     title = "per-user table"

@@ -4,16 +4,13 @@ from dataclasses import dataclass
 
 from ghostpoi.settings import ModelSettings, Training
 
-MODEL = ModelSettings(dropout=0.1)
-TRAINING = Training(epochs=50, batch_sessions=64)  # more would memorise a leak of a few hundred sessions
-
 
 @dataclass(frozen=True)
 class BridgeSettings:
     """How the paired bridge is trained and sampled."""
 
-    model: ModelSettings = MODEL
-    training: Training = TRAINING
+    model: ModelSettings = ModelSettings(dropout=0.1)
+    training: Training = Training(epochs=50, batch_sessions=64)  # more would memorise a leak of a few hundred sessions
     max_updates: int = 500  # a leak too large for that is read in larger batches
     steps: int = 32  # N, the length of the chain
     jump: float = 0.03  # b, the probability of a jump per step
@@ -21,6 +18,3 @@ class BridgeSettings:
     average: float = 0.99  # of the weights, per update
     samples: int = 8  # ways back that vote
     restricted: bool = True  # to A(released), where the evidence has a rule
-
-
-BRIDGE_SETTINGS = BridgeSettings()

@@ -16,14 +16,6 @@ TINY = 1e-30
 NEVER = -1e9  # a logit that stays finite
 
 
-class Parts(NamedTuple):
-    """A mixture over POIs: mass at the start, mass at the end, mass spread evenly, (M,) each."""
-
-    start: Tensor
-    end: Tensor
-    spread: Tensor
-
-
 class Support(NamedTuple):
     """A predicted distribution of x_0 that is 0 except at some POIs."""
 
@@ -36,20 +28,15 @@ class Support(NamedTuple):
             return self.log_belief.gather(1, poi[:, None] - 1).exp().squeeze(1)
         return torch.where(self.poi == poi[:, None], self.log_belief.exp(), 0).sum(1)
 
-    def draw(self, uniform: Tensor) -> Tensor:
-        """Draw one POI per row with one uniform number in [0, 1) per row, (M,)."""
+    def guess(self, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the likeliest POI of each row, its probability, and one drawn with a number in [0, 1), (M,) each."""
+        sure, best = self.log_belief.max(1)
         below = self.log_belief.exp().cumsum(1)
         # A sum of rounded numbers may end short of 1, and the last column may be padding: the uniform number is scaled.
-        column = (below <= uniform[:, None] * below[:, -1:]).sum(1).clamp(max=below.shape[1] - 1)
-        return self._at(column)
-
-    def guess(self, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the likeliest POI of every row, its probability, and a drawn one, (M,) each."""
-        sure, column = self.log_belief.max(1)
-        return self._at(column), sure.exp(), self.draw(uniform)
-
-    def _at(self, column: Tensor) -> Tensor:
-        return column + 1 if self.poi is None else self.poi.gather(1, column[:, None]).squeeze(1)
+        drawn = (below <= uniform[:, None] * below[:, -1:]).sum(1).clamp(max=below.shape[1] - 1)
+        column = torch.stack([best, drawn], 1)
+        likely, other = (column + 1 if self.poi is None else self.poi.gather(1, column)).unbind(1)
+        return likely, sure.exp(), other
 
 
 @dataclass(frozen=True)
@@ -64,34 +51,27 @@ class Chain:
         """Return a_n, the probability that n steps had no jump."""
         return (1 - self.jump) ** n
 
-    def power(self, same: Tensor, n: Tensor) -> Tensor:
-        """Return Q^n[x, y], where `same` says whether x is y."""
-        a = self.stay(n)
-        return torch.where(same, a, 0) + (1 - a) / self.pois
-
-    def between(self, start: Tensor, end: Tensor, i: Tensor, j: Tensor) -> Parts:
-        """Return where a chain stands i steps after `start` and j steps before `end`."""
+    def between(self, start: Tensor, end: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the mass at the start, at the end and spread evenly, i steps after `start` and j before `end`."""
         a, b = self.stay(i), self.stay(j)
         # (a [x = start] + (1-a)/P) (b [x = end] + (1-b)/P), times P, divided by the sum over x
         both = torch.where(start == end, self.pois * a * b, 0)
-        parts = a * (1 - b) + both, b * (1 - a), (1 - a) * (1 - b)
-        total = sum(parts)
-        return Parts(*(part / total for part in parts))
+        at_start, at_end, spread = a * (1 - b) + both, b * (1 - a), (1 - a) * (1 - b)
+        total = at_start + at_end + spread
+        return at_start / total, at_end / total, spread / total
 
     def draw(self, start: Tensor, end: Tensor, i: Tensor, j: Tensor, uniform: Tensor) -> Tensor:
         """Draw a POI from `between` with two uniform numbers in [0, 1) per row, (2, M) -> (M,)."""
-        parts = self.between(start, end, i, j)
+        at_start, at_end, _ = self.between(start, end, i, j)
         anywhere = (uniform[1] * self.pois).long().clamp(max=self.pois - 1) + 1
-        arrived = torch.where(uniform[0] < parts.start + parts.end, end, anywhere)
-        return torch.where(uniform[0] < parts.start, start, arrived)
+        arrived = torch.where(uniform[0] < at_start + at_end, end, anywhere)
+        return torch.where(uniform[0] < at_start, start, arrived)
 
     def informed(self, logits: Tensor, poi: Tensor | None, now: Tensor, end: Tensor, n: Tensor) -> Support:
         """Update logits (M, K) of x_0, given everything else, by the state `now` after n steps.
 
         Bayes: P(x_n | x_0, x_N) is Q^n[x_0, x_n] Q^(N-n)[x_n, x_N] / Q^N[x_0, x_N], and the middle factor is the same
         for every x_0. So the network need not learn what the chain itself says about x_0, and n = N adds nothing.
-        Drawing x_0 from this belief and x_(n-1) from its posterior draws x_(n-1) in proportion to
-        Q[x, x_n] (a_(n-1) p(x) + (1-a_(n-1))/P), where p is the belief before x_n is known, divided by Q^N[x, x_N].
         """
         here, there = self._gain(n)[:, None], -self._gain(torch.full_like(n, self.steps))[:, None]
         if poi is None:
@@ -112,9 +92,9 @@ class Chain:
         a r(x) / Q^n[x, x_n] + z s for the mixture, where a = a_(n-1), z = (1-a)/P, r is the prediction and s the sum of
         r / Q^n. The truth is the same for all POIs but two, so one sum over the support is enough.
         """
-        a = self.stay(n - 1)
-        z = (1 - a) / self.pois
-        apart, home = (self.power(torch.full_like(now, same, dtype=torch.bool), n) for same in (False, True))
+        a, stayed = self.stay(n - 1), self.stay(n)
+        z, apart = (1 - a) / self.pois, (1 - stayed) / self.pois  # apart: Q^n[x, y] where x is not y
+        home = stayed + apart
         r_now = predicted.of(now)
         q_clean = torch.where(clean == now, home, apart)
         rest = z * (r_now / home + (1 - r_now).clamp(min=0) / apart)  # z s: the mixture where r is 0
@@ -128,11 +108,11 @@ class Chain:
             inside = torch.where(predicted.poi > 0, inside, 0)
         everywhere = inside.sum(1) + at_now - _log(a * r_now / apart + rest) + (self.pois - size) * _log(rest)
 
-        truth = self.between(clean, now, n - 1, torch.ones_like(n))
-        other = truth.spread / self.pois
-        on_clean = truth.start + other + torch.where(clean == now, truth.end, 0)
+        start, end, spread = self.between(clean, now, n - 1, torch.ones_like(n))
+        other = spread / self.pois
+        on_clean = start + other + torch.where(clean == now, end, 0)
         true = on_clean * _log((a + z) / q_clean) + (1 - on_clean) * _log(z / q_clean)
-        return true - truth.start * at_clean - truth.end * at_now - other * everywhere
+        return true - start * at_clean - end * at_now - other * everywhere
 
 
 def _log(x: Tensor) -> Tensor:

@@ -25,12 +25,12 @@ def answers(
     released, clean = evidence.pairs()
     leaked = replace(evidence.released.take(evidence.leaked), poi=clean)
     fit.train(model, aligned(released, leaked, settings.max_positions), None, training, seed, ("bridge",))
-    rest, at = evidence.released.take(~evidence.leaked), ~evidence.positions
+    rest = evidence.released.take(~evidence.leaked)
     found, read = [evidence.released.poi], rest.poi
     for _ in range(passes):
         read = _argmax(model, aligned(read, rest, settings.max_positions), training)
         found.append(evidence.released.poi.copy())
-        found[-1][at] = read
+        found[-1][~evidence.positions] = read
     return found
 
 

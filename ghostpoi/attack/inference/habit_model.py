@@ -4,26 +4,22 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import gammaln
 
-from ghostpoi.attack.evidence import Evidence
-from ghostpoi.attack.inference.channel_learning import concentration, fit_attraction, joint_channel, learn_from_pairs
-from ghostpoi.attack.inference.visits import INDEPENDENT, TINY, Visits, popularity_hint
-from ghostpoi.attack.rule import Rule
+from ghostpoi.attack.evidence import Evidence, Rule
+from ghostpoi.attack.inference.visits import INDEPENDENT, TINY, Visits, popularity_hint, sum_by
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.publish.channel import Channel
 
+CONCENTRATIONS: Floats = 10.0 ** np.arange(-2, 3.01, 0.25)  # tried for K_u; the last stands for independent draws
 ATTRACTION_STEPS = 5  # of `fit_attraction` per round
 MIN_VISITS = 0.2  # a user goes to a venue if it has at least this many visits
 
 
 @dataclass(frozen=True)
 class HabitModel:
-    """Infers habits from a release.
-
-    The settings were chosen once on NYC by the recovered share: on a random release whose seed no study uses, on draws
-    fixed per user and POI, on GHOST and PGD releases under protocol `paper`, and, for regions and hints, on crowds.
-    """
+    """Infers habits. Its settings were chosen once by the recovered share on NYC, with a seed that no study uses."""
 
     prior_weight: float = 30.0  # visits per user that the popularity of a POI counts as
     repeat_power: float = 0.5  # n visits of a user with the same released POI count as n ** repeat_power
@@ -69,8 +65,7 @@ class HabitModel:
     ) -> tuple[Visits, Floats, Floats]:
         """Return the visits, the popularity of each POI (P+1,) and the probability of each option (T,).
 
-        `symbol` (N,) is what was released, in the channel's numbers. `quick` leaves out regions and repeated draws.
-        `hint` (P+1,) replaces the release's own `popularity_hint`.
+        `symbol` (N,) is in the channel's numbers. `quick` leaves out regions and repeated draws. `hint`: (P+1,).
         """
         at, visits, rule = evidence.positions, Visits.of(evidence, channel, symbol), evidence.rule
         hint = popularity_hint(evidence) if hint is None else hint
@@ -113,4 +108,68 @@ def closeness(visits: Visits, counts: Floats, lat: Floats, lon: Floats, km: floa
     return out
 
 
-HABIT_MODEL = HabitModel()
+def fit_attraction(
+    channel: Channel, visits: Floats, released: Floats, attraction: Floats, strength: float
+) -> tuple[Channel, Floats]:
+    """Take one step of minorise-maximise towards K(q|p) proportional to K_0(q|p) attraction(q); return both.
+
+    A candidate that a method's model scores high behind one POI scores high behind others. `visits` (P+1,) are the
+    clean visits assumed; `strength` is the weight, in visits, of an attraction of 1.
+    """
+    total = sum_by(channel.clean, channel.probability * attraction[channel.released], len(visits))
+    chance = channel.probability * np.divide(visits, total, out=np.zeros_like(visits), where=total > 0)[channel.clean]
+    attraction = (released + strength) / (sum_by(channel.released, chance, len(released)) + strength)
+    weight = channel.probability * attraction[channel.released]
+    weight = weight / sum_by(channel.clean, weight)[channel.clean]
+    return Channel(channel.clean, channel.released, weight, channel.start), attraction
+
+
+def learn_from_pairs(channel: Channel, released: Longs, clean: Longs, strength: float, exact: bool) -> Channel:
+    """Add leaked pairs that the channel does not allow and, unless it is exact, move it towards all leaked pairs.
+
+    A guess weighs as much as `strength` pairs per clean POI, times the share of pairs that it allows: another tool's
+    release may follow a different rule.
+    """
+    if not len(clean):
+        return channel
+    not_allowed = channel.find(clean, released) < 0
+    trust = ((~not_allowed).sum() + 0.5) / (len(clean) + 1)
+    new = not_allowed if exact else np.ones(len(clean), bool)
+    pairs = np.bincount(clean[new], minlength=int(max(channel.clean.max(initial=0), clean.max())) + 1)
+    old = trust * strength * channel.probability / (strength + pairs[channel.clean])
+    return Channel.of(
+        np.concatenate([channel.clean, clean[new]]), np.concatenate([channel.released, released[new]]),
+        np.concatenate([old, 1 / (strength + pairs[clean[new]])]), channel.symbols,
+    )  # fmt: skip
+
+
+def concentration(channel: Channel, user: Longs, released: Longs, clean: Longs) -> float:
+    """Return the concentration of K_u that makes leaked visits likeliest (Polya's urn); near 0 draws are repeated."""
+    rows = int(clean.max(initial=0)) + 1
+    triple, count = np.unique((user * rows + clean) * channel.symbols + released, return_counts=True)
+    pair, symbol = np.divmod(triple, channel.symbols)
+    entry = channel.find(pair % rows, symbol)
+    chance = np.where(entry >= 0, channel.probability[entry], 0.0)
+    varies = (chance > 0) & (chance < 1 - 1e-9)  # a POI that is always released as the same POI tells nothing
+    pair, count, chance = pair[varies], count[varies], chance[varies]
+    total = np.bincount(np.unique(pair, return_inverse=True)[1], count)
+    if not (total > 1).any():
+        return INDEPENDENT
+    k = CONCENTRATIONS[:, None]
+    fit = (gammaln(k) - gammaln(k + total)).sum(1) + (gammaln(k * chance + count) - gammaln(k * chance)).sum(1)
+    best = int(fit.argmax())
+    return INDEPENDENT if best == len(CONCENTRATIONS) - 1 else float(CONCENTRATIONS[best])
+
+
+def joint_channel(channels: list[Channel], symbols: Longs) -> Channel:
+    """Return the channel to joint symbols (S, K), the POIs of K releases; the first decides if no POI fits all."""
+    owner, entry = channels[0].behind(symbols[:, 0])
+    clean, chance = channels[0].clean[entry], channels[0].probability[entry]
+    product: Floats = chance.copy()
+    for k, channel in enumerate(channels[1:], 1):
+        at = channel.find(clean, symbols[owner, k])
+        product *= np.where(at >= 0, channel.probability[at], 0.0)
+    possible = sum_by(owner, product, len(symbols)) > 0
+    product = np.where(possible[owner], product, chance)
+    real = product > 0
+    return Channel.of(clean[real], owner[real], product[real], len(symbols))

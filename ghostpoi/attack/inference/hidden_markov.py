@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.evidence import Bools, Evidence
-from ghostpoi.attack.inference.habit_model import HABIT_MODEL, HabitModel
+from ghostpoi.attack.evidence import Evidence, Rule
+from ghostpoi.attack.inference.habit_model import HabitModel
 from ghostpoi.attack.inference.visits import TINY, Visits, likeliest, normalise, sum_by
-from ghostpoi.attack.rule import Rule
-from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.publish.channel import Channel
 
@@ -32,7 +31,7 @@ class States:
     @property
     def size(self) -> Longs:
         """The number of states of each position, (N,)."""
-        return np.diff(np.append(self.first, len(self.owner)))
+        return np.diff(self.first, append=len(self.owner))
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Transitions:
 class TransitionModel:
     """Infers the steps of each user and of everybody together with the state of every position."""
 
-    habits: HabitModel = HABIT_MODEL
+    habits: HabitModel = HabitModel()
     user_steps: float = 100.0  # steps from p per user that everybody's steps count as
     common_steps: float = 1000.0  # steps from p that popularity alone counts as
     band_steps: float = 20.0  # leaked steps that an uninformative length counts as
@@ -75,10 +74,7 @@ class TransitionModel:
         return evidence.fill(answer[~evidence.positions])
 
     def nearness(self, evidence: Evidence, rule: Rule, channel: Channel) -> Floats:
-        """Return how much likelier steps of each length are than two independent guesses of their ends, (bands,).
-
-        It is learned from leaked steps, compared with what A7 would infer about their ends.
-        """
+        """Return how much likelier leaked steps of each length are than what A7 infers about their ends, (bands,)."""
         at, blind = evidence.positions, evidence.without_leak()
         visits, _, share = self.habits.explain(blind, channel, evidence.symbol)
         s = states_of(blind, visits, share, self.least / 10)
@@ -103,9 +99,6 @@ class TransitionModel:
         # The user's own steps, with everybody's as the prior.
         own = _others(e.own, joint) + self.user_steps * habit * common
         return own / (_others(s.habit[e.before], joint) + self.user_steps) / habit
-
-
-TRANSITION_MODEL = TransitionModel()
 
 
 def states_of(evidence: Evidence, v: Visits, share: Floats, least: float) -> States:
@@ -136,8 +129,7 @@ def states_of(evidence: Evidence, v: Visits, share: Floats, least: float) -> Sta
 
 def transitions_of(s: States, among: Bools | None = None) -> Transitions:
     """Pair each state of a position with each state of the next; `among` (N,) restricts the first positions."""
-    where = np.empty(len(s.position), np.int64)
-    where[s.position] = np.arange(len(s.position))
+    where = np.argsort(s.position)
     left = np.flatnonzero(s.follows if among is None else s.follows & among[s.position])  # ascending by place
     right = where[s.position[left] + 1]
     width = s.size[right]
@@ -161,10 +153,7 @@ def bands(s: States, e: Transitions, rule: Rule) -> Longs:
 
 
 def forward_backward(s: States, e: Transitions, lift: Floats) -> tuple[Floats, Floats]:
-    """Return the probability of each state (T,) and of each transition (E,), given whole sessions.
-
-    `lift` (E,) is how much likelier a transition makes the state that it leads to.
-    """
+    """Return the probability of each state (T,) and of each transition (E,) given whole sessions and `lift` (E,)."""
     forward, backward = s.weight.copy(), np.ones(len(s.weight))  # messages of all before and of all after a position
     follows, size, places = s.follows[s.owner], s.size, len(s.bounds) - 1
     at = np.searchsorted(s.first, s.bounds)  # the first position of each place

@@ -1,20 +1,164 @@
-"""Training and sampling of the paired categorical bridge: the model of A10."""
+"""The model of A10: a bidirectional Transformer that learns the way back along a categorical bridge."""
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ghostpoi.attack.evidence import Evidence
-from ghostpoi.attack.inference.bridge_denoiser import Batch, Corpus, Denoiser
 from ghostpoi.attack.inference.bridge_settings import BridgeSettings
-from ghostpoi.attack.inference.categorical_bridge import Chain
-from ghostpoi.data.checkins import Ints
+from ghostpoi.attack.inference.categorical_bridge import Chain, Support
+from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.models import fit
 from ghostpoi.models.devices import precise, seeded
+from ghostpoi.models.transformer import Block, Packing
+from ghostpoi.models.windows import aligned
+from ghostpoi.publish.channel import Channel
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings
 
+HOURS = 24
+LONGEST_GAP_S = 86_400.0  # of a session: log gaps are scaled to 0..1
 BATCH_POSITIONS = (1 << 13, 1 << 18)  # padded positions read at once in sampling: on a CPU, on CUDA
+
+
+class BidirectionalPacking(Packing):
+    """Packed windows in which every position sees all others of its window."""
+
+    def __init__(self, lengths: Longs, heads: int, device: torch.device) -> None:
+        super().__init__(lengths, heads, device)
+        self.real = torch.zeros(len(self.there), dtype=torch.bool, device=device).index_fill_(0, self.back, True)
+
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, part: slice) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=self.real[part].view(len(q), 1, 1, -1))
+
+
+class Options(NamedTuple):
+    """The POIs that may stand behind each of M released ones: L in all, as a list and as a table."""
+
+    row: Tensor  # (L,) from 0 to M - 1
+    column: Tensor  # (L,)
+    poi: Tensor  # (L,)
+    log_channel: Tensor  # (L,) of the released POI given this one
+    table: Tensor  # (M, K), padded with 0
+
+
+class Batch(NamedTuple):
+    """Some windows end to end."""
+
+    packing: BidirectionalPacking
+    options: Options | None  # None: every POI
+    place: Tensor  # (M,) the index of every position in the corpus
+    released: Tensor  # (M,)
+    window: Tensor  # (M,) the window of every position, from 0
+    hour: Tensor  # (M,) of the day
+    log_gap: Tensor  # (M,) since the check-in before
+
+
+class Corpus:
+    """Released sessions with their times, cut into windows."""
+
+    def __init__(self, sessions: Sessions, channel: Channel | None, model: ModelSettings, device: torch.device) -> None:
+        self.poi, self.channel, self.heads, self.device = sessions.poi, channel, model.heads, device
+        self.length = aligned(sessions.poi, sessions, model.max_positions).length  # (W,)
+        self.start = np.cumsum(self.length) - self.length
+        gap = np.diff(sessions.time, prepend=0)
+        gap[sessions.start[:-1][sessions.length > 0]] = 0
+        self.log_gap = (np.log1p(np.maximum(gap, 0)) / np.log1p(LONGEST_GAP_S)).astype(np.float32)  # (N,)
+        self.hour = sessions.time // 3600 % HOURS  # (N,)
+
+    def batch(self, windows: Longs) -> Batch:
+        """Return some windows as a batch."""
+        length = self.length[windows]
+        window = np.repeat(np.arange(len(windows)), length)
+        place = (self.start[windows] - (np.cumsum(length) - length))[window] + np.arange(len(window))
+        released = self.poi[place].astype(np.int64)
+        parts = place, released, window, self.hour[place], self.log_gap[place]
+        packing = BidirectionalPacking(length, self.heads, self.device)
+        return Batch(packing, self._options(released), *map(self._to, parts))
+
+    def by_length(self, positions: int) -> Iterator[Longs]:
+        """Yield all windows, longest first, at most `positions` padded positions at a time."""
+        left = np.argsort(-self.length, kind="stable")
+        while len(left):
+            count = max(1, positions // int(self.length[left[0]]))
+            yield left[:count]
+            left = left[count:]
+
+    def _options(self, released: Longs) -> Options | None:
+        if self.channel is None:
+            return None
+        row, entry = self.channel.behind(released)  # (L,)
+        size = np.bincount(row, minlength=len(released))
+        column = np.arange(len(row)) - (np.cumsum(size) - size)[row]
+        table = np.zeros((len(released), int(size.max(initial=1))), np.int64)
+        poi = table[row, column] = self.channel.clean[entry]
+        log_channel = np.log(np.maximum(self.channel.probability[entry], 1e-9)).astype(np.float32)
+        return Options(*map(self._to, (row, column, poi, log_channel, table)))
+
+    def _to(self, array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(self.device, non_blocking=True)
+
+
+class Denoiser(nn.Module):
+    """Predicts x_0 from the state of the chain, the released session, the step and the times."""
+
+    def __init__(self, s: ModelSettings, chain: Chain, seed: int) -> None:
+        super().__init__()
+        self.settings, self.chain = s, chain
+        rows = chain.pois + 1
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed CUDA's generators
+            # All tables start small: torch's own start of the gap's weights would drown out the embeddings.
+            self.state, self.released, self.position, self.step, self.hour, self.gap = (
+                nn.Parameter(torch.randn(n, s.dim) * 0.02)
+                for n in (rows, rows, s.max_positions, chain.steps + 1, HOURS, 1)
+            )
+            self.blocks = nn.ModuleList(Block(s) for _ in range(s.layers))
+            for name, weight in self.blocks.named_parameters():
+                if name.endswith("bias"):
+                    nn.init.zeros_(weight)
+                elif weight.dim() == 2:
+                    nn.init.normal_(weight, std=0.02)
+            self.norm = nn.LayerNorm(s.dim)
+        self.bias = nn.Parameter(torch.zeros(rows))
+
+    def hidden(self, batch: Batch, now: Tensor, n: Tensor) -> Tensor:
+        """Return the hidden states of a batch whose chains are at `now` after n steps, (M,) -> (M, d)."""
+        p = self.settings.dropout if self.training else 0.0
+        read = F.embedding(now, self.state) + F.embedding(batch.released, self.released) + F.embedding(n, self.step)
+        read = read + F.embedding(batch.hour, self.hour) + batch.log_gap[:, None] * self.gap
+        x = F.dropout(read + F.embedding(batch.packing.position, self.position), p, self.training)
+        for block in self.blocks:
+            x = block.finish(x, batch.packing.attend(block.project(x)), p)  # type: ignore[operator]
+        return self.norm(x).float()  # type: ignore[no-any-return]  # (M, d)
+
+    def predict(self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: Options | None) -> Support:
+        """Predict x_0 over all POIs, or over the options alone, from hidden states (M, d) and chains (M,)."""
+        if options is None:
+            logits = F.linear(hidden, self.released[1:], self.bias[1:])
+            return self.chain.informed(logits, None, now, end, n.float())
+        each = (hidden[options.row] * F.embedding(options.poi, self.released)).sum(1) + self.bias[options.poi]  # (L,)
+        each = each + options.log_channel
+        logits = each.new_zeros(options.table.shape).index_put((options.row, options.column), each)
+        return self.chain.informed(logits, options.table, now, end, n.float())
+
+    def guess(
+        self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: Options | None, uniform: Tensor
+    ) -> list[Tensor]:
+        """Return the likeliest x_0, its probability, and one drawn with a uniform number, (M,) each."""
+        at_once = len(n)
+        if options is None:
+            logits = fit.RANK_LOGITS if hidden.device.type == "cpu" else fit.RANK_LOGITS_CUDA
+            at_once = max(1, logits // self.chain.pois)
+        parts = zip(*(torch.split(t, at_once) for t in (hidden, now, end, n, uniform)), strict=True)
+        found = [self.predict(h, x, e, k, options).guess(u) for h, x, e, k, u in parts]
+        return [torch.cat(each) for each in zip(*found, strict=True)]
 
 
 def restore(evidence: Evidence, settings: BridgeSettings, seed: Seed, device: torch.device) -> Ints:
@@ -32,8 +176,7 @@ def restore(evidence: Evidence, settings: BridgeSettings, seed: Seed, device: to
     restored = evidence.released.poi.copy()
     restored[~evidence.positions] = _vote(settings, denoiser, rest, seed).cpu().numpy()
     if channel is None:  # the denoiser knows nothing about a released POI that never leaked: it stays, as in A3
-        unknown = ~np.isin(evidence.released.poi, released)
-        restored[unknown] = evidence.released.poi[unknown]
+        restored = np.where(np.isin(evidence.released.poi, released), restored, evidence.released.poi)
     return restored
 
 
@@ -45,18 +188,23 @@ def _train(settings: BridgeSettings, chain: Chain, corpus: Corpus, clean: Ints, 
         # Among few options popularity decides most, and counting it works better than learning it from few sessions.
         model.bias.data += torch.from_numpy(np.log(np.bincount(clean, minlength=len(model.bias)) + 0.5)).float()
     model.to(device).train()
-    weights = list(model.parameters())
+    weights: list[Tensor] = list(model.parameters())
     averaged = [w.detach().clone() for w in weights]
     optimizer = torch.optim.AdamW(weights, lr=t.learning_rate, weight_decay=t.weight_decay, fused=True)
     noise = torch.Generator(device).manual_seed(seed.torch_seed("paired_bridge", "states"))
+    origin, count = torch.from_numpy(clean.astype(np.int64)).to(device), len(corpus.length)
+    size = max(t.batch_sessions, -(-t.epochs * count // settings.max_updates))
+    orders = (seed.generator("paired_bridge", "order", epoch).permutation(count) for epoch in range(t.epochs))
+    batches = (order[at : at + size] for order in orders for at in range(0, count, size))
     with seeded(device, seed.torch_seed("paired_bridge", "dropout")):
-        for number, (batch, x0) in enumerate(_batches(settings, corpus, clean, seed)):
-            n = torch.randint(1, chain.steps + 1, (batch.windows,), generator=noise, device=device)[batch.window]
-            end = batch.released
+        for number, windows in enumerate(batches):
+            batch = corpus.batch(windows)
+            end, x0 = batch.released, origin[batch.place]
+            n = torch.randint(1, chain.steps + 1, (len(windows),), generator=noise, device=device)[batch.window]
             uniform = torch.rand(2, len(x0), generator=noise, device=device)
             now = chain.draw(x0, end, n.float(), (chain.steps - n).float(), uniform)
             with precise(t.precision, device):
-                predicted = model.predict(model.hidden(corpus, batch, now, n), now, end, n, batch.options)
+                predicted = model.predict(model.hidden(batch, now, n), now, end, n, batch.options)
             likelihood = predicted.of(x0)
             each = chain.divergence(x0, now, n.float(), predicted)
             each = each - settings.cross_entropy * likelihood.clamp(min=1e-20).log()
@@ -70,24 +218,8 @@ def _train(settings: BridgeSettings, chain: Chain, corpus: Corpus, clean: Ints, 
             # The first updates count little: the average must not keep the random weights that it starts from.
             torch._foreach_lerp_(averaged, [w.detach() for w in weights], max(1 - settings.average, 1 / (1 + number)))
     with torch.no_grad():
-        for weight, average in zip(weights, averaged, strict=True):
-            weight.copy_(average)
+        torch._foreach_copy_(weights, averaged)
     return model.eval()
-
-
-def _batches(settings: BridgeSettings, corpus: Corpus, clean: Ints, seed: Seed) -> Iterator[tuple[Batch, Tensor]]:
-    """Yield all windows and their clean POIs (M,), in a new order every epoch."""
-    origin, t, windows = (
-        torch.from_numpy(clean.astype(np.int64)).to(corpus.device),
-        settings.training,
-        len(corpus.length),
-    )
-    size = max(t.batch_sessions, -(-t.epochs * windows // settings.max_updates))
-    for epoch in range(t.epochs):
-        order = seed.generator("paired_bridge", "order", epoch).permutation(windows)
-        for first in range(0, windows, size):
-            batch = corpus.batch(order[first : first + size])
-            yield batch, origin[batch.place]
 
 
 @torch.no_grad()
@@ -98,22 +230,20 @@ def _vote(settings: BridgeSettings, model: Denoiser, corpus: Corpus, seed: Seed)
     noise = torch.Generator(device).manual_seed(seed.torch_seed("paired_bridge", "samples"))
     for windows in corpus.by_length(BATCH_POSITIONS[device.type == "cuda"]):
         batch = corpus.batch(windows)
-        ways = [_way_back(settings, model, corpus, batch, noise) for _ in range(settings.samples)]
+        ways = [_way_back(settings, model, batch, noise) for _ in range(settings.samples)]
         poi, sure = map(torch.stack, zip(*ways, strict=True))  # (samples, M)
         votes = torch.where(poi[:, None] == poi[None], sure[None], 0).sum(1)  # of all samples for the POI of each
         restored[batch.place] = poi.gather(0, votes.argmax(0, keepdim=True)).squeeze(0)
     return restored
 
 
-def _way_back(
-    settings: BridgeSettings, model: Denoiser, corpus: Corpus, batch: Batch, noise: torch.Generator
-) -> tuple[Tensor, Tensor]:
+def _way_back(settings: BridgeSettings, model: Denoiser, batch: Batch, noise: torch.Generator) -> tuple[Tensor, Tensor]:
     """Sample from step N back to the argmax at step 1; return it and its probability, (M,) each."""
     end = now = batch.released
     for step in range(model.chain.steps, 0, -1):
         n = torch.full_like(end, step)
         with precise(settings.training.precision, end.device):
-            hidden = model.hidden(corpus, batch, now, n)
+            hidden = model.hidden(batch, now, n)
         uniform = torch.rand(3, len(end), generator=noise, device=end.device)
         likely, sure, drawn = model.guess(hidden, now, end, n, batch.options, uniform[2])
         now = model.chain.draw(drawn, now, (n - 1).float(), torch.ones_like(n).float(), uniform[:2])

@@ -61,18 +61,16 @@ class Visits:
         released = sum_by(symbol, self.count, self.channel.symbols)
         return estimate_popularity(self.channel, released, self.popular + hint, iterations)
 
-    def posterior(
-        self, prior: Floats, repeat_power: float, iterations: int, concentration: float = INDEPENDENT
-    ) -> Floats:
+    def posterior(self, prior: Floats, power: float, iterations: int, concentration: float = INDEPENDENT) -> Floats:
         """Return the probability of each option given all other visits of its user, (T,); it sums to 1 per group.
 
         Collapsed variational Bayes of order zero: each visit is explained by the expected counts of all others and by
-        `prior` (T,), in visits. The n visits of a group count as n ** repeat_power: the same answer twice is not twice
+        `prior` (T,), in visits. The n visits of a group count as n ** power: the same answer twice is not twice
         the evidence, because draws depend on their context and the true channel differs from the assumed one.
         `concentration` is that of K_u. It takes effect halfway: from the start it would hold on to first guesses.
         """
         channel = self.channel.probability[self.entry]  # (T,)
-        weight = (self.count**repeat_power)[self.owner]
+        weight = (self.count**power)[self.owner]
         share, visits = np.zeros(len(self.clean)), self.habit_leaked
         for n in range(iterations):
             others = visits[self.habit] - share  # (T,) the user's other visits to the option
@@ -81,12 +79,12 @@ class Visits:
                 same = self.leaked + share * (weight - 1)  # those among them with the same released POI
                 likelihood = (concentration * channel + same) / (concentration + others)
             share = normalise((prior + others) * likelihood, self.first, self.owner)
-            visits = self.habit_visits(share, repeat_power)
+            visits = self.habit_visits(share, power)
         return share
 
-    def habit_visits(self, share: Floats, repeat_power: float) -> Floats:
+    def habit_visits(self, share: Floats, power: float) -> Floats:
         """Return the visits of each habit under a posterior, weighted as in `posterior`, (H,)."""
-        weight = (self.count**repeat_power)[self.owner]
+        weight = (self.count**power)[self.owner]
         return self.habit_leaked + sum_by(self.habit, share * weight, len(self.habit_leaked))
 
     def expected(self, share: Floats) -> Floats:
@@ -112,10 +110,8 @@ def estimate_popularity(channel: Channel, released: Floats, leaked: Floats, iter
 
 
 def popularity_hint(evidence: Evidence) -> Floats:
-    """Return visits that released counts suggest if the rule favours popular venues, one per POI on average, (P+1,).
-
-    EM cannot tell POIs with equal channels apart; how often each of them was released can.
-    """
+    """Return visits that released counts suggest if the rule favours popular venues, one per POI on average, (P+1,)."""
+    # EM cannot tell POIs with equal channels apart; how often each of them was released can.
     rule = evidence.rule
     if rule is None or not rule.popularity_power:
         return np.zeros(evidence.rows)
@@ -147,9 +143,6 @@ def likeliest(share: Floats, clean: Longs, owner: Longs, first: Longs) -> Ints:
 
 
 def _occurrences(key: Longs, among: Longs) -> Floats:
-    """Count how often each key, all different, occurs among others."""
-    values, count = np.unique(among, return_counts=True)
-    if not len(values):
-        return np.zeros(len(key))
-    at = np.minimum(np.searchsorted(values, key), len(values) - 1)
-    return np.where(values[at] == key, count[at], 0).astype(float)
+    """Count how often each key occurs among others."""
+    ordered = np.sort(among)
+    return (np.searchsorted(ordered, key, "right") - np.searchsorted(ordered, key)).astype(float)

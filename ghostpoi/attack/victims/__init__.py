@@ -1,12 +1,10 @@
 """Victims: the next-POI models that somebody trains on a release, restored or not.
 
-A victim gets jobs (sessions to train on, with a seed) and an exam (validation and test sessions), and returns the rank
-of every next POI. The neural ones train many models of one shape at once: `stacked_victim` groups jobs into stacks,
-`batches` lays out what they read, `stacked_model` holds their weights and `stacked_training` trains them. On a CPU,
-`attack.processes` trains victims in parallel. To add a victim, write a file here and add a line to the dict.
+The neural ones train many models of one shape at once: `stacked_model` holds their weights and lays out batches,
+`stacked_training` trains them. To add a victim, write a file here and add a line to the dict.
 """
 
-from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Progress, Result, Victim, victim_settings
+from ghostpoi.attack.victims.base import Victim, victim_settings
 from ghostpoi.attack.victims.graph import Graph
 from ghostpoi.attack.victims.gru import GRU
 from ghostpoi.attack.victims.markov import Markov
@@ -27,6 +25,4 @@ VICTIMS: Registry[Victim] = Registry(
     },
 )
 
-__all__ = [
-    "STAGE", "VICTIMS", "WRONG", "Exam", "Job", "Progress", "Result", "Transformer", "Victim", "victim_settings",
-]  # fmt: skip
+__all__ = ["VICTIMS", "victim_settings"]

@@ -1,4 +1,4 @@
-"""The base class of victims: what they are trained on, and what comes of it."""
+"""The base class of victims: what they are trained on, and the ranks of every next POI that they return."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -6,9 +6,8 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Longs
+from ghostpoi.data.checkins import Bools, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.models.windows import Windows
@@ -89,13 +88,13 @@ def victim_settings(protocol: str) -> tuple[ModelSettings, Training]:
     raise InputError(f"there is no protocol {protocol!r}; protocols are strong, paper")
 
 
-def readable(pairs: P, rows: int, stand_in: int = 1) -> tuple[P, NDArray[np.bool_]]:
+def readable(pairs: P, rows: int, stand_in: int = 1) -> tuple[P, Bools]:
     """Replace unknown POIs, inputs by 0 and targets by `stand_in`; return the pairs and the known targets, (N,)."""
     known = [(a >= 1) & (a < rows) for a in (pairs.token, pairs.target)]
     token, target = np.where(known[0], pairs.token, 0), np.where(known[1], pairs.target, stand_in)
     return replace(pairs, token=token, target=target), known[1]
 
 
-def final_ranks(ranks: Longs, known: NDArray[np.bool_]) -> Longs:
+def final_ranks(ranks: Longs, known: Bools) -> Longs:
     """Mark as wrong unknown targets and rank 0, which is what a model that diverged to NaN returns."""
     return np.where(known & (ranks >= 1), ranks, WRONG)

@@ -12,14 +12,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
-from ghostpoi.attack.victims.batches import TOKEN, PackedRows
-from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, look_up
-from ghostpoi.attack.victims.stacked_victim import StackedVictim
+from ghostpoi.attack.victims.markov import after
+from ghostpoi.attack.victims.stacked_model import StackedModel
+from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import next_poi
-from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training
 
 LAYERS = 2
 
@@ -31,21 +27,17 @@ class GraphModel(StackedModel):
     graphs: Sequence[sparse.csr_array]  # (P+1, P+1) each
     all_graphs: Tensor  # (M*(P+1), M*(P+1))
 
-    @staticmethod
-    def start(model: CausalTransformer, graphs: Sequence[sparse.csr_array], seed: Seed) -> "GraphModel":
-        generator = torch.Generator().manual_seed(seed.torch_seed(*STAGE, "graph"))
-        d, more = model.settings.dim, {}
+    def initial(self, jobs: Sequence[Job], exam: Exam) -> dict[str, Tensor]:
+        self._over([transitions(job.train, exam.rows) for job in jobs])
+        generator = torch.Generator().manual_seed(jobs[0].seed.torch_seed(*STAGE, "graph"))
+        d, weights = self.settings.dim, super().initial(jobs, exam)
         for i in range(LAYERS):
-            more[f"spread.{i}.weight"] = torch.randn(d, d, generator=generator) * d**-0.5
-            more[f"spread.{i}.bias"] = torch.zeros(d)
-        return GraphModel.of(model, len(graphs), more=more)._over(graphs)
+            weights[f"spread.{i}.weight"] = torch.randn(d, d, generator=generator) * d**-0.5
+            weights[f"spread.{i}.bias"] = torch.zeros(d)
+        return weights
 
     def take(self, victims: Tensor) -> Self:
         return super().take(victims)._over([self.graphs[m] for m in victims.tolist()])
-
-    def embed(self, inputs: Tensor, rows: PackedRows) -> Tensor:
-        position = rows.position.expand(len(self), -1)
-        return look_up(self.table(), inputs[TOKEN]) + look_up(self.weights["position"], position)
 
     def table(self) -> Tensor:
         """Return the embedding of every POI plus what comes over the graph, (M, P+1, d)."""
@@ -56,7 +48,11 @@ class GraphModel(StackedModel):
         return own + near
 
     def _over(self, graphs: Sequence[sparse.csr_array]) -> Self:
-        self.graphs, self.all_graphs = graphs, _tensor(sparse.block_diag(graphs, "csr")).to(self.device)
+        self.graphs, matrix = graphs, sparse.block_diag(graphs, "csr")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns that sparse tensors are unchecked and may still change
+            first, column, value = (torch.from_numpy(a) for a in (matrix.indptr, matrix.indices, matrix.data))
+            self.all_graphs = torch.sparse_csr_tensor(first, column, value, matrix.shape).to(self.device)
         return self
 
 
@@ -69,16 +65,10 @@ class Graph(StackedVictim):
     model_type = GraphModel
     dropout: float = 0.4  # clean NYC validation acc@1 .231, with .2 it is .226
 
-    def start(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> StackedModel:
-        graphs = [transitions(job.train, exam.rows) for job in jobs]
-        initial = initial_transformer(exam.rows, model, jobs[0].seed).to(exam.device)
-        return GraphModel.start(initial, graphs, jobs[0].seed)
-
 
 def transitions(sessions: Sessions, rows: int) -> sparse.csr_array:
     """Count how often POIs follow one another in either direction, and each itself once; normalise symmetrically."""
-    pairs = next_poi(sessions, max(2, sessions.positions))
-    once = sparse.coo_array((np.ones(len(pairs.token)), (pairs.token, pairs.target)), (rows, rows)).tocsr()
+    once = after(sessions, 1, rows)
     both = once + once.T + sparse.eye_array(rows)
     scale = sparse.diags_array(both.sum(1) ** -0.5)
     return (scale @ both @ scale).astype(np.float32).tocsr()
@@ -95,10 +85,3 @@ class _OverGraph(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         return torch.mm(ctx.graph, grad.flatten(0, 1)).view_as(grad), None
-
-
-def _tensor(matrix: sparse.csr_array) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns that sparse tensors are unchecked and may still change
-        first, column, value = (torch.from_numpy(a) for a in (matrix.indptr, matrix.indices, matrix.data))
-        return torch.sparse_csr_tensor(first, column, value, matrix.shape)

@@ -8,12 +8,36 @@ import torch
 from torch import Tensor, nn
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
-from ghostpoi.attack.victims.batches import TOKEN, PackedRows
-from ghostpoi.attack.victims.stacked_model import StackedModel, dropped, look_up, repeated
-from ghostpoi.attack.victims.stacked_victim import StackedVictim
+from ghostpoi.attack.victims.stacked_model import TOKEN, PackedRows, StackedModel, dropped, look_up
+from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.models.transformer import Pad
-from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training
+
+
+class GRUModel(StackedModel):
+    """A GRU inside a residual block, between two LayerNorms: a bare GRU needs three times the epochs."""
+
+    def initial(self, jobs: Sequence[Job], exam: Exam) -> dict[str, Tensor]:
+        s = self.settings
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(jobs[0].seed.torch_seed(*STAGE, "gru"))
+            parts = nn.ModuleDict({name: nn.LayerNorm(s.dim) for name in ("before", "norm")})
+            parts["gru"] = nn.GRU(s.dim, s.dim)
+            tables = ["embedding"] if s.tied else ["embedding", "untied"]
+            weights = {name: torch.randn(self.rows, s.dim) * s.start for name in tables}
+            return weights | dict(parts.named_parameters())
+
+    def hidden(self, inputs: Tensor, rows: PackedRows, dropout: float = 0.0) -> Tensor:
+        x = dropped(look_up(self.weights["embedding"], inputs[TOKEN]), dropout)
+        return self._norm("norm", x + dropped(self.recur(self._norm("before", x), rows), dropout))
+
+    def recur(self, x: Tensor, rows: PackedRows) -> Tensor:
+        """Return the states of the GRU after each token, (M, N, d)."""
+        kinds = "weight_ih", "weight_hh", "bias_ih", "bias_hh"
+        into, w, into_bias, bias = (self.weights[f"gru.{kind}_l0"] for kind in kinds)
+        gates = torch.baddbmm(into_bias[:, None], x, into.transpose(1, 2))  # (M, N, 3d)
+        gates = Pad.apply(gates, rows.step_order, rows.step_rank)  # type: ignore[no-untyped-call]
+        states = _Recurrence.apply(gates, w, bias, rows.running)  # type: ignore[no-untyped-call]
+        return Pad.apply(states, rows.step_rank, rows.step_order)  # type: ignore[no-any-return,no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -22,51 +46,15 @@ class GRU(StackedVictim):
 
     label = "GRU"
     summary = "A recurrent network with one gated recurrent unit, as in GRU4Rec."
+    model_type = GRUModel
     dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
     max_positions: int = 50  # a GRU forgets sooner, and each position is one more step to wait for
-
-    def start(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> StackedModel:
-        weights = repeated(initial_gru(exam.rows, model, jobs[0].seed), len(jobs))
-        return GRUModel({name: w.to(exam.device) for name, w in weights.items()}, exam.rows, model, "float32")
-
-
-def initial_gru(rows: int, model: ModelSettings, seed: Seed) -> dict[str, Tensor]:
-    """Return the weights that every GRU of this seed starts from, by torch's names."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed.torch_seed(*STAGE, "gru"))
-        parts = nn.ModuleDict({name: nn.LayerNorm(model.dim) for name in ("before", "norm")})
-        parts["gru"] = nn.GRU(model.dim, model.dim)
-        tables = ["embedding"] if model.tied else ["embedding", "untied"]
-        weights = {name: torch.randn(rows, model.dim) * model.start for name in tables}
-        return weights | {name: w.detach() for name, w in parts.named_parameters()}
-
-
-class GRUModel(StackedModel):
-    """A GRU inside a residual block: its output is added to its input, between two LayerNorms.
-
-    A bare GRU needs three times the epochs: its states are short vectors, so its output matrix has a long way to go.
-    """
-
-    def hidden(self, inputs: Tensor, rows: PackedRows, dropout: float = 0.0) -> Tensor:
-        x = dropped(look_up(self.weights["embedding"], inputs[TOKEN]), dropout)
-        return self._norm("norm", x + dropped(self.recur(self._norm("before", x), rows), dropout))
-
-    def recur(self, x: Tensor, rows: PackedRows) -> Tensor:
-        """Return the states of the GRU after each token, (M, N, d)."""
-        into, w, into_bias, bias = (
-            self.weights[f"gru.{kind}_l0"] for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
-        gates = torch.baddbmm(into_bias[:, None], x, into.transpose(1, 2))  # (M, N, 3d)
-        gates = Pad.apply(gates, rows.step_order, rows.step_rank)  # type: ignore[no-untyped-call]
-        states = _Recurrence.apply(gates, w, bias, rows.running)  # type: ignore[no-untyped-call]
-        return Pad.apply(states, rows.step_rank, rows.step_order)  # type: ignore[no-any-return,no-untyped-call]
 
 
 class _Recurrence(torch.autograd.Function):
     """The states after each token, (M, N, d), from the input's share of the gates, (M, N, 3d), both step by step.
 
-    Autograd would launch three times the kernels. Here a step back is little more than one product, and everything
-    else is done for all steps at once.
+    Autograd would launch three times the kernels. Here a step back is little more than one product.
     """
 
     @staticmethod
@@ -90,7 +78,10 @@ class _Recurrence(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         weight, states, candidate, inner, switches = ctx.saved_tensors
         reset, update = switches.chunk(2, 2)
-        before = _before(states, ctx.running)
+        # The state before each token: that of the same window a step earlier, or zeros.
+        first = states.new_zeros(len(states), max(ctx.running, default=0), states.shape[2])
+        steps = _by_step((states,), ctx.running)[:-1]
+        before = torch.cat([first, *(h[:, :n] for (h,), n in zip(steps, ctx.running[1:], strict=True))], 1)
         # How much each gate changes the state; only the gradient of the state is missing.
         by_candidate = (1 - update) * (1 - candidate * candidate)
         by_reset = by_candidate * inner * reset * (1 - reset)
@@ -110,10 +101,3 @@ class _Recurrence(torch.autograd.Function):
 def _by_step(tensors: Sequence[Tensor], running: list[int]) -> list[tuple[Tensor, ...]]:
     """Return views of each (M, N, ...) at every step."""
     return list(zip(*(torch.split(t, running, 1) for t in tensors), strict=True)) if running else []
-
-
-def _before(states: Tensor, running: list[int]) -> Tensor:
-    """Return the state before each token, (M, N, d): that of the same window a step earlier, or zeros."""
-    earlier = torch.split(states, running, 1)[:-1] if running else ()
-    first = states.new_zeros(len(states), max(running, default=0), states.shape[2])
-    return torch.cat([first, *(h[:, :n] for h, n in zip(earlier, running[1:], strict=True))], 1)

@@ -19,10 +19,7 @@ SCORES = 1 << 23  # held at once
 
 @dataclass(frozen=True)
 class Markov(Victim):
-    """Counts which POI follows which; POIs two steps later or one step earlier count a little, and so does popularity.
-
-    The weights were chosen on clean NYC validation sessions: acc@1 .211, against .206 for followers alone.
-    """
+    """Counts which POI follows which. Its weights give clean NYC validation acc@1 .211; followers alone give .206."""
 
     label = "Markov"
     summary = "A first-order Markov model: it counts which venue follows which."
@@ -50,7 +47,7 @@ class Markov(Victim):
 
     def counts(self, train: Sessions, rows: int) -> tuple[sparse.csr_array, Floats]:
         """Return the score of each POI after each other, (P+1, P+1), and after any, (P+1,)."""
-        once, twice = (_after(train, lag, rows) for lag in (1, 2))
+        once, twice = (after(train, lag, rows) for lag in (1, 2))
         visits = np.bincount(train.poi, minlength=rows)
         return once + self.back_off * (twice + once.T), self.popular * visits / max(1, visits.sum())
 
@@ -67,7 +64,7 @@ def ranks(counts: sparse.csr_array, base: Floats, pairs: Windows, device: torch.
     return torch.cat(found).numpy()
 
 
-def _after(sessions: Sessions, lag: int, rows: int) -> sparse.csr_array:
+def after(sessions: Sessions, lag: int, rows: int) -> sparse.csr_array:
     """Count how often a POI came `lag` steps after another in a session, (P+1, P+1)."""
     session = sessions.session_of()
     at = np.flatnonzero(session[lag:] == session[:-lag])

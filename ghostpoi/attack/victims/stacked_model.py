@@ -1,53 +1,111 @@
-"""M causal Transformers of one shape as one, because a single model leaves a large GPU idle.
-
-Every weight of `CausalTransformer` is stacked, (M, ...). A victim that diverges to NaN leaves the others unchanged.
-"""
+"""M models of one shape as one, every weight (M, ...), because a single small model leaves a large GPU idle."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ghostpoi.attack.victims.base import STAGE
-from ghostpoi.attack.victims.batches import TOKEN, PackedRows
+from ghostpoi.attack.victims.base import STAGE, Exam, Job
+from ghostpoi.data.checkins import Longs
+from ghostpoi.models.cuda_graphs import fill_rows, row_mask, row_width
 from ghostpoi.models.devices import precise
-from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.transformer import CausalTransformer, Pad, Unpad
+from ghostpoi.models.windows import Windows
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Precision
 
+TOKEN, USER, TIME = range(3)  # the parts of inputs, (3, M, N)
 LOGITS = 1 << 21  # logits of all victims held at once on a CPU
 LOGITS_CUDA = 1 << 28  # 1 GiB in float32, and as much again for their gradient
 ALIGN = 16  # output matrices are padded to a multiple of rows: products over an odd vocabulary are slow on CUDA
 
 
+@dataclass(frozen=True)
+class PackedRows:
+    """One batch of windows, the same for every victim: N tokens in B rows of t places, with little padding."""
+
+    running: list[int]  # the number of windows that reach each position, on the host
+    owner: Tensor  # (B, t) the window at each place, -1 at an empty one
+    index: Tensor  # (N,) the position of each token in the pairs
+    position: Tensor  # (N,) its position in the window
+    place: Tensor  # (N,) its place in the rows
+    token_at: Tensor  # (B*t,) the token at each place; any token at an empty one
+    step_order: Tensor  # (N,) the tokens by position, and among equal positions from the longest window to the shortest
+    step_rank: Tensor  # (N,) the rank of each token in that order
+
+    def attend(self, qkv: Tensor, heads: int, mask: Tensor) -> Tensor:
+        """Attend causally inside every window, (M, N, 3d) -> (M, N, d)."""
+        victims, (rows, width) = len(qkv), self.owner.shape
+        padded = Pad.apply(qkv, self.token_at, self.place)  # type: ignore[no-untyped-call]
+        q, k, v = padded.view(victims * rows, width, 3, heads, -1).permute(2, 0, 3, 1, 4)  # each (M*B, H, t, dh)
+        found = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        found = found.transpose(1, 2).reshape(victims, rows * width, -1)
+        return Unpad.apply(found, self.token_at, self.place)  # type: ignore[no-any-return,no-untyped-call]
+
+    def mask(self, victims: int, dtype: torch.dtype) -> Tensor:
+        """Return what keeps windows apart and hides later places, for every victim, (M*B, 1, t, t)."""
+        return row_mask(self.owner, dtype).repeat(victims, 1, 1)[:, None]
+
+
+def pack(pairs: Windows, batches: Sequence[Longs], device: torch.device) -> list[PackedRows]:
+    """Lay out batches of windows. All travel to the device at once, so that no training step waits for one."""
+    parts: list[Longs] = []  # seven per batch
+    sizes: list[tuple[int, list[int]]] = []  # width and running
+    start = pairs.start
+    for windows in batches:
+        length = pairs.length[windows]
+        width = row_width(length)
+        first, rows = fill_rows(length, width)
+        position = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+        place = np.repeat(first, length) + position
+        token_at, owner = np.zeros(rows * width, np.int64), np.full(rows * width, -1)
+        token_at[place] = np.arange(len(place))
+        owner[place] = np.repeat(np.arange(len(length)), length)
+        index = np.repeat(start[windows], length) + position
+        parts += [owner, index, position, place, token_at, *_step_order(length, position)]
+        sizes.append((width, np.bincount(position).tolist()))
+    if not parts:
+        return []
+    joined = torch.from_numpy(np.concatenate(parts))
+    if device.type == "cuda":
+        joined = joined.pin_memory().to(device, non_blocking=True)
+    piece = torch.split(joined, [len(part) for part in parts])
+    return [
+        PackedRows(running, piece[7 * i].view(-1, width), *piece[7 * i + 1 : 7 * i + 7])
+        for i, (width, running) in enumerate(sizes)
+    ]
+
+
+def _step_order(length: Longs, position: Longs) -> tuple[Longs, Longs]:
+    by_length = np.argsort(np.argsort(-length, kind="stable"))
+    order = np.argsort(position * len(length) + np.repeat(by_length, length), kind="stable")
+    return order, np.argsort(order)
+
+
 class StackedModel:
-    """The weights, named as in `CausalTransformer`. Other architectures override `embed`, `masks` or `hidden`."""
+    """Causal Transformers for jobs that share a seed. One that diverges to NaN leaves the others unchanged."""
 
     memory_factor = 1  # the memory that a victim needs at most, relative to a plain Transformer
 
-    def __init__(self, weights: Mapping[str, Tensor], rows: int, settings: ModelSettings, precision: Precision) -> None:
-        self.weights = {name: w.detach().requires_grad_() for name, w in weights.items()}
-        self.rows, self.settings, self.precision = rows, settings, precision
+    def __init__(self, jobs: Sequence[Job], exam: Exam, settings: ModelSettings, precision: Precision) -> None:
+        self.rows, self.device, self.settings, self.precision = exam.rows, exam.device, settings, precision
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32  # of matrix products
-
-    @classmethod
-    def of(
-        cls, model: CausalTransformer, victims: int, precision: Precision = "float32",
-        more: Mapping[str, Tensor] | None = None,
-    ) -> Self:  # fmt: skip
-        """Stack copies of one model, with `more` weights of an architecture's own."""
-        weights = dict(model.named_parameters()) | {name: w.to(model.device) for name, w in (more or {}).items()}
-        return cls(repeated(weights, victims), model.rows, model.settings, precision)
+        self.weights = {
+            name: w.detach().to(self.device)[None].repeat(len(jobs), *[1] * w.dim()).requires_grad_()
+            for name, w in self.initial(jobs, exam).items()
+        }
 
     def __len__(self) -> int:
         return len(self.weights["embedding"])
 
-    @property
-    def device(self) -> torch.device:
-        return self.weights["embedding"].device
+    def initial(self, jobs: Sequence[Job], exam: Exam) -> dict[str, Tensor]:
+        """Return the weights that each victim starts from, named as in `CausalTransformer`; store other data."""
+        return dict(initial_transformer(self.rows, self.settings, jobs[0].seed).named_parameters())
 
     @property
     def output(self) -> Tensor:
@@ -63,7 +121,11 @@ class StackedModel:
     def embed(self, inputs: Tensor, rows: PackedRows) -> Tensor:
         """Return what the first block reads, (M, N, d)."""
         position = rows.position.expand(len(self), -1)
-        return look_up(self.weights["embedding"], inputs[TOKEN]) + look_up(self.weights["position"], position)
+        return look_up(self.table(), inputs[TOKEN]) + look_up(self.weights["position"], position)
+
+    def table(self) -> Tensor:
+        """Return the embedding of every POI, (M, P+1, d)."""
+        return self.weights["embedding"]
 
     def masks(self, inputs: Tensor, rows: PackedRows) -> list[Tensor]:
         """Return what each layer adds to its attention logits, each (M*B, 1 or H, t, t)."""
@@ -110,11 +172,6 @@ class StackedModel:
 def initial_transformer(rows: int, model: ModelSettings, seed: Seed) -> CausalTransformer:
     """Return the Transformer that every victim of this seed starts from."""
     return CausalTransformer(rows, model, seed.torch_seed(*STAGE, "weights"))
-
-
-def repeated(weights: Mapping[str, Tensor], victims: int) -> dict[str, Tensor]:
-    """Return the same weights for all victims, each (M, ...)."""
-    return {name: w.detach()[None].repeat(victims, *[1] * w.dim()) for name, w in weights.items()}
 
 
 def look_up(table: Tensor, index: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """A victim that knows when and where: attention depends on the time and the distance between check-ins, as in STAN.
 
-STAN (Luo et al., WWW 2021) interpolates learned embeddings of time gaps and distances and adds them to the attention
-logits. This victim does so in each head of each layer of the Transformer, and reads the hour of the week with each POI.
+STAN (Luo et al., WWW 2021) adds interpolated embeddings of time gaps and distances to the attention logits. This victim
+does so in each head of each layer of the Transformer, and reads the hour of the week with each POI.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,10 @@ import torch
 from torch import Tensor
 
 from ghostpoi.attack.victims.base import Exam, Job
-from ghostpoi.attack.victims.batches import TIME, PackedRows
-from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, look_up
-from ghostpoi.attack.victims.stacked_victim import StackedVictim
+from ghostpoi.attack.victims.stacked_model import TIME, PackedRows, StackedModel, look_up
+from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.data.sessions import Vocabulary
-from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.settings import ModelSettings, Training
 
 KNOTS = 8  # of each relation, one per doubling: up to 32 hours, and up to 32 km
 GAP_S, KM = 900.0, 0.25  # the first doubling
@@ -31,13 +28,12 @@ class StanModel(StackedModel):
     memory_factor = 2
     xyz: Tensor  # (P+1, 3) the POIs in km
 
-    @staticmethod
-    def start(model: CausalTransformer, victims: int, vocabulary: Vocabulary) -> "StanModel":
-        s = model.settings
-        relation, hour = torch.zeros(s.layers * s.heads, 2 * KNOTS), torch.zeros(HOURS, s.dim)
-        stack = StanModel.of(model, victims, more={"relation": relation, "hour": hour})
-        stack.xyz = points(vocabulary).to(model.device)
-        return stack
+    def initial(self, jobs: Sequence[Job], exam: Exam) -> dict[str, Tensor]:
+        if exam.vocabulary is None or len(exam.vocabulary) != exam.rows:
+            raise ValueError("this victim measures distances: give it the vocabulary of the POIs")
+        self.xyz, s = points(exam.vocabulary).to(self.device), self.settings
+        tables = {"relation": torch.zeros(s.layers * s.heads, 2 * KNOTS), "hour": torch.zeros(HOURS, s.dim)}
+        return super().initial(jobs, exam) | tables
 
     def embed(self, inputs: Tensor, rows: PackedRows) -> Tensor:
         return super().embed(inputs, rows) + look_up(self.weights["hour"], inputs[TIME] // 3600 % HOURS)
@@ -64,12 +60,6 @@ class Stan(StackedVictim):
     summary = "A Transformer whose attention depends on time gaps and distances, as in STAN."
     model_type = StanModel
     dropout: float = 0.4  # clean NYC validation acc@1 .232, with .2 it is .226
-
-    def start(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> StackedModel:
-        if exam.vocabulary is None or len(exam.vocabulary) != exam.rows:
-            raise ValueError("this victim measures distances: give it the vocabulary of the POIs")
-        initial = initial_transformer(exam.rows, model, jobs[0].seed).to(exam.device)
-        return StanModel.start(initial, len(jobs), exam.vocabulary)
 
 
 def points(vocabulary: Vocabulary) -> Tensor:

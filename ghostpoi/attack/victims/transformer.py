@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.victims import stacked_victim
+from ghostpoi.attack.victims import stacked_training
 from ghostpoi.attack.victims.base import STAGE, Exam, Job, Result, Victim, final_ranks, readable
-from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer
-from ghostpoi.attack.victims.stacked_victim import StackedVictim
+from ghostpoi.attack.victims.stacked_model import initial_transformer
+from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.models import fit
 from ghostpoi.models.windows import next_poi
 from ghostpoi.settings import ModelSettings, Training
@@ -28,13 +28,9 @@ class Transformer(StackedVictim):
         model, training = Victim.settings(self, protocol)
         return self.model or model, self.training or training
 
-    def start(self, jobs: Sequence[Job], exam: Exam, model: ModelSettings, training: Training) -> StackedModel:
-        initial = initial_transformer(exam.rows, model, jobs[0].seed).to(exam.device)
-        return StackedModel.of(initial, len(jobs), training.precision)
-
     def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         """Train one stack where that is faster; elsewhere `fit.train` trains the jobs one by one."""
-        if exam.device.type in stacked_victim.STACKED_ON:
+        if exam.device.type in stacked_training.STACKED_ON:
             return super().train(jobs, exam, protocol)
         settings = self.settings(protocol)
         exam.check(jobs)
