@@ -19,9 +19,9 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.study import figures, labels, paper, plan
 from ghostpoi.study.figures import day_map, style
+from ghostpoi.study.labels import NONE, show
 from ghostpoi.study.results import Results
-from ghostpoi.study.tables import Table, show, tables
-from ghostpoi.study.tables.table import NONE
+from ghostpoi.study.tables import Table, tables
 
 STEPS = [-0.001, 0.0, 0.001]
 

@@ -24,7 +24,7 @@ from ghostpoi.files import replacing
 from ghostpoi.study import claims, figures, labels, paper
 from ghostpoi.study.figures.day_map import draw_map
 from ghostpoi.study.results import PROTOCOLS, Results
-from ghostpoi.study.tables import show, tables
+from ghostpoi.study.tables import tables
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Each figure of a page: the study, its protocol, and a study that stands beside it.
@@ -60,7 +60,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
     bench = results / "bench-scoring.json"
     context: dict[str, Any] = vars(claims) | {
         "study": study, "claim": claim, "table": table, "figure": lambda of, text: f"![{text}]({link}/{of}.svg)",
-        "method": labels.method, "heading": labels.heading, "show": show, "spread": spread, "against": against,
+        "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": against,
         "lost": accuracy_lost, "printed": paper.section, "contradictions": paper.contradictions,
         "stated": paper.contents()["claims"], "prior": paper.contents("prior"), "adversaries": ADVERSARIES,
         "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,

@@ -7,9 +7,8 @@ import matplotlib.pyplot as plt
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
 from ghostpoi.study import labels
 from ghostpoi.study.figures.style import DOTTED, GREY, INK, finish, legend, points
-from ghostpoi.study.measures import MEASURES
 from ghostpoi.study.paper import contents
-from ghostpoi.study.results import Results
+from ghostpoi.study.results import MEASURES, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
