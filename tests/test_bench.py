@@ -25,7 +25,7 @@ CPU = device("cpu")
 @pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     path = tmp_path_factory.mktemp("bench") / "city.npz"
-    prepared.save(path, bench_data.synthetic(80, 250, 40))
+    prepared.save(path, prepared.prepare_city(80, 250, 40, 0))
     return bench_data.load(path)
 
 
@@ -115,7 +115,7 @@ def test_growth_scales_a_sample_to_each_city(monkeypatch: pytest.MonkeyPatch) ->
     found = growth.run(50, CPU, quiet)
     assert keys(found) == "cities ratio"
     for row, size in zip(found["cities"], sizes, strict=True):
-        data = bench_data.synthetic(*size)
+        data = prepared.prepare_city(*size, 0)
         scale = data.train.positions / bench_data.sample(data.train, 50).positions
         assert row["epoch_seconds"] == row["scoring_seconds"] == pytest.approx(scale)
         assert (row["positions"], row["sessions"]) == (data.train.positions, len(data.train))

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from ghostpoi.bench.data import sample, synthetic
+from ghostpoi.bench.data import sample
+from ghostpoi.data.prepared import prepare_city
 from ghostpoi.models import fit
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.models.windows import next_poi
@@ -27,7 +28,7 @@ def run(sessions: int, device: torch.device, say: Callable[[str], None]) -> dict
     settings, seed = publication("ghost"), Seed(0)
     for users, pois, days in CITIES:
         say(f"a city of {users:,} users and {pois:,} venues")
-        data = synthetic(users, pois, days)
+        data = prepare_city(users, pois, days, 0)
         some = sample(data.train, sessions)
         scale = data.train.positions / some.positions
         surrogate = CausalTransformer(len(data.vocabulary), settings.surrogate, 0).to(device)

@@ -111,7 +111,7 @@ def figures(
 ) -> None:
     """Draw the figures of a study as PNG and SVG."""
     from ghostpoi.study import figures
-    from ghostpoi.study.figures.day_map import draw_map
+    from ghostpoi.study.day_map import draw_map
     from ghostpoi.study.results import Results as StudyResults
 
     if name == "map":

@@ -22,7 +22,7 @@ from ghostpoi.evaluate.measures.detection import DETECTOR
 from ghostpoi.evaluate.measures.gaps import spread
 from ghostpoi.files import replacing
 from ghostpoi.study import claims, figures, labels, paper
-from ghostpoi.study.figures.day_map import draw_map
+from ghostpoi.study.day_map import draw_map
 from ghostpoi.study.results import PROTOCOLS, Results
 from ghostpoi.study.tables import tables
 

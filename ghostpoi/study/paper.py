@@ -26,7 +26,7 @@ class Contradiction(NamedTuple):
 
 @cache
 def contents(name: str = "paper") -> dict[str, Any]:
-    """Read a TOML file of this folder: the paper, prior measurements, measures, or layouts of the paper's tables."""
+    """Read a TOML file of this folder."""
     return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
 
 
