@@ -7,7 +7,7 @@ part of each user's sessions. Every result is compared with controls.
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -29,11 +29,13 @@ from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
 from ghostpoi.evaluate.measures.gaps import gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.evaluate.public_rule import random_rule, release_rule
+from ghostpoi.evaluate.public_rule import public_rule, publisher_of
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.files import replacing
 from ghostpoi.models.trajectory_lm import naturalness
+from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import MANIFEST, settings_of
+from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
@@ -49,9 +51,6 @@ PUBLIC = (
     "strongest", "clean", "adversaries", "verdicts", "gaps", "controls", "plausibility", "naturalness", "utility",
     "protocol", "victim", "leak", "test_positions", "version",
 )  # fmt: skip
-
-Say = Callable[[str], None]
-Report = Callable[[str, float], None]  # what is being done, units of work just done
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,8 @@ def public(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, report: Report) -> Grid:
-    rule = random_rule(pair, data.vocabulary, chosen)
+    methods = publisher_of(pair.manifest), METHODS[RANDOM]
+    ours, rule = (public_rule(pair, data.vocabulary, chosen, method) for method in methods)
 
     @cache
     def random(number: int) -> Ints:
@@ -172,12 +172,11 @@ def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: A
         # A derived seed, because a publisher with the same small seed would have drawn the same release.
         return publish(task, Seed(Seed(number).derive("audit", "random")), request.device).poi
 
-    released = Release(lambda number: data.released, release_rule(pair, data.vocabulary, chosen))
     return Grid(
         train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary,
-        releases={RELEASE: released, RANDOM: Release(random, rule)}.__getitem__, seeds=request.seeds,
-        protocol=request.protocol, model=chosen.victim, training=chosen.training, device=request.device,
-        cache=_cache(request), report=report,
+        releases={RELEASE: Release(lambda number: data.released, ours), RANDOM: Release(random, rule)}.__getitem__,
+        seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
+        device=request.device, cache=_cache(request), report=report,
     )  # fmt: skip
 
 

@@ -13,45 +13,30 @@ from scipy.special import stdtrit
 
 from ghostpoi.evaluate.measures.gaps import Spread, spread
 
-INSIDE = "inside the spread"
 ROUNDING = 1e-9  # differences up to this come from rounding
 SAMPLING_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A difference over seeds, and whether it is clear."""
+    """A difference over seeds."""
 
     difference: Spread
     sampling_error: float | None = None  # standard error due to the size of the test sample; None: unknown
 
     @property
-    def clear(self) -> bool:
-        n, half = len(self.difference["seeds"]), 0.0
-        if n < 2 and self.sampling_error is None:
-            return False
-        if n > 1:
-            half = float(stdtrit(n - 1, 0.975)) * self.difference["std"] / float(np.sqrt(n))
-        return abs(self.difference["mean"]) > max(half, SAMPLING_ERRORS * (self.sampling_error or 0.0)) + ROUNDING
-
-    @property
     def sign(self) -> int:
         """1 for clearly higher, -1 for clearly lower, 0 inside the spread."""
-        return int(np.sign(self.difference["mean"])) if self.clear else 0
-
-    @property
-    def word(self) -> str:
-        return {1: "higher", -1: "lower", 0: INSIDE}[self.sign]
-
-    @property
-    def text(self) -> str:
-        d = self.difference
-        return f"{d['mean']:+.4f} ± {d['std']:.4f}, {self.word}"
+        mean, n, half = self.difference["mean"], len(self.difference["seeds"]), 0.0
+        if n < 2 and self.sampling_error is None:
+            return 0
+        if n > 1:
+            half = float(stdtrit(n - 1, 0.975)) * self.difference["std"] / float(np.sqrt(n))
+        clear = abs(mean) > max(half, SAMPLING_ERRORS * (self.sampling_error or 0.0)) + ROUNDING
+        return int(np.sign(mean)) if clear else 0
 
 
-def against(
-    one: Sequence[float] | None, two: Sequence[float] | None, *, positions: int | None = None
-) -> Verdict | None:
+def against(one: Sequence[float] | None, two: Sequence[float] | None, positions: int | None = None) -> Verdict | None:
     """Compare one accuracy per seed with another; None if either is missing or the seeds do not match."""
     if one is None or two is None or len(one) != len(two):
         return None
@@ -64,7 +49,7 @@ def against(
 
 def differs(one: Sequence[float], two: Sequence[float], positions: int | None = None) -> int:
     """Return 1 if `one` is clearly higher than `two`, -1 if clearly lower, 0 inside the spread."""
-    found = against(one, two, positions=positions)
+    found = against(one, two, positions)
     if found is None:
         raise ValueError("accuracies of the same seeds are needed")
     return found.sign

@@ -18,22 +18,14 @@ from ghostpoi.publish.whole_table import prepare
 from ghostpoi.settings import Settings
 
 
-def release_rule(pair: TablePair, vocabulary: Vocabulary, settings: Settings) -> Rule:
-    """Return the rule of a release: the manifest names the method and its settings.
-
-    Nothing is known about another tool's release; a uniform draw from candidate sets serves as the first guess.
-    """
-    method = _method(pair.manifest)
-    return rule_of(method, _candidates(pair, vocabulary, settings, method or METHODS[RANDOM]), vocabulary)
-
-
-def random_rule(pair: TablePair, vocabulary: Vocabulary, settings: Settings) -> Rule:
-    """Return the rule of the random control."""
-    return rule_of(METHODS[RANDOM], _candidates(pair, vocabulary, settings, METHODS[RANDOM]), vocabulary)
-
-
-def _method(manifest: dict[str, Any] | None) -> Method | None:
+def publisher_of(manifest: dict[str, Any] | None) -> Method | None:
+    """Return the method that made a release, with its settings; None if the release is another tool's."""
     return settings_of(manifest).method if manifest is not None and manifest["method"] in METHODS else None
+
+
+def public_rule(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: Method | None) -> Rule:
+    """Return the rule of a method. Without one, a uniform draw from candidate sets serves as the first guess."""
+    return rule_of(method, _candidates(pair, vocabulary, settings, method or METHODS[RANDOM]), vocabulary)
 
 
 def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: Method) -> Candidates:

@@ -98,13 +98,9 @@ def load(name: str) -> Study:
     variants = dict.fromkeys(Variant(" ".join(text.split())) for text in (*table["methods"], RANDOM))  # the control
     for variant in variants:
         variant.settings("strong")  # refuses unknown methods and settings
-    adversaries, leak, victims, releases = (
-        tuple(dict.fromkeys(table[key])) for key in ("adversaries", "leak", "victims", "releases")
-    )
-    return Study(
-        path.stem, table["title"] or path.stem, tuple(variants), adversaries, tuple(map(float, leak)), table["seeds"],
-        victims, releases, table["detector"],
-    )  # fmt: skip
+    table |= {key: tuple(dict.fromkeys(table[key])) for key in ("adversaries", "victims", "releases")}
+    leak, title = tuple(dict.fromkeys(map(float, table["leak"]))), table["title"] or path.stem
+    return Study(path.stem, **table | {"title": title, "methods": tuple(variants), "leak": leak})
 
 
 def _check_names(path: Path, kind: str, names: list[str], known: Collection[str]) -> None:
