@@ -16,11 +16,10 @@ from ghostpoi.attack.processes import train_each
 from ghostpoi.cli.audit_text import label
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
-from ghostpoi.evaluate.alignment import align, read_pair
+from ghostpoi.evaluate.alignment import align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.audit import QUICK, AuditRequest, audit, audit_settings, parse_adversaries, public, work
 from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.evaluate.differences import accuracy_lost, against, differs
-from ghostpoi.evaluate.public_rule import public_rule, publisher_of
+from ghostpoi.evaluate.measures.gaps import accuracy_lost, against, differs
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.progress import no_report
 from ghostpoi.publish.manifest import MANIFEST

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.measures.accuracy import accuracy, markov, metrics, popularity, steps
+from ghostpoi.evaluate.measures.accuracy import accuracy, markov, metrics, popularity, recovery, steps
 from ghostpoi.evaluate.measures.gaps import Spread, gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
-from ghostpoi.evaluate.measures.recovery import recovery
 from ghostpoi.evaluate.measures.utility import profile, utility
 from ghostpoi.settings import SpeedSettings
 

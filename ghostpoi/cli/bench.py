@@ -33,9 +33,9 @@ def bench_scoring(
 ) -> None:
     """One scoring pass against its brute-force definition and the matrix-product peak."""
     from ghostpoi.bench import data as bench_data
-    from ghostpoi.bench import scoring
+    from ghostpoi.bench import models
 
-    _print(scoring.run(bench_data.load(data), share, say), json)
+    _print(models.scoring(bench_data.load(data), share, say), json)
 
 
 @app.command("training")
@@ -47,9 +47,9 @@ def bench_training(
 ) -> None:
     """A packed epoch against the plain padded loop."""
     from ghostpoi.bench import data as bench_data
-    from ghostpoi.bench import training
+    from ghostpoi.bench import models
 
-    _print(training.run(bench_data.load(data), share, epochs, say), json)
+    _print(models.training(bench_data.load(data), share, epochs, say), json)
 
 
 @app.command("protect")
@@ -61,10 +61,10 @@ def bench_protect(
 ) -> None:
     """Protecting the training split under the paper's settings, the trajectory LM included."""
     from ghostpoi.bench import data as bench_data
-    from ghostpoi.bench import protect
+    from ghostpoi.bench import publishing
     from ghostpoi.models.devices import device as find_device
 
-    _print(protect.run(bench_data.load(data), method, find_device(device), say), json)
+    _print(publishing.protect(bench_data.load(data), method, find_device(device), say), json)
 
 
 @app.command("growth")
@@ -74,10 +74,10 @@ def bench_growth(
     device: Device = "cpu",
 ) -> None:
     """An epoch and a scoring pass on synthetic cities of growing size."""
-    from ghostpoi.bench import growth
+    from ghostpoi.bench import publishing
     from ghostpoi.models.devices import device as find_device
 
-    _print(growth.run(sessions, find_device(device), say), json)
+    _print(publishing.growth(sessions, find_device(device), say), json)
 
 
 def _print(measures: dict[str, Any], as_json: bool) -> None:

@@ -21,15 +21,13 @@ from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.displacement import published
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.alignment import AlignedSessions, TablePair, align, read_pair
+from ghostpoi.evaluate.alignment import AlignedSessions, TablePair, align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.cache import Cache
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
-from ghostpoi.evaluate.differences import accuracy_lost
 from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
-from ghostpoi.evaluate.measures.gaps import gaps, spread, strongest
+from ghostpoi.evaluate.measures.gaps import accuracy_lost, gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.evaluate.public_rule import public_rule, publisher_of
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.files import replacing
 from ghostpoi.models.trajectory_lm import naturalness

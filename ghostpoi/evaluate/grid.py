@@ -20,14 +20,13 @@ from ghostpoi.attack.evidence import Evidence, leak
 from ghostpoi.attack.processes import train_each
 from ghostpoi.attack.rule import Rule
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, Victim
+from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim
 from ghostpoi.attack.victims.transformer import Transformer
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY
-from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy, markov, popularity
-from ghostpoi.evaluate.measures.recovery import recovery
+from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy, markov, popularity, recovery
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE
@@ -179,7 +178,9 @@ class Grid:
 
             exam = Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary)
             for number, result in train_each(self._victim(victim), list(todo.values()), exam, self.protocol):
-                found[order[number]] = _measures(result, self.test)
+                rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
+                about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
+                found[order[number]] = accuracy(rank, self.test) | about
                 self.cache.store("victims", order[number], Record(found[order[number]]))
             seconds = time.perf_counter() - begin
             self.say(f"{self.protocol}: trained {len(todo)} {victim} victims in {seconds:.1f} s")
@@ -212,12 +213,6 @@ def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         name: over_seeds([d[name] for d in per_seed]) if isinstance(value, Mapping) else [d[name] for d in per_seed]
         for name, value in per_seed[0].items()
     }
-
-
-def _measures(result: Result, test: Sessions) -> dict[str, Any]:
-    rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
-    about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
-    return accuracy(rank, test) | about
 
 
 def _sessions_key(sessions: Sessions) -> str:

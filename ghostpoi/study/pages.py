@@ -17,9 +17,8 @@ import jinja2
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.differences import accuracy_lost, against
 from ghostpoi.evaluate.measures.detection import DETECTOR
-from ghostpoi.evaluate.measures.gaps import spread
+from ghostpoi.evaluate.measures.gaps import accuracy_lost, against, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import claims, figures, labels, paper
 from ghostpoi.study.day_map import draw_map

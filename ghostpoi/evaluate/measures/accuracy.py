@@ -1,13 +1,12 @@
-"""Accuracy on clean test sessions, from the rank of every true next POI, and the floors that counting alone reaches.
+"""What victims predict and adversaries restore: accuracy on clean test sessions, its floors, the recovered share.
 
 Popularity is the floor below which nothing was learned. Markov is a cheap second victim without a training recipe: on
 clean NYC it reaches the acc@1 of a good Transformer (.18).
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Floats, Longs
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
 
 Metrics = dict[str, float]
@@ -63,13 +62,28 @@ def markov(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]:
     return accuracy(_unless_unknown(rank, target, rows), test)
 
 
+def recovery(clean: Ints, released: Ints, restored: Ints, leaked: Bools) -> dict[str, float]:
+    """Return shares of the positions (N,) that did not leak.
+
+    `restored`: positions that hold the clean POI, including those that the publisher never changed; compare it with
+    A1's. `of_substituted`: substituted positions that hold it. `spoiled`: unchanged positions that no longer hold it.
+    """
+    right, changed = restored == clean, released != clean
+    asked = {
+        "restored": right[~leaked],
+        "of_substituted": right[~leaked & changed],
+        "spoiled": ~right[~leaked & ~changed],
+    }
+    return {name: float(yes.mean()) if len(yes) else 0.0 for name, yes in asked.items()}
+
+
 def steps(sessions: Sessions) -> tuple[Longs, Longs]:
     """Return the POI before and after every step inside a session, each (N - S,)."""
     at = np.flatnonzero(np.diff(sessions.session_of()) == 0)
     return sessions.poi[at].astype(np.int64), sessions.poi[at + 1].astype(np.int64)
 
 
-def known(poi: Longs, rows: int) -> NDArray[np.bool_]:
+def known(poi: Longs, rows: int) -> Bools:
     """Whether each POI belongs to a vocabulary of `rows` rows."""
     return (poi >= 1) & (poi < rows)
 

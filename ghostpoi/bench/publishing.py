@@ -1,4 +1,4 @@
-"""Protection of the training split under the paper's settings, including the trajectory LM."""
+"""Protection of the training split, and how the cost of an epoch and of a scoring round grows with the data."""
 
 import resource
 import time
@@ -8,17 +8,23 @@ from typing import Any
 
 import torch
 
-from ghostpoi.bench.scoring import matmul_peak
-from ghostpoi.data.prepared import Prepared
+from ghostpoi.bench.data import sample
+from ghostpoi.bench.models import matmul_peak
+from ghostpoi.data.prepared import Prepared, prepare_city
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models import trajectory_lm
+from ghostpoi.models import fit, trajectory_lm
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import next_poi
+from ghostpoi.progress import no_report
 from ghostpoi.publish.protocols import Publication, publication
-from ghostpoi.publish.rounds import Task, publish
+from ghostpoi.publish.rounds import Task, publish, substitute
 from ghostpoi.randomness import Seed
 
+CITIES = ((170, 500, 200), (1_700, 3_000, 200), (17_000, 20_000, 200))  # about 20,000, 200,000, 2 million check-ins
 
-def run(data: Prepared, method: str, device: torch.device, say: Callable[[str], None]) -> dict[str, Any]:
-    """Time one whole run, after a short one on the longest sessions that initialises libraries and kernels.
+
+def protect(data: Prepared, method: str, device: torch.device, say: Callable[[str], None]) -> dict[str, Any]:
+    """Time one run under the paper's settings, after a short one that initialises libraries and kernels.
 
     `ratio` is the time over that of the same matrix products at this machine's peak; None on CUDA.
     """
@@ -64,3 +70,33 @@ def operations(data: Prepared, settings: Publication) -> float:
     epochs = settings.rounds.outer * settings.rounds.inner + settings.lm_training.epochs
     scored = float(data.candidates.size[data.train.poi].sum()) + data.train.positions
     return token * (3 * epochs * data.train.positions + settings.rounds.outer * scored)
+
+
+def growth(sessions: int, device: torch.device, say: Callable[[str], None]) -> dict[str, Any]:
+    """Time an epoch and a scoring round on at most `sessions` sessions of each city, scaled to all.
+
+    `ratio` is the scoring time of the largest city over that of the smallest.
+    """
+    cities = []
+    settings, seed = publication("ghost"), Seed(0)
+    for users, pois, days in CITIES:
+        say(f"a city of {users:,} users and {pois:,} venues")
+        data = prepare_city(users, pois, days, 0)
+        some = sample(data.train, sessions)
+        scale = data.train.positions / some.positions
+        surrogate = CausalTransformer(len(data.vocabulary), settings.surrogate, 0).to(device)
+        lm = CausalTransformer(len(data.vocabulary), settings.lm, 1).to(device)
+        windows = next_poi(some, settings.surrogate.max_positions)
+        optimizer = fit.adamw(surrogate, settings.training)
+        begin = time.perf_counter()
+        fit.epoch(surrogate, optimizer, windows, settings.training, seed, ("bench",), 0)
+        between = time.perf_counter()
+        substitute(Task.of(settings, some, data.vocabulary, data.candidates, lm), surrogate, seed, 1, device, no_report)
+        end = time.perf_counter()
+        cities.append({
+            "positions": data.train.positions, "vocabulary": len(data.vocabulary) - 1,
+            "candidates": float(data.candidates.size[1:].mean()), "measured_sessions": len(some),
+            "sessions": len(data.train), "epoch_seconds": (between - begin) * scale,
+            "scoring_seconds": (end - between) * scale,
+        })  # fmt: skip
+    return {"cities": cities, "ratio": cities[-1]["scoring_seconds"] / cities[0]["scoring_seconds"]}
