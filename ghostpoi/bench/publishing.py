@@ -31,10 +31,8 @@ def protect(data: Prepared, method: str, device: torch.device, say: Callable[[st
     settings = publication(method, "paper")
     say("warming up")
     few = data.train.take(data.train.length >= data.train.length.max() // 2)
-    brief = replace(
-        settings, rounds=replace(settings.rounds, outer=2, inner=1), lm_training=replace(settings.lm_training, epochs=1)
-    )
-    _protect(data, few, brief, device)
+    rounds, lm_training = replace(settings.rounds, outer=2, inner=1), replace(settings.lm_training, epochs=1)
+    _protect(data, few, replace(settings, rounds=rounds, lm_training=lm_training), device)
     say(f"protecting {data.train.positions:,} positions with {method}")
     seconds, lm_seconds = _protect(data, data.train, settings, device)
     return {

@@ -95,18 +95,14 @@ class AuditRequest:
 
 
 def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, ...]:
-    """Read adversaries from the command line. `none`, the reference of the others, always runs.
-
-    The default is every adversary that trains no model; `everybody` adds those that do.
-    """
+    """Read adversaries from the command line. The default is all that train no model; `none` always runs."""
     if text is None:
         return SINGLE if everybody else QUICK
     if everybody:
         raise InputError(f"--all and --adversaries {text} contradict each other; give one of them")
     names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in SINGLE:
-            raise InputError(f"--adversaries {text}: there is no {name!r}; choose from {', '.join(SINGLE)}")
+    if unknown := [name for name in names if name not in SINGLE]:
+        raise InputError(f"--adversaries {text}: there is no {unknown[0]!r}; choose from {', '.join(SINGLE)}")
     return tuple(dict.fromkeys(["none", *names]))
 
 
@@ -249,12 +245,10 @@ def _spreads(measures: dict[str, Any], clean: Sequence[float]) -> dict[str, Any]
 
 def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say) -> dict[str, float]:
     """Mean log-likelihood of the clean and the released training sessions under a trajectory LM of the clean ones."""
-    label = "training the trajectory LM"
-    grid.report(label, 0)
+    grid.report("training the trajectory LM", 0)
     lm = grid.trajectory_lm(TrajectoryLM(chosen.lm, chosen.lm_training), say)
-    grid.report(label, LM_UNITS)
-    released = with_poi(data.train, data.released)
-    return {"clean": naturalness(lm, data.train), "released": naturalness(lm, released)}
+    grid.report("training the trajectory LM", LM_UNITS)
+    return {"clean": naturalness(lm, data.train), "released": naturalness(lm, with_poi(data.train, data.released))}
 
 
 def _without(measures: dict[str, float], *endings: str) -> dict[str, float]:

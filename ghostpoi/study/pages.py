@@ -43,11 +43,8 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         return Results.read(results, study, protocol)
 
     def claim(*checks: claims.Check) -> str:
-        for check in checks:
-            if not check.holds:
-                raise InputError(
-                    f"page {name}: the results contradict a claim; correct the template. Claim: {check.text}"
-                )
+        if false := [check.text for check in checks if not check.holds]:
+            raise InputError(f"page {name}: the results contradict a claim; correct the template. Claim: {false[0]}")
         return ""
 
     def table(of: str, title: str, protocol: str = "strong", without: Sequence[str] = ()) -> str:

@@ -68,9 +68,8 @@ def contradictions() -> list[Contradiction]:
             found += _differing(city, method, row, gaps, "Table I's accuracies")
     main, corners = section("nyc", "main")["ghost"], section("nyc", "weights")
     for table, row in (("Table V", corners["ghost"]), ("Table VI", section("nyc", "entropy")["ghost"])):
-        found += _differing(
-            "nyc", "ghost", main, {key: value for key, (value,) in row.items()}, f"{table}, same setting"
-        )
+        printed = {key: value for key, (value,) in row.items()}
+        found += _differing("nyc", "ghost", main, printed, f"{table}, same setting")
     corner = corners["ghost method.alpha=1.0 method.beta=1.0"]  # GHOST-Sym
     symmetric = derived({"clean": main["clean"], **section("nyc", "manifold")["ghost-sym"]})
     return found + _differing("nyc", "ghost-sym", corner, symmetric, "Table IV's accuracies")

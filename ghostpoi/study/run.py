@@ -75,9 +75,11 @@ class Runner:
         yield [self._cell(cell) for cell in self._grid.cells(contests)]
         for method in (CLEAN, *methods):
             cell = self._cell({"kind": "floor", "method": method})
-            if identity(cell) not in known and method == CLEAN:
+            if identity(cell) in known:
+                continue
+            if method == CLEAN:
                 yield [cell | {"measures": {name: found["all"] for name, found in self._grid.floors().items()}}]
-            elif identity(cell) not in known:
+            else:
                 found = [self._grid.markov(method, seed)["all"]["acc@1"] for seed in range(self.study.seeds)]
                 yield [cell | {"measures": {"markov": {"acc@1": found}}}]
 
@@ -136,14 +138,9 @@ class Runner:
 
     def _cell(self, cell: Cell) -> Cell:
         """Add what the cell was measured with."""
-        about = {
-            "seeds": list(range(self.study.seeds)),
-            "settings": settings_hash(self._settings(cell["method"])),
-            "hardware": hardware(self.device),
-            "version": __version__,
-            "commit": commit(),
-        }
-        return {"kind": cell["kind"], "data": self.data.name} | cell | about
+        about = {"hardware": hardware(self.device), "version": __version__, "commit": commit()}
+        seeds, settings = list(range(self.study.seeds)), settings_hash(self._settings(cell["method"]))
+        return {"kind": cell["kind"], "data": self.data.name} | cell | {"seeds": seeds, "settings": settings} | about
 
     def _settings(self, method: str) -> dict[str, Any]:
         return {} if method == CLEAN else Variant(method).settings(self.protocol).public()

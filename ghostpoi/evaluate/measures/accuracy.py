@@ -33,7 +33,7 @@ def metrics(rank: Floats) -> Metrics:
 def popularity(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]:
     """Rank POIs by their frequency in the training sessions; ties go to the smaller POI."""
     _, target = steps(test)
-    return accuracy(_unless_unknown(_popularity_rank(train, rows)[_within(target, rows)], target, rows), test)
+    return _accuracy(_popularity_rank(train, rows)[_within(target, rows)], target, test, rows)
 
 
 def markov(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]:
@@ -59,7 +59,7 @@ def markov(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]:
     ahead = np.searchsorted(by_popularity, at * (rows + 1) + popular[goal]) - first[at]
     rank = size[at] + popular[goal] - ahead
     rank[seen] = followed[found[seen]]
-    return accuracy(_unless_unknown(rank, target, rows), test)
+    return _accuracy(rank, target, test, rows)
 
 
 def recovery(clean: Ints, released: Ints, restored: Ints, leaked: Bools) -> dict[str, float]:
@@ -102,5 +102,5 @@ def _within(poi: Longs, rows: int) -> Longs:
     return np.where(known(poi, rows), poi, 0)
 
 
-def _unless_unknown(rank: Longs, target: Longs, rows: int) -> Floats:
-    return np.where(known(target, rows), rank, np.inf)
+def _accuracy(rank: Longs, target: Longs, test: Sessions, rows: int) -> dict[str, Metrics]:
+    return accuracy(np.where(known(target, rows), rank, np.inf), test)
