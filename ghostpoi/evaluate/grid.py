@@ -141,7 +141,7 @@ class Grid:
         evidence = Evidence.of(with_poi(self.train, first), self.train.poi, leaked, self.rows, rule, tuple(further))
         adversary, _ = find_adversary(contest.adversary)
         begin = time.perf_counter()
-        if adversary:
+        if adversary is not None:
             poi, measures = purify(adversary, evidence, seed, self.device)
         else:
             poi, measures = leak_mixed(evidence), {}
