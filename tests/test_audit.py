@@ -15,14 +15,14 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.processes import train_each
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
-from ghostpoi.evaluate.alignment import align, read_pair
+from ghostpoi.evaluate.alignment import align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.audit import QUICK, AuditRequest, audit, audit_settings, parse_adversaries, public, work
 from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.evaluate.differences import accuracy_lost, against, differs
-from ghostpoi.evaluate.public_rule import random_rule, release_rule
+from ghostpoi.evaluate.measures.gaps import accuracy_lost, against, differs
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.progress import no_report
 from ghostpoi.publish.manifest import MANIFEST
+from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.private_run import ReleaseRequest
 from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.release import make_release
@@ -302,7 +302,8 @@ def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: st
     pair = read_pair(file, release, {})
     chosen = audit_settings(AuditRequest(file=file, release=release), pair.manifest)
     data = align(pair, chosen.filters)
-    ours, random = (rule(pair, data.vocabulary, chosen) for rule in (release_rule, random_rule))
+    methods = (publisher_of(pair.manifest), METHODS["random"])
+    ours, random = (public_rule(pair, data.vocabulary, chosen, m) for m in methods)
     assert ours.exact
     assert random.exact
     assert (ours.channel.find(data.train.poi, data.released) >= 0).all()
@@ -317,7 +318,7 @@ def test_of_another_tool_no_rule_is_known(files: Callable[[str], tuple[Path, Pat
     pair = read_pair(file, release, {})
     chosen = audit_settings(AuditRequest(file=file, release=release), None)
     data = align(pair, chosen.filters)
-    rule = release_rule(pair, data.vocabulary, chosen)
+    rule = public_rule(pair, data.vocabulary, chosen, publisher_of(pair.manifest))
     assert not rule.exact
     assert len(rule.candidates.poi) == len(data.vocabulary)
     assert not rule.candidates.size[data.vocabulary.venue > POIS].any()
@@ -397,8 +398,8 @@ def test_a_clear_difference_by_hand() -> None:
     assert clear is not None
     assert unclear is not None
     assert (clear.sign, unclear.sign) == (1, 0)
-    assert clear.text == "+0.0400 ± 0.0100, higher"
-    assert unclear.text == "+0.0200 ± 0.0100, inside the spread"
+    assert (clear.difference["mean"], clear.difference["std"]) == pytest.approx((0.04, 0.01))
+    assert (unclear.difference["mean"], unclear.difference["std"]) == pytest.approx((0.02, 0.01))
     # Twice the sampling error of 100 positions is 2 sqrt((.14 * .86 + .1 * .9) / 100) = 0.092.
     assert differs([0.13, 0.14, 0.15], [0.1] * 3, 100) == 0
     assert differs([0.2], [0.1]) == 0  # one seed, and the size of the sample is not known

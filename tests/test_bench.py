@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ghostpoi.bench import data as bench_data
-from ghostpoi.bench import growth, prepare, protect, scoring, training
+from ghostpoi.bench import models, prepare, publishing
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.errors import InputError
@@ -25,7 +25,7 @@ CPU = device("cpu")
 @pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     path = tmp_path_factory.mktemp("bench") / "city.npz"
-    prepared.save(path, bench_data.synthetic(80, 250, 40))
+    prepared.save(path, prepared.prepare_city(80, 250, 40, 0))
     return bench_data.load(path)
 
 
@@ -39,7 +39,7 @@ def keys(found: dict[str, Any]) -> str:
 
 
 def test_scoring_compares_the_fast_path_with_the_definition(city: Prepared) -> None:
-    found = scoring.run(city, 0.2, quiet)
+    found = models.scoring(city, 0.2, quiet)
     assert keys(found) == (
         "ratio max_abs_diff share_of_peak manifold_share sample_sessions definition_seconds fast_seconds pass_seconds "
         "pass_operations peak_operations_per_second positions vocabulary"
@@ -63,11 +63,11 @@ def test_scoring_reports_a_wrong_score(city: Prepared, monkeypatch: pytest.Monke
         return adv, mani
 
     monkeypatch.setattr(reference, "brute_force_scores", wrong)
-    assert scoring.run(city, 0.05, quiet)["max_abs_diff"] == pytest.approx(0.5, abs=1e-4)
+    assert models.scoring(city, 0.05, quiet)["max_abs_diff"] == pytest.approx(0.5, abs=1e-4)
 
 
 def test_packed_and_padded_training_have_the_same_losses(city: Prepared) -> None:
-    found = training.run(city, 0.5, 2, quiet)
+    found = models.training(city, 0.5, 2, quiet)
     assert keys(found) == (
         "ratio padded_seconds_per_epoch packed_seconds_per_epoch padded_losses packed_losses sessions positions"
     )
@@ -83,15 +83,15 @@ def test_protect_times_the_whole_split_under_the_paper_protocol(
     city: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks: list[Task] = []
-    original = protect.publish
+    original = publishing.publish
 
     def publish(task: Task, *args: Any) -> Any:
         tasks.append(task)
         return original(task, *args)
 
-    monkeypatch.setattr(protect, "publish", publish)
-    monkeypatch.setattr(protect, "matmul_peak", lambda: 1e9)
-    found = protect.run(city, "random", CPU, quiet)
+    monkeypatch.setattr(publishing, "publish", publish)
+    monkeypatch.setattr(publishing, "matmul_peak", lambda: 1e9)
+    found = publishing.protect(city, "random", CPU, quiet)
     assert keys(found) == "seconds trajectory_lm_seconds peak_bytes ratio positions device"
     settings = publication("random", "paper")
     assert tasks[-1].sessions is city.train
@@ -99,24 +99,24 @@ def test_protect_times_the_whole_split_under_the_paper_protocol(
     assert (used.rounds, used.speed.empty) == (settings.rounds, "ignore")
     assert tasks[-1].trajectory_lm is None
     assert found["trajectory_lm_seconds"] < found["seconds"]
-    assert found["ratio"] == pytest.approx(found["seconds"] * 1e9 / protect.operations(city, settings))
+    assert found["ratio"] == pytest.approx(found["seconds"] * 1e9 / publishing.operations(city, settings))
     # By hand: 2 layers of width 128 and 256, twice each multiply-add; 3 passes an epoch.
     token = 2 * (2 * (4 * 128**2 + 2 * 128 * 256) + 128 * (len(city.vocabulary) - 1))
     n, outer, inner = city.train.positions, settings.rounds.outer, settings.rounds.inner
     scored = n + sum((city.candidates.poi[p] > 0).sum() for p in city.train.poi)
-    assert protect.operations(city, settings) == token * (3 * (outer * inner + 9) * n + outer * scored)
+    assert publishing.operations(city, settings) == token * (3 * (outer * inner + 9) * n + outer * scored)
 
 
 def test_growth_scales_a_sample_to_each_city(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = ((60, 200, 30), (80, 250, 40))
     clock = itertools.count()
-    monkeypatch.setattr(growth, "CITIES", sizes)
+    monkeypatch.setattr(publishing, "CITIES", sizes)
     # Each step takes one second.
-    monkeypatch.setattr(growth, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
-    found = growth.run(50, CPU, quiet)
+    monkeypatch.setattr(publishing, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+    found = publishing.growth(50, CPU, quiet)
     assert keys(found) == "cities ratio"
     for row, size in zip(found["cities"], sizes, strict=True):
-        data = bench_data.synthetic(*size)
+        data = prepared.prepare_city(*size, 0)
         scale = data.train.positions / bench_data.sample(data.train, 50).positions
         assert row["epoch_seconds"] == row["scoring_seconds"] == pytest.approx(scale)
         assert (row["positions"], row["sessions"]) == (data.train.positions, len(data.train))

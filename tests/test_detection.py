@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ghostpoi.attack.evidence import leak
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.measures.detection import Known, auc, detect, elsewhere
+from ghostpoi.evaluate.measures.detection import auc, detect, elsewhere, features
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")
@@ -148,21 +148,21 @@ class TestDetect:
             detect(clean, clean.poi[1:], leak(clean, 0.5, SEED), vocabulary(), SEED, CPU)
 
 
-class TestKnown:
+class TestFeatures:
     def test_what_did_not_leak_is_never_read(self) -> None:
         """Features of a form are the same whatever the clean POIs of sessions that did not leak are."""
         clean = city(50)
         leaked = leak(clean, 0.3, SEED)
         released = uniform_venues(clean)
         other = np.where(np.repeat(leaked, clean.length), clean.poi, 1).astype(np.int32)
-        one, two = (Known(s, released, leaked, vocabulary()) for s in (clean, replace(clean, poi=other)))
-        assert (one.features(released) == two.features(released)).all()
-        assert (one.features(clean.poi) == two.features(clean.poi)).all()
+        for form in (released, clean.poi):
+            one, two = (features(form, s, released, leaked, vocabulary()) for s in (clean, replace(clean, poi=other)))
+            assert (one == two).all()
 
     def test_a_session_does_not_find_itself(self) -> None:
         """Alone with its own release, a session sees nothing of it."""
         clean = city(1)
-        known = Known(clean, clean.poi, np.array([True]), vocabulary())
+        found = features(clean.poi, clean, clean.poi, np.array([True]), vocabulary())
         counts = [7, 9, 11, 12, 13, 14, 15]  # columns of counts: of venues, steps, categories and habits
-        assert not known.features(clean.poi)[:, counts].any()
-        assert np.isfinite(known.features(clean.poi)).all()
+        assert not found[:, counts].any()
+        assert np.isfinite(found).all()

@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.measures import floors
-from ghostpoi.evaluate.measures.accuracy import accuracy, metrics, steps
+from ghostpoi.evaluate.measures.accuracy import accuracy, markov, metrics, popularity, recovery, steps
 from ghostpoi.evaluate.measures.gaps import Spread, gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
-from ghostpoi.evaluate.measures.recovery import recovery
 from ghostpoi.evaluate.measures.utility import profile, utility
 from ghostpoi.settings import SpeedSettings
 
@@ -101,14 +99,14 @@ class TestFloors:
 
     def test_popularity_by_hand(self) -> None:
         # Ranking 1 2 3 4 5; targets 2 4 | 1 5.
-        found = floors.popularity(self.TRAIN, self.TEST, 6)
+        found = popularity(self.TRAIN, self.TEST, 6)
         assert values(found["all"]) == pytest.approx((0.25, 1.0, 1.0, (1 / 2 + 1 / 4 + 1 + 1 / 5) / 4))
         assert values(found["last"]) == pytest.approx((0.0, 1.0, 1.0, (1 / 4 + 1 / 5) / 2))
 
     def test_markov_by_hand(self) -> None:
         # After 1: 2 twice, 4 once, then 1 3 5. After 2: 2 (popular) and 3 once each, then 1 4 5. After 3: nothing.
         # Steps 1-2: 1; 2-4: 4; 3-1: 1; 1-5: 5.
-        found = floors.markov(self.TRAIN, self.TEST, 6)
+        found = markov(self.TRAIN, self.TEST, 6)
         assert values(found["all"]) == pytest.approx((0.5, 1.0, 1.0, (1 + 1 / 4 + 1 + 1 / 5) / 4))
         assert values(found["last"]) == pytest.approx((0.0, 1.0, 1.0, (1 / 4 + 1 / 5) / 2))
 
@@ -116,12 +114,12 @@ class TestFloors:
     @settings(max_examples=150, deadline=None)
     def test_against_whole_rankings(self, train: list[list[int]], test: list[list[int]], rows: int) -> None:
         a, b = sessions_of(*train), sessions_of(*test)
-        for order, fast in enumerate((floors.popularity, floors.markov)):
+        for order, fast in enumerate((popularity, markov)):
             assert fast(a, b, rows) == accuracy(np.array(slow_ranks(train, test, rows, order), float), b)
 
     def test_no_training_sessions(self) -> None:
         empty = sessions_of()
-        assert floors.markov(empty, self.TEST, 6) == floors.popularity(empty, self.TEST, 6)
+        assert markov(empty, self.TEST, 6) == popularity(empty, self.TEST, 6)
 
 
 def seeds(measure: Spread | None) -> list[float]:

@@ -18,11 +18,10 @@ from ghostpoi.attack.adversaries.base import Adversary
 from ghostpoi.cli import app
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.study import figures, labels, paper, plan
-from ghostpoi.study.figures import day_map, style
+from ghostpoi.study import day_map, figures, labels, paper, plan
+from ghostpoi.study.labels import NONE, show
 from ghostpoi.study.results import Results
-from ghostpoi.study.tables import Table, show, tables
-from ghostpoi.study.tables.table import NONE
+from ghostpoi.study.tables import Table, tables
 
 STEPS = [-0.001, 0.0, 0.001]
 
@@ -399,7 +398,7 @@ def test_map(tmp_path: Path) -> None:
         "GHOST\n4 of 5 moved here,\n89% in the whole city",
         "random (control)\n0 of 5 moved here,\n0% in the whole city",
     ]
-    assert {path.suffix for path in style.save(drawn, tmp_path, "map") if path.stat().st_size} == {".png", ".svg"}
+    assert {path.suffix for path in figures.save(drawn, tmp_path, "map") if path.stat().st_size} == {".png", ".svg"}
     with pytest.raises(InputError, match="no day of 5 different venues"):
         day_map.typical_day(sessions.take(np.array([True, False])), known)
 
@@ -455,7 +454,7 @@ def test_a_new_adversary_and_a_study_of_ones_own(tmp_path: Path, monkeypatch: py
 
 def test_what_studies_need() -> None:
     code = (
-        "import sys, ghostpoi.study.pages, ghostpoi.study.figures.day_map;"
+        "import sys, ghostpoi.study.pages, ghostpoi.study.day_map;"
         "sys.exit(any(m in sys.modules for m in ('polars', 'plotly')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,7 +1,6 @@
 """Data for the benchmarks: a prepared file if given, else NYC if present, else a synthetic city."""
 
 import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +17,7 @@ def load(path: Path | None) -> Prepared:
     if path is not None:
         return prepared.load(path)
     nyc = Path(os.environ.get("GHOSTPOI_DATA", "../shared/data")) / NYC
-    return prepared.prepare_file(nyc) if nyc.is_file() else synthetic(1000, 4000, 250)
-
-
-def synthetic(users: int, pois: int, days: int) -> Prepared:
-    """Make and prepare a synthetic city."""
-    from ghostpoi.data.synthetic_file import write_city
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "synthetic.txt"
-        write_city(path, users, pois, days, 0)
-        return prepared.prepare_file(path)
+    return prepared.prepare_file(nyc) if nyc.is_file() else prepared.prepare_city(1000, 4000, 250, 0)
 
 
 def sample(sessions: Sessions, count: int) -> Sessions:

@@ -36,19 +36,11 @@ def run(rows: int, pois: int, say: Callable[[str], None]) -> dict[str, Any]:
         say(f"candidate sets of {pois:,} POIs")
         _, candidates_s, candidates_peak = _in_a_process(find_candidates, pois)
     return {
-        "rows": made,
-        "file_bytes": size,
-        "sessions": sessions,
-        "polars_seconds": polars_s,
-        "ghostpoi_seconds": ghostpoi_s,
-        "ratio": ghostpoi_s / polars_s,
-        "polars_peak_bytes": polars_peak,
-        "ghostpoi_peak_bytes": ghostpoi_peak,
-        "peak_over_file_size": ghostpoi_peak / size,
-        "candidate_pois": pois,
-        "candidate_seconds": candidates_s,
-        "candidate_peak_bytes": candidates_peak,
-    }
+        "rows": made, "file_bytes": size, "sessions": sessions, "polars_seconds": polars_s,
+        "ghostpoi_seconds": ghostpoi_s, "ratio": ghostpoi_s / polars_s, "polars_peak_bytes": polars_peak,
+        "ghostpoi_peak_bytes": ghostpoi_peak, "peak_over_file_size": ghostpoi_peak / size,
+        "candidate_pois": pois, "candidate_seconds": candidates_s, "candidate_peak_bytes": candidates_peak,
+    }  # fmt: skip
 
 
 def _in_a_process(work: Callable[..., Any], *args: Any) -> Any:

@@ -23,7 +23,7 @@ def prepare(json: bool = False, rows: int = 5_000_000, pois: int = 1_000_000) ->
 def scoring(json: bool = False, data: Path | None = None, share: float = 1.0) -> None:
     """Compare a scoring pass with its brute-force definition and with the peak of matrix products."""
     from ghostpoi.bench.data import load
-    from ghostpoi.bench.scoring import run
+    from ghostpoi.bench.models import scoring as run
 
     show(run(load(data), share, say), json, _print)
 
@@ -31,7 +31,7 @@ def scoring(json: bool = False, data: Path | None = None, share: float = 1.0) ->
 def training(json: bool = False, data: Path | None = None, share: float = 0.25, epochs: int = 3) -> None:
     """Compare a packed epoch with a plain padded one."""
     from ghostpoi.bench.data import load
-    from ghostpoi.bench.training import run
+    from ghostpoi.bench.models import training as run
 
     show(run(load(data), share, epochs, say), json, _print)
 
@@ -39,7 +39,7 @@ def training(json: bool = False, data: Path | None = None, share: float = 0.25, 
 def protect(json: bool = False, data: Path | None = None, method: str = "ghost", device: str = "cpu") -> None:
     """Time `protect` on the training split under the paper's settings, including the trajectory LM."""
     from ghostpoi.bench.data import load
-    from ghostpoi.bench.protect import run
+    from ghostpoi.bench.publishing import protect as run
     from ghostpoi.models.devices import device as find_device
 
     show(run(load(data), method, find_device(device), say), json, _print)
@@ -47,7 +47,7 @@ def protect(json: bool = False, data: Path | None = None, method: str = "ghost",
 
 def growth(json: bool = False, sessions: int = 2000, device: str = "cpu") -> None:
     """Time an epoch and a scoring pass on synthetic cities of growing size."""
-    from ghostpoi.bench.growth import run
+    from ghostpoi.bench.publishing import growth as run
     from ghostpoi.models.devices import device as find_device
 
     show(run(sessions, find_device(device), say), json, _print)

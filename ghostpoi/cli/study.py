@@ -79,7 +79,7 @@ def figures(
 ) -> None:  # fmt: skip
     """Draw the figures of a study as PNG and SVG."""
     from ghostpoi.study import figures
-    from ghostpoi.study.figures.day_map import draw_map
+    from ghostpoi.study.day_map import draw_map
     from ghostpoi.study.results import Results
 
     if name == "map":

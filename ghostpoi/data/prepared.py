@@ -3,6 +3,7 @@
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -39,6 +40,16 @@ def prepare_file(path: Path, mapping: dict[str, str] | None = None, settings: Se
     v = data.vocabulary
     sets = candidates.find(v.lat, v.lon, v.category, settings.candidates)
     return Prepared(v, data.train, data.val, data.test, sets, path.name.split(".")[0])
+
+
+def prepare_city(users: int, pois: int, days: int, seed: int) -> Prepared:
+    """Make a synthetic city and prepare it."""
+    from ghostpoi.data.synthetic_file import write_city  # needs polars
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "synthetic.txt"
+        write_city(path, users, pois, days, seed)
+        return prepare_file(path)
 
 
 def save(path: Path, data: Prepared) -> None:

@@ -1,7 +1,8 @@
 """A clean file and a release of the same rows, cut into sessions as the recipient of the release would cut them.
 
 The recipient filters, segments and splits the released table alone. The clean values at the same positions serve as
-leaked pairs, as the ceiling, and as clean validation and test sessions.
+leaked pairs, as the ceiling, and as clean validation and test sessions. Adversaries also know the rule by which the
+publisher drew venues.
 """
 
 from dataclasses import dataclass, replace
@@ -11,14 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from ghostpoi.attack.evidence import Rule, rule_of
 from ghostpoi.data import formats, sessions
+from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
+from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.publish.manifest import hash_complaint, read_manifest, settings_of
+from ghostpoi.publish.methods import METHODS, Method
+from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.whole_table import prepare
-from ghostpoi.settings import FilterSettings
+from ghostpoi.settings import FilterSettings, Settings
 
 FAR_KM = 100.0  # tables without a common venue whose centres are further apart show different cities
 
@@ -59,7 +65,12 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
     clean, released = before.table, after.table
-    _check_columns(file, release, before.rows.columns, after.rows.columns)
+    if (ours := before.rows.columns) != (theirs := after.rows.columns):
+        odd = [c for c in theirs if c not in ours] or [c for c in ours if c not in theirs]
+        what = f"only one of them has the column {odd[0]!r}" if odd else "their order differs"
+        raise InputError(
+            f"{release} does not have the columns of {file} ({what}); give a release in the format of the file"
+        )
     _check_city(file, release, clean, released)
     rows = np.arange(len(clean))
     if manifest is not None and manifest.get("rows", {}).get("withheld"):
@@ -72,15 +83,14 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
 def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
     """Build the recipient's sessions and the clean ones at the same positions."""
     data = sessions.build(pair.released, filters)
-    parts = {"training": data.train, "validation": data.val, "test": data.test}
-    for name, part in parts.items():
-        if not len(part):
-            counts = ", ".join(f"{len(p):,} {n}" for n, p in parts.items())
-            raise InputError(
-                f"{pair.released.name}: the filters leave no {name} sessions ({counts}); lower "
-                "filters.session_gap_s, filters.min_session_length or filters.min_poi_checkins, or change "
-                "filters.train_share and filters.val_share, with --set"
-            )
+    counts = {"training": len(data.train), "validation": len(data.val), "test": len(data.test)}
+    if lacking := [name for name, count in counts.items() if not count]:
+        raise InputError(
+            f"{pair.released.name}: the filters leave no {lacking[0]} sessions "
+            f"({', '.join(f'{count:,} {name}' for name, count in counts.items())}); lower filters.session_gap_s, "
+            "filters.min_session_length or filters.min_poi_checkins, or change filters.train_share and "
+            "filters.val_share, with --set"
+        )
     before, after, venues = _joint_venues(pair)
     used = np.unique(np.concatenate([before[data.all.row], after[data.all.row]]))
     vocabulary, poi_of = sessions.vocabulary_of(venues, used)
@@ -89,6 +99,46 @@ def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
         replace(part, poi=clean[part.row]) for part in (data.train, data.val, data.test, data.all)
     )
     return AlignedSessions(vocabulary, train, val, test, released[train.row], everything, released[everything.row])
+
+
+def publisher_of(manifest: dict[str, Any] | None) -> Method | None:
+    """Return the method that made a release, with its settings; None if the release is another tool's."""
+    return settings_of(manifest).method if manifest is not None and manifest["method"] in METHODS else None
+
+
+def public_rule(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: Method | None) -> Rule:
+    """Return the rule of a method. Without one, a uniform draw from candidate sets serves as the first guess."""
+    return rule_of(method, _candidates(pair, vocabulary, settings, method or METHODS[RANDOM]), vocabulary)
+
+
+def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: Method) -> Candidates:
+    """The publisher's candidate sets, in the numbers of the audit's vocabulary.
+
+    Which venues the publisher's models know depends on clean data. An adversary can infer most of them from the
+    release; the audit grants it all of them, which is conservative for the publisher.
+    """
+    publisher = replace(publication(RANDOM), filters=settings.filters, candidates=settings.candidates, method=method)
+    try:
+        own = prepare(pair.clean, publisher)
+    except InputError:  # no candidates under these settings: the release comes from another tool
+        return Candidates(np.zeros((len(vocabulary), 1), np.int32), np.zeros(len(vocabulary)))
+    venues, modelled = len(pair.clean.venue_ids), own.data.vocabulary.venue
+    known = np.flatnonzero((vocabulary.venue > 0) & (vocabulary.venue < venues))  # others have no candidates
+    poi_of = np.zeros(venues, np.int32)
+    poi_of[vocabulary.venue[known]] = known
+    # Candidate sets of all venues, replaced by those over the publisher's vocabulary where it knows the venue.
+    in_sessions, anywhere = own.session_sets, own.venue_sets
+    sets = np.zeros((venues, max(in_sessions.poi.shape[1], anywhere.poi.shape[1])), np.int32)
+    sets[:, : anywhere.poi.shape[1]] = anywhere.poi
+    sets[modelled] = 0
+    sets[modelled, : in_sessions.poi.shape[1]] = modelled[in_sessions.poi]
+    radius = anywhere.radius_km.copy()
+    radius[modelled[1:]] = in_sessions.radius_km[1:]
+    venue = np.zeros(len(vocabulary), np.int64)
+    venue[known] = vocabulary.venue[known]
+    found = poi_of[sets[venue]]
+    found = np.take_along_axis(found, np.argsort(found == 0, axis=1, kind="stable"), 1)  # padding last
+    return Candidates(found, radius[venue])
 
 
 def _joint_venues(pair: TablePair) -> tuple[Longs, Longs, Venues]:
@@ -113,16 +163,6 @@ def _renumber(ours: Any, theirs: Any) -> Longs:
     """The number of each of their ids among ours; ids that we lack get the next numbers, in order."""
     known = {name: code for code, name in enumerate(ours)}
     return np.array([known.setdefault(name, len(known)) for name in theirs], np.int64)
-
-
-def _check_columns(file: Path, release: Path, clean: list[str], released: list[str]) -> None:
-    if clean == released:
-        return
-    odd = [c for c in released if c not in clean] or [c for c in clean if c not in released]
-    what = f"only one of them has the column {odd[0]!r}" if odd else "their order differs"
-    raise InputError(
-        f"{release} does not have the columns of {file} ({what}); give a release in the format of the file"
-    )
 
 
 def _check_city(file: Path, release: Path, clean: Checkins, released: Checkins) -> None:
@@ -161,12 +201,11 @@ def _check_rows(file: Path, release: Path, pair: TablePair) -> None:
             f"{release} has the rows of {file} in another order, from row {at + 1:,} on; "
             "put them in the order of the file"
         )
-    raise InputError(
-        f"row {at + 1:,} of {release} is user {_visit(released, at)}, but in {file} it is user "
-        f"{_visit(clean, int(rows[at]))}; give a release of the same rows"
+    theirs, ours = (
+        f"{t.user_ids[t.user[row]]} at {datetime.fromtimestamp(int(t.time[row]), UTC):%Y-%m-%dT%H:%M:%SZ}"
+        for t, row in ((released, at), (clean, rows[at]))
     )
-
-
-def _visit(table: Checkins, row: int) -> str:
-    time = datetime.fromtimestamp(int(table.time[row]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"{table.user_ids[table.user[row]]} at {time}"
+    raise InputError(
+        f"row {at + 1:,} of {release} is user {theirs}, but in {file} it is user {ours}; "
+        "give a release of the same rows"
+    )

@@ -7,7 +7,7 @@ part of each user's sessions. Every result is compared with controls.
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -21,19 +21,19 @@ from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.displacement import published
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.alignment import AlignedSessions, TablePair, align, read_pair
+from ghostpoi.evaluate.alignment import AlignedSessions, TablePair, align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.cache import Cache
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
-from ghostpoi.evaluate.differences import accuracy_lost
 from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
-from ghostpoi.evaluate.measures.gaps import gaps, spread, strongest
+from ghostpoi.evaluate.measures.gaps import accuracy_lost, gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.evaluate.public_rule import random_rule, release_rule
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.files import replacing
 from ghostpoi.models.trajectory_lm import naturalness
+from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import MANIFEST, settings_of
+from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
@@ -49,9 +49,6 @@ PUBLIC = (
     "strongest", "clean", "adversaries", "verdicts", "gaps", "controls", "plausibility", "naturalness", "utility",
     "protocol", "victim", "leak", "test_positions", "version",
 )  # fmt: skip
-
-Say = Callable[[str], None]
-Report = Callable[[str, float], None]  # what is being done, units of work just done
 
 
 @dataclass(frozen=True)
@@ -98,18 +95,14 @@ class AuditRequest:
 
 
 def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, ...]:
-    """Read adversaries from the command line. `none`, the reference of the others, always runs.
-
-    The default is every adversary that trains no model; `everybody` adds those that do.
-    """
+    """Read adversaries from the command line. The default is all that train no model; `none` always runs."""
     if text is None:
         return SINGLE if everybody else QUICK
     if everybody:
         raise InputError(f"--all and --adversaries {text} contradict each other; give one of them")
     names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in SINGLE:
-            raise InputError(f"--adversaries {text}: there is no {name!r}; choose from {', '.join(SINGLE)}")
+    if unknown := [name for name in names if name not in SINGLE]:
+        raise InputError(f"--adversaries {text}: there is no {unknown[0]!r}; choose from {', '.join(SINGLE)}")
     return tuple(dict.fromkeys(["none", *names]))
 
 
@@ -162,7 +155,8 @@ def public(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, report: Report) -> Grid:
-    rule = random_rule(pair, data.vocabulary, chosen)
+    methods = publisher_of(pair.manifest), METHODS[RANDOM]
+    ours, rule = (public_rule(pair, data.vocabulary, chosen, method) for method in methods)
 
     @cache
     def random(number: int) -> Ints:
@@ -172,12 +166,11 @@ def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: A
         # A derived seed, because a publisher with the same small seed would have drawn the same release.
         return publish(task, Seed(Seed(number).derive("audit", "random")), request.device).poi
 
-    released = Release(lambda number: data.released, release_rule(pair, data.vocabulary, chosen))
     return Grid(
         train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary,
-        releases={RELEASE: released, RANDOM: Release(random, rule)}.__getitem__, seeds=request.seeds,
-        protocol=request.protocol, model=chosen.victim, training=chosen.training, device=request.device,
-        cache=_cache(request), report=report,
+        releases={RELEASE: Release(lambda number: data.released, ours), RANDOM: Release(random, rule)}.__getitem__,
+        seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
+        device=request.device, cache=_cache(request), report=report,
     )  # fmt: skip
 
 
@@ -252,12 +245,10 @@ def _spreads(measures: dict[str, Any], clean: Sequence[float]) -> dict[str, Any]
 
 def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say) -> dict[str, float]:
     """Mean log-likelihood of the clean and the released training sessions under a trajectory LM of the clean ones."""
-    label = "training the trajectory LM"
-    grid.report(label, 0)
+    grid.report("training the trajectory LM", 0)
     lm = grid.trajectory_lm(TrajectoryLM(chosen.lm, chosen.lm_training), say)
-    grid.report(label, LM_UNITS)
-    released = with_poi(data.train, data.released)
-    return {"clean": naturalness(lm, data.train), "released": naturalness(lm, released)}
+    grid.report("training the trajectory LM", LM_UNITS)
+    return {"clean": naturalness(lm, data.train), "released": naturalness(lm, with_poi(data.train, data.released))}
 
 
 def _without(measures: dict[str, float], *endings: str) -> dict[str, float]:

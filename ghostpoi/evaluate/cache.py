@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -35,20 +35,20 @@ class Cache:
     folder: Path
 
     def __post_init__(self) -> None:
-        for name in ("", "releases", "restorations", "victims"):
+        for name in ("", *get_args(Kind)):
             make_private_folder(self.folder / name)
 
     def load(self, kind: Kind, key: str) -> Record | None:
         """Read a record; None if it is missing."""
         try:
-            with np.load(self._path(kind, key), allow_pickle=False) as z:
+            with np.load(self.folder / kind / f"{key}.npz", allow_pickle=False) as z:
                 return Record(json.loads(str(z["measures"])), z["poi"])
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None
 
     def store(self, kind: Kind, key: str, record: Record) -> None:
         """Write a record, complete or not at all."""
-        with replacing(self._path(kind, key), mode=0o600) as out:
+        with replacing(self.folder / kind / f"{key}.npz", mode=0o600) as out:
             np.savez_compressed(out, poi=record.poi, measures=json.dumps(record.measures))
 
     def get(self, kind: Kind, key: str, make: Callable[[], Record]) -> Record:
@@ -58,9 +58,6 @@ class Cache:
             found = make()
             self.store(kind, key, found)
         return found
-
-    def _path(self, kind: Kind, key: str) -> Path:
-        return self.folder / kind / f"{key}.npz"
 
 
 def key_of(*parts: object) -> str:

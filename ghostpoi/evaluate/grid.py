@@ -5,14 +5,13 @@ trains the victim on the result, and returns one cell per contest with the measu
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ghostpoi import __version__
 from ghostpoi.attack.adversaries import ADVERSARIES
@@ -20,15 +19,13 @@ from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
 from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.attack.processes import train_each
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, Victim
+from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim
 from ghostpoi.attack.victims.transformer import Transformer
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY
-from ghostpoi.evaluate.measures import floors
-from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy
-from ghostpoi.evaluate.measures.recovery import recovery
+from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy, markov, popularity, recovery
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE
@@ -121,12 +118,12 @@ class Grid:
 
     def floors(self) -> dict[str, dict[str, Metrics]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
-        counted = {"popularity": floors.popularity, "markov": floors.markov}
-        return {name: count(self.train, self.test, self.rows) for name, count in counted.items()}
+        data = self.train, self.test, self.rows
+        return {"popularity": popularity(*data), "markov": markov(*data)}
 
     def markov(self, release: str, number: int) -> dict[str, Metrics]:
         """Return what a first-order Markov model predicts from a release."""
-        return floors.markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
+        return markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
 
     def trajectory_lm(self, settings: TrajectoryLM, say: Callable[[str], None]) -> CausalTransformer:
         """Return the trajectory LM of the clean training sessions, from the cache if it is there."""
@@ -138,26 +135,24 @@ class Grid:
         return _sessions_key(self.train)
 
     def _restore(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Record:
-        leaked, rule = self._leaked(contest, seed), self.releases(contest.release).rule
+        leaked, rule = leak(self.train, contest.leak or 0.0, seed), self.releases(contest.release).rule
         first, *further = released
         evidence = Evidence.of(with_poi(self.train, first), self.train.poi, leaked, self.rows, rule, tuple(further))
         adversary, _ = find_adversary(contest.adversary)
         begin = time.perf_counter()
-        poi, measures = (
-            (leak_mixed(evidence), {}) if adversary is None else purify(adversary, evidence, seed, self.device)
-        )
+        if adversary is not None:
+            poi, measures = purify(adversary, evidence, seed, self.device)
+        else:
+            poi, measures = leak_mixed(evidence), {}
         seconds = time.perf_counter() - begin
         shares = recovery(self.train.poi, first, poi, evidence.positions)
         return Record({**shares, **measures, "adversary_seconds": seconds}, poi)
-
-    def _leaked(self, contest: Contest, seed: Seed) -> NDArray[np.bool_]:
-        return leak(self.train, contest.leak or 0.0, seed)
 
     def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
         """What a victim trains on, and what is known about it before training."""
         seed = Seed(number)
         if contest.adversary == LEAK_ONLY:
-            return Job(contest.label, self.train.take(self._leaked(contest, seed)), seed), {}
+            return Job(contest.label, self.train.take(leak(self.train, contest.leak or 0.0, seed)), seed), {}
         if contest.release == CLEAN:
             return Job(contest.label, self.train, seed), {}
         restored = self.restoration(contest, number)
@@ -176,21 +171,19 @@ class Grid:
         self.report(BEFORE, len(jobs) - len(todo))
         if todo:
             begin, order = time.perf_counter(), list(todo)
-            for number, result in self._train(victim, list(todo.values())):
-                found[order[number]] = _measures(result, self.test)
+
+            def progress(label: str, victims: float) -> None:
+                self.report(f"victim {label}", victims)
+
+            exam = Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary)
+            for number, result in train_each(self._victim(victim), list(todo.values()), exam, self.protocol):
+                rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
+                about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
+                found[order[number]] = accuracy(rank, self.test) | about
                 self.cache.store("victims", order[number], Record(found[order[number]]))
             seconds = time.perf_counter() - begin
             self.say(f"{self.protocol}: trained {len(todo)} {victim} victims in {seconds:.1f} s")
         return [found[key] | extra for key, extra in zip(keys, restored, strict=True)]
-
-    def _train(self, victim: str, jobs: Sequence[Job]) -> Iterator[tuple[int, Result]]:
-        """Yield the number of each job with its result, as soon as it is finished."""
-
-        def progress(label: str, victims: float) -> None:
-            self.report(f"victim {label}", victims)
-
-        exam = Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary)
-        yield from train_each(self._victim(victim), jobs, exam, self.protocol)
 
     def _victim(self, name: str) -> Victim:
         victim = VICTIMS[name]
@@ -219,12 +212,6 @@ def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         name: over_seeds([d[name] for d in per_seed]) if isinstance(value, Mapping) else [d[name] for d in per_seed]
         for name, value in per_seed[0].items()
     }
-
-
-def _measures(result: Result, test: Sessions) -> dict[str, Any]:
-    rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
-    about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
-    return accuracy(rank, test) | about
 
 
 def _sessions_key(sessions: Sessions) -> str:

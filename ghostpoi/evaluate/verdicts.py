@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.evaluate.differences import accuracy_lost, differs
+from ghostpoi.evaluate.measures.gaps import accuracy_lost, differs
 
 HALF = 0.5  # a release holds if it costs this share of the clean accuracy, fails if an adversary wins this share back
 
@@ -29,7 +29,11 @@ class Accuracies:
 
 def verdicts(acc: Accuracies) -> dict[str, str]:
     """Return a verdict per adversary. It begins with "Holds.", "Partly." or "Fails."."""
-    return {name: f"{_verdict(name, acc)}.{_beside_random(name, acc)}" for name in acc.adversaries}
+    found = {name: f"{_verdict(name, acc)}." for name in acc.adversaries}
+    for name in found.keys() & acc.random.keys():
+        protects = {1: "better", 0: "as well", -1: "less"}[acc.sign(acc.adversaries[name], acc.random[name])]
+        found[name] += f" A random release protects {protects} ({_acc(acc.random[name])})."
+    return found
 
 
 def _verdict(name: str, acc: Accuracies) -> str:
@@ -57,14 +61,6 @@ def _verdict(name: str, acc: Accuracies) -> str:
     back = (_mean(victim) - _mean(none)) / (_mean(acc.clean) - _mean(none))
     won = f"{'Fails' if back >= HALF else 'Partly'}. The adversary wins back {back:.0%} of the accuracy denied"
     return f"{won}, without any leak" if name in acc.leakless else f"{won}; {training}"
-
-
-def _beside_random(name: str, acc: Accuracies) -> str:
-    if name not in acc.random:
-        return ""
-    random = acc.random[name]
-    protects = {1: "better", 0: "as well", -1: "less"}[acc.sign(acc.adversaries[name], random)]
-    return f" A random release protects {protects} ({_acc(random)})."
 
 
 def _mean(values: Sequence[float]) -> float:

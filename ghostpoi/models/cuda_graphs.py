@@ -29,23 +29,6 @@ ALIGN = 8  # width and number of rows are multiples of this: fast attention kern
 WARM_UPS = 2  # steps before a capture: libraries initialise, and the optimizer creates its state
 
 
-<<<<<<< HEAD
-=======
-class RowPacking:
-    """The placement of one batch whose windows are packed into rows of equal width."""
-
-    def __init__(self, batch: Tensor, heads: int, dtype: torch.dtype) -> None:
-        self.token, self.target, self.position, owner = batch.unbind()  # (rows, width) each; empty places: target 0
-        self.heads, self.mask = heads, row_mask(owner, dtype)
-
-    def attend(self, qkv: Tensor) -> Tensor:
-        """Causal attention inside every window, (rows, width, 3d) -> (rows, width, d)."""
-        q, k, v = qkv.view(*qkv.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # each (rows, H, width, dh)
-        found = F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask[:, None])
-        return found.transpose(1, 2).flatten(2)
-
-
->>>>>>> s-attack
 def pack_rows(windows: Windows, order: Longs, size: int) -> NDArray[np.int64]:
     """Pack all batches of an epoch into rows, (batches, 4, rows, width): token, target, position, owner.
 
@@ -77,13 +60,6 @@ def fill_rows(length: Longs, width: int) -> tuple[Longs, int]:
         first.append(row * width + used)
         used += n
     return np.array(first, np.int64), row + 1
-
-
-def row_mask(owner: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return 0 where a place may attend, MASKED elsewhere: owners (rows, width) -> (rows, width, width)."""
-    # All empty places share an owner, so every place can attend to at least one place.
-    same = owner[:, :, None] == owner[:, None, :]
-    return torch.zeros(same.shape, dtype=dtype, device=same.device).masked_fill_(~same.tril(), MASKED)
 
 
 def loss_of(model: CausalTransformer, batch: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

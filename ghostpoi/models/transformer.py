@@ -149,17 +149,20 @@ class RowPacking:
 
     def __init__(self, batch: Tensor, heads: int, dtype: torch.dtype) -> None:
         self.token, self.target, self.position, owner = batch.unbind()  # (rows, width) each; empty places: target 0
-        self.heads = heads
-        # All empty places share an owner, so every place can attend to at least one place.
-        same = owner[:, :, None] == owner[:, None, :]
-        self.mask = torch.zeros(same.shape, dtype=dtype, device=same.device)
-        self.mask.masked_fill_(~same.tril(), MASKED)
+        self.heads, self.mask = heads, row_mask(owner, dtype)
 
     def attend(self, qkv: Tensor) -> Tensor:
         """Causal attention inside every window, (rows, width, 3d) -> (rows, width, d)."""
         q, k, v = qkv.view(*qkv.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # each (rows, H, width, dh)
         found = F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask[:, None])
         return found.transpose(1, 2).flatten(2)
+
+
+def row_mask(owner: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return 0 where a place may attend, MASKED elsewhere: owners (rows, width) -> (rows, width, width)."""
+    # All empty places share an owner, so every place can attend to at least one place.
+    same = owner[:, :, None] == owner[:, None, :]
+    return torch.zeros(same.shape, dtype=dtype, device=same.device).masked_fill_(~same.tril(), MASKED)
 
 
 class Pad(torch.autograd.Function):

@@ -4,7 +4,6 @@ Calibration looks only at the clean model and at the substitution rate, with see
 stores what it finds and changes no setting.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from ghostpoi.attack.victims.stacked_model import initial_transformer
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.models import fit
 from ghostpoi.models.windows import next_poi
+from ghostpoi.progress import Say
 from ghostpoi.publish.methods.ts_ue import TsUe
 from ghostpoi.publish.protocols import publication
 from ghostpoi.publish.rounds import Task, publish
@@ -25,8 +25,6 @@ CLEAN_ACCURACY, RATE = 0.1379, 0.749  # in the paper, on NYC
 FIRST_SEED = 100  # studies count from 0
 EPOCHS = 40
 REACHES = (1.0, 1000.0)
-
-Say = Callable[[str], None]
 
 
 def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int, say: Say) -> dict[str, Any]:
@@ -59,10 +57,9 @@ def reach(data: Prepared, protocol: str, device: torch.device, trials: int, say:
     tried: list[tuple[float, float]] = []
     for _ in range(trials):
         size = float(f"{(low * high) ** 0.5:.3g}")
-        chosen = replace(settings, method=TsUe(reach=size))
-        task = Task(chosen, data.train, data.vocabulary, data.candidates)
-        released = publish(task, Seed(FIRST_SEED), device).poi
-        rate = float((released != data.train.poi).mean())
+        changed = replace(settings, method=TsUe(reach=size))
+        task = Task(changed, data.train, data.vocabulary, data.candidates)
+        rate = float((publish(task, Seed(FIRST_SEED), device).poi != data.train.poi).mean())
         tried.append((size, rate))
         say(f"radius {size:g}: {rate:.4f} substituted")
         low, high = (size, high) if rate < RATE else (low, size)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
 from ghostpoi.study import labels
+from ghostpoi.study.labels import Shown, show
 from ghostpoi.study.results import Results
-from ghostpoi.study.tables.table import Shown, show
 
 SIGNS = {-1: "clearly below", 0: "not clearly different from", 1: "clearly above"}
 

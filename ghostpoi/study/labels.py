@@ -1,14 +1,14 @@
-"""How methods, settings, adversaries and measures are written in tables, figures and pages."""
+"""How methods, settings, adversaries, measures and numbers are written in tables, figures and pages."""
 
 from collections.abc import Sequence
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.evaluate.controls import CLEAN
+from ghostpoi.evaluate.measures.gaps import Spread, Verdict
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.study.measures import MEASURES
 from ghostpoi.study.paper import CITIES
 from ghostpoi.study.plan import Study, Variant
-from ghostpoi.study.results import GAPS, MANY, SURVIVAL, Results
+from ghostpoi.study.results import GAPS, MANY, MEASURES, SURVIVAL, Attack, Results
 
 SYMBOLS = {
     "method.alpha": "\N{GREEK SMALL LETTER ALPHA}", "method.beta": "β", "method.eta": "η", "method.tau": "τ",
@@ -16,7 +16,11 @@ SYMBOLS = {
     "surrogate.dropout": "dropout", "surrogate.feed_forward": "feed-forward", "training.clip": "clip",
 }  # fmt: skip
 CATEGORIES = "crowd method.size=1000000 method.reach_km=20000.0"  # one crowd for each category
+NONE = "-"  # not measured, or not printed in the paper
+ARROWS = {-1: "↓", 1: "↑", 0: ""}
 VARIANTS = {CLEAN: "clean (reference)", CATEGORIES: "whole categories (bound)"}
+
+Shown = Spread | Verdict | Attack | float | None
 
 
 def method(text: str, study: Study | None = None) -> str:
@@ -66,3 +70,32 @@ def place(*found: Results) -> str:
     """Write which data was measured, under which protocols."""
     city, data = found[0].city, found[0].data or "nothing measured"
     return f"{CITIES[city] if city else data}, {protocols(found)}"
+
+
+def show(value: Shown, digits: int = 4, sign: str = "") -> str:
+    """Write a measurement as mean±standard deviation over seeds: `.0544±.0031`; one seed has no spread.
+
+    A difference has its sign and an arrow if it is clear, an attack the number of its adversary.
+    """
+    if value is None:
+        return NONE
+    if isinstance(value, float):
+        return _fixed(value, digits, sign)
+    if isinstance(value, Attack):
+        return f"{show(value.accuracy, digits)} ({number(value.adversary)})"
+    if isinstance(value, Verdict):
+        return show(value.difference, digits, "+") + ARROWS[value.sign]
+    spread = f"±{_fixed(value['std'], digits)}" if len(value["seeds"]) > 1 else ""
+    return _fixed(value["mean"], digits, sign) + spread
+
+
+def percent(value: Spread | None) -> str:
+    """Write a share in percent."""
+    spread = f"±{value['std']:.0%}" if value and len(value["seeds"]) > 1 else ""
+    return f"{value['mean']:.0%}{spread}" if value else NONE
+
+
+def _fixed(value: float, digits: int, sign: str = "") -> str:
+    """Write a number without the zero before its point."""
+    text = f"{value:{sign}.{digits}f}"
+    return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text

@@ -17,14 +17,13 @@ import jinja2
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.differences import accuracy_lost, against
 from ghostpoi.evaluate.measures.detection import DETECTOR
-from ghostpoi.evaluate.measures.gaps import spread
+from ghostpoi.evaluate.measures.gaps import accuracy_lost, against, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import claims, figures, labels, paper
-from ghostpoi.study.figures.day_map import draw_map
+from ghostpoi.study.day_map import draw_map
 from ghostpoi.study.results import PROTOCOLS, Results
-from ghostpoi.study.tables import show, tables
+from ghostpoi.study.tables import tables
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Each figure of a page: the study, its protocol, and a study that stands beside it.
@@ -44,11 +43,8 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         return Results.read(results, study, protocol)
 
     def claim(*checks: claims.Check) -> str:
-        for check in checks:
-            if not check.holds:
-                raise InputError(
-                    f"page {name}: the results contradict a claim; correct the template. Claim: {check.text}"
-                )
+        if false := [check.text for check in checks if not check.holds]:
+            raise InputError(f"page {name}: the results contradict a claim; correct the template. Claim: {false[0]}")
         return ""
 
     def table(of: str, title: str, protocol: str = "strong", without: Sequence[str] = ()) -> str:
@@ -60,7 +56,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
     bench = results / "bench-scoring.json"
     context: dict[str, Any] = vars(claims) | {
         "study": study, "claim": claim, "table": table, "figure": lambda of, text: f"![{text}]({link}/{of}.svg)",
-        "method": labels.method, "heading": labels.heading, "show": show, "spread": spread, "against": against,
+        "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": against,
         "lost": accuracy_lost, "printed": paper.section, "contradictions": paper.contradictions,
         "stated": paper.contents()["claims"], "prior": paper.contents("prior"), "adversaries": ADVERSARIES,
         "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,

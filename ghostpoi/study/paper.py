@@ -26,7 +26,7 @@ class Contradiction(NamedTuple):
 
 @cache
 def contents(name: str = "paper") -> dict[str, Any]:
-    """Read a TOML file of this folder: the paper, prior measurements, or the layouts of the paper's tables."""
+    """Read a TOML file of this folder."""
     return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
 
 
@@ -68,9 +68,8 @@ def contradictions() -> list[Contradiction]:
             found += _differing(city, method, row, gaps, "Table I's accuracies")
     main, corners = section("nyc", "main")["ghost"], section("nyc", "weights")
     for table, row in (("Table V", corners["ghost"]), ("Table VI", section("nyc", "entropy")["ghost"])):
-        found += _differing(
-            "nyc", "ghost", main, {key: value for key, (value,) in row.items()}, f"{table}, same setting"
-        )
+        printed = {key: value for key, (value,) in row.items()}
+        found += _differing("nyc", "ghost", main, printed, f"{table}, same setting")
     corner = corners["ghost method.alpha=1.0 method.beta=1.0"]  # GHOST-Sym
     symmetric = derived({"clean": main["clean"], **section("nyc", "manifold")["ghost-sym"]})
     return found + _differing("nyc", "ghost-sym", corner, symmetric, "Table IV's accuracies")

@@ -49,22 +49,22 @@ class Study:
     detector: bool = False  # whether A12 examines every release
 
 
-def _list(values: Any, *types: type) -> bool:
+def _all(values: Any, *types: type) -> bool:
     return isinstance(values, list) and all(type(value) in types for value in values)
 
 
 KEYS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {  # default, what the value must be, whether it is
     "title": ("", "a text", lambda v: isinstance(v, str)),
-    "methods": ([], "a list of methods", lambda v: bool(v) and _list(v, str)),
-    "adversaries": ([], "a list of adversaries", lambda v: bool(v) and _list(v, str)),
+    "methods": ([], "a list of methods", lambda v: bool(v) and _all(v, str)),
+    "adversaries": ([], "a list of adversaries", lambda v: bool(v) and _all(v, str)),
     "leak": (
         [0.05],
         "a list of ratios above 0, up to 1",
-        lambda v: _list(v, int, float) and all(0 < r <= 1 for r in v),
+        lambda v: _all(v, int, float) and all(0 < r <= 1 for r in v),
     ),
     "seeds": (3, "a whole number of at least 1", lambda v: type(v) is int and v >= 1),
-    "victims": ([VICTIM], "a list of victims", lambda v: bool(v) and _list(v, str)),
-    "releases": ([], "a list of whole numbers of at least 1", lambda v: _list(v, int) and all(k >= 1 for k in v)),
+    "victims": ([VICTIM], "a list of victims", lambda v: bool(v) and _all(v, str)),
+    "releases": ([], "a list of whole numbers of at least 1", lambda v: _all(v, int) and all(k >= 1 for k in v)),
     "detector": (False, "true or false", lambda v: isinstance(v, bool)),
 }
 
@@ -90,24 +90,17 @@ def load(name: str) -> Study:
         if not fits(table[key]):
             raise InputError(f"{path}: {key!r} must be {what}")
     single = [name for name, adversary in ADVERSARIES.items() if not adversary.many_releases]  # `releases` adds others
-    _check_names(path, "adversary", table["adversaries"], single)
+    named: list[tuple[str, list[str], Collection[str]]] = [("adversary", table["adversaries"], single)]
     if table["victims"] != [VICTIM]:
-        from ghostpoi.attack.victims import VICTIMS  # needs torch, which tables and pages do without
+        from ghostpoi.attack.victims import VICTIMS  # needs torch, which the plans of most studies do without
 
-        _check_names(path, "victim", table["victims"], list(VICTIMS))
+        named.append(("victim", table["victims"], list(VICTIMS)))
+    for kind, wanted, known in named:
+        if missing := [one for one in wanted if one not in known]:
+            raise InputError(f"{path}: there is no {kind} {missing[0]!r}; choose from {', '.join(known)}")
     variants = dict.fromkeys(Variant(" ".join(text.split())) for text in (*table["methods"], RANDOM))  # the control
     for variant in variants:
         variant.settings("strong")  # refuses unknown methods and settings
-    adversaries, leak, victims, releases = (
-        tuple(dict.fromkeys(table[key])) for key in ("adversaries", "leak", "victims", "releases")
-    )
-    return Study(
-        path.stem, table["title"] or path.stem, tuple(variants), adversaries, tuple(map(float, leak)), table["seeds"],
-        victims, releases, table["detector"],
-    )  # fmt: skip
-
-
-def _check_names(path: Path, kind: str, names: list[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise InputError(f"{path}: there is no {kind} {name!r}; choose from {', '.join(known)}")
+    table |= {key: tuple(dict.fromkeys(table[key])) for key in ("adversaries", "victims", "releases")}
+    leak, title = tuple(dict.fromkeys(map(float, table["leak"]))), table["title"] or path.stem
+    return Study(path.stem, **table | {"title": title, "methods": tuple(variants), "leak": leak})

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
-from ghostpoi.evaluate.differences import Verdict, against
-from ghostpoi.evaluate.measures.gaps import Spread, gaps, spread
+from ghostpoi.evaluate.measures.gaps import Spread, Verdict, against, gaps, spread
 from ghostpoi.study import plan
-from ghostpoi.study.measures import MEASURES
+from ghostpoi.study.paper import contents
 from ghostpoi.study.plan import Study
 from ghostpoi.study.store import Cell, Store, settings_hash
 
@@ -26,6 +25,19 @@ PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries
 PROTOCOLS = ("strong", "paper")
 KEY = ("kind", "method", "adversary", "leak", "victim")
 Series = list[float]  # one value per seed
+
+
+class Measure(NamedTuple):
+    """A measure of a release; measures.toml explains the fields."""
+
+    heading: str
+    path: str
+    clean: str = ""
+    better: int = 0
+    near_clean: bool = False
+
+
+MEASURES = {key: Measure(**measure) for key, measure in contents("measures").items()}
 
 
 class Attack(NamedTuple):
@@ -108,7 +120,7 @@ class Results:
         if key == WORST_CASE:
             return worst.accuracy["seeds"] if (worst := self.worst(method, leak)) else None
         if key == "markov":
-            return _at(self._index.get(("floor", method, None, None, None)), ("markov", "acc@1"))
+            return _at(self._index.get(("floor", method, None, None, None)), "markov.acc@1")
         return self.accuracy(CLEAN if key in (CLEAN, LEAK_ONLY) else method, key, leak)
 
     def value(self, method: str, key: str, leak: float | None = None) -> Spread | None:
@@ -174,8 +186,8 @@ def _spread(seeds: Sequence[float] | None) -> Spread | None:
     return spread(seeds) if seeds else None
 
 
-def _at(value: Any, path: Sequence[str]) -> Series | None:
-    for part in path:
+def _at(value: Any, path: str) -> Series | None:
+    for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return list(value) if isinstance(value, list) else None
 

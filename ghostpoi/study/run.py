@@ -74,8 +74,13 @@ class Runner:
         yield [self._cell(cell) for cell in self._grid.cells(contests)]
         for method in (CLEAN, *methods):
             cell = self._cell({"kind": "floor", "method": method})
-            if identity(cell) not in known:
-                yield [cell | {"measures": self._floors(method)}]
+            if identity(cell) in known:
+                continue
+            if method == CLEAN:
+                yield [cell | {"measures": {name: found["all"] for name, found in self._grid.floors().items()}}]
+            else:
+                found = [self._grid.markov(method, seed)["all"]["acc@1"] for seed in range(self.study.seeds)]
+                yield [cell | {"measures": {"markov": {"acc@1": found}}}]
 
     def _release(self, method: str, seed: int) -> dict[str, Any]:
         """Measure plausibility, naturalness and utility of a release, and the detector if the study asks for it."""
@@ -92,13 +97,6 @@ class Runner:
             leaked = leak(train, self.study.leak[0], Seed(seed))
             measures["detector"] = detect(train, released.poi, leaked, vocabulary, Seed(seed), self.device)
         return measures | released.measures
-
-    def _floors(self, method: str) -> dict[str, Any]:
-        """Count popularity and Markov on clean sessions, or Markov on a release."""
-        if method == CLEAN:
-            return {name: found["all"] for name, found in self._grid.floors().items()}
-        found = [self._grid.markov(method, seed)["all"]["acc@1"] for seed in range(self.study.seeds)]
-        return {"markov": {"acc@1": found}}
 
     @cached_property
     def _grid(self) -> Grid:
@@ -139,14 +137,9 @@ class Runner:
 
     def _cell(self, cell: Cell) -> Cell:
         """Add what the cell was measured with."""
-        about = {
-            "seeds": list(range(self.study.seeds)),
-            "settings": settings_hash(self._settings(cell["method"])),
-            "hardware": hardware(self.device),
-            "version": __version__,
-            "commit": commit(),
-        }
-        return {"kind": cell["kind"], "data": self.data.name} | cell | about
+        about = {"hardware": hardware(self.device), "version": __version__, "commit": commit()}
+        seeds, settings = list(range(self.study.seeds)), settings_hash(self._settings(cell["method"]))
+        return {"kind": cell["kind"], "data": self.data.name} | cell | {"seeds": seeds, "settings": settings} | about
 
     def _settings(self, method: str) -> dict[str, Any]:
         return {} if method == CLEAN else Variant(method).settings(self.protocol).public()
@@ -157,8 +150,7 @@ def contests_of(study: Study) -> list[Contest]:
     contests = []
     several = [f"{name}-{n}" for name, a in ADVERSARIES.items() if a.many_releases for n in study.releases]
     for victim in study.victims:
-        contests += [Contest(CLEAN, CLEAN, None, victim)]
-        contests += [Contest(CLEAN, LEAK_ONLY, ratio, victim) for ratio in study.leak]
+        contests += [Contest(CLEAN, CLEAN, None, victim), *(Contest(CLEAN, LEAK_ONLY, r, victim) for r in study.leak)]
         for method in (variant.text for variant in study.methods):
             for name in study.adversaries:
                 ratios = study.leak if ADVERSARIES[name].uses_leak else (None,)

@@ -49,19 +49,12 @@ class Store:
         if not cells:
             return
         self.results.mkdir(parents=True, exist_ok=True)
-        known = self.settings()
-        if new := {key: value for key, value in settings.items() if key and key not in known}:
-            _write(self.results / SETTINGS, json.dumps(known | new, indent=1, sort_keys=True) + "\n")
-        kept = {identity(cell): cell for cell in _read(self.path(study))}
-        kept |= {identity(cell): cell for cell in cells}
-        lines = [json.dumps(_stored(cell), ensure_ascii=False) for cell in kept.values()]
-        _write(self.path(study), "\n".join(lines) + "\n")
-
-    def settings(self) -> dict[str, Any]:
-        """Read all settings that cells name, by hash."""
         path = self.results / SETTINGS
-        found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-        return found
+        known = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        if new := {key: value for key, value in settings.items() if key and key not in known}:
+            _write(path, json.dumps(known | new, indent=1, sort_keys=True) + "\n")
+        kept = {identity(cell): _rounded(cell) for cell in (*_read(self.path(study)), *cells)}
+        _write(self.path(study), "".join(json.dumps(cell, ensure_ascii=False) + "\n" for cell in kept.values()))
 
 
 def identity(cell: Cell) -> tuple[str, ...]:
@@ -69,16 +62,10 @@ def identity(cell: Cell) -> tuple[str, ...]:
     return tuple(json.dumps(cell.get(key)) for key in IDENTITY)
 
 
-def _stored(cell: Cell) -> Cell:
-    return {key: _rounded(value) for key, value in cell.items() if key != "study" and value is not None}
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, DIGITS)
-    if isinstance(value, Mapping):
-        return {key: _rounded(v) for key, v in value.items()}
-    return [_rounded(v) for v in value] if isinstance(value, (list, tuple)) else value
+def _rounded(cell: Cell) -> Any:
+    """The cell as it is stored."""
+    told = {key: value for key, value in cell.items() if key != "study" and value is not None}
+    return json.loads(json.dumps(told), parse_float=lambda number: round(float(number), DIGITS))
 
 
 def _read(path: Path) -> list[Cell]:

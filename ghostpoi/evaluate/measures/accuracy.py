@@ -1,9 +1,12 @@
-"""Accuracy on clean test sessions, from the rank that a victim gives every true next POI."""
+"""What victims predict and adversaries restore: accuracy on clean test sessions, its floors, the recovered share.
+
+Popularity is the floor below which nothing was learned. Markov is a cheap second victim without a training recipe: on
+clean NYC it reaches the acc@1 of a good Transformer (.18).
+"""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Floats, Longs
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
 
 Metrics = dict[str, float]
@@ -27,12 +30,77 @@ def metrics(rank: Floats) -> Metrics:
     return found | {"mrr": float((1 / rank).mean())}  # 1 / inf is 0
 
 
+def popularity(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]:
+    """Rank POIs by their frequency in the training sessions; ties go to the smaller POI."""
+    _, target = steps(test)
+    return _accuracy(_popularity_rank(train, rows)[_within(target, rows)], target, test, rows)
+
+
+def markov(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]:
+    """Rank POIs by how often they followed the present one inside training sessions, then by popularity."""
+    popular = _popularity_rank(train, rows)  # (P+1,)
+    here, there = steps(train)
+    real = known(here, rows) & known(there, rows)
+    pair, count = np.unique(here[real] * rows + there[real], return_counts=True)
+    here, there = np.divmod(pair, rows)
+    size = np.bincount(here, minlength=rows)  # distinct followers of each POI
+    first = np.cumsum(size) - size
+    order = np.lexsort((popular[there], -count, here))
+    followed = np.empty(len(pair), np.int64)  # rank of each follower
+    followed[order] = np.arange(len(pair)) - first[here[order]] + 1
+
+    at, target = steps(test)
+    at, goal = _within(at, rows), _within(target, rows)
+    found = np.minimum(np.searchsorted(pair, at * rows + goal), max(0, len(pair) - 1))
+    seen = pair[found] == at * rows + goal if len(pair) else np.zeros(len(at), bool)
+    # A POI that never followed ranks after all that did, by popularity. Followers that are more popular already stand
+    # before it, so they are not counted again.
+    by_popularity = np.sort(here * (rows + 1) + popular[there])
+    ahead = np.searchsorted(by_popularity, at * (rows + 1) + popular[goal]) - first[at]
+    rank = size[at] + popular[goal] - ahead
+    rank[seen] = followed[found[seen]]
+    return _accuracy(rank, target, test, rows)
+
+
+def recovery(clean: Ints, released: Ints, restored: Ints, leaked: Bools) -> dict[str, float]:
+    """Return shares of the positions (N,) that did not leak.
+
+    `restored`: positions that hold the clean POI, including those that the publisher never changed; compare it with
+    A1's. `of_substituted`: substituted positions that hold it. `spoiled`: unchanged positions that no longer hold it.
+    """
+    right, changed = restored == clean, released != clean
+    asked = {
+        "restored": right[~leaked],
+        "of_substituted": right[~leaked & changed],
+        "spoiled": ~right[~leaked & ~changed],
+    }
+    return {name: float(yes.mean()) if len(yes) else 0.0 for name, yes in asked.items()}
+
+
 def steps(sessions: Sessions) -> tuple[Longs, Longs]:
     """Return the POI before and after every step inside a session, each (N - S,)."""
     at = np.flatnonzero(np.diff(sessions.session_of()) == 0)
     return sessions.poi[at].astype(np.int64), sessions.poi[at + 1].astype(np.int64)
 
 
-def known(poi: Longs, rows: int) -> NDArray[np.bool_]:
+def known(poi: Longs, rows: int) -> Bools:
     """Whether each POI belongs to a vocabulary of `rows` rows."""
     return (poi >= 1) & (poi < rows)
+
+
+def _popularity_rank(train: Sessions, rows: int) -> Longs:
+    """The rank of every POI by training check-ins, from 1, (P+1,); POI 0 is last."""
+    visits = np.bincount(train.poi[known(train.poi.astype(np.int64), rows)], minlength=rows)
+    visits[0] = -1
+    rank = np.empty(rows, np.int64)
+    rank[np.argsort(-visits, kind="stable")] = np.arange(1, rows + 1)
+    return rank
+
+
+def _within(poi: Longs, rows: int) -> Longs:
+    """Replace unknown POIs by 0, which no step leaves."""
+    return np.where(known(poi, rows), poi, 0)
+
+
+def _accuracy(rank: Longs, target: Longs, test: Sessions, rows: int) -> dict[str, Metrics]:
+    return accuracy(np.where(known(target, rows), rank, np.inf), test)

@@ -9,8 +9,6 @@ there would say nothing.
 Do not trust the result with few leaked sessions: a detector that learned little reports .5 for any release.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -55,8 +53,7 @@ def detect(
     order, half = seed.generator("detection", "halves").permutation(len(asked)), len(asked) // 2
     if not len(lessons) or not half:
         return {"auc": 0.5, "auc_positions": 0.5, "asked": 0.0}
-    known = Known(clean, released, leaked, vocabulary)
-    forms = known.features(clean.poi), known.features(released)  # each (N, F)
+    forms = [features(poi, clean, released, leaked, vocabulary) for poi in (clean.poi, released)]  # each (N, F)
     shown = asked[order[:half]], asked[order[half:]]
     learn, ask = ([_of(clean, f, s) for f, s in zip(forms, which, strict=True)] for which in ((lessons,) * 2, shown))
     return {
@@ -76,52 +73,45 @@ def auc(positive: Floats, negative: Floats) -> float:
     return float(below + not_above) / (2 * len(positive) * len(negative))
 
 
-@dataclass(frozen=True)
-class Known:
-    """What the adversary draws its statistics from: the release, and the clean form of the leaked sessions."""
+def features(poi: Ints, clean: Sessions, released: Ints, leaked: Bools, vocabulary: Vocabulary) -> Floats:
+    """Return the features of every position of the sessions with these POIs (N,), (N, F).
 
-    clean: Sessions  # POIs of sessions that did not leak are never read
-    released: Ints
-    leaked: Bools
-    vocabulary: Vocabulary
+    Statistics come from the release and the clean form of the leaked sessions; other clean POIs are never read.
+    """
+    s, v, session, rows = clean, vocabulary, clean.session_of(), len(vocabulary)
+    user = s.user.astype(np.int64)[session]
+    inside = np.repeat(leaked, s.length)
+    later = np.diff(session, prepend=-1) == 0  # not the first of its session
+    before = np.where(later, np.roll(poi, 1), poi)
+    gap = np.where(later, np.diff(s.time, prepend=0), 0)
+    km = haversine_km(v.lat[before], v.lon[before], v.lat[poi], v.lon[poi])
+    speed = np.where(later, speed_kmh(km, gap, MIN_GAP_S), 0.0)
+    hour = s.time / 86_400 * 2 * np.pi
 
-    def features(self, poi: Ints) -> Floats:
-        """Return the features of every position of the sessions with these POIs (N,), (N, F)."""
-        s, v = self.clean, self.vocabulary
-        session, rows = s.session_of(), len(v)
-        user = s.user.astype(np.int64)[session]
-        inside = np.repeat(self.leaked, s.length)
-        later = np.diff(session, prepend=-1) == 0  # not the first of its session
-        before = np.where(later, np.roll(poi, 1), poi)
-        gap = np.where(later, np.diff(s.time, prepend=0), 0)
-        km = haversine_km(v.lat[before], v.lon[before], v.lat[poi], v.lon[poi])
-        speed = np.where(later, speed_kmh(km, gap, MIN_GAP_S), 0.0)
-        hour = s.time / 86_400 * 2 * np.pi
+    def step(x: Ints) -> Longs:
+        return np.where(later, np.roll(x, 1), 0).astype(np.int64) * rows + x
 
-        def step(x: Ints) -> Longs:
-            return np.where(later, np.roll(x, 1), 0).astype(np.int64) * rows + x
+    def keys(x: Ints) -> dict[str, Longs]:
+        """What is counted: equal numbers stand for the same venue, step and so on."""
+        category = v.category[x].astype(np.int64)
+        steps = {"step": step(x), "category step": step(np.where(x > 0, v.category[x] + 1, 0))}
+        return {"venue": x.astype(np.int64), "category": category, "habit": user * rows + x, **steps}
 
-        def keys(x: Ints) -> dict[str, Longs]:
-            """What is counted: equal numbers stand for the same venue, step and so on."""
-            category = v.category[x].astype(np.int64)
-            steps = {"step": step(x), "category step": step(np.where(x > 0, v.category[x] + 1, 0))}
-            return {"venue": x.astype(np.int64), "category": category, "habit": user * rows + x, **steps}
+    asked, sources = keys(poi), {False: keys(released), True: keys(s.poi)}
 
-        asked, sources = keys(poi), {False: keys(self.released), True: keys(s.poi)}
+    def seen(name: str, leak: bool = False) -> Floats:
+        """log(1 + occurrences of the same key in other sessions of the release, or of the leaked clean ones)."""
+        where = inside if leak else slice(None)
+        return np.log1p(elsewhere(sources[leak][name][where], session[where], asked[name], session))
 
-        def seen(name: str, clean: bool = False) -> Floats:
-            """log(1 + occurrences of the same key in other sessions of the release, or of the leaked clean ones)."""
-            where = inside if clean else slice(None)
-            return np.log1p(elsewhere(sources[clean][name][where], session[where], asked[name], session))
-
-        popular, known_popular = seen("venue"), seen("venue", clean=True)
-        columns = [
-            later, np.log1p(km), later & (before == poi), np.log1p(speed), np.log1p(gap), np.sin(hour), np.cos(hour),
-            popular, popular - seen("category"), known_popular, popular - known_popular,
-            seen("step"), seen("step", clean=True), seen("category step"), seen("habit"), seen("habit", clean=True),
-            _repeated(session * rows + poi),
-        ]  # fmt: skip
-        return np.stack([np.asarray(c, np.float64) for c in columns], axis=1)
+    popular, known_popular = seen("venue"), seen("venue", leak=True)
+    columns = [
+        later, np.log1p(km), later & (before == poi), np.log1p(speed), np.log1p(gap), np.sin(hour), np.cos(hour),
+        popular, popular - seen("category"), known_popular, popular - known_popular,
+        seen("step"), seen("step", leak=True), seen("category step"), seen("habit"), seen("habit", leak=True),
+        _repeated(session * rows + poi),
+    ]  # fmt: skip
+    return np.stack([np.asarray(c, np.float64) for c in columns], axis=1)
 
 
 def elsewhere(key: Longs, session: Longs, asked: Longs, asked_session: Longs) -> Longs:

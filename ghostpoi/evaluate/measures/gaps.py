@@ -1,13 +1,20 @@
-"""Protection and survival gaps, from the accuracies of victims.
+"""Protection and survival gaps, accuracy lost, and when two accuracies differ clearly.
 
-Gaps are computed per seed, then averaged: the victims of one seed share data and release, so their noise cancels.
+All are computed per seed, then averaged: the victims of one seed share data and release, so their noise cancels. A
+difference is clear if its 95% interval (Student's t over the seeds) excludes 0 and, if the number of test positions is
+known, it exceeds twice the binomial sampling error. With one seed, only the sampling error decides. Any other
+difference lies inside the spread and is never called a win.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
+from scipy.special import stdtrit
 
+ROUNDING = 1e-9  # differences up to this come from rounding
+SAMPLING_ERRORS = 2.0
 POOLED = ("none", "bridge", "frequency")  # A1 to A3, which the paper's mean and worst gap pool
 
 
@@ -27,6 +34,25 @@ class Gaps(TypedDict):
     mean: Spread | None  # clean - mean over A1 to A3
     worst: Spread | None  # clean - max over A1 to A3
     worst_all: Spread | None  # clean - max over all that ran
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A difference over seeds."""
+
+    difference: Spread
+    sampling_error: float | None = None  # standard error due to the size of the test sample; None: unknown
+
+    @property
+    def sign(self) -> int:
+        """1 for clearly higher, -1 for clearly lower, 0 inside the spread."""
+        mean, n, half = self.difference["mean"], len(self.difference["seeds"]), 0.0
+        if n < 2 and self.sampling_error is None:
+            return 0
+        if n > 1:
+            half = float(stdtrit(n - 1, 0.975)) * self.difference["std"] / float(np.sqrt(n))
+        clear = abs(mean) > max(half, SAMPLING_ERRORS * (self.sampling_error or 0.0)) + ROUNDING
+        return int(np.sign(mean)) if clear else 0
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -62,3 +88,27 @@ def gaps(clean: Sequence[float], adversaries: Mapping[str, Sequence[float]]) -> 
 def strongest(adversaries: Mapping[str, Sequence[float]]) -> str:
     """Return the adversary with the highest mean over seeds; ties go to the first."""
     return max(adversaries, key=lambda name: float(np.mean(adversaries[name])))
+
+
+def against(one: Sequence[float] | None, two: Sequence[float] | None, positions: int | None = None) -> Verdict | None:
+    """Compare one accuracy per seed with another; None if either is missing or the seeds do not match."""
+    if one is None or two is None or len(one) != len(two):
+        return None
+    error = None
+    if positions is not None:
+        p, q = float(np.mean(one)), float(np.mean(two))
+        error = float(np.sqrt((p * (1 - p) + q * (1 - q)) / max(1, positions)))
+    return Verdict(spread([a - b for a, b in zip(one, two, strict=True)]), error)
+
+
+def differs(one: Sequence[float], two: Sequence[float], positions: int | None = None) -> int:
+    """Return 1 if `one` is clearly higher than `two`, -1 if clearly lower, 0 inside the spread."""
+    found = against(one, two, positions)
+    if found is None:
+        raise ValueError("accuracies of the same seeds are needed")
+    return found.sign
+
+
+def accuracy_lost(clean: Sequence[float], victim: Sequence[float]) -> list[float]:
+    """Return the share of the clean accuracy that a victim lacks, per seed."""
+    return [(c - v) / c if c else 0.0 for c, v in zip(clean, victim, strict=True)]

@@ -16,13 +16,9 @@ def plausibility(clean: Sessions, released: Ints, vocabulary: Vocabulary, speed:
     """
     if released.shape != clean.poi.shape:
         raise ValueError("the release needs one POI per clean position")
-    return displacement(vocabulary, clean.poi, released) | {
-        "speed_violations_clean": _violations(clean, clean.poi, vocabulary, speed),
-        "speed_violations_released": _violations(clean, released, vocabulary, speed),
-    }
-
-
-def _violations(sessions: Sessions, poi: Ints, v: Vocabulary, speed: SpeedSettings) -> float:
-    over = over_limit(v.lat[poi], v.lon[poi], sessions.time, speed.limit_kmh, speed.min_gap_s)
-    inside = over[np.diff(sessions.session_of()) == 0]
-    return float(inside.mean()) if len(inside) else 0.0
+    found, inside = displacement(vocabulary, clean.poi, released), np.diff(clean.session_of()) == 0
+    for name, poi in (("clean", clean.poi), ("released", released)):
+        place = vocabulary.lat[poi], vocabulary.lon[poi]
+        over = over_limit(*place, clean.time, speed.limit_kmh, speed.min_gap_s)[inside]
+        found[f"speed_violations_{name}"] = float(over.mean()) if len(over) else 0.0
+    return found

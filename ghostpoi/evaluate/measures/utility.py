@@ -70,10 +70,7 @@ def utility(clean: Sessions, released: Ints, vocabulary: Vocabulary) -> dict[str
     a, b = before.gyration_km, after.gyration_km
     moves = a > 0
     return {
-        "popularity": {
-            "poi_js": _js(before.poi, after.poi),
-            "category_js": _js(before.category, after.category),
-        },
+        "popularity": {"poi_js": _js(before.poi, after.poi), "category_js": _js(before.category, after.category)},
         "flows": {
             "common_part": _common_part(before.flow, after.flow),
             "common_part_between": _common_part(before.flow[before.leaves], after.flow[after.leaves]),

@@ -1,4 +1,4 @@
-"""A scoring pass compared with its brute-force definition and with the machine's peak in matrix products."""
+"""A scoring pass and a training epoch, compared with their plain definitions and with the machine's peak."""
 
 import time
 from collections.abc import Callable
@@ -12,16 +12,18 @@ from torch import Tensor
 from ghostpoi.bench.data import sample
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models import reference
+from ghostpoi.models import fit, reference
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.models.windows import next_poi
 from ghostpoi.publish.position import Position
 from ghostpoi.publish.walk import Walker
-from ghostpoi.settings import ModelSettings, SpeedSettings
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, SpeedSettings, Training
 
 NO_LIMIT = SpeedSettings(limit_kmh=1e9)  # the brute-force definition has no speed mask
 
 
-def run(data: Prepared, share: float, say: Callable[[str], None]) -> dict[str, Any]:
+def scoring(data: Prepared, share: float, say: Callable[[str], None]) -> dict[str, Any]:
     """Score a share of the sessions both ways, then all of them the fast way.
 
     `ratio` is the time of the definition over the fast time, `max_abs_diff` the largest difference of a score,
@@ -46,19 +48,31 @@ def run(data: Prepared, share: float, say: Callable[[str], None]) -> dict[str, A
     pass_s, adv_s = (min(turn[which][0] for turn in turns) for which in (0, 1))
     peak, operations = matmul_peak(), sum(turns[0][0][1].operations)
     return {
-        "ratio": definition_s / fast_s,
-        "max_abs_diff": float(np.abs(expected[real] - recorder.scores[real]).max()),
-        "share_of_peak": operations / pass_s / peak,
-        "manifold_share": 1 - adv_s / pass_s,
-        "sample_sessions": len(some),
-        "definition_seconds": definition_s,
-        "fast_seconds": fast_s,
-        "pass_seconds": pass_s,
-        "pass_operations": operations,
-        "peak_operations_per_second": peak,
-        "positions": data.train.positions,
-        "vocabulary": rows - 1,
-    }
+        "ratio": definition_s / fast_s, "max_abs_diff": float(np.abs(expected[real] - recorder.scores[real]).max()),
+        "share_of_peak": operations / pass_s / peak, "manifold_share": 1 - adv_s / pass_s,
+        "sample_sessions": len(some), "definition_seconds": definition_s, "fast_seconds": fast_s,
+        "pass_seconds": pass_s, "pass_operations": operations, "peak_operations_per_second": peak,
+        "positions": data.train.positions, "vocabulary": rows - 1,
+    }  # fmt: skip
+
+
+def training(data: Prepared, share: float, epochs: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """Train a model both ways on a share of the sessions. `ratio` is the padded time over the packed time."""
+    shape, settings = ModelSettings(), Training()
+    windows = next_poi(sample(data.train, int(share * len(data.train))), shape.max_positions)
+    seconds, losses = {}, {}
+    for name, epoch in (("packed", fit.epoch), ("padded", reference.padded_epoch)):
+        say(f"{epochs} {name} epochs over {len(windows.length):,} sessions")
+        model = CausalTransformer(len(data.vocabulary), shape, 0)
+        optimizer = fit.adamw(model, settings)
+        begin = time.perf_counter()
+        losses[name] = [epoch(model, optimizer, windows, settings, Seed(0), ("bench",), e) for e in range(epochs)]
+        seconds[name] = (time.perf_counter() - begin) / epochs
+    return {
+        "ratio": seconds["padded"] / seconds["packed"], "padded_seconds_per_epoch": seconds["padded"],
+        "packed_seconds_per_epoch": seconds["packed"], "padded_losses": losses["padded"],
+        "packed_losses": losses["packed"], "sessions": len(windows.length), "positions": len(windows.token),
+    }  # fmt: skip
 
 
 @dataclass

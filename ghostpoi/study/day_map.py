@@ -4,22 +4,23 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
+import torch
+from matplotlib.figure import Figure
 
+from ghostpoi.data import prepared
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN
+from ghostpoi.models import trajectory_lm
+from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.rounds import Task, publish
+from ghostpoi.randomness import Seed
 from ghostpoi.study import labels
-from ghostpoi.study.figures.style import FORMATS, INK, METHODS, RC, save
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from ghostpoi.data.prepared import Prepared
+from ghostpoi.study.figures import FORMATS, INK, METHODS, STYLE, save
 
 DAY_S = 86_400
 STOPS = (5, 7)  # of the day that is drawn: at least so many venues, at most so many check-ins
@@ -33,29 +34,20 @@ def draw_map(
     folder: Path, say: Callable[[str], None], data: Path | None = None, formats: Sequence[str] = FORMATS
 ) -> list[Path]:
     """Release a city once per method and draw one day: prepared data, or a synthetic city, the one fit to publish."""
-    import torch
-
-    from ghostpoi.models import trajectory_lm
-    from ghostpoi.publish.protocols import publication
-    from ghostpoi.publish.rounds import Task, publish
-    from ghostpoi.randomness import Seed
-
-    city, device, released, model = _city(data), torch.device("cpu"), {}, None
-    for method in SHOWN:
-        say(f"map: releasing with {method}")
-        s = publication(method)
-        if s.method.needs_trajectory_lm and model is None:
-            with TemporaryDirectory() as place:
-                known = (city.train, len(city.vocabulary), s.trajectory_lm, device, say)
-                model = trajectory_lm.load_or_train(Path(place), *known)
-        task = Task(s, city.train, city.vocabulary, city.candidates, model)
-        released[method] = publish(task, Seed(0), device).poi
-    day = typical_day(city.train, city.vocabulary)
-    with plt.rc_context(RC):
-        return save(day_map(city.train.poi, city.vocabulary, released, day), folder, "map", formats)
+    city, device, released = prepared.load(data) if data else prepared.prepare_city(*CITY), torch.device("cpu"), {}
+    train, v = city.train, city.vocabulary
+    with TemporaryDirectory() as place:
+        for method in SHOWN:
+            say(f"map: releasing with {method}")
+            s, lm = publication(method), None
+            if s.method.needs_trajectory_lm:
+                lm = trajectory_lm.load_or_train(Path(place), train, len(v), s.trajectory_lm, device, say)
+            released[method] = publish(Task(s, train, v, city.candidates, lm), Seed(0), device).poi
+    with plt.rc_context(STYLE["rc"]):
+        return save(day_map(train.poi, v, released, typical_day(train, v)), folder, "map", formats)
 
 
-def day_map(clean_poi: Ints, vocabulary: Vocabulary, released: Mapping[str, Ints], at: slice) -> "Figure":
+def day_map(clean_poi: Ints, vocabulary: Vocabulary, released: Mapping[str, Ints], at: slice) -> Figure:
     """Draw one panel for the clean day and one per release."""
     sides, clean, lat, lon = {CLEAN: clean_poi} | dict(released), clean_poi[at], vocabulary.lat, vocabulary.lon
     shown = np.unique(np.concatenate([poi[at] for poi in sides.values()]))
@@ -98,14 +90,3 @@ def typical_day(sessions: Sessions, vocabulary: Vocabulary) -> slice:
         raise InputError(f"no day of {STOPS[0]} different venues to draw; use a larger city")
     _, first, last = sorted(found)[len(found) // 2]
     return slice(first, last)
-
-
-def _city(data: Path | None) -> "Prepared":
-    from ghostpoi.data import prepared
-    from ghostpoi.data.synthetic_file import write_city
-
-    if data is not None:
-        return prepared.load(data)
-    with TemporaryDirectory() as place:
-        write_city(Path(place) / "city.txt", *CITY)
-        return prepared.prepare_file(Path(place) / "city.txt")

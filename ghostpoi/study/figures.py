@@ -1,0 +1,235 @@
+"""Figures of a study, as files named after what they show and the protocol.
+
+They stay readable in grey, since every series has its own marker, line and hatch.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ghostpoi.errors import InputError
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.measures.gaps import Spread, spread
+from ghostpoi.files import replacing
+from ghostpoi.study import labels, paper
+from ghostpoi.study.plan import Variant
+from ghostpoi.study.results import MEASURES, Results
+
+FORMATS = ("png", "svg")
+INK, GREY = "#222222", "#777777"
+DOTTED = (0, (1, 1))
+STYLE = paper.contents("style")
+METHODS: dict[str, tuple[str, str, str]] = STYLE["methods"]  # colour, marker, line
+SHADE, CONTROL_SHADE = "#8FB8DE", "#DDDDDD"
+MARKERS = "osD^vP*X<>dp"
+TARGET = paper.contents("prior")["target"]["worst"]
+PANELS = ("flows", "naturalness")
+
+
+def draw(*found: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Draw the figure of a study; a second study's results stand beside the first where the figure has a place."""
+    study = found[0].study.name
+    if study not in FIGURES:
+        raise InputError(f"there are no figures for the study {study!r}; there are for {', '.join(FIGURES)}, map")
+    name, make = FIGURES[study]
+    with plt.rc_context(STYLE["rc"]):
+        return save(make(*found), folder, f"{name}-{found[0].protocol}", formats)
+
+
+def pareto(results: Results) -> Figure:
+    """Draw what a naive learner is denied against the most that A1 to A3 restore: ours filled, the paper's hollow."""
+    figure, axes = plt.subplots(figsize=(6.4, 4.2))
+    printed, clean = paper.section("nyc", "main"), results.series(CLEAN, CLEAN)
+    for method, (colour, marker, _) in METHODS.items():
+        denied, worst = results.value(method, "prot"), results.series(method, "worst")
+        if denied and worst and clean:
+            restored = spread([c - w for c, w in zip(clean, worst, strict=True)])
+            points(
+                axes, [denied["mean"]], [restored], xerr=denied["std"], color=colour, marker=marker, markersize=8,
+                linestyle="none", elinewidth=0.8, label=labels.method(method),
+            )  # fmt: skip
+        if method in printed:
+            most = max(printed[method][a][0] for a in ("none", "bridge", "frequency"))
+            axes.plot(printed[method]["prot"][0], most, marker, markersize=8, color=colour, markerfacecolor="none")
+    if alone := results.value(CLEAN, LEAK_ONLY):
+        axes.axhline(alone["mean"], color=GREY, linestyle=DOTTED, label=f"leak-only at {results.leak:.0%}")
+        low, high = alone["mean"] - alone["std"], alone["mean"] + alone["std"]
+        axes.axhspan(low, high, facecolor="none", edgecolor=GREY, hatch="///", alpha=0.3, linewidth=0)
+    axes.plot([], [], "o", color=INK, markerfacecolor="none", label="hollow: printed in the paper")
+    text = "protection gap Δprot (right is better)", "most restored acc@1 over A1 to A3 (lower is better)"
+    return finish(figure, axes, *text, f"Protection against recovery, {labels.place(results)}")
+
+
+def convergence(results: Results) -> Figure:
+    """Draw the aggregated gaps over the number of outer rounds, with the random control as bands."""
+    figure, axes = plt.subplots(figsize=(6.4, 3.8))
+    rounds = {m: Variant(m).settings(results.protocol).rounds.outer for m in results.methods if m != RANDOM}
+    for key, (colour, marker, line, hatch) in STYLE["gaps"].items():
+        found = sorted((rounds[m], m) for m in rounds if results.value(m, key))
+        values = [value for _, m in found if (value := results.value(m, key))]
+        style = {"color": colour, "marker": marker, "linestyle": line, "capsize": 3}
+        points(axes, [t for t, _ in found], values, label=labels.heading(key), **style)
+        if control := results.value(RANDOM, key):
+            low, high = control["mean"] - control["std"], control["mean"] + control["std"]
+            axes.axhspan(low, high, facecolor="none", edgecolor=colour, hatch=hatch, alpha=0.35, linewidth=0.5)
+    default = Variant("ghost").settings(results.protocol).rounds.outer
+    axes.axvline(default, color=INK, linewidth=0.8, linestyle="--")
+    axes.text(default + 0.1, 0.01, "default", transform=axes.get_xaxis_transform(), fontsize=8)
+    axes.set_xticks(sorted(rounds.values()))
+    title = f"GHOST over outer rounds, {labels.place(results)}\n(bars: spread over seeds; hatched: random ± spread)"
+    return finish(figure, axes, "outer rounds", "gap in acc@1", title)
+
+
+def leakage(results: Results) -> Figure:
+    """Draw what A2 and A3 reach as more leaks, beside what the leaked sessions give on their own."""
+    figure, panels = plt.subplots(2, 2, figsize=(8.6, 6.0), sharex=True)
+    ratios, printed = sorted(results.study.leak), paper.leak_section("nyc")
+
+    def curve(axes: Axes, method: str, key: str, **style: Any) -> None:
+        found = [(r, value) for r in ratios if (value := results.value(method, key, r))]
+        points(axes, [r for r, _ in found], [value for _, value in found], **style)
+
+    for (top, below), adversary in zip(panels.T, ("bridge", "frequency"), strict=True):
+        for method in ("ghost", "pgd", RANDOM):
+            colour, marker, line = METHODS[method]
+            style, name = {"color": colour, "marker": marker}, labels.method(method)
+            for axes, key in ((top, adversary), (below, f"surv_{adversary}")):
+                curve(axes, method, key, linestyle=line, label=name, **style)
+                told = {float(r): rows[method][key][0] for r, rows in printed.items() if key in rows.get(method, {})}
+                if told:
+                    hollow = {"linestyle": "none", "markersize": 9, "markerfacecolor": "none"}
+                    axes.plot(list(told), list(told.values()), label=f"{name}, the paper's text", **style, **hollow)
+        curve(top, CLEAN, LEAK_ONLY, color=GREY, linestyle=DOTTED, marker="*", markersize=8, capsize=0, label=LEAK_ONLY)
+        top.set_title(labels.heading(adversary))
+        below.axhline(0, color=INK, linewidth=0.8)
+        below.set_xlabel("leak ratio")
+    for axes, text in zip(panels[:, 0], ("restored acc@1", "survival gap"), strict=True):
+        axes.set_ylabel(text)
+    for axes in panels.flat:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+        axes.set_xticks(ratios, [f"{r:.0%}" for r in ratios])
+    legend(figure, list(panels.flat), 0.92)
+    figure.suptitle(f"Accuracy and survival gap by leak ratio, {labels.place(results)}")
+    return figure
+
+
+def worst_cases(results: Results) -> Figure:
+    """Draw one bar per method, its worst case, with what a victim gets as released, mixed and without a leak."""
+    found = {m: worst for m in results.methods if (worst := results.worst(m))}
+    methods = sorted(found, key=lambda m: -found[m].accuracy["mean"])
+    figure, axes = plt.subplots(figsize=(7.4, 1.6 + 0.42 * max(1, len(methods))))
+    for at, method in enumerate(methods):
+        accuracy, control = found[method].accuracy, method == RANDOM
+        axes.barh(
+            at, accuracy["mean"], xerr=accuracy["std"], height=0.62, color=CONTROL_SHADE if control else SHADE,
+            edgecolor=INK, hatch="///" if control else "", linewidth=0.8, capsize=3, zorder=2,
+        )  # fmt: skip
+        text = f"{labels.number(found[method].adversary)} {accuracy['mean']:.3f}"
+        beside = (accuracy["mean"] + accuracy["std"], at)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}  # keeps the vertical lines off the number
+        axes.annotate(text, beside, (6, 0), textcoords="offset points", va="center", fontsize=8, zorder=4, bbox=box)
+        leakless = results.without_leak(method)
+        marks = {"o": results.value(method, "none"), "x": results.value(method, LEAK_MIXED)}
+        for marker, value in (marks | {"^": leakless.accuracy if leakless else None}).items():
+            if value:
+                axes.plot(value["mean"], at, marker, color=INK, markerfacecolor="white", zorder=5)
+    for marker, text in STYLE["marks"].items():
+        axes.plot([], [], marker, color=INK, markerfacecolor="white", linestyle="none", label=text)
+    for key, style in ((LEAK_ONLY, DOTTED), (CLEAN, "-")):
+        if value := results.value(CLEAN, key):
+            axes.axvline(value["mean"], color=GREY, linestyle=style, linewidth=1.6, zorder=3, label=key)
+    axes.axvline(TARGET, color=INK, linestyle="--", linewidth=1.2, zorder=3, label="target")
+    axes.set_yticks(range(len(methods)), [labels.method(m, results.study) for m in methods])
+    axes.set_xlim(left=0)
+    axes.grid(axis="y", visible=False)
+    text = f"acc@1 of the victim after the strongest of {_numbers(results)} (lower is better)"
+    return finish(
+        figure, axes, text, "", f"Worst case of every method\n{labels.place(results)}, leak {results.leak:.0%}"
+    )
+
+
+def trade_off(ablation: Results, others: Results | None = None) -> Figure:
+    """Draw the worst case against flows and naturalness: the ablation filled, other methods hollow.
+
+    All points show the worst over the same adversaries: those of the ablation.
+    """
+    figure, panels = plt.subplots(1, len(PANELS), figsize=(9.2, 4.0), sharey=True)
+    sides = [(ablation, n, m) for n, m in enumerate(ablation.methods)]
+    if others:
+        sides += [(others, n, m) for n, m in enumerate(m for m in others.methods if m not in ablation.methods)]
+    for axes, key in zip(panels, PANELS, strict=True):
+        for results, n, method in sides:
+            found, cost = results.worst(method, among=ablation.study.adversaries), results.value(method, key)
+            if found and cost:
+                colour, marker = (INK, "h") if method == RANDOM else (f"C{n % 10}", MARKERS[n % len(MARKERS)])
+                points(
+                    axes, [cost["mean"]], [found.accuracy], xerr=cost["std"], color=colour, marker=marker, markersize=8,
+                    markerfacecolor=colour if results is ablation and method != RANDOM else "white", linestyle="none",
+                    elinewidth=0.8, label=labels.method(method, results.study),
+                )  # fmt: skip
+        if alone := ablation.value(CLEAN, LEAK_ONLY):
+            axes.axhline(alone["mean"], color=GREY, linestyle=DOTTED, label=LEAK_ONLY)
+        axes.axhline(TARGET, color=INK, linestyle="--", linewidth=1.2, label="target")
+        if level := ablation.value(RANDOM, key):
+            axes.axvline(level["mean"], color=INK, linestyle=":", linewidth=0.9, label="as good as random")
+        axes.set_xlabel(f"{MEASURES[key].heading} (right is better)")
+    panels[0].set_ylabel(f"worst acc@1 over {_numbers(ablation)}\n(lower is better)")
+    legend(figure, list(panels), 0.91)
+    title = f"What a lower worst case costs (filled: the ablation; hollow: others)\n{labels.place(ablation)}"
+    figure.suptitle(title, y=1.02)
+    return figure
+
+
+def _numbers(results: Results) -> str:
+    """Write the adversaries of a plan in short: A1 to A10 if none is left out, else each number."""
+    names = [labels.number(a) for a in results.study.adversaries]
+    whole = names == [f"A{n + 1}" for n in range(len(names))]
+    return f"{names[0]} to {names[-1]}" if whole and len(names) > 1 else ", ".join(names)
+
+
+def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write a figure without date or version: the same figure gives the same bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{kind}" for kind in formats]
+    for path in paths:
+        metadata: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+        with replacing(path) as out:
+            figure.savefig(out, format=path.suffix[1:], bbox_inches="tight", metadata=metadata)
+    plt.close(figure)
+    return paths
+
+
+def points(axes: Axes, x: Sequence[float], values: Sequence[Spread], **style: Any) -> None:
+    """Draw values over x with bars for their spread over seeds."""
+    y, e = ([value[part] for value in values] for part in ("mean", "std"))
+    axes.errorbar(x, y, yerr=e, **({"capsize": 2} | style))
+
+
+def finish(figure: Figure, axes: Axes, x: str, y: str, title: str) -> Figure:
+    """Name the axes of a single panel and put its legend beside it."""
+    axes.set(xlabel=x, ylabel=y, title=title)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return figure
+
+
+def legend(figure: Figure, panels: Sequence[Axes], left: float) -> None:
+    """Draw one legend for several panels, each entry once."""
+    entries = {text: h for axes in panels for h, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries.keys(), loc="center left", bbox_to_anchor=(left, 0.5))
+
+
+FIGURES: dict[str, tuple[str, Callable[..., Figure]]] = {
+    "main": ("pareto", pareto),
+    "rounds": ("convergence", convergence),
+    "leak": ("leak", leakage),
+    "adaptive": ("worst", worst_cases),
+    "crowds": ("trade-off", trade_off),
+}

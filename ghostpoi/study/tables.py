@@ -1,0 +1,236 @@
+"""Tables of a study: the paper's layouts for its own studies, generic ones for all others.
+
+In a generic table rows are methods and columns follow the plan. A table of the paper has its printed numbers below
+ours, and the controls that it lacks.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ghostpoi.attack.victims import VICTIMS
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.measures.gaps import spread
+from ghostpoi.study import labels, paper
+from ghostpoi.study.labels import NONE, SYMBOLS, percent, show
+from ghostpoi.study.results import MANY, MEASURES, WORST_CASE, Results
+
+NOTES = paper.contents("notes")
+DIGITS = {"mean_km": 3, "p95_km": 3}  # in the paper's tables; all others: 4
+TEX = str.maketrans({
+    "±": r"$\pm$", "Δ": r"$\Delta$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", SYMBOLS["method.alpha"]: r"$\alpha$",
+    "β": r"$\beta$", "η": r"$\eta$", "τ": r"$\tau$", "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#",
+    "\\": r"\textbackslash{}",
+})  # fmt: skip
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text in rows and columns."""
+
+    title: str
+    columns: Row
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    def without(self, *columns: str) -> "Table":
+        """Leave columns out."""
+        kept = [n for n, column in enumerate(self.columns) if column not in columns]
+        header, *rows = (tuple(row[n] for n in kept) for row in (self.columns, *self.rows))
+        return replace(self, columns=header, rows=tuple(rows))
+
+    def markdown(self) -> str:
+        """Write a pipe table under its title."""
+        rows = (self.columns, ["---"] * len(self.columns), *self.rows)
+        lines = [f"**{self.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
+        return "\n".join(lines + [line for note in self.notes for line in ("", note)]) + "\n"
+
+    def latex(self) -> str:
+        """Write a table with booktabs rules."""
+        caption = " ".join([self.title + ".", *self.notes]).translate(TEX)
+        header, *rows = (" & ".join(cell.translate(TEX) for cell in row) + r" \\" for row in (self.columns, *self.rows))
+        lines = [
+            r"\begin{table}", rf"\caption{{{caption}}}", r"\centering",
+            rf"\begin{{tabular}}{{ll{'c' * (len(self.columns) - 2)}}}", r"\toprule", header, r"\midrule", *rows,
+            r"\bottomrule", r"\end{tabular}", r"\end{table}",
+        ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+
+def tables(found: Sequence[Results]) -> list[Table]:
+    """Make all tables of a study that was measured under one or more protocols."""
+    name = found[0].study.name
+    if name in LAYOUTS:
+        return [*(table for layout in LAYOUTS[name] for table in layout.tables(found)), *map(controls, found)]
+    generic = [accuracy, worst_cases, recovered, release_measures, controls]
+    if found[0].study.releases:
+        generic.insert(3, several_releases)
+    made = [make(results) for results in found for make in generic]
+    return made + [beside_prior(results) for results in found if name == "adaptive"]
+
+
+def accuracy(results: Results) -> Table:
+    """Show every method against every adversary, between its controls."""
+    keys = (*results.adversaries, LEAK_MIXED, LEAK_ONLY, CLEAN)
+    heads, rows = _rows(results, lambda here, m, leak: [show(here.value(m, key, leak)) for key in keys])
+    return _table("Accuracy, acc@1", results, [*heads, *map(labels.heading, keys)], rows, "spread", "controls")
+
+
+def worst_cases(results: Results) -> Table:
+    """Show the strongest adversary against each method, and how far it is from the controls."""
+
+    def row(here: Results, method: str, leak: float) -> list[str]:
+        first, second = (*here.attacks(method, leak), None, None)[:2]
+        ahead = here.minus(method, first.adversary, second.adversary, leak) if first and second else None
+        mixed, alone = (here.minus(method, WORST_CASE, control, leak) for control in (LEAK_MIXED, LEAK_ONLY))
+        shown = (first, second, ahead, here.without_leak(method), here.value(method, LEAK_MIXED, leak), mixed, alone)
+        return [*map(show, shown), percent(here.share_of_lead(method, leak))]
+
+    heads, rows = _rows(results, row)
+    columns = [
+        *heads, WORST_CASE, "next", "minus next", "worst without leak", "leak-mixed", "minus leak-mixed",
+        "minus leak-only", "share of clean's lead",
+    ]  # fmt: skip
+    return _table("Worst case, acc@1", results, columns, rows, "worst")
+
+
+def recovered(results: Results) -> Table:
+    """Show how many positions each adversary restores."""
+
+    def row(here: Results, method: str, leak: float) -> list[str]:
+        return [_recovered(here, method, adversary, leak) for adversary in here.adversaries]
+
+    heads, rows = _rows(results, row, results.study.victims[:1])
+    columns = [*heads, *map(labels.heading, results.adversaries)]
+    return _table("Recovered share of positions", results, columns, rows, "recovered")
+
+
+def several_releases(results: Results) -> Table:
+    """Show A11 by the number of releases of the same rows that it holds."""
+    counts, rows = results.study.releases, list[Row]()
+    for method, count in product(results.methods, counts):
+        name, first = (f"{MANY}{n}" for n in (count, counts[0]))
+        shown = (results.value(method, name), results.minus(method, name, LEAK_ONLY))
+        more = NONE if name == first else show(results.minus(method, name, first))
+        restored = _recovered(results, method, name, results.leak)
+        rows.append((labels.method(method, results.study), str(count), *map(show, shown), more, restored))
+    columns = ["method", "releases", "A11 acc@1", "minus leak-only", f"minus {counts[0]} release", "recovered share"]
+    return _table("Several releases of the same rows", results, columns, rows, "spread")
+
+
+def release_measures(results: Results) -> Table:
+    """Show what each release keeps and costs, with the clean sessions as reference."""
+    keys = [k for k in MEASURES if k != "speed_violations_clean" and any(results.value(m, k) for m in results.methods)]
+
+    def row(method: str) -> Row:
+        worse = [k for k in keys if method not in (CLEAN, RANDOM) and results.is_worse(method, k)]
+        shown = (show(results.value(method, k), 3) + (" (worse)" if k in worse else "") for k in keys)
+        return labels.method(method, results.study), *shown
+
+    rows = map(row, (CLEAN, RANDOM, *results.methods[:-1]))
+    return _table("The release itself", results, ["method", *map(labels.heading, keys)], rows, "measures")
+
+
+def controls(results: Results) -> Table:
+    """Show what belongs to no method: ceiling, leak-only, floors."""
+    clean, rows = results.series(CLEAN, CLEAN) or [], list[Row]()
+    found = {"clean victim (ceiling)": clean}
+    found |= {f"leak-only, {leak:.0%}": results.series(CLEAN, LEAK_ONLY, leak) or [] for leak in results.study.leak}
+    for name, key in (("popularity floor", "popularity"), ("Markov floor, clean sessions", "markov")):
+        found[name] = [] if (floor := results.floor(key)) is None else [floor]
+    for name, seeds in found.items():
+        same = seeds * len(clean) if len(seeds) == 1 else seeds  # a floor has no seeds
+        gap = [c - v for c, v in zip(clean, same, strict=False)]
+        rows.append((name, *(show(spread(values)) if values else NONE for values in (seeds, gap))))
+    return _table("Controls, acc@1", results, ["control", "acc@1", "below clean by"], rows)
+
+
+def beside_prior(results: Results) -> Table:
+    """Show what was measured before this project below our measurements of the same."""
+    prior, rows = paper.contents("prior"), list[Row]()
+    keys = list(dict.fromkeys(key for row in prior["measured"].values() for key in row))
+    digits = {key: (2, 1) if key == "naturalness" else (4, 3) for key in keys}
+    for method, row in prior["measured"].items():
+        name = labels.method(method) if method in results.methods else method
+        if method in results.methods:
+            rows.append((name, "measured", *(show(results.value(method, key), digits[key][0]) for key in keys)))
+        rows.append((name, "earlier", *(show(row.get(key), digits[key][1]) for key in keys)))
+    columns = ["method", "source", *map(labels.heading, keys)]
+    made = _table("acc@1 beside an earlier measurement", results, columns, rows, "earlier")
+    (note,) = made.notes
+    return replace(made, notes=(note.format(clean=show(prior["clean"], 3), alone=show(prior["leak-only"], 3)),))
+
+
+def _table(title: str, results: Results, columns: Iterable[str], rows: Iterable[Row], *notes: str) -> Table:
+    title = f"{title} ({labels.place(results)})"
+    return Table(title, tuple(columns), tuple(rows), tuple(NOTES[note] for note in notes))
+
+
+def _recovered(results: Results, method: str, adversary: str, leak: float) -> str:
+    shares = results.measures(method, adversary, leak).get("restored")
+    return show(spread(shares), 3) if shares else NONE
+
+
+def _rows(
+    results: Results, make: Callable[[Results, str, float], Sequence[str]], victims: Sequence[str] = ()
+) -> tuple[list[str], list[Row]]:
+    """Head and rows of a table with one row per victim, leak ratio and method; what is single gets no column."""
+    victims, leaks = victims or results.study.victims, results.study.leak or (results.leak,)
+    counts = {"victim": len(victims), "leak": len(leaks), "method": 2}
+    heads, rows = [name for name, count in counts.items() if count > 1], list[Row]()
+    for victim, leak, method in product(victims, leaks, results.methods):
+        names = (VICTIMS[victim].label, f"{leak:.0%}", labels.method(method, results.study))
+        shown = (name for name, head in zip(names, counts, strict=True) if head in heads)
+        rows.append((*shown, *make(results.of(victim), method, leak)))
+    return heads, rows
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table of the paper; layouts.toml explains the fields."""
+
+    title: str
+    sections: list[str]
+    columns: list[str]
+    extra: Sequence[str] = ()
+    versus: str = ""
+    by_leak: bool = False
+
+    def tables(self, found: Sequence[Results]) -> Iterator[Table]:
+        """Make one per city in which the paper has such a table; data of no city of the paper stands beside NYC."""
+        heads = ["method", "source", *map(labels.heading, [*self.columns, *self.extra])]
+        heads += [f"A1 minus {self.versus}"] if self.versus else []
+        notes = tuple(NOTES[note] for note in ("spread", "paper", "controls", "calibrated"))
+        for city, name in paper.CITIES.items():
+            here = [r for r in found if r.cells and (r.city or "nyc") == city]
+            if any(section in paper.contents()[city] for section in self.sections) and (here or not self.versus):
+                other = f"{here[0].data}, which is not the paper's " if here and not here[0].city else ""
+                leaks = found[0].study.leak if self.by_leak else (None,)
+                rows = tuple(row for leak in leaks for row in self._rows(here, city, leak))
+                yield Table(f"{self.title} ({other}{name}, {labels.protocols(found)})", tuple(heads), rows, notes)
+
+    def _rows(self, found: Sequence[Results], city: str, leak: float | None) -> Iterator[Row]:
+        known = paper.leak_section(city).get(f"{leak:g}", {}) if leak else paper.section(city, *self.sections)
+        first = [CLEAN] if CLEAN in known else []
+        for method in dict.fromkeys([*first, *(found[0].methods if found else known)]):
+            name = labels.method(method, found[0].study if found else None)
+            name = f"{leak:.0%} {name}" if leak else name
+            for results in found:
+                yield (name, results.protocol, *self._measured(results, method, leak))
+            if printed := known.get(method):
+                numbers = (
+                    "±".join(show(n, DIGITS.get(k, 4)) for n in printed.get(k, ())) or NONE for k in self.columns
+                )
+                yield (name, "printed", *numbers, *[NONE] * (len(self.extra) + bool(self.versus)))
+
+    def _measured(self, results: Results, method: str, leak: float | None) -> Iterator[str]:
+        for key in (*self.columns, *self.extra):
+            yield show(results.value(method, key, leak), DIGITS.get(key, 4))
+        if self.versus:
+            rival = method.split()[0] if self.versus == "plain" else self.versus
+            yield NONE if rival == method else show(results.against(method, rival, "none"))
+
+
+LAYOUTS = {study: [Layout(**layout) for layout in found] for study, found in paper.contents("layouts").items()}
