@@ -21,7 +21,7 @@ from conftest import ROOT
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
-from ghostpoi.evaluate.differences import accuracy_lost
+from ghostpoi.evaluate.measures.gaps import accuracy_lost
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.results import Results
