@@ -16,7 +16,7 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.measures.accuracy import accuracy, markov, metrics, popularity, recovery, steps
-from ghostpoi.evaluate.measures.gaps import Spread, gaps, spread, strongest
+from ghostpoi.evaluate.measures.gaps import Spread, against, gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import profile, utility
 from ghostpoi.settings import SpeedSettings
@@ -378,3 +378,19 @@ class TestInvariants:
         city = equator(1, 2)
         assert plausibility(empty, empty.poi, city, SpeedSettings())["substitution_rate"] == 0
         assert utility(empty, empty.poi, city)["flows"]["common_part"] == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "sign"),
+    [
+        ([0.060, 0.058], [0.003, 0.004], 1),  # two seeds: twice the standard deviation, .003
+        ([0.060, 0.020], [0.010, 0.030], 0),
+        ([0.10, 0.11, 0.12], [0.05, 0.06, 0.07], 1),
+        ([0.10, 0.11, 0.12], [0.05, 0.06, 0.14], 0),
+        ([0.1], [0.2], 0),  # one seed without a number of positions says nothing
+    ],
+)
+def test_a_clear_difference_over_seeds(one: list[float], two: list[float], sign: int) -> None:
+    found = against(one, two)
+    assert found is not None
+    assert found.sign == sign

@@ -2,8 +2,8 @@
 
 All are computed per seed, then averaged: the victims of one seed share data and release, so their noise cancels. A
 difference is clear if its 95% interval (Student's t over the seeds) excludes 0 and, if the number of test positions is
-known, it exceeds twice the binomial sampling error. With one seed, only the sampling error decides. Any other
-difference lies inside the spread and is never called a win.
+known, it exceeds twice the binomial sampling error. With two seeds, twice the standard deviation replaces the interval;
+with one seed, only the sampling error decides. Any other difference is inside the spread and is never called a win.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ from scipy.special import stdtrit
 
 ROUNDING = 1e-9  # differences up to this come from rounding
 SAMPLING_ERRORS = 2.0
+TWO_SEEDS = 2.0  # standard deviations that a difference of two seeds must exceed
 POOLED = ("none", "bridge", "frequency")  # A1 to A3, which the paper's mean and worst gap pool
 
 
@@ -49,8 +50,9 @@ class Verdict:
         mean, n, half = self.difference["mean"], len(self.difference["seeds"]), 0.0
         if n < 2 and self.sampling_error is None:
             return 0
-        if n > 1:
-            half = float(stdtrit(n - 1, 0.975)) * self.difference["std"] / float(np.sqrt(n))
+        if n > 1:  # of two seeds, the t interval is nine deviations wide and would call nothing clear
+            deviations = float(stdtrit(n - 1, 0.975)) / float(np.sqrt(n)) if n > 2 else TWO_SEEDS
+            half = deviations * self.difference["std"]
         clear = abs(mean) > max(half, SAMPLING_ERRORS * (self.sampling_error or 0.0)) + ROUNDING
         return int(np.sign(mean)) if clear else 0
 
