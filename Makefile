@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check lint docs pages clean
+.PHONY: demo test check unit lint docs pages clean
 
 demo: .venv/ready
 	$(BIN)/ghostpoi demo -o demo
@@ -12,9 +12,12 @@ demo: .venv/ready
 test: .venv/ready lint
 	$(BIN)/pytest -n 2
 
-# The fast tier for every save: lint, types, imports, unit tests; under a minute.
-check: .venv/ready lint
-	$(BIN)/pytest -n 2 -m "not slow"
+# The fast tier: lint, types and imports beside the unit tests; under a minute.
+check: .venv/ready
+	$(MAKE) -j2 lint unit
+
+unit: .venv/ready
+	$(BIN)/pytest -m "not slow"
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -19,6 +19,13 @@ hypothesis.settings.load_profile("ghostpoi")
 os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one_thread
 
 HEADER = "user,poi,category,lat,lon,time"
+# Files of end-to-end runs, trained models, browsers and real data: `make check` leaves them out.
+SLOW = {
+    "adversaries", "api", "audit", "bench", "card", "cli", "croissant", "crowds", "cuda_graphs", "demo", "detection",
+    "docs", "examples", "faults", "methods", "new_adversary", "nyc", "pages", "paired_bridge", "position",
+    "protect_cli", "recorded", "release", "report", "report_page", "rounds", "study_run", "synthetic",
+    "transfer_victims", "trajectory_lm", "verify", "victims",
+}  # fmt: skip
 ROOT = Path(__file__).parent.parent
 
 
@@ -28,6 +35,12 @@ def real_data(name: str) -> Path:
     if not path.is_file():
         pytest.skip(f"{path} is absent (set GHOSTPOI_DATA to the folder that holds it)")
     return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem.removeprefix("test_") in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,15 @@ from ghostpoi.attack.processes import train_each
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
 from ghostpoi.evaluate.alignment import align, public_rule, publisher_of, read_pair
-from ghostpoi.evaluate.audit import QUICK, AuditRequest, audit, audit_settings, parse_adversaries, public, work
+from ghostpoi.evaluate.audit import (
+    AuditRequest,
+    audit,
+    audit_settings,
+    default_adversaries,
+    parse_adversaries,
+    public,
+    work,
+)
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.evaluate.measures.gaps import accuracy_lost, against, differs
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
@@ -31,6 +39,7 @@ from ghostpoi.randomness import Seed
 from ghostpoi.report.labels import victim_label
 from ghostpoi.settings import override
 
+QUICK = default_adversaries()
 USERS, DAYS, POIS = 12, 25, 24
 TINY = (
     "victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "victim.layers=1", "training.epochs=6",

@@ -171,6 +171,9 @@ def files(draw: st.DrawFn, stray: bool = True) -> File:
     return content.encode(encoding), delimiter, expected
 
 
+@example(
+    (f"first;{HEADER.replace(',', ';')};last\nx^;u0;p0;c;1.5;-2.5;0;y".encode(), ";", [[b"x^", b"y"]])
+)  # zlib's first bytes
 @given(files())
 @example((f"first,{HEADER},last\n\ufeffx,u,p,c,1,2,0,y".encode(), ",", [["\ufeffx".encode(), b"y"]]))
 @example((f"first,{HEADER},last\nx\x01,u,p,c,1,2,0,y".encode(), ",", [[b"x\x01", b"y"]]))  # looks like zlib data

@@ -43,8 +43,6 @@ RELEASE = "release"  # what the grid calls the audited release
 CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (RELEASE, LEAK_MIXED))
 LM_UNITS = 0.5  # work of training the trajectory LM, in victims; only for the progress bar
 SHARES = ("restored", "of_substituted", "spoiled")
-SINGLE = tuple(name for name, adversary in ADVERSARIES.items() if not adversary.many_releases)  # one release
-QUICK = tuple(name for name in SINGLE if not ADVERSARIES[name].trains)  # the adversaries that run by default
 PUBLIC = (
     "strongest", "clean", "adversaries", "verdicts", "gaps", "controls", "plausibility", "naturalness", "utility",
     "protocol", "victim", "leak", "test_positions", "version",
@@ -67,7 +65,7 @@ class AuditRequest:
 
     file: Path
     release: Path
-    adversaries: tuple[str, ...] = QUICK
+    adversaries: tuple[str, ...] = field(default_factory=lambda: default_adversaries())
     victim: str = "transformer"
     leak: float = 0.05
     seeds: int = 3
@@ -94,15 +92,21 @@ class AuditRequest:
         ]
 
 
+def default_adversaries(everybody: bool = False) -> tuple[str, ...]:
+    """Return the adversaries of one release that train no model; `everybody` adds those that do."""
+    return tuple(name for name, a in ADVERSARIES.items() if not a.many_releases and (everybody or not a.trains))
+
+
 def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, ...]:
     """Read adversaries from the command line. The default is all that train no model; `none` always runs."""
     if text is None:
-        return SINGLE if everybody else QUICK
+        return default_adversaries(everybody)
     if everybody:
         raise InputError(f"--all and --adversaries {text} contradict each other; give one of them")
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in SINGLE]:
-        raise InputError(f"--adversaries {text}: there is no {unknown[0]!r}; choose from {', '.join(SINGLE)}")
+    known = default_adversaries(everybody=True)
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f"--adversaries {text}: there is no {unknown[0]!r}; choose from {', '.join(known)}")
     return tuple(dict.fromkeys(["none", *names]))
 
 

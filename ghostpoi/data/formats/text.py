@@ -23,7 +23,7 @@ UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # replace a delimiter, a line 
 CHUNK = 1 << 24  # bytes processed at once, to bound the memory
 ROWS_PER_WRITE = 1 << 18
 BOM = codecs.BOM_UTF8
-ZLIB = b"x\x01"  # polars takes text that starts with these bytes for compressed data
+ZLIB = b"x"  # polars takes some texts that start with this letter for compressed data
 
 
 @dataclass(frozen=True)
