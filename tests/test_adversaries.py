@@ -3,13 +3,13 @@
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from builders import sessions_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,14 +51,6 @@ def restored_by(adversary: Adversary, evidence: Evidence) -> Ints:
 def answers(bridge: Bridge, evidence: Evidence) -> list[Ints]:
     """What A2 restores after each pass."""
     return causal_denoiser.answers(evidence, bridge.model, bridge.training, bridge.passes, SEED, CPU)
-
-
-def sessions_of(*pois: Sequence[int]) -> Sessions:
-    """One session per argument, each of its own user, an hour between check-ins."""
-    length = np.array([len(p) for p in pois], np.int64)
-    poi = np.array([p for session in pois for p in session], np.int32)
-    n = np.arange(len(poi))
-    return Sessions(np.arange(len(pois), dtype=np.int32), np.append(0, np.cumsum(length)), poi, n * 3600, n)
 
 
 def city(sessions: int, pois: int, seed: int = 0) -> Sessions:

@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 import torch
+from builders import sessions_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_channel import candidate_sets, candidates_of
@@ -41,19 +42,12 @@ CPU = torch.device("cpu")
 SEED = Seed(7)
 
 
-def sessions_of(users: Sequence[int], *pois: Sequence[int]) -> Sessions:
-    length = np.array([len(p) for p in pois], np.int64)
-    poi = np.array([p for session in pois for p in session], np.int32)
-    n = np.arange(len(poi))
-    return Sessions(np.array(users, np.int32), np.append(0, np.cumsum(length)), poi, n * 3600, n)
-
-
 def evidence_of(
     sets: Candidates, users: Sequence[int], released: Sequence[Sequence[int]], leaked: Sequence[Sequence[int]] = (),
     exact: bool = True,
 ) -> Evidence:  # fmt: skip
     """The first sessions leaked: their clean POIs."""
-    shown = sessions_of(users, *released)
+    shown = sessions_of(*released, user=users)
     clean = np.zeros(shown.positions, np.int32)
     known = [p for session in leaked for p in session]
     clean[: len(known)] = known
@@ -239,7 +233,7 @@ class TestManyReleases:
     def case(self, releases: int) -> tuple[Sessions, list[Ints], np.ndarray, Rule]:
         g = np.random.default_rng(3)
         sets = candidates_of(*[[(p + d) % 30 + 1 for d in (1, 3, 7, 12, 20)] for p in range(30)])
-        clean = sessions_of(np.repeat(range(20), 5).tolist(), *g.integers(1, 31, (100, 4)).tolist())
+        clean = sessions_of(*g.integers(1, 31, (100, 4)).tolist(), user=np.repeat(range(20), 5).tolist())
         drawn = [sets.poi[clean.poi, g.integers(5, size=clean.positions)] for _ in range(releases)]
         return clean, drawn, g.random(100) < 0.1, Rule(sets, uniform(sets), exact=True)
 
@@ -382,7 +376,7 @@ def situations(draw: st.DrawFn) -> tuple[Evidence, Channel]:
     poi = st.integers(1, rows - 1)
     released = draw(st.lists(st.lists(poi, max_size=5), max_size=6))
     users = draw(st.lists(st.integers(0, 2), min_size=len(released), max_size=len(released)))
-    shown = sessions_of(users, *released)
+    shown = sessions_of(*released, user=users)
     clean = np.array(draw(st.lists(poi, min_size=shown.positions, max_size=shown.positions)), np.int32)
     leaked = np.array(draw(st.lists(st.booleans(), min_size=len(shown), max_size=len(shown))), bool)
     channel = uniform(sets, draw(st.booleans()))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from builders import flat_sessions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,26 +24,23 @@ SEED = Seed(3)
 TRAINING = Training(batch_sessions=8, learning_rate=0.01, epochs=4)
 
 
-def sessions_of(lengths: list[int], seed: int = 0) -> Sessions:
+def ring_walks(lengths: list[int], seed: int = 0) -> Sessions:
     """Learnable sessions: walks round a ring of POIs, with noise."""
     rng = np.random.default_rng(seed)
-    n = sum(lengths)
-    poi = (np.cumsum(rng.choice([1, 1, 1, 5], n)) % (ROWS - 1) + 1).astype(np.int32)
-    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Sessions(np.zeros(len(lengths), np.int32), start, poi, np.arange(n) * 3600, np.arange(n))
+    return flat_sessions(np.cumsum(rng.choice([1, 1, 1, 5], sum(lengths))) % (ROWS - 1) + 1, lengths)
 
 
 def model_of(dropout: float = 0.2, tied: bool = False) -> CausalTransformer:
     return CausalTransformer(ROWS, ModelSettings(16, 2, 2, 24, 10, dropout, tied), 1)
 
 
-TRAIN = sessions_of([3, 12, 5, 7, 4, 25, 3, 9] * 5)
+TRAIN = ring_walks([3, 12, 5, 7, 4, 25, 3, 9] * 5)
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(2, 5))
 def test_windows_hold_every_pair_once(lengths: list[int], most: int) -> None:
-    sessions = sessions_of(lengths)
+    sessions = ring_walks(lengths)
     by_session = [sessions.poi[a:b].tolist() for a, b in zip(sessions.start, sessions.start[1:], strict=False)]
     windows = next_poi(sessions, most)
     assert windows.token.tolist() == [p for s in by_session for p in s[:-1]]
@@ -102,7 +100,7 @@ def test_bfloat16_learns_about_as_well() -> None:
 
 
 def test_early_stopping_returns_the_best_weights() -> None:
-    validation = next_poi(sessions_of([6] * 20, seed=1), 10)
+    validation = next_poi(ring_walks([6] * 20, seed=1), 10)
     model, seen, weights = model_of(), [], []
 
     def note(number: int, loss: float, now: Accuracy | None) -> None:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from builders import sessions_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,15 +23,6 @@ from ghostpoi.evaluate.measures.utility import profile, utility
 from ghostpoi.settings import SpeedSettings
 
 DEGREE_KM = np.pi / 180 * EARTH_RADIUS_KM  # one degree on a great circle, 111.195 km
-
-
-def sessions_of(*pois: Sequence[int], user: Sequence[int] | None = None, gap_s: int = 3600) -> Sessions:
-    """One session per argument, `gap_s` between check-ins; each of its own user unless told."""
-    length = np.array([len(p) for p in pois], np.int64)
-    poi = np.array([p for session in pois for p in session], np.int32)
-    who = np.arange(len(pois)) if user is None else np.array(user)
-    n = np.arange(len(poi))
-    return Sessions(who.astype(np.int32), np.append(0, np.cumsum(length)), poi, n * gap_s, n)
 
 
 def equator(*km: float, category: Sequence[int] | None = None) -> Vocabulary:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from builders import flat_sessions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
@@ -43,13 +44,10 @@ def city(seed: int = 0) -> Vocabulary:
 CITY = city()
 
 
-def sessions_of(poi: np.ndarray, lengths: list[int], seed: int = 0) -> Sessions:
+def timed_sessions(poi: np.ndarray, lengths: list[int], seed: int = 0) -> Sessions:
     """These POIs, at any time of some weeks, of users in turn."""
-    rng = np.random.default_rng(seed)
-    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    n = int(start[-1])
-    who = (np.arange(len(lengths)) % USERS).astype(np.int32)
-    return Sessions(who, start, poi[:n].astype(np.int32), np.cumsum(rng.integers(60, 9000, n)), np.arange(n))
+    time = np.cumsum(np.random.default_rng(seed).integers(60, 9000, sum(lengths)))
+    return flat_sessions(poi, lengths, np.arange(len(lengths)) % USERS, time)
 
 
 FOLLOWER = np.stack([np.random.default_rng(p).permutation(POIS)[:3] for p in range(POIS)])  # (P, 3)
@@ -61,11 +59,11 @@ def chain(sessions: int, seed: int, length: int = 8) -> Sessions:
     path = [rng.integers(0, POIS, sessions)]
     for _ in range(length - 1):
         path.append(FOLLOWER[path[-1], rng.choice(3, sessions, p=[0.6, 0.3, 0.1])])
-    return sessions_of(np.stack(path, 1).ravel() + 1, [length] * sessions, seed)
+    return timed_sessions(np.stack(path, 1).ravel() + 1, [length] * sessions, seed)
 
 
 def noise(lengths: list[int], seed: int) -> Sessions:
-    return sessions_of(np.random.default_rng(seed).integers(1, ROWS, sum(lengths)), lengths, seed)
+    return timed_sessions(np.random.default_rng(seed).integers(1, ROWS, sum(lengths)), lengths, seed)
 
 
 LENGTHS = [3, 12, 5, 2, 7, 4, 25, 1, 3, 9] * 3
@@ -199,7 +197,7 @@ def test_the_user_victim_knows_who_asks(small: Callable[[Training], None]) -> No
 
     def ways(seed: int) -> Sessions:
         start = np.random.default_rng(seed).integers(USERS + 1, ROWS, 240)
-        return sessions_of(np.stack([start, np.arange(240) % USERS + 1], 1).ravel(), [2] * 240)
+        return timed_sessions(np.stack([start, np.arange(240) % USERS + 1], 1).ravel(), [2] * 240)
 
     jobs = [Job("ways", ways(0), SEED)]
     accuracy = {
@@ -223,7 +221,7 @@ def test_the_stan_victim_knows_the_hour_and_the_pace(small: Callable[[Training],
             poi = np.stack([first, second, np.where(late, second % POIS + 1, (second - 2) % POIS + 1)], 1)
         else:
             poi = np.stack([first, second, np.where(late, first, second)], 1)
-        made = sessions_of(poi.ravel(), [3] * 300)
+        made = timed_sessions(poi.ravel(), [3] * 300)
         return replace(made, time=(day[:, None] + np.stack([hour, hour + gap, hour + gap + 600], 1)).ravel())
 
     for by_hour in (True, False):
@@ -242,7 +240,7 @@ def test_stan_wants_coordinates() -> None:
 
 
 def test_markov_counts(small: Callable[[Training], None]) -> None:
-    some = sessions_of(np.array([1, 2, 3, 1, 2, 1, 4]), [5, 2])
+    some = timed_sessions(np.array([1, 2, 3, 1, 2, 1, 4]), [5, 2])
     counts, base = Markov(0.5, 7.0).counts(some, 5)
     expected = np.zeros((5, 5))
     for a, b in ((1, 2), (2, 3), (3, 1), (1, 2), (1, 4)):

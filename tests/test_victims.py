@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from builders import flat_sessions
 
 from ghostpoi.attack import processes
 from ghostpoi.attack.victims import VICTIMS, stacked_model, stacked_training
@@ -27,17 +28,11 @@ MODEL = ModelSettings(16, 2, 2, 24, 10, 0.0)
 TRAINING = Training(batch_sessions=8, learning_rate=0.01, epochs=12, patience=2)
 
 
-def sessions_of(poi: np.ndarray, lengths: list[int]) -> Sessions:
-    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    n = int(start[-1])
-    return Sessions(np.zeros(len(lengths), np.int32), start, poi[:n].astype(np.int32), np.arange(n), np.arange(n))
-
-
 def walk(lengths: list[int], seed: int, noise: float = 0.3) -> Sessions:
     """Mostly one POI further each step, over ROWS - 1 POIs."""
     rng = np.random.default_rng(seed)
     n = sum(lengths)
-    return sessions_of(np.cumsum(np.where(rng.random(n) < noise, rng.integers(1, 9, n), 1)) % (ROWS - 1) + 1, lengths)
+    return flat_sessions(np.cumsum(np.where(rng.random(n) < noise, rng.integers(1, 9, n), 1)) % (ROWS - 1) + 1, lengths)
 
 
 LENGTHS = [3, 12, 5, 2, 7, 4, 25, 1, 3, 9] * 4
@@ -245,14 +240,14 @@ def test_a_cycle_is_learned_without_fault() -> None:
     """A city where everybody goes on to the next POI, whichever they start from."""
     lengths = [8] * 60
     starts = np.random.default_rng(0).integers(0, ROWS - 1, 60)
-    cycle = sessions_of(((starts[:, None] + np.arange(8)) % (ROWS - 1) + 1).ravel(), lengths)
+    cycle = flat_sessions(((starts[:, None] + np.arange(8)) % (ROWS - 1) + 1).ravel(), lengths)
     training, exam = replace(TRAINING, epochs=20, patience=5), replace(EXAM, validation=cycle, test=TEST_CYCLE)
     (found,) = train([Job("cycle", cycle, SEED)], training, True, exam=exam)
     assert found.validation == 1.0
     assert (found.ranks == 1).all()
 
 
-TEST_CYCLE = sessions_of(np.arange(ROWS * 3) % (ROWS - 1) + 1, [9] * 6)
+TEST_CYCLE = flat_sessions(np.arange(ROWS * 3) % (ROWS - 1) + 1, [9] * 6)
 
 
 def test_a_markov_chain_is_learned_to_its_known_optimum() -> None:
@@ -265,7 +260,7 @@ def test_a_markov_chain_is_learned_to_its_known_optimum() -> None:
         path = [rng.integers(0, pois, sessions)]
         for _ in range(length - 1):
             path.append(follower[path[-1], rng.choice(3, sessions, p=[0.6, 0.3, 0.1])])
-        return sessions_of(np.stack(path, 1).ravel() + 1, [length] * sessions)
+        return flat_sessions(np.stack(path, 1).ravel() + 1, [length] * sessions)
 
     job, exam = Job("chain", chain(400), SEED), Exam(chain(100), test := chain(300), pois + 1, CPU)
     chosen = Training(batch_sessions=32, learning_rate=0.005, epochs=20, patience=4)
