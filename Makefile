@@ -30,7 +30,7 @@ docs: .venv/ready pages
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pages: .venv/ready
-	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/generate_reference.py
 	$(BIN)/ghostpoi study page reproduction -o docs/results/reproduction.md --figures docs/figures
 	$(BIN)/ghostpoi study page adaptive -o docs/results/adaptive.md --figures docs/figures
 

@@ -8,9 +8,9 @@ import polars as pl
 from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
 from ghostpoi.models.devices import device as _device
+from ghostpoi.publish.column_rules import classify
 from ghostpoi.publish.protect import protect_table
-from ghostpoi.publish.protocols import publication
-from ghostpoi.publish.venue_columns import classify
+from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.whole_table import donor_rows, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import override

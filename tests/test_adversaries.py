@@ -29,7 +29,7 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.detection import DETECTOR
-from ghostpoi.publish.channel import uniform
+from ghostpoi.publish.public_channel import uniform
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-from small import SMALL, rich_frame
+from small_city import SMALL, rich_frame
 
 import ghostpoi
 from ghostpoi import InputError

@@ -12,10 +12,9 @@ import torch
 from conftest import HEADER, ghostpoi
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.processes import train_each
+from ghostpoi.attack.parallel_victims import train_each
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
-from ghostpoi.evaluate.alignment import align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.audit import (
     AuditRequest,
     audit,
@@ -26,13 +25,14 @@ from ghostpoi.evaluate.audit import (
     work,
 )
 from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.evaluate.measures.gaps import accuracy_lost, against, differs
+from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, differs
+from ghostpoi.evaluate.row_matching import align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.progress import no_report
 from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.private_run import ReleaseRequest
-from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.private_folder import ReleaseRequest
+from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.release import make_release
 from ghostpoi.publish.verify import verify
 from ghostpoi.randomness import Seed
@@ -242,7 +242,7 @@ def test_victims_side_by_side_are_those_one_by_one(
 ) -> None:
     pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
     one = run(*pair, adversaries=("none",))
-    monkeypatch.setattr("ghostpoi.attack.processes.WORTHWHILE", 0)
+    monkeypatch.setattr("ghostpoi.attack.parallel_victims.WORTHWHILE", 0)
     torch.set_num_threads(2)
     two = run(*pair, adversaries=("none",), cache=pair[0].parent / "other")
     assert two["clean"] == one["clean"]

@@ -14,9 +14,9 @@ from ghostpoi.bench import models, prepare, publishing
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.errors import InputError
-from ghostpoi.models import reference
+from ghostpoi.models import slow_reference
 from ghostpoi.models.devices import device
-from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import Task
 
 CPU = device("cpu")
@@ -55,14 +55,14 @@ def test_scoring_compares_the_fast_path_with_the_definition(city: Prepared) -> N
 
 
 def test_scoring_reports_a_wrong_score(city: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = reference.brute_force_scores
+    right = slow_reference.brute_force_scores
 
     def wrong(*args: Any) -> tuple[np.ndarray, np.ndarray]:
         adv, mani = right(*args)
         mani[np.unravel_index(mani.argmax(), mani.shape)] += 0.5
         return adv, mani
 
-    monkeypatch.setattr(reference, "brute_force_scores", wrong)
+    monkeypatch.setattr(slow_reference, "brute_force_scores", wrong)
     assert models.scoring(city, 0.05, quiet)["max_abs_diff"] == pytest.approx(0.5, abs=1e-4)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from small import SEED, Release, called, city, release, scratch
+from small_city import SEED, Release, called, city, release, scratch
 from test_croissant import ODD, rewritten, rich, table
 
 from ghostpoi.errors import InputError

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from ghostpoi.attack.evidence import rule_of
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.publish.channel import Channel, uniform
 from ghostpoi.publish.methods import METHODS
+from ghostpoi.publish.public_channel import Channel, uniform
 
 
 def candidates_of(*sets: list[int]) -> Candidates:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import HEADER, ghostpoi
-from small import Done, called
+from small_city import Done, called
 
 from ghostpoi.data.synthetic_file import COMPRESS, write_city
 
@@ -217,7 +217,7 @@ DROP = """
 import os, sys
 from ghostpoi import cli, settings
 from ghostpoi.data import formats, inspect as summary, synthetic_file as synth_file
-from ghostpoi.cli import render
+from ghostpoi.cli import terminal_output
 if os.geteuid() == 0:  # root may read everything, and other users may not be able to start this Python
     os.setgroups([])
     os.setgid(65534)

@@ -15,7 +15,7 @@ import mlcroissant as mlc
 import pandas as pd
 import polars as pl
 import pytest
-from small import SEED, Release, called, city, release
+from small_city import SEED, Release, called, city, release
 
 from ghostpoi.errors import InputError
 from ghostpoi.report.croissant import croissant

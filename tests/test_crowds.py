@@ -11,14 +11,14 @@ import torch
 from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
-from small import SEED, city, prepared, protect, settings, task_of
+from small_city import SEED, city, prepared, protect, settings, task_of
 
 from ghostpoi.attack.evidence import rule_of
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish import crowds, unmodelled
+from ghostpoi.publish import crowd_partition, rows_outside_sessions
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.rounds import publish
@@ -32,7 +32,9 @@ CPU = torch.device("cpu")
 
 def found(lat: list[float], lon: list[float], category: list[int], size: int, reach_km: float) -> Candidates:
     pad = [np.nan]
-    return crowds.find(np.array(pad + lat), np.array(pad + lon), np.array([-1, *category], np.int32), size, reach_km)
+    return crowd_partition.find(
+        np.array(pad + lat), np.array(pad + lon), np.array([-1, *category], np.int32), size, reach_km
+    )
 
 
 def test_a_line_is_halved_until_a_half_would_be_too_small() -> None:
@@ -85,9 +87,9 @@ def test_a_rare_venue_left_alone_hides_in_the_crowd_of_the_nearest_known_one() -
         np.array([-1, 0, 0, 0, 0, 0, 0], np.int32),
         np.array([False, True, True, True, True, False, False]),
     )
-    sets = crowds.find(lat, lon, category, 2, 30.0, known)
+    sets = crowd_partition.find(lat, lon, category, 2, 30.0, known)
     assert sets.poi.tolist() == [[0, 0], [1, 2], [1, 2], [3, 4], [3, 4], [1, 2], [0, 0]]
-    far = crowds.find(lat, lon, category, 2, 1.5, known)
+    far = crowd_partition.find(lat, lon, category, 2, 1.5, known)
     assert far.poi[5].tolist() == [0, 0]  # its host would be too wide
 
 
@@ -157,7 +159,9 @@ def test_rows_outside_sessions_keep_the_same_secret() -> None:
     moved = replace(table, venue=swapped(table.venue, ready.venue_sets, 2))
     vars(moved)["venues"] = table.venues  # positions of venues do not change
     assert (moved.venue != table.venue).mean() > 0.3
-    one, two = (unmodelled.draw(t, ready.venue_sets, nothing, Seed(3), chosen.speed).poi for t in (table, moved))
+    one, two = (
+        rows_outside_sessions.draw(t, ready.venue_sets, nothing, Seed(3), chosen.speed).poi for t in (table, moved)
+    )
     assert one.tobytes() == two.tobytes()
 
 

@@ -13,14 +13,14 @@ from torch import Tensor
 from ghostpoi.data.checkins import Ints
 from ghostpoi.models import cuda_graphs, fit
 from ghostpoi.models.fit import adamw
-from ghostpoi.models.prefix import Prefix
+from ghostpoi.models.prefix_cache import Prefix
+from ghostpoi.models.training_windows import from_start, next_poi
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import from_start, next_poi
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.methods.ghost import Ghost
-from ghostpoi.publish.position import Position
-from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Substituter, Task
+from ghostpoi.publish.scored_position import Position
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Precision, SpeedSettings
 

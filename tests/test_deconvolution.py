@@ -35,7 +35,7 @@ from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.evaluate.grid import with_poi
 from ghostpoi.evaluate.measures.accuracy import recovery
-from ghostpoi.publish.channel import Channel, uniform
+from ghostpoi.publish.public_channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import small
+import small_city
 import typer.main
 from conftest import ROOT
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
-from ghostpoi.evaluate.measures.gaps import accuracy_lost
+from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.results import Results
@@ -68,10 +68,10 @@ def options(command: Any) -> set[str]:
     return {o for p in command.params for o in [*p.opts, *p.secondary_opts] if o.startswith("-")} | {"--help"}
 
 
-@pytest.mark.parametrize("page", script("reference").PAGES)
+@pytest.mark.parametrize("page", script("generate_reference").PAGES)
 def test_the_reference_is_up_to_date(page: str) -> None:
-    written = script("reference").PAGES[page]()
-    assert (DOCS / "reference" / page).read_text() == written, "run python docs/reference.py"
+    written = script("generate_reference").PAGES[page]()
+    assert (DOCS / "reference" / page).read_text() == written, "run python docs/generate_reference.py"
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:
@@ -89,7 +89,7 @@ def test_every_plug_in_is_in_the_reference(name: str) -> None:
 
 def test_every_key_of_the_manifest_is_documented() -> None:
     page = (DOCS / "reference" / "release-folder.md").read_text()
-    manifest = small.release().manifest
+    manifest = small_city.release().manifest
     below = {
         key
         for name in set(manifest) - {"settings", "tool"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from small import SEED, SETS
+from small_city import SEED, SETS
 
 from ghostpoi.data.synthetic_file import write_city
 

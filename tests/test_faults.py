@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from small import MAP, SEED, SETS, called, city, release, rich_csv, scratch, sentence
+from small_city import MAP, SEED, SETS, called, city, release, rich_csv, scratch, sentence
 
 # One process imports everything, then forks one child per case: the same as a fresh process, without the seconds that
 # the imports take. Nothing has run in it that a fork would break.
 DRIVER = """
 import importlib, json, os, resource, signal, sys
-import ghostpoi.cli, ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.cli.render, ghostpoi.progress, torch
+import ghostpoi.cli, ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.cli.terminal_output
+import ghostpoi.progress, torch
 torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # imports much, and so does the first command
 try:
     ghostpoi.cli.app(["protect", "x", "-o", "x", "--no-candidate", "x"], standalone_mode=False)
@@ -91,7 +92,7 @@ KILL: dict[str, dict[str, Any]] = {
     },
     "between rounds": {"call": ["ghostpoi.publish.rounds", "Checkpoint", "store"], "count": 2, "after": True},
     "while storing the second": {"replace": "checkpoint.safetensors", "count": 2},
-    "after the last round": {"call": ["ghostpoi.publish.unmodelled", "draw"], "count": 1, "after": False},
+    "after the last round": {"call": ["ghostpoi.publish.rows_outside_sessions", "draw"], "count": 1, "after": False},
     "while writing pairs": {"replace": "pairs.npz", "count": 1},
     "while writing data": {"replace": "checkins.txt", "count": 1},
     "while writing the manifest": {"replace": "manifest.json", "count": 1},

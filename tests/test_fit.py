@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
 from ghostpoi.models.fit import Accuracy, adamw, epoch, ranks, train
-from ghostpoi.models.reference import padded_epoch
+from ghostpoi.models.slow_reference import padded_epoch
+from ghostpoi.models.training_windows import Windows, from_start, next_poi
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import Windows, from_start, next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

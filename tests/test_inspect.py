@@ -7,7 +7,7 @@ import pytest
 from conftest import checkins
 from rich.console import Console
 
-from ghostpoi.cli.render import inspection
+from ghostpoi.cli.terminal_output import inspection
 from ghostpoi.data.inspect import summarise
 from ghostpoi.settings import CandidateSettings, FilterSettings, Settings
 

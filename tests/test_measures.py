@@ -17,7 +17,7 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.measures.accuracy import accuracy, markov, metrics, popularity, recovery, steps
-from ghostpoi.evaluate.measures.gaps import Spread, against, gaps, spread, strongest
+from ghostpoi.evaluate.measures.accuracy_gaps import Spread, against, gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import profile, utility
 from ghostpoi.settings import SpeedSettings

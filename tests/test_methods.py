@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
-from small import prepared, settings, task_of
+from small_city import prepared, settings, task_of
 
 from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.errors import InputError
@@ -22,11 +22,11 @@ from ghostpoi.publish.methods import KEEP, METHODS, Method
 from ghostpoi.publish.methods.ghost import Ghost
 from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.methods.ts_ue import TsUe
-from ghostpoi.publish.position import Position, sample, with_entropy_floor
-from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import BrokenMethod, Substituter, Task, publish
+from ghostpoi.publish.scored_position import Position, sample, with_entropy_floor
+from ghostpoi.publish.session_walk import Walker
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.walk import Walker
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")

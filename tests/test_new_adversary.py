@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import small
+import small_city
 from conftest import ROOT
-from small import called
+from small_city import called
 from test_docs import script
 
 from ghostpoi.attack.adversaries import ADVERSARIES
@@ -49,7 +49,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_audit_and_report_know_it(tmp_path: Path) -> None:
-    made = small.protect(small.city(), tmp_path / "release", "--method", "random", "--seed", small.SEED)
+    made = small_city.protect(small_city.city(), tmp_path / "release", "--method", "random", "--seed", small_city.SEED)
     words = ("audit", made.file, made.folder, "--adversaries", "neighbour", "--seeds", 1, *QUICK)
     done = called(*words, "--json", "--report")
     assert done.returncode == 0, done.stderr
@@ -65,7 +65,7 @@ def test_audit_and_report_know_it(tmp_path: Path) -> None:
 def test_studies_and_tables_know_it(tmp_path: Path) -> None:
     study, results, data = tmp_path / "mine.toml", tmp_path / "results", tmp_path / "city.npz"
     study.write_text('methods = ["random"]\nadversaries = ["none", "neighbour"]\nseeds = 1\nvictims = ["markov"]\n')
-    assert called("prepare", small.city(), "-o", data, "--set", "filters.min_poi_checkins=5").returncode == 0
+    assert called("prepare", small_city.city(), "-o", data, "--set", "filters.min_poi_checkins=5").returncode == 0
     done = called("study", "run", study, "--data", data, "--results", results, "--device", "cpu", "--tables")
     assert done.returncode == 0, done.stderr
     assert "A99 next number" in done.stdout
@@ -75,7 +75,7 @@ def test_studies_and_tables_know_it(tmp_path: Path) -> None:
 
 def test_help_and_docs_know_it() -> None:
     assert "A99 next number: adds one to every released venue's number" in called("plugins").stdout
-    page = script("reference").plugins()
+    page = script("generate_reference").plugins()
     assert "|A99|`neighbour`|the release alone|adds one to every released venue's number||" in page
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, ghostpoi
-from fabricated import Fabricated
+from fake_results import Fabricated
 
 from ghostpoi.cli.demo import DAYS, POIS, SEED, USERS
 from ghostpoi.errors import InputError
-from ghostpoi.study import claims, pages
+from ghostpoi.study import claim_checks, pages
 from ghostpoi.study.results import Results
 
 PAGES = ("reproduction", "adaptive")
@@ -121,12 +121,12 @@ def test_pages_need_a_folder_and_results(tmp_path: Path) -> None:
 
 def test_checks(results: Path) -> None:
     found = Results.read(results, "main", "strong")
-    assert claims.not_lower(found, "ghost", "random", ["none", "bridge"]).holds
-    assert not claims.clearly_higher(found, "ghost", "random", ["none", "bridge"]).holds
-    assert not claims.unclear(found, "ghost", "pgd", "none").holds  # PGD was not measured
-    assert claims.holds("half", 1 > 2, 0.5) == (False, "half: .5000")
-    assert claims.ranking(found, ["ghost", "random"], "none") == ["random", "ghost"]
-    missing = claims.complete(found)
+    assert claim_checks.not_lower(found, "ghost", "random", ["none", "bridge"]).holds
+    assert not claim_checks.clearly_higher(found, "ghost", "random", ["none", "bridge"]).holds
+    assert not claim_checks.unclear(found, "ghost", "pgd", "none").holds  # PGD was not measured
+    assert claim_checks.holds("half", 1 > 2, 0.5) == (False, "half: .5000")
+    assert claim_checks.ranking(found, ["ghost", "random"], "none") == ["random", "ghost"]
+    missing = claim_checks.complete(found)
     assert (missing.holds, missing.text.split(",")[0]) == (False, "no cell is missing: 52 are")
-    assert claims.complete(Results.read(ROOT / "results", "main", "strong")).holds
-    assert claims.facts("commit", found) == "abcdefg"
+    assert claim_checks.complete(Results.read(ROOT / "results", "main", "strong")).holds
+    assert claim_checks.facts("commit", found) == "abcdefg"

@@ -19,7 +19,7 @@ from ghostpoi.attack.inference.paired_bridge import BidirectionalPacking
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.publish.channel import uniform
+from ghostpoi.publish.public_channel import uniform
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

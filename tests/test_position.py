@@ -14,11 +14,11 @@ from torch import Tensor
 from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.models.reference import brute_force_scores
+from ghostpoi.models.slow_reference import brute_force_scores
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.position import Position
+from ghostpoi.publish.scored_position import Position
+from ghostpoi.publish.session_walk import BUDGET, Walker
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.walk import BUDGET, Walker
 from ghostpoi.settings import ModelSettings, Precision, SpeedSettings
 
 CPU, DEFAULT = torch.device("cpu"), SpeedSettings()
@@ -190,7 +190,7 @@ def test_the_loss_of_an_embedding_and_its_gradient() -> None:
 
 def test_a_method_that_asks_for_no_score_costs_no_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(9, [5, 9])
-    monkeypatch.setattr("ghostpoi.models.prefix.Prefix._forward", lambda *_, **__: pytest.fail("computed"))
+    monkeypatch.setattr("ghostpoi.models.prefix_cache.Prefix._forward", lambda *_, **__: pytest.fail("computed"))
     done: list[int] = []
     found = world.walker(lambda position: position.candidates[:, 0]).run(done.append)
     assert (found.poi > 0).all()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import ghostpoi
-from small import MAP, SEED, SETS, called, city, release, rich_csv, rich_frame, sentence
+from small_city import MAP, SEED, SETS, called, city, release, rich_csv, rich_frame, sentence
 
 HERE = ("-o", "OUT", *SETS)
 BAD: dict[str, tuple[tuple[str, ...], str]] = {

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from small import release
+from small_city import release
 
-RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded.json").read_text())
+RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded_hashes.json").read_text())
 WITHOUT_MODELS = ("random", "crowd")
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import same_checkins
-from small import (
+from small_city import (
     MAP,
     SEED,
     SETS,

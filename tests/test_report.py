@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pages
 import pytest
-import small
+import sample_releases
+import small_city
 from plotly.offline import get_plotlyjs
-from small import called, sentence
+from small_city import called, sentence
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.data import formats
@@ -37,15 +37,15 @@ LIMIT = 6_000_000
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
     """A release of ghost with an audit, its private folder beside it."""
-    folder = pages.copied(small.release("ghost"), tmp_path)
-    pages.put_audit(folder, pages.audit())
+    folder = sample_releases.copied(small_city.release("ghost"), tmp_path)
+    sample_releases.put_audit(folder, sample_releases.audit())
     return folder
 
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
     (tmp_path / "other").mkdir()
-    return pages.copied(small.release("random"), tmp_path / "other")
+    return sample_releases.copied(small_city.release("random"), tmp_path / "other")
 
 
 def text(path: Path) -> str:
@@ -67,7 +67,7 @@ def test_the_command_writes_the_pages_and_the_release_still_verifies(release: Pa
     done = called("report", release)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(release / name) for name in ("report.html", "card.md", "croissant.json")]
-    assert called("verify", release, "--against", small.city()).returncode == 0
+    assert called("verify", release, "--against", small_city.city()).returncode == 0
     assert (release / "report.html").stat().st_size < LIMIT
     assert (release / "report.html").stat().st_mode & 0o777 == 0o644
 
@@ -82,7 +82,7 @@ def test_every_adversary_and_control_is_named_and_failure_comes_first(release: P
     assert page.count('class="badge"') == 3
     assert "<p>Regains 74% of the lost accuracy.</p>" in page
     assert f'<p class="small">{labels.adversary_text("frequency")}</p>' in page
-    chart = pages.embedded(page, "chart-data")[0]
+    chart = sample_releases.embedded(page, "chart-data")[0]
     assert chart["id"] == "verdict"
     assert chart["data"][0]["y"] == [none, frequency, "tomorrow's &lt;new&gt;+one"]
     assert chart["data"][0]["x"][0] == pytest.approx(100 * np.mean([1 - 0.01 / 0.2, 1 - 0.012 / 0.202]))
@@ -100,11 +100,17 @@ def test_the_public_page_rests_on_the_release_alone(release: Path, tmp_path: Pat
 
 def test_the_public_page_holds_nothing_clean(release: Path, other: Path) -> None:
     page = text(write_report(release, compare=(other,)))
-    clean, released = formats.read(small.city()).table, formats.read(release / "checkins.txt").table
-    for secret in (str(small.SEED), f"{small.SEED:x}", str(release.parent), str(small.scratch()), "release.private"):
+    clean, released = formats.read(small_city.city()).table, formats.read(release / "checkins.txt").table
+    for secret in (
+        str(small_city.SEED),
+        f"{small_city.SEED:x}",
+        str(release.parent),
+        str(small_city.scratch()),
+        "release.private",
+    ):
         assert secret not in page
     assert not [v for v in set(clean.venue_ids) - set(released.venue_ids) if v in page]
-    shown = pages.embedded(page, "map-data")
+    shown = sample_releases.embedded(page, "map-data")
     assert not shown["clean"]
     assert len(shown["methods"]) == 1  # a second draw of the same rows would help an adversary
     rows = example_days(read_page_data(release, [], None))
@@ -117,7 +123,7 @@ def test_the_public_page_holds_nothing_clean(release: Path, other: Path) -> None
         around = json.dumps(example)
         own = set(released.venue_ids[released.venue[row]])
         assert not [v for v in clean.venue_ids[clean.venue[row[changed]]] if v in around and v not in own]
-    counts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
+    counts = {c["id"]: c for c in sample_releases.embedded(page, "chart-data")}
     assert "flows" not in counts
     assert all(trace.get("name") != "clean" for chart in counts.values() for trace in chart["data"])
     assert counts["top"]["data"][0]["x"] == sorted(np.bincount(released.venue).tolist())[::-1][:10]
@@ -136,10 +142,10 @@ def test_the_private_page_shows_both_sides_and_says_so(release: Path, other: Pat
     assert re.search(r'<p class="banner"[^>]*><strong>Contains clean data</strong> . do not publish', page)
     assert "<title>PRIVATE: " in page
     assert str(private) not in page
-    assert f"{small.SEED:x}" not in page
-    shown = pages.embedded(page, "map-data")
+    assert f"{small_city.SEED:x}" not in page
+    shown = sample_releases.embedded(page, "map-data")
     assert shown["methods"] == [METHODS["ghost"].label, METHODS["random"].label]
-    clean, released = formats.read(small.city()).table, formats.read(release / "checkins.txt").table
+    clean, released = formats.read(small_city.city()).table, formats.read(release / "checkins.txt").table
     second = formats.read(other / "checkins.txt").table
     for row, example in zip(example_days(read_page_data(release, [], None)), shown["examples"], strict=True):
         assert example["clean"]["venue"] == clean.venue_ids[clean.venue[row]].tolist()
@@ -147,7 +153,7 @@ def test_the_private_page_shows_both_sides_and_says_so(release: Path, other: Pat
             assert side["venue"] == table.venue_ids[table.venue[row]].tolist()
             km = haversine_km(clean.lat[row], clean.lon[row], table.lat[row], table.lon[row])
             assert side["moved"] == pytest.approx(km.tolist(), abs=0.01)
-    charts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
+    charts = {c["id"]: c for c in sample_releases.embedded(page, "chart-data")}
     for name in ("popularity", "top", "gyration", "speed"):
         assert [trace["name"] for trace in charts[name]["data"]] == ["clean", "released"]
     assert "flows" in charts
@@ -186,7 +192,7 @@ def test_refusals(
     (tmp_path / "link").symlink_to(release)
     names = {
         "RELEASE": str(release), "PRIVATE": f"{release}.private", "OTHER": str(other),
-        "HOSTILE": str(pages.hostile().folder),
+        "HOSTILE": str(sample_releases.hostile().folder),
     }  # fmt: skip
     for name, path in names.items():
         options = [option.replace(name, path) for option in options]
@@ -197,7 +203,7 @@ def test_refusals(
 
 def test_refusals_of_a_broken_release(release: Path, tmp_path: Path) -> None:
     assert "is not a folder" in sentence(called("report", tmp_path / "nothing"))
-    pages.put_audit(release, {"clean": {}})
+    sample_releases.put_audit(release, {"clean": {}})
     assert "run ghostpoi audit again" in sentence(called("report", release))
     with (release / "checkins.txt").open("ab") as out:
         out.write(b" ")
@@ -208,7 +214,7 @@ def test_refusals_of_a_broken_release(release: Path, tmp_path: Path) -> None:
 
 
 def test_damaged_or_old_pairs(tmp_path: Path) -> None:
-    folder = pages.copied(small.release("random"), tmp_path)
+    folder = sample_releases.copied(small_city.release("random"), tmp_path)
     pairs = tmp_path / "release.private" / "pairs.npz"
     ask = ("report", folder, "--private", pairs.parent, "--with-clean")
     with np.load(pairs) as file:
@@ -225,13 +231,15 @@ def test_withheld_rows_stay_aligned(tmp_path: Path) -> None:
         for k in range(70)
         for v in [k % 7]
     ]
-    file = pages.write_csv(tmp_path / "in.csv", rows)
-    whole = small.protect(file, tmp_path / "whole", "--method", "random", *pages.SETS)
-    part = small.protect(file, tmp_path / "part", "--method", "random", "--no-candidate", "withhold", *pages.SETS)
+    file = sample_releases.write_csv(tmp_path / "in.csv", rows)
+    whole = small_city.protect(file, tmp_path / "whole", "--method", "random", *sample_releases.SETS)
+    part = small_city.protect(
+        file, tmp_path / "part", "--method", "random", "--no-candidate", "withhold", *sample_releases.SETS
+    )
     assert part.manifest["rows"]["withheld"] == 10
     for one, two in ((whole, part), (part, whole)):
         page = text(write_report(one.folder, private=one.private, with_clean=True, compare=(two.folder,)))
-        for example in pages.embedded(page, "map-data")["examples"]:
+        for example in sample_releases.embedded(page, "map-data")["examples"]:
             for side in example["sides"]:
                 for clean, released, moved in zip(
                     example["clean"]["category"], side["category"], side["moved"], strict=True
@@ -242,32 +250,32 @@ def test_withheld_rows_stay_aligned(tmp_path: Path) -> None:
 
 
 def test_without_an_audit_nothing_is_claimed(tmp_path: Path) -> None:
-    page = text(write_report(pages.copied(small.release("random"), tmp_path)))
+    page = text(write_report(sample_releases.copied(small_city.release("random"), tmp_path)))
     assert "Not audited yet" in page
     assert "Holds" not in page.split("<style>")[0] + page.split("</style>")[1].split("<script")[0]
-    assert {c["id"] for c in pages.embedded(page, "chart-data")} == {
+    assert {c["id"] for c in sample_releases.embedded(page, "chart-data")} == {
         "rows", "distance", "sizes", "speed", "popularity", "top", "gyration", "hours",
     }  # fmt: skip
 
 
 def test_a_private_page_measures_utility_without_an_audit(tmp_path: Path) -> None:
-    folder = pages.copied(small.release("random"), tmp_path)
+    folder = sample_releases.copied(small_city.release("random"), tmp_path)
     page = text(write_report(folder, private=tmp_path / "release.private", with_clean=True))
     assert page.count('class="meter"') == len(labels.UTILITY)
 
 
 def test_ten_rows(tmp_path: Path) -> None:
-    folder = pages.copied(pages.ten_rows(), tmp_path)
-    pages.put_audit(folder, pages.audit(seeds=1, naturalness=None))
+    folder = sample_releases.copied(sample_releases.ten_rows(), tmp_path)
+    sample_releases.put_audit(folder, sample_releases.audit(seeds=1, naturalness=None))
     page = text(write_report(folder))
-    shown = pages.embedded(page, "map-data")
+    shown = sample_releases.embedded(page, "map-data")
     assert sum(len(e["times"]) for e in shown["examples"]) == 10
     assert "one seed, so the spread is unknown" in page
     assert text(write_report(folder, private=tmp_path / "release.private", with_clean=True))
 
 
 def test_a_city_across_the_antimeridian_is_one_city() -> None:
-    venues = read_page_data(pages.hostile().folder, [], None).venues
+    venues = read_page_data(sample_releases.hostile().folder, [], None).venues
     x, y = (side[1:] for side in venues.xy)  # row 0 is no venue
     assert np.ptp(x) < 10
     assert np.ptp(y) < 10
@@ -277,21 +285,21 @@ def test_a_city_across_the_antimeridian_is_one_city() -> None:
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
-    folder = pages.copied(pages.hostile(), tmp_path)
-    pages.put_audit(folder, pages.audit())
+    folder = sample_releases.copied(sample_releases.hostile(), tmp_path)
+    sample_releases.put_audit(folder, sample_releases.audit())
     for page in (
         text(write_report(folder)),
         text(write_report(folder, private=tmp_path / "release.private", with_clean=True)),
     ):
         assert len(re.findall(r"<script[ >]", page.replace(get_plotlyjs(), ""))) == 5
         for name in ("chart-data", "map-data", "theme-data"):
-            assert not re.search("[<>&\u2028\u2029]", pages.block(page, name))
-            pages.embedded(page, name)
+            assert not re.search("[<>&\u2028\u2029]", sample_releases.block(page, name))
+            sample_releases.embedded(page, name)
         rest = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.S)
         assert "onerror=window" not in rest.replace("&lt;img src=x onerror=window", "")
-        charts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
+        charts = {c["id"]: c for c in sample_releases.embedded(page, "chart-data")}
         assert all("<" not in t for t in charts["top"]["layout"]["yaxis"]["ticktext"])
-        assert "👩‍👩‍👧 Émile 🍜" in json.dumps(pages.embedded(page, "map-data"), ensure_ascii=False)
+        assert "👩‍👩‍👧 Émile 🍜" in json.dumps(sample_releases.embedded(page, "map-data"), ensure_ascii=False)
 
 
 def test_text_is_made_harmless() -> None:
@@ -334,11 +342,13 @@ def test_the_same_release_gives_the_same_bytes_and_nothing_half_written(
 
 def test_methods_compare_by_their_measures(release: Path, other: Path) -> None:
     alone = text(write_report(release))
-    assert "naturalness" not in {c["id"] for c in pages.embedded(alone, "chart-data")}  # one point is no chart
+    assert "naturalness" not in {
+        c["id"] for c in sample_releases.embedded(alone, "chart-data")
+    }  # one point is no chart
     assert "-4.200" in alone
-    pages.put_audit(other, pages.audit(fails=False, naturalness={"released": -5.0}))
+    sample_releases.put_audit(other, sample_releases.audit(fails=False, naturalness={"released": -5.0}))
     page = text(write_report(release, compare=(other,)))
-    charts = {c["id"]: c for c in pages.embedded(page, "chart-data")}
+    charts = {c["id"]: c for c in sample_releases.embedded(page, "chart-data")}
     assert [t["name"] for t in charts["tradeoff"]["data"]] == [
         METHODS["ghost"].label, METHODS["random"].label, f"{CONTROLS['random']} (control)",
     ]  # fmt: skip
@@ -359,7 +369,7 @@ def test_pages_go_beside_the_release_only_by_default(release: Path) -> None:
 
 def test_headlines() -> None:
     def line(**verdicts: str) -> str:
-        found = pages.audit()
+        found = sample_releases.audit()
         found["adversaries"] = dict.fromkeys(verdicts, found["adversaries"]["none"])
         found |= {"verdicts": verdicts, "strongest": next(iter(verdicts))}
         audit = AuditView.read({"audit": found}, Path("r"))
@@ -423,30 +433,30 @@ def contrast(one: str, two: str) -> float:
 
 
 def test_audit_ends_with_the_report(tmp_path: Path) -> None:
-    release = pages.copied(small.release("random"), tmp_path)
+    release = sample_releases.copied(small_city.release("random"), tmp_path)
     tiny = (
         "victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "victim.layers=1", "training.epochs=1",
         "filters.val_share=0.2", "filters.train_share=0.6",
     )  # fmt: skip
     sets = [word for text in tiny for word in ("--set", text)]
     ask = ("--adversaries", "none", "--seeds", 1, "--no-naturalness", "--device", "cpu", "--report", *sets)
-    done = called("audit", small.city(), release, *ask)
+    done = called("audit", small_city.city(), release, *ask)
     assert done.returncode == 0, done.stderr
     assert f"wrote {release / 'report.html'}" in done.stderr
     page = text(release / "report.html")
     assert "Not audited yet" not in page
     assert "one seed, so the spread is unknown" in page
-    assert called("verify", release, "--against", small.city()).returncode == 0
+    assert called("verify", release, "--against", small_city.city()).returncode == 0
 
 
 def test_audit_with_report_is_refused_before_the_work(tmp_path: Path) -> None:
-    release = small.release("random")
+    release = small_city.release("random")
     assert "--report needs" in sentence(called("audit", release.file, release.file, "--report"))
     assert "--report needs" in sentence(called("audit", release.file, release.folder, "--report", "--no-store"))
 
 
 def test_a_crowd_release_shows_its_crowds() -> None:
-    data = read_page_data(small.release("crowd").folder, [], None)
+    data = read_page_data(small_city.release("crowd").folder, [], None)
     charts = {chart.id: chart for chart in plausibility_charts(data)}
     assert charts["sizes"].caption.startswith(f"{METHODS['crowd'].summary} Settings: size 32, ")
     shares = charts["sizes"].figure.data[0].y
@@ -458,7 +468,7 @@ def test_a_crowd_release_shows_its_crowds() -> None:
 
 
 def test_every_column_of_the_outcomes_adds_up(tmp_path: Path) -> None:
-    page = text(write_report(pages.copied(small.release("ghost"), tmp_path)))
-    chart = next(c for c in pages.embedded(page, "chart-data") if c["id"] == "rows")
+    page = text(write_report(sample_releases.copied(small_city.release("ghost"), tmp_path)))
+    chart = next(c for c in sample_releases.embedded(page, "chart-data") if c["id"] == "rows")
     assert chart["data"][0]["y"] == ["in sessions", "outside sessions"]
     assert np.sum([trace["x"] for trace in chart["data"]], axis=0) == pytest.approx([100, 100])

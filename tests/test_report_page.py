@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pages
 import pytest
-import small
+import sample_releases
+import small_city
 
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.report.page import ReportRequest, write_pages
@@ -44,13 +44,13 @@ def browser() -> Iterator[Browser]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """All pages that the tests look at, each made once."""
     folder = tmp_path_factory.mktemp("pages")
-    for name, release in (("full", small.release("ghost")), ("bare", small.release("random")),
-                          ("hostile", pages.hostile()), ("ten", pages.ten_rows())):  # fmt: skip
+    for name, release in (("full", small_city.release("ghost")), ("bare", small_city.release("random")),
+                          ("hostile", sample_releases.hostile()), ("ten", sample_releases.ten_rows())):  # fmt: skip
         (folder / name).mkdir()
-        pages.copied(release, folder / name)
+        sample_releases.copied(release, folder / name)
     releases = {name: folder / name / "release" for name in ("full", "bare", "hostile", "ten")}
-    pages.put_audit(releases["full"], pages.audit())
-    pages.put_audit(releases["hostile"], pages.audit(seeds=1))
+    sample_releases.put_audit(releases["full"], sample_releases.audit())
+    sample_releases.put_audit(releases["hostile"], sample_releases.audit(seeds=1))
     out = {name: write_pages(ReportRequest(release=release))[0] for name, release in releases.items()}
     for name, others in (("full", (releases["bare"],)), ("hostile", ())):
         private = folder / name / "release.private"
@@ -135,7 +135,7 @@ def test_every_chart_is_drawn_with_all_its_points(show: Show, made: dict[str, Pa
     for name in ("full", "full private"):
         browser = show(name)
         text = made[name].read_text()
-        charts = pages.embedded(text, "chart-data")
+        charts = sample_releases.embedded(text, "chart-data")
         assert {"verdict", "rows", "distance", "sizes", "speed", "popularity", "tradeoff"} <= {c["id"] for c in charts}
         for chart in charts:
             script = """
@@ -147,7 +147,7 @@ def test_every_chart_is_drawn_with_all_its_points(show: Show, made: dict[str, Pa
             marks = browser.execute_script(count, f"#plot-{chart['id']}")
             if all("lines" not in str(trace.get("mode")) for trace in chart["data"]):
                 assert marks == sum(len(trace["x"]) for trace in chart["data"]), chart["id"]
-        shown = pages.embedded(text, "map-data")
+        shown = sample_releases.embedded(text, "map-data")
         assert points(browser) == len(shown["examples"][0]["times"])
         venues = "return document.querySelector('#plot-map .scatterlayer .trace').querySelectorAll('.point').length"
         assert browser.execute_script(venues) == len(shown["venues"]["x"])
@@ -175,7 +175,7 @@ def test_the_day_steps(show: Show, made: dict[str, Path]) -> None:
     from selenium.webdriver.common.keys import Keys
 
     browser = show()
-    n = len(pages.embedded(made["full"].read_text(), "map-data")["examples"][0]["times"])
+    n = len(sample_releases.embedded(made["full"].read_text(), "map-data")["examples"][0]["times"])
     key(browser, "#map-step", Keys.HOME)
     assert points(browser) == 1
     key(browser, "#map-step", Keys.ARROW_RIGHT)
@@ -223,7 +223,7 @@ def test_the_map_zooms_and_moves(show: Show) -> None:
 
 def test_examples_and_methods_can_be_chosen(show: Show, made: dict[str, Path]) -> None:
     browser = show("full private")
-    shown = pages.embedded(made["full private"].read_text(), "map-data")
+    shown = sample_releases.embedded(made["full private"].read_text(), "map-data")
     choose = """
         const list = document.getElementById(arguments[0]);
         list.value = arguments[1];
@@ -300,7 +300,7 @@ def test_no_page_scrolls_sideways(show: Show, name: str) -> None:
 
 def test_hostile_names_are_text_on_the_map_too(show: Show, made: dict[str, Path]) -> None:
     browser = show("hostile")
-    shown = pages.embedded(made["hostile"].read_text(), "map-data")
+    shown = sample_releases.embedded(made["hostile"].read_text(), "map-data")
     names = browser.execute_script(
         "return [...document.querySelectorAll('#day tbody tr')].map((r) => r.cells[2].textContent)"
     )

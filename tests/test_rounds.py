@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small import prepared, settings, task_of
+from small_city import prepared, settings, task_of
 
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models import tensor_file as vault
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import BEFORE, no_report
 from ghostpoi.publish import rounds as publisher_module
-from ghostpoi.publish import walk as position
+from ghostpoi.publish import session_walk
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.rounds import Checkpoint, Substituter, Substitution, Task, publish, units
 from ghostpoi.randomness import Seed
@@ -162,7 +162,7 @@ def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -
         for threads in (1, 2, 3):  # of which each walks batches of its own
             torch.set_num_threads(threads)
             for budget in (33, 500, 10**6):
-                monkeypatch.setitem(position.BUDGET, "cpu", budget)
+                monkeypatch.setitem(session_walk.BUDGET, "cpu", budget)
                 assert (once() == alone).all(), (threads, budget)
     finally:
         torch.set_num_threads(1)

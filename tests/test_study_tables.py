@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from conftest import ghostpoi
-from fabricated import Fabricated
+from fake_results import Fabricated
 from typer.testing import CliRunner
 
 from ghostpoi.attack.adversaries import ADVERSARIES

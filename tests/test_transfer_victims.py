@@ -23,7 +23,7 @@ from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.models.fit import Accuracy
-from ghostpoi.models.windows import next_poi
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

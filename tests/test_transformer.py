@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from ghostpoi.models import readout
-from ghostpoi.models.prefix import Layout, Prefix
+from ghostpoi.models import output_layer
+from ghostpoi.models.prefix_cache import Layout, Prefix
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.settings import ModelSettings
 
@@ -83,12 +83,12 @@ def pairs_layout(sessions: int) -> Layout:
 
 @pytest.mark.parametrize("spread", [5.0, 300.0])  # the second exceeds the bound below which exp needs no maximum
 def test_log_probs_exclude_padding(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readout, "TILE_ROWS", 7)
-    monkeypatch.setattr(readout, "TILE_LOGITS", 50)
+    monkeypatch.setattr(output_layer, "TILE_ROWS", 7)
+    monkeypatch.setattr(output_layer, "TILE_LOGITS", 50)
     model = small(spread=spread)
     output = model.readout()
     assert output.bound is not None
-    assert (output.bound > readout.SAFE_LOGIT) == (spread > 100)
+    assert (output.bound > output_layer.SAFE_LOGIT) == (spread > 100)
     tokens = tokens_of([9, 9, 9])
     hidden, target = model.hidden(tokens, np.array([9, 9, 9])), tokens.roll(1)
     logits = hidden.double() @ model.output[1:].double().t()
@@ -106,7 +106,7 @@ def test_log_probs_exclude_padding(spread: float, monkeypatch: pytest.MonkeyPatc
 def test_tiled_losses_equal_cross_entropy(
     tied: bool, spread: float, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readout, "LOSS_LOGITS", 5 * ROWS)
+    monkeypatch.setattr(output_layer, "LOSS_LOGITS", 5 * ROWS)
     near = 1e-5 if precision == "float32" else 0.05
     model = small(tied, spread=spread)
     hidden = model.hidden(tokens_of([9, 4]), np.array([9, 4])).detach().requires_grad_()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from small import Release, called, city, prepared, release, rich_csv, rich_parquet, sentence
+from small_city import Release, called, city, prepared, release, rich_csv, rich_parquet, sentence
 
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.publish.methods import METHODS

@@ -7,7 +7,7 @@ import pytest
 import torch
 from builders import flat_sessions
 
-from ghostpoi.attack import processes
+from ghostpoi.attack import parallel_victims
 from ghostpoi.attack.victims import VICTIMS, stacked_model, stacked_training
 from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Result, victim_settings
 from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, pack
@@ -17,7 +17,7 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models.fit import Accuracy
-from ghostpoi.models.windows import next_poi
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -306,9 +306,9 @@ def test_each_job_gets_the_same_result_in_parallel(name: str, monkeypatch: pytes
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        one_by_one = dict(processes.train_each(victim, JOBS, exam, "strong"))
-        monkeypatch.setattr(processes, "WORTHWHILE", 0)
-        parallel = dict(processes.train_each(victim, JOBS, exam, "strong"))
+        one_by_one = dict(parallel_victims.train_each(victim, JOBS, exam, "strong"))
+        monkeypatch.setattr(parallel_victims, "WORTHWHILE", 0)
+        parallel = dict(parallel_victims.train_each(victim, JOBS, exam, "strong"))
     finally:
         torch.set_num_threads(threads)
     same([one_by_one[n] for n in range(len(JOBS))], victim.train(JOBS, EXAM, "strong"))

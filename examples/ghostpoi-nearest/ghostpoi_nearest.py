@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # torch takes seconds to import, and `ghostpoi verify` does n
 
     from ghostpoi.attack.evidence import Evidence
     from ghostpoi.data.checkins import Ints
-    from ghostpoi.publish.position import Position
+    from ghostpoi.publish.scored_position import Position
     from ghostpoi.randomness import Seed
 
 

@@ -8,8 +8,8 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.publish.channel import Channel, uniform
 from ghostpoi.publish.methods import Method
+from ghostpoi.publish.public_channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from ghostpoi.bench.data import sample
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models import fit, reference
+from ghostpoi.models import fit, slow_reference
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import next_poi
-from ghostpoi.publish.position import Position
-from ghostpoi.publish.walk import Walker
+from ghostpoi.publish.scored_position import Position
+from ghostpoi.publish.session_walk import Walker
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, SpeedSettings, Training
 
@@ -38,7 +38,7 @@ def scoring(data: Prepared, share: float, say: Callable[[str], None]) -> dict[st
     say(f"the definition, batched per position, on {len(some):,} of {len(data.train):,} sessions")
     _, recorder, released = _timed_walk(data, some, surrogate, lm, record=True)
     begin = time.perf_counter()
-    expected = np.stack(reference.brute_force_scores(some, released, data.candidates, surrogate, lm))
+    expected = np.stack(slow_reference.brute_force_scores(some, released, data.candidates, surrogate, lm))
     definition_s = time.perf_counter() - begin
     real = expected > -np.inf
     say("the same sessions the fast way, one pass over all sessions, then the matrix-product peak")
@@ -61,7 +61,7 @@ def training(data: Prepared, share: float, epochs: int, say: Callable[[str], Non
     shape, settings = ModelSettings(), Training()
     windows = next_poi(sample(data.train, int(share * len(data.train))), shape.max_positions)
     seconds, losses = {}, {}
-    for name, epoch in (("packed", fit.epoch), ("padded", reference.padded_epoch)):
+    for name, epoch in (("packed", fit.epoch), ("padded", slow_reference.padded_epoch)):
         say(f"{epochs} {name} epochs over {len(windows.length):,} sessions")
         model = CausalTransformer(len(data.vocabulary), shape, 0)
         optimizer = fit.adamw(model, settings)

@@ -13,10 +13,10 @@ from ghostpoi.bench.models import matmul_peak
 from ghostpoi.data.prepared import Prepared, prepare_city
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit, trajectory_lm
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import no_report
-from ghostpoi.publish.protocols import Publication, publication
+from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.publish.rounds import Substituter, Task, publish
 from ghostpoi.randomness import Seed
 

@@ -12,13 +12,13 @@ Texts = list[str] | None  # of an option that may be repeated
 
 def inspect(file: Path, json: bool = False, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
     """Describe a file: its contents, what each filter drops, and how many check-ins have candidates."""
-    from ghostpoi.cli import render
+    from ghostpoi.cli import terminal_output
     from ghostpoi.data import formats
     from ghostpoi.data.inspect import summarise
     from ghostpoi.settings import Settings
 
     settings = changed(Settings(), set, config)
-    show(summarise(formats.read(file, mapping(map)).table, settings), json, render.inspection, file)
+    show(summarise(formats.read(file, mapping(map)).table, settings), json, terminal_output.inspection, file)
 
 
 def protect(
@@ -28,11 +28,11 @@ def protect(
     force: bool = False, dry_run: bool = False, json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
-    from ghostpoi.cli import render
+    from ghostpoi.cli import terminal_output
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
-    from ghostpoi.publish.private_run import ReleaseRequest
-    from ghostpoi.publish.protocols import publication
+    from ghostpoi.publish.private_folder import ReleaseRequest
+    from ghostpoi.publish.publication_settings import publication
     from ghostpoi.publish.release import given_seed, make_release, work
 
     if no_candidate not in ("keep", "withhold"):
@@ -40,11 +40,11 @@ def protect(
     settings, where = changed(publication(method, protocol), set, config), find_device(device)
     if dry_run:
         from ghostpoi.data import formats
-        from ghostpoi.publish.estimate import estimate
+        from ghostpoi.publish.cost_estimate import estimate
         from ghostpoi.publish.whole_table import prepare
 
         whole = prepare(formats.read(file, mapping(map)).table, settings)
-        show(estimate(whole, settings, where), json, render.estimate)
+        show(estimate(whole, settings, where), json, terminal_output.estimate)
         return
     private = private or Path(f"{output}.private")
     request = ReleaseRequest(
@@ -54,18 +54,18 @@ def protect(
     )  # fmt: skip
     with bar(work(settings)) as report:
         manifest = make_release(request, say, report)
-    show(manifest, json, render.released, output, private)
+    show(manifest, json, terminal_output.released, output, private)
 
 
 def verify(release: Path, against: Path | None = None, map: Texts = None, json: bool = False) -> None:
     """Check a release against its manifest; exit code 1 if a check fails."""
-    from ghostpoi.cli import render
+    from ghostpoi.cli import terminal_output
     from ghostpoi.publish.verify import verify
 
     checks = verify(release, against, mapping(map))
     details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in checks]
     passed = all(check.passed for check in checks)
-    show({"passed": passed, "checks": details}, json, render.verification)
+    show({"passed": passed, "checks": details}, json, terminal_output.verification)
     if not passed:
         raise typer.Exit(1)
 
@@ -77,7 +77,7 @@ def audit(
     all_controls: bool = False, no_store: bool = False, make_report: bool = False, json: bool = False,
 ) -> None:  # fmt: skip
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
-    from ghostpoi.cli import render
+    from ghostpoi.cli import terminal_output
     from ghostpoi.evaluate.audit import AuditRequest, audit, parse_adversaries, work
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
@@ -91,7 +91,7 @@ def audit(
     )  # fmt: skip
     with bar(work(request)) as progress:
         found = audit(request, say, progress)
-    show(found, json, render.audited, release)
+    show(found, json, terminal_output.audited, release)
     if make_report:
         from ghostpoi.report.page import ReportRequest, write_pages
 
@@ -135,6 +135,6 @@ def prepare(file: Path, output: Path, map: Texts = None, set: Texts = None, conf
 
 def plugins() -> None:
     """List methods, adversaries, victims and formats, including those of installed packages."""
-    from ghostpoi.cli import render
+    from ghostpoi.cli import terminal_output
 
-    render.plugins(console())
+    terminal_output.plugins(console())

@@ -21,20 +21,20 @@ from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.displacement import published
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.alignment import AlignedSessions, TablePair, align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.cache import Cache
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
 from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
-from ghostpoi.evaluate.measures.gaps import accuracy_lost, gaps, spread, strongest
+from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
+from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.files import replacing
 from ghostpoi.models.trajectory_lm import naturalness
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import MANIFEST, settings_of
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Settings, Training, TrajectoryLM

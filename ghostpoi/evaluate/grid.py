@@ -17,7 +17,7 @@ from ghostpoi import __version__
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
 from ghostpoi.attack.evidence import Evidence, Rule, leak
-from ghostpoi.attack.processes import train_each
+from ghostpoi.attack.parallel_victims import train_each
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim
 from ghostpoi.attack.victims.transformer import Transformer

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.evaluate.measures.gaps import accuracy_lost, differs
+from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, differs
 
 HALF = 0.5  # a release holds if it costs this share of the clean accuracy, fails if an adversary wins this share back
 

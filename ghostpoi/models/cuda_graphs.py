@@ -19,9 +19,9 @@ from torch.optim import Optimizer
 
 from ghostpoi.data.checkins import Longs
 from ghostpoi.models.devices import precise, seeded
-from ghostpoi.models.readout import CUDA_LOGITS
+from ghostpoi.models.output_layer import CUDA_LOGITS
+from ghostpoi.models.training_windows import Windows
 from ghostpoi.models.transformer import CausalTransformer, RowPacking
-from ghostpoi.models.windows import Windows
 from ghostpoi.settings import Training
 
 WIDTH = 64  # minimum width of a row

@@ -15,8 +15,8 @@ from torch.optim import Optimizer
 from ghostpoi.data.checkins import Longs
 from ghostpoi.models import cuda_graphs
 from ghostpoi.models.devices import precise, seeded, trim_heap
+from ghostpoi.models.training_windows import Windows
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import Windows
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Precision, Training
 

@@ -15,8 +15,8 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.files import make_private_folder
 from ghostpoi.models import tensor_file
 from ghostpoi.models.fit import EpochProgress, hidden_states, train
+from ghostpoi.models.training_windows import from_start
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import from_start
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.models.readout import Losses, Readout, logit_bound
+from ghostpoi.models.output_layer import Losses, Readout, logit_bound
 from ghostpoi.settings import ModelSettings
 
 MASKED = -1e9  # finite: a kernel works on tiles of keys, and a whole tile may be masked for a query

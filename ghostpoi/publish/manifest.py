@@ -7,7 +7,7 @@ from typing import Any
 
 from ghostpoi.errors import InputError
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.protocols import Publication, publication
+from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.settings import override
 
 MANIFEST = "manifest.json"

@@ -10,8 +10,8 @@ from ghostpoi.errors import InputError
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Report, Say, no_report
-from ghostpoi.publish import unmodelled
-from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish import rows_outside_sessions
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Checkpoint, Task, publish
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import WholeTable
@@ -32,7 +32,9 @@ def protect_table(
     released = np.zeros(len(table), np.int32)
     released[data.all.row] = data.vocabulary.venue[in_sessions.poi]
     report("drawing the rows outside sessions", 0)
-    result = unmodelled.draw(table, whole.venue_sets, released, seed, settings.speed, keep_clean=not method.own_sets)
+    result = rows_outside_sessions.draw(
+        table, whole.venue_sets, released, seed, settings.speed, keep_clean=not method.own_sets
+    )
     result.mask_emptied[data.all.row] = in_sessions.mask_emptied
     return result
 

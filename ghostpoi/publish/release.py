@@ -22,13 +22,13 @@ from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.progress import Report, Say
+from ghostpoi.publish.column_rules import classify
 from ghostpoi.publish.manifest import MANIFEST
-from ghostpoi.publish.private_run import RUN, ReleaseRequest, Run, begin, check_folders, resume
+from ghostpoi.publish.private_folder import RUN, ReleaseRequest, Run, begin, check_folders, resume
 from ghostpoi.publish.protect import LM_UNITS, protect_table
-from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.venue_columns import classify
 from ghostpoi.publish.whole_table import WholeTable, count_rows, donor_rows, fast_steps, prepare
 from ghostpoi.randomness import Seed
 

@@ -18,14 +18,14 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit, tensor_file
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import BEFORE, Report, Say, no_report
 from ghostpoi.publish.methods import KEEP, Method
-from ghostpoi.publish.position import Position
-from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.publication_settings import Publication
+from ghostpoi.publish.scored_position import Position
+from ghostpoi.publish.session_walk import Walker
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.walk import Walker
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Rounds
 

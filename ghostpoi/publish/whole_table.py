@@ -11,7 +11,7 @@ from ghostpoi.data.geo import over_limit
 from ghostpoi.data.sessions import Dataset, by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.publish.methods import Method
-from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
 

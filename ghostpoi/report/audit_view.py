@@ -9,7 +9,7 @@ import numpy as np
 
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
-from ghostpoi.evaluate.measures.gaps import Spread, differs, spread
+from ghostpoi.evaluate.measures.accuracy_gaps import Spread, differs, spread
 from ghostpoi.report.labels import VERDICTS, victim_label
 
 

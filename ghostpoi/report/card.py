@@ -10,7 +10,7 @@ import re
 from markupsafe import Markup
 
 from ghostpoi.report import labels
-from ghostpoi.report.data_file import DataFile, describe
+from ghostpoi.report.column_descriptions import DataFile, describe
 from ghostpoi.report.release_view import ReleaseView
 from ghostpoi.report.templates import TEXTS, template
 

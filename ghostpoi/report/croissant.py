@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from ghostpoi.report.data_file import DataFile, describe
+from ghostpoi.report.column_descriptions import DataFile, describe
 from ghostpoi.report.release_view import ReleaseView
 from ghostpoi.report.templates import TEXTS, template
 

@@ -14,10 +14,10 @@ from ghostpoi.attack.victims.base import STAGE, final_ranks, readable, victim_se
 from ghostpoi.attack.victims.stacked_model import initial_transformer
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.models import fit
-from ghostpoi.models.windows import next_poi
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.progress import Say
 from ghostpoi.publish.methods.ts_ue import TsUe
-from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 

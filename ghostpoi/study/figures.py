@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
-from ghostpoi.evaluate.measures.gaps import Spread, spread
+from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import labels, paper
 from ghostpoi.study.plan import Variant
@@ -29,7 +29,7 @@ STYLE = paper.contents("style")
 METHODS: dict[str, tuple[str, str, str]] = STYLE["methods"]  # colour, marker, line
 SHADE, CONTROL_SHADE = "#8FB8DE", "#DDDDDD"
 MARKERS = "osD^vP*X<>dp"
-TARGET = paper.contents("prior")["target"]["worst"]
+TARGET = paper.contents("earlier_results")["target"]["worst"]
 PANELS = ("flows", "naturalness")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.evaluate.controls import CLEAN
-from ghostpoi.evaluate.measures.gaps import Spread, Verdict
+from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study.paper import CITIES
 from ghostpoi.study.plan import Study, Variant

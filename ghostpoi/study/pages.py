@@ -17,10 +17,10 @@ import jinja2
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.errors import InputError
+from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, spread
 from ghostpoi.evaluate.measures.detection import DETECTOR
-from ghostpoi.evaluate.measures.gaps import accuracy_lost, against, spread
 from ghostpoi.files import replacing
-from ghostpoi.study import claims, figures, labels, paper
+from ghostpoi.study import claim_checks, figures, labels, paper
 from ghostpoi.study.day_map import draw_map
 from ghostpoi.study.results import PROTOCOLS, Results
 from ghostpoi.study.tables import tables
@@ -42,7 +42,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
     def study(study: str, protocol: str = "strong") -> Results:
         return Results.read(results, study, protocol)
 
-    def claim(*checks: claims.Check) -> str:
+    def claim(*checks: claim_checks.Check) -> str:
         if false := [check.text for check in checks if not check.holds]:
             raise InputError(f"page {name}: the results contradict a claim; correct the template. Claim: {false[0]}")
         return ""
@@ -54,11 +54,11 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         return replace(found, notes=(f"`ghostpoi study tables {of}{flag}`",)).markdown()
 
     bench = results / "bench-scoring.json"
-    context: dict[str, Any] = vars(claims) | {
+    context: dict[str, Any] = vars(claim_checks) | {
         "study": study, "claim": claim, "table": table, "figure": lambda of, text: f"![{text}]({link}/{of}.svg)",
         "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": against,
         "lost": accuracy_lost, "printed": paper.section, "contradictions": paper.contradictions,
-        "stated": paper.contents()["claims"], "prior": paper.contents("prior"), "adversaries": ADVERSARIES,
+        "stated": paper.contents()["claims"], "prior": paper.contents("earlier_results"), "adversaries": ADVERSARIES,
         "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,
         "bench": json.loads(bench.read_text("utf-8")) if bench.exists() else {},
     }  # fmt: skip

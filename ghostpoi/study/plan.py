@@ -9,7 +9,7 @@ from typing import Any
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
-from ghostpoi.publish.protocols import Publication, publication
+from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.settings import override
 
 FOLDER = Path(__file__).parent / "studies"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
-from ghostpoi.evaluate.measures.gaps import Spread, Verdict, against, gaps, spread
+from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict, against, gaps, spread
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
 from ghostpoi.study.plan import Study

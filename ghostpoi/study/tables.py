@@ -10,12 +10,12 @@ from itertools import product
 
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
-from ghostpoi.evaluate.measures.gaps import spread
+from ghostpoi.evaluate.measures.accuracy_gaps import spread
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import NONE, SYMBOLS, percent, show
 from ghostpoi.study.results import MANY, MEASURES, WORST_CASE, Results
 
-NOTES = paper.contents("notes")
+NOTES = paper.contents("table_notes")
 DIGITS = {"mean_km": 3, "p95_km": 3}  # in the paper's tables; all others: 4
 TEX = str.maketrans({
     "±": r"$\pm$", "Δ": r"$\Delta$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", SYMBOLS["method.alpha"]: r"$\alpha$",
@@ -149,7 +149,7 @@ def controls(results: Results) -> Table:
 
 def beside_prior(results: Results) -> Table:
     """Show what was measured before this project below our measurements of the same."""
-    prior, rows = paper.contents("prior"), list[Row]()
+    prior, rows = paper.contents("earlier_results"), list[Row]()
     keys = list(dict.fromkeys(key for row in prior["measured"].values() for key in row))
     digits = {key: (2, 1) if key == "naturalness" else (4, 3) for key in keys}
     for method, row in prior["measured"].items():

@@ -9,8 +9,8 @@ from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Ints
 from ghostpoi.models import fit
 from ghostpoi.models.devices import precise
+from ghostpoi.models.training_windows import Windows, aligned
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import Windows, aligned
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

@@ -10,7 +10,7 @@ from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.attack.inference.visits import INDEPENDENT, TINY, Visits, popularity_hint, sum_by
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.publish.channel import Channel
+from ghostpoi.publish.public_channel import Channel
 
 CONCENTRATIONS: Floats = 10.0 ** np.arange(-2, 3.01, 0.25)  # tried for K_u; the last stands for independent draws
 ATTRACTION_STEPS = 5  # of `fit_attraction` per round

@@ -9,7 +9,7 @@ from ghostpoi.attack.inference.habit_model import HabitModel
 from ghostpoi.attack.inference.visits import TINY, Visits, likeliest, normalise, sum_by
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.publish.channel import Channel
+from ghostpoi.publish.public_channel import Channel
 
 BANDS_KM: Floats = 0.05 * 2.0 ** np.arange(10.0)  # lengths of steps that are told apart, up to 25.6 km
 

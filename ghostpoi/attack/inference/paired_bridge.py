@@ -16,9 +16,9 @@ from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
 from ghostpoi.models.devices import precise, seeded
+from ghostpoi.models.training_windows import aligned
 from ghostpoi.models.transformer import Block, Packing
-from ghostpoi.models.windows import aligned
-from ghostpoi.publish.channel import Channel
+from ghostpoi.publish.public_channel import Channel
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Floats, Ints, Longs
-from ghostpoi.publish.channel import Channel
+from ghostpoi.publish.public_channel import Channel
 
 TINY = 1e-300  # keeps a posterior defined where the model calls all options impossible
 RARE = 1e-6  # share of the prior spread over all POIs, so that none is impossible

@@ -1,5 +1,6 @@
 """The base class of victims: what they are trained on, and the ranks of every next POI that they return."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
@@ -10,7 +11,7 @@ import torch
 from ghostpoi.data.checkins import Bools, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.models.windows import Windows
+from ghostpoi.models.training_windows import Windows
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -63,7 +64,7 @@ class Exam:
                 raise ValueError(f"{job.name}: a POI to train on lies outside 1..P")
 
 
-class Victim:
+class Victim(ABC):
     """A next-POI model. A subclass is a frozen dataclass: its fields are settings of its own."""
 
     label: ClassVar[str]  # the name in tables, charts and pages
@@ -73,9 +74,9 @@ class Victim:
         """Return the shape of the model and how it is trained under a protocol."""
         return victim_settings(protocol)
 
+    @abstractmethod
     def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         """Train and test a victim for every job; return the results in the same order."""
-        raise NotImplementedError
 
 
 def victim_settings(protocol: str) -> tuple[ModelSettings, Training]:

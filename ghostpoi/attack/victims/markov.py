@@ -11,7 +11,7 @@ from scipy import sparse
 from ghostpoi.attack.victims.base import Exam, Job, Result, Victim, final_ranks, readable
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.windows import Windows, next_poi
+from ghostpoi.models.training_windows import Windows, next_poi
 from ghostpoi.settings import ModelSettings, Training
 
 SCORES = 1 << 23  # held at once

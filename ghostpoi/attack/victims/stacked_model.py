@@ -14,8 +14,8 @@ from ghostpoi.attack.victims.base import STAGE, Exam, Job
 from ghostpoi.data.checkins import Longs
 from ghostpoi.models.cuda_graphs import fill_rows, row_width
 from ghostpoi.models.devices import precise
+from ghostpoi.models.training_windows import Windows
 from ghostpoi.models.transformer import CausalTransformer, Pad, Unpad, row_mask
-from ghostpoi.models.windows import Windows
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Precision
 

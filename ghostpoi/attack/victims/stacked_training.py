@@ -21,7 +21,7 @@ from ghostpoi.attack.victims.stacked_model import LOGITS_CUDA, PackedRows, Stack
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models.devices import seeded
-from ghostpoi.models.windows import Windows, next_poi
+from ghostpoi.models.training_windows import Windows, next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

@@ -11,7 +11,7 @@ from ghostpoi.attack.victims.base import STAGE, Exam, Job, Result, Victim, final
 from ghostpoi.attack.victims.stacked_model import initial_transformer
 from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.models import fit
-from ghostpoi.models.windows import next_poi
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.settings import ModelSettings, Training
 
 

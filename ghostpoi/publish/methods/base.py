@@ -1,26 +1,28 @@
 """The base class of methods. A method proposes released venues; `publish.rounds` enforces the rules."""
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats, Ints
-from ghostpoi.publish.channel import Channel, uniform
+from ghostpoi.publish.public_channel import Channel, uniform
 from ghostpoi.settings import CandidateSettings, Section
 
 if TYPE_CHECKING:
     import torch
 
-    from ghostpoi.publish import position
+    from ghostpoi.publish import scored_position
+
 
 # Texts at run time: methods must import without torch, because `verify` and `report` read their settings.
-Position: TypeAlias = "position.Position"
+Position: TypeAlias = "scored_position.Position"
 Tensor: TypeAlias = "torch.Tensor"
 
 KEEP = -1  # a proposal to release the clean venue itself
 
 
-class Method(Section):
+class Method(Section, ABC):
     """A way to choose released venues. Its settings are dataclass fields; its `repr` is its identity."""
 
     label: ClassVar[str]  # name in tables, charts and pages
@@ -40,9 +42,9 @@ class Method(Section):
         """The exponent that turns released counts into popularity among venues with equal channels; 0: none."""
         return 0.0
 
+    @abstractmethod
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
         """Return the column (B,) of `position.candidates` to release, or KEEP. `uniform` (B,) is all its randomness."""
-        raise NotImplementedError
 
     def candidate_sets(
         self, lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, known: Bools | None = None

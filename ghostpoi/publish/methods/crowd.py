@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats, Ints
-from ghostpoi.publish import crowds
+from ghostpoi.publish import crowd_partition
 from ghostpoi.publish.methods.base import Method, Position, Tensor
 from ghostpoi.settings import CandidateSettings, setting
 
@@ -44,4 +44,4 @@ class Crowd(Method):
     def candidate_sets(
         self, lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, known: Bools | None = None
     ) -> Candidates:
-        return crowds.find(lat, lon, category, self.size, self.reach_km, known)
+        return crowd_partition.find(lat, lon, category, self.size, self.reach_km, known)

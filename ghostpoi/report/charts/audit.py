@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ghostpoi.evaluate.controls import CONTROLS, LEAK_ONLY, RANDOM
-from ghostpoi.evaluate.measures.gaps import Spread
+from ghostpoi.evaluate.measures.accuracy_gaps import Spread
 from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, line, scatter, vertical
 from ghostpoi.report.charts.theme import BLUE, INK, INSIDE, MUTED, PURPLE, SERIES, SURFACE, SYMBOLS, VERMILLION

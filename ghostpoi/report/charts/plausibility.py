@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.publish.manifest import settings_of
-from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, share_axis, sides, vertical
 from ghostpoi.report.charts.theme import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
 from ghostpoi.report.page_data import PageData

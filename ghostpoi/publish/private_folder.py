@@ -16,7 +16,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder, replacing
 from ghostpoi.progress import Say
 from ghostpoi.publish.manifest import MANIFEST
-from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.randomness import Seed
 
 if TYPE_CHECKING:

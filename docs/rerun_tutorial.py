@@ -1,6 +1,6 @@
 """Run the commands of docs/tutorial.md in an empty folder and write what they print back into the page.
 
-python docs/rerun.py takes about two minutes. Run it when the output of a command changes.
+python docs/rerun_tutorial.py takes about two minutes. Run it when the output of a command changes.
 """
 
 import os

@@ -6,12 +6,12 @@ from functools import cache
 import numpy as np
 import pytest
 from conftest import checkins
-from small import prepared, settings
+from small_city import prepared, settings
 
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import speed_mask
 from ghostpoi.data.sessions import by_user_and_time
-from ghostpoi.publish import unmodelled
+from ghostpoi.publish import rows_outside_sessions
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import count_rows, fast_steps
 from ghostpoi.randomness import Seed
@@ -35,7 +35,9 @@ def draw(
     decided[len(rows) :] = table.venue[len(rows) :]
     for row, name in released.items():
         decided[row] = code[name]
-    found = unmodelled.draw(table, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), keep_clean=keep_clean)
+    found = rows_outside_sessions.draw(
+        table, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), keep_clean=keep_clean
+    )
     return [str(table.venue_ids[v]) for v in found.poi[: len(rows)]], found.mask_emptied[: len(rows)].tolist()
 
 
@@ -85,7 +87,7 @@ def test_strict_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
 def drawn(seed: int) -> Substitution:
     whole = prepared()
     released = np.where(whole.in_session, whole.table.venue, 0).astype(np.int32)
-    return unmodelled.draw(whole.table, whole.venue_sets, released, Seed(seed), settings().speed)
+    return rows_outside_sessions.draw(whole.table, whole.venue_sets, released, Seed(seed), settings().speed)
 
 
 def test_a_venue_that_hides_among_others_is_never_kept_for_speed() -> None:
@@ -117,7 +119,7 @@ def test_contract_on_the_city() -> None:
     excused = emptied[order] | np.append(False, emptied[order][:-1])
     assert slow[drawn_either & ~excused].all()
     released = np.where(rest, 0, table.venue).astype(np.int32)
-    assert (unmodelled.draw(table, whole.venue_sets, released, Seed(1), settings().speed).poi == poi).all()
+    assert (rows_outside_sessions.draw(table, whole.venue_sets, released, Seed(1), settings().speed).poi == poi).all()
     assert (drawn(2).poi != poi).any()
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ghostpoi.models.devices import precise
-from ghostpoi.models.prefix import Layout, Prefix
-from ghostpoi.models.readout import Readout
+from ghostpoi.models.output_layer import Readout
+from ghostpoi.models.prefix_cache import Layout, Prefix
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.settings import Precision
 

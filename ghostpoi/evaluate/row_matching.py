@@ -22,7 +22,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.publish.manifest import hash_complaint, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, Method
-from ghostpoi.publish.protocols import publication
+from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.whole_table import prepare
 from ghostpoi.settings import FilterSettings, Settings
 

@@ -19,9 +19,9 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models import cuda_graphs
 from ghostpoi.models.devices import precise, trim_heap
 from ghostpoi.models.parallel import run_in_threads
-from ghostpoi.models.prefix import Layout
+from ghostpoi.models.prefix_cache import Layout
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.position import CachedModel, Options, Position
+from ghostpoi.publish.scored_position import CachedModel, Options, Position
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.settings import Precision, SpeedSettings
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from ghostpoi.models import fit
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import next_poi
 from ghostpoi.progress import no_report
-from ghostpoi.publish.protocols import Publication
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Substituter, Task
 from ghostpoi.publish.whole_table import WholeTable
 from ghostpoi.randomness import Seed

@@ -11,7 +11,7 @@ import pytest
 
 from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
-from ghostpoi.publish.venue_columns import VenueColumns, classify
+from ghostpoi.publish.column_rules import VenueColumns, classify
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import small
+import small_city
 
 HOSTILE = [
     "</script><script>window.hacked=1</script>",
@@ -80,7 +80,7 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
     } | more
 
 
-def copied(made: small.Release, folder: Path) -> Path:
+def copied(made: small_city.Release, folder: Path) -> Path:
     """Copy a release and its private folder."""
     target = folder / "release"
     shutil.copytree(made.folder, target)
@@ -100,7 +100,7 @@ def write_csv(path: Path, rows: list[list[Any]]) -> Path:
 
 
 @cache
-def hostile() -> small.Release:
+def hostile() -> small_city.Release:
     """A city across the antimeridian whose names of users, venues and categories hold markup."""
     names = [HOSTILE[i % len(HOSTILE)] for i in range(32)]
     rows = []
@@ -112,20 +112,20 @@ def hostile() -> small.Release:
             lat, lon = -17.0 + 0.01 * (v % 5), lon - 360 * (lon > 180)
             rows.append([f"{names[user]}{user}", f"{names[v]}#{v}", HOSTILE[v % 2], f"{lat:.6f}", f"{lon:.6f}", time,
                          f"{names[v]} {v}"])  # fmt: skip
-    folder = small.scratch() / "hostile"
+    folder = small_city.scratch() / "hostile"
     folder.mkdir()
-    return small.protect(write_csv(folder / "in.csv", rows), folder / "release", "--method", "random", *SETS)
+    return small_city.protect(write_csv(folder / "in.csv", rows), folder / "release", "--method", "random", *SETS)
 
 
 @cache
-def ten_rows() -> small.Release:
+def ten_rows() -> small_city.Release:
     rows = [
         [f"u{k % 2}", f"v{k % 5}", "c", 1 + 0.001 * (k % 5), 2, 1_333_400_000 + 1800 * k, f"n{k % 5}"]
         for k in range(10)
     ]
-    folder = small.scratch() / "ten"
+    folder = small_city.scratch() / "ten"
     folder.mkdir()
-    return small.protect(write_csv(folder / "in.csv", rows), folder / "release", "--method", "random", *SETS)
+    return small_city.protect(write_csv(folder / "in.csv", rows), folder / "release", "--method", "random", *SETS)
 
 
 def block(page: str, name: str) -> str:

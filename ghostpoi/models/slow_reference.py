@@ -11,8 +11,8 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models.devices import seeded
+from ghostpoi.models.training_windows import Windows
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.models.windows import Windows
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Training
 
