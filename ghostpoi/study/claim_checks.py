@@ -13,7 +13,7 @@ from ghostpoi.study.results import Results
 SIGNS = {-1: "clearly below", 0: "not clearly different from", 1: "clearly above"}
 
 
-class Check(NamedTuple):
+class CheckedClaim(NamedTuple):
     """A claim with its numbers, and whether it holds."""
 
     holds: bool
@@ -22,25 +22,25 @@ class Check(NamedTuple):
 
 def compare(
     signs: Sequence[int], results: Results, one: str, two: str, under: str | Sequence[str], leak: float | None = None
-) -> Check:
-    """Check how one method compares with another in all keys, for instance `under` several adversaries."""
+) -> CheckedClaim:
+    """CheckedClaim how one method compares with another in all keys, for instance `under` several adversaries."""
     found = {key: results.against(one, two, key, leak) for key in ([under] if isinstance(under, str) else under)}
     text = f"{one} is {' or '.join(SIGNS[s] for s in signs)} {two} in {results.study.name}-{results.protocol}: "
     numbers = ", ".join(f"{labels.heading(key)} {show(gap)}" for key, gap in found.items())
-    return Check(all(gap is not None and gap.sign in signs for gap in found.values()), text + numbers)
+    return CheckedClaim(all(gap is not None and gap.sign in signs for gap in found.values()), text + numbers)
 
 
 clearly_lower, clearly_higher = partial(compare, [-1]), partial(compare, [1])
 unclear, not_lower = partial(compare, [0]), partial(compare, [0, 1])
 
 
-def holds(text: str, condition: bool, *numbers: Shown) -> Check:
-    """Check anything that a template can compute; the numbers are for the message."""
-    return Check(bool(condition), f"{text}: {', '.join(show(n) for n in numbers)}" if numbers else text)
+def holds(text: str, condition: bool, *numbers: Shown) -> CheckedClaim:
+    """CheckedClaim anything that a template can compute; the numbers are for the message."""
+    return CheckedClaim(bool(condition), f"{text}: {', '.join(show(n) for n in numbers)}" if numbers else text)
 
 
-def complete(*found: Results) -> Check:
-    """Check that no cell of the plans is missing."""
+def complete(*found: Results) -> CheckedClaim:
+    """CheckedClaim that no cell of the plans is missing."""
     missing = [
         f"{r.study.name}-{r.protocol}: {victim}, {method}, {key}, leak {leak}"
         for r in found
@@ -48,7 +48,7 @@ def complete(*found: Results) -> Check:
         for key in (*r.adversaries, LEAK_MIXED, LEAK_ONLY, CLEAN, "naturalness")
         if r.of(victim).series(method, key, leak) is None
     ]
-    return Check(not missing, f"no cell is missing: {len(missing)} are, first {''.join(missing[:1])}")
+    return CheckedClaim(not missing, f"no cell is missing: {len(missing)} are, first {''.join(missing[:1])}")
 
 
 def ranking(results: Results, methods: Sequence[str], adversary: str, metric: str = "acc@1") -> list[str]:

@@ -42,7 +42,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
     def study(study: str, protocol: str = "strong") -> Results:
         return Results.read(results, study, protocol)
 
-    def claim(*checks: claim_checks.Check) -> str:
+    def claim(*checks: claim_checks.CheckedClaim) -> str:
         if false := [check.text for check in checks if not check.holds]:
             raise InputError(f"page {name}: the results contradict a claim; correct the template. Claim: {false[0]}")
         return ""

@@ -188,7 +188,7 @@ def _rows(
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """A table of the paper; layouts.toml explains the fields."""
 
     title: str
@@ -233,4 +233,4 @@ class Layout:
             yield NONE if rival == method else show(results.against(method, rival, "none"))
 
 
-LAYOUTS = {study: [Layout(**layout) for layout in found] for study, found in paper.contents("layouts").items()}
+LAYOUTS = {study: [TableLayout(**layout) for layout in found] for study, found in paper.contents("layouts").items()}

@@ -38,7 +38,7 @@ class BidirectionalPacking(Packing):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=self.real[part].view(len(q), 1, 1, -1))
 
 
-class Options(NamedTuple):
+class PossibleOrigins(NamedTuple):
     """The POIs that may stand behind each of M released ones: L in all, as a list and as a table."""
 
     row: Tensor  # (L,) from 0 to M - 1
@@ -52,7 +52,7 @@ class Batch(NamedTuple):
     """Some windows end to end."""
 
     packing: BidirectionalPacking
-    options: Options | None  # None: every POI
+    options: PossibleOrigins | None  # None: every POI
     place: Tensor  # (M,) the index of every position in the corpus
     released: Tensor  # (M,)
     window: Tensor  # (M,) the window of every position, from 0
@@ -90,7 +90,7 @@ class Corpus:
             yield left[:count]
             left = left[count:]
 
-    def _options(self, released: Longs) -> Options | None:
+    def _options(self, released: Longs) -> PossibleOrigins | None:
         if self.channel is None:
             return None
         row, entry = self.channel.behind(released)  # (L,)
@@ -99,7 +99,7 @@ class Corpus:
         table = np.zeros((len(released), int(size.max(initial=1))), np.int64)
         poi = table[row, column] = self.channel.clean[entry]
         log_channel = np.log(np.maximum(self.channel.probability[entry], 1e-9)).astype(np.float32)
-        return Options(*map(self._to, (row, column, poi, log_channel, table)))
+        return PossibleOrigins(*map(self._to, (row, column, poi, log_channel, table)))
 
     def _to(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array).to(self.device, non_blocking=True)
@@ -138,7 +138,7 @@ class Denoiser(nn.Module):
             x = block.finish(x, batch.packing.attend(block.project(x)), p)  # type: ignore[operator]
         return self.norm(x).float()  # type: ignore[no-any-return]  # (M, d)
 
-    def predict(self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: Options | None) -> Support:
+    def predict(self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: PossibleOrigins | None) -> Support:
         """Predict x_0 over all POIs, or over the options alone, from hidden states (M, d) and chains (M,)."""
         if options is None:
             logits = F.linear(hidden, self.released[1:], self.bias[1:])
@@ -149,7 +149,7 @@ class Denoiser(nn.Module):
         return self.chain.informed(logits, options.table, now, end, n.float())
 
     def guess(
-        self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: Options | None, uniform: Tensor
+        self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: PossibleOrigins | None, uniform: Tensor
     ) -> list[Tensor]:
         """Return the likeliest x_0, its probability, and one drawn with a uniform number, (M,) each."""
         at_once = len(n)
