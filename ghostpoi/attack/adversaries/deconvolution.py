@@ -18,7 +18,7 @@ class Deconvolution(Adversary):
     number = 6
     title = "popularity deconvolution"
     holds = "the public rule; no leak"
-    does = "estimates venue popularity by EM and takes the likeliest clean venue"
+    does = "estimates venue popularity by expectation maximisation and takes the likeliest clean venue"
     uses_leak = False
 
     iterations: int = 60
