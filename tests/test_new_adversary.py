@@ -84,3 +84,8 @@ def test_every_built_in_adversary_is_one_small_file() -> None:
     plug_ins = [f for f in files if f.name not in ("__init__.py", "base.py")]
     assert len(plug_ins) == len(ADVERSARIES.builtin) - 1
     assert max(len(f.read_text().splitlines()) for f in plug_ins) < 60
+
+
+def test_an_adversary_that_restores_nothing_is_refused() -> None:
+    with pytest.raises(TypeError, match="Idle must implement restore or restore_and_measure"):
+        type("Idle", (Adversary,), {"number": 98, "title": "idle", "holds": "nothing", "does": "nothing"})

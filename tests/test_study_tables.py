@@ -14,7 +14,7 @@ from fake_results import Fabricated
 from typer.testing import CliRunner
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.base import Adversary
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
 from ghostpoi.cli import app
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
@@ -428,6 +428,9 @@ class Guess(Adversary):
     """An adversary that somebody adds."""
 
     number, title, holds, does = 13, "lucky guess", "nothing", "guesses"
+
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
+        return evidence.released.poi
 
 
 def test_a_new_adversary_and_a_study_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,10 @@ class Adversary(Described):
     trains: ClassVar[bool] = False  # it trains a model of its own, which costs about as much as a victim
     many_releases: ClassVar[bool] = False  # it needs several releases of the same rows (`Evidence.further`)
 
+    def __init_subclass__(cls) -> None:
+        if cls.restore is Adversary.restore and cls.restore_and_measure is Adversary.restore_and_measure:
+            raise TypeError(f"{cls.__name__} must implement restore or restore_and_measure")
+
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         """Return the POIs that the victim will be trained on, (N,); `purify` overrules those of leaked sessions."""
         return self.restore_and_measure(evidence, seed, device)[0]
