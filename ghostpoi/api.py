@@ -8,7 +8,7 @@ import polars as pl
 from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
 from ghostpoi.models.devices import device as _device
-from ghostpoi.publish.column_rules import classify
+from ghostpoi.publish.columns import classify
 from ghostpoi.publish.protect import protect_table
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.whole_table import donor_rows, prepare
@@ -30,13 +30,14 @@ def protect(
     columns: dict[str, str] | None = None,
     set: Sequence[str] = (),
     keep: Sequence[str] = (),
+    drop: Sequence[str] = (),
     device: str = "auto",
 ) -> Frame:
     """Return the table with venues substituted. Rows, order, types and all other columns stay the same.
 
     `columns` maps fields to columns, e.g. {"poi": "venue_id"}. `set` holds settings, e.g. ["method.size=64"]. `keep`
-    names columns to keep even though they may reveal the venue. Omit `seed` for a real release: ghostpoi then draws
-    128 bits from the operating system, and nobody can repeat the draws.
+    names columns to keep even though they may reveal clean venues, `drop` columns to leave out. Omit `seed` for a real
+    release: ghostpoi then draws 128 bits from the operating system, and nobody can repeat the draws.
     """
     frame = table if isinstance(table, pl.DataFrame) else _from_pandas(table)
     if frame.height == 0:
@@ -45,7 +46,8 @@ def protect(
     mapping = find_columns(frame.columns, columns or {}, "the table")
     fields = frame.select(pl.col(column).alias(field) for field, column in mapping.items())
     checkins = to_checkins(fields, mapping["category"], lambda row: f"row {row + 1}")
-    change = classify(checkins, frame, mapping, "the table", list(keep)).change
+    found = classify(checkins, frame, mapping, "the table", list(keep), list(drop))
+    change = found.change
     if levels := [name for name in change if name not in table.columns]:
         raise InputError(f"the index {levels[0]!r} changes with the venue; make it a column with reset_index() first")
     whole = prepare(checkins, settings)
@@ -53,8 +55,8 @@ def protect(
     released = protect_table(whole, settings, secret, _device(device))
     donor = donor_rows(whole, released, settings.method, secret)
     if isinstance(table, pl.DataFrame):
-        return table.with_columns(table[name].gather(pl.Series(donor)) for name in change)
-    result: Any = table.copy()
+        return table.with_columns(table[name].gather(pl.Series(donor)) for name in change).drop(found.drop)
+    result: Any = table.drop(columns=found.drop)
     for name in change:
         result[name] = result[name].take(donor).set_axis(result.index)
     return cast(Frame, result)

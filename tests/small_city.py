@@ -36,7 +36,7 @@ SMALL = [
 SETS = [word for text in SMALL for word in ("--set", text)]
 SEED = 0xC0FFEE00112233445566778899AABBCC
 SIZE = (60, 200, 30)  # users, POIs, days
-MAP = ["--map", "user=Who", "--map", "poi=spot"]
+MAP = ["--map", "user=Who", "--map", "poi=spot", "--keep", "checkin"]
 Done = subprocess.CompletedProcess[str]
 
 

@@ -26,6 +26,15 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class KeptColumn:
+    """A column that the release shows as the clean file has it, at the positions of the training sessions."""
+
+    name: str
+    code: Longs  # (N,) the number of each value
+    named: Ints  # (N,) the POI that the value names: its id, or the POI nearest to a position; 0 if it names none
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything an adversary knows. The constructor refuses clean POIs of sessions that did not leak."""
 
@@ -35,12 +44,15 @@ class Evidence:
     rows: int  # P+1
     rule: Rule | None = None  # None: the adversary does not know how the publisher substitutes
     further: tuple[Ints, ...] = ()  # (N,) each: the POIs of further releases of the same sessions, by the same rule
+    kept: tuple[KeptColumn, ...] = ()
 
     def __post_init__(self) -> None:
         if self.leaked.shape != (len(self.released),) or self.clean.shape != self.released.poi.shape:
             raise ValueError("leaked needs one value per session, clean one per position of the release")
         if any(poi.shape != self.clean.shape for poi in self.further):
             raise ValueError("further releases must hold the same rows as the first")
+        if any(column.code.shape != self.clean.shape for column in self.kept):
+            raise ValueError("kept columns need one value per position of the release")
         if not all(in_vocabulary(poi, self.rows).all() for poi in (self.released.poi, *self.further)):
             raise ValueError("a released POI lies outside 1..P")
         if (in_vocabulary(self.clean, self.rows) != self.positions).any() or self.clean[~self.positions].any():
@@ -49,11 +61,11 @@ class Evidence:
     @staticmethod
     def of(
         released: Sessions, clean: Ints, leaked: Bools, rows: int, rule: Rule | None = None,
-        further: tuple[Ints, ...] = (),
+        further: tuple[Ints, ...] = (), kept: tuple[KeptColumn, ...] = (),
     ) -> "Evidence":  # fmt: skip
         """Build evidence from the clean POI of every position, keeping only those of leaked sessions."""
         known = np.where(np.repeat(leaked, released.length), clean, 0).astype(np.int32)
-        return Evidence(released, leaked, known, rows, rule, further)
+        return Evidence(released, leaked, known, rows, rule, further, kept)
 
     @property
     def positions(self) -> Bools:

@@ -24,8 +24,8 @@ def inspect(file: Path, json: bool = False, map: Texts = None, set: Texts = None
 def protect(
     file: Path, output: Path, method: str = "crowd", seed: int | None = None, protocol: str = "strong",
     device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
-    config: Path | None = None, keep: Texts = None, no_candidate: str = "keep", resume: bool = False,
-    force: bool = False, dry_run: bool = False, json: bool = False,
+    config: Path | None = None, keep: Texts = None, drop: Texts = None, no_candidate: str = "keep",
+    resume: bool = False, force: bool = False, dry_run: bool = False, json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import terminal_output
@@ -49,8 +49,8 @@ def protect(
     private = private or Path(f"{output}.private")
     request = ReleaseRequest(
         file=file, release=output, private=private, settings=settings, method=method, protocol=protocol, device=where,
-        mapping=mapping(map), keep=tuple(keep or ()), withhold=no_candidate == "withhold", seed=given_seed(seed, say),
-        resume=resume, force=force,
+        mapping=mapping(map), keep=tuple(keep or ()), drop=tuple(drop or ()), withhold=no_candidate == "withhold",
+        seed=given_seed(seed, say), resume=resume, force=force,
     )  # fmt: skip
     with bar(work(settings)) as report:
         manifest = make_release(request, say, report)

@@ -42,6 +42,7 @@ class ReleaseRequest:
     device: "torch.device"
     mapping: dict[str, str]
     keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
     withhold: bool = False  # omit rows whose venue has no candidate
     seed: Seed | None = None
     resume: bool = False
@@ -157,7 +158,8 @@ def _run(request: ReleaseRequest, note: Note) -> Run:
 
 def _asked(request: ReleaseRequest) -> str:
     mapping = sorted(request.mapping.items())
-    return f"{request.settings!r} map={mapping} keep={sorted(request.keep)} withhold={request.withhold}"
+    columns = f"keep={sorted(request.keep)} drop={sorted(request.drop)}"
+    return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}"
 
 
 def _keyed_hash(file: CheckinFile, seed: Seed) -> str:

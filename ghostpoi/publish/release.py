@@ -22,7 +22,7 @@ from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.progress import Report, Say
-from ghostpoi.publish.column_rules import classify
+from ghostpoi.publish.columns import classify
 from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.private_folder import RUN, ReleaseRequest, Run, begin, check_folders, resume
 from ghostpoi.publish.protect import LM_UNITS, protect_table
@@ -65,7 +65,9 @@ def work(settings: Publication) -> float:
 def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     unfinished = check_folders(request)
     file = formats.read(request.file, request.mapping)
-    columns = classify(file.table, file.rows, file.mapping, request.file, request.keep)
+    columns = classify(file.table, file.rows, file.mapping, request.file, request.keep, request.drop)
+    for text in columns.warnings:
+        say(f"warning: {text}")
     whole = prepare(file.table, request.settings)
     run = resume(request, file, unfinished) if unfinished else begin(request, file, say)
     released = protect_table(
@@ -76,13 +78,19 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
     _write_pairs(run.folder / "pairs.npz", whole, released, shown)
     donor = donor_rows(whole, released, request.settings.method, run.seed)
-    rows = file.rows.copy_fields(columns.change, donor)
+    rows = file.rows.copy_fields(columns.change, donor).drop(columns.drop)
     manifest = {  # everything in it is public
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
         "protocol": request.protocol,
         "settings": request.settings.public(),
-        "columns": {"fields": file.mapping, "changed_with_the_venue": columns.change, "kept": columns.keep},
+        "columns": {
+            "fields": file.mapping,
+            "changed_with_the_venue": columns.change,
+            "kept": columns.keep,
+            "dropped": columns.drop,
+            "kept_on_request": [name for name in columns.keep if name in request.keep],
+        },
         "rows": count_rows(whole, released) | {"withheld": len(whole.table) - len(shown)},
         "plausibility": published(displacement(whole.table.venues, whole.table.venue, released.poi)),
     }

@@ -11,6 +11,7 @@ from ghostpoi.attack.adversaries.frequency import Frequency
 from ghostpoi.attack.adversaries.habits import Habits
 from ghostpoi.attack.adversaries.habits_leak import HabitsLeak
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov
+from ghostpoi.attack.adversaries.kept_columns import KeptColumns
 from ghostpoi.attack.adversaries.multi_release import MultiRelease
 from ghostpoi.attack.adversaries.none import NoAdversary
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
@@ -31,5 +32,6 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "hidden-markov": HiddenMarkov(),
         "paired-bridge": PairedBridge(),
         "multi-release": MultiRelease(),
+        "kept-columns": KeptColumns(),
     },
 )

@@ -37,6 +37,7 @@ class Adversary(Described):
     uses_leak: ClassVar[bool] = True  # False: it sees the release alone, and so does its victim
     trains: ClassVar[bool] = False  # it trains a model of its own, which costs about as much as a victim
     many_releases: ClassVar[bool] = False  # it needs several releases of the same rows (`Evidence.further`)
+    needs_columns: ClassVar[bool] = False  # it needs columns that the release kept (`Evidence.kept`)
 
     def __init_subclass__(cls) -> None:
         if cls.restore is Adversary.restore and cls.restore_and_measure is Adversary.restore_and_measure:

@@ -32,6 +32,9 @@ class Rows(Columns, Protocol):
     def take(self, index: NDArray[np.int64]) -> "Rows":
         """Return these rows, in this order."""
 
+    def drop(self, columns: list[str]) -> "Rows":
+        """Leave these columns out."""
+
     def write(self, out: BinaryIO) -> None:
         """Write the rows in the format of the original file."""
 

@@ -51,6 +51,9 @@ class TextRows:
         returns = None if self.returns is None else self.returns.gather(index)
         return TextRows(self.frame[index], self.dialect, returns)
 
+    def drop(self, columns: list[str]) -> "TextRows":
+        return TextRows(self.frame.drop(columns), text.without(self.dialect, columns), self.returns)
+
     def write(self, out: BinaryIO) -> None:
         frame = self.frame
         if self.returns is not None and frame.height:
@@ -84,6 +87,9 @@ class ParquetRows:
 
     def take(self, index: NDArray[np.int64]) -> "ParquetRows":
         return ParquetRows(self.table.take(pa.array(index)))
+
+    def drop(self, columns: list[str]) -> "ParquetRows":
+        return ParquetRows(self.table.drop_columns(columns))
 
     def write(self, out: BinaryIO) -> None:
         table = self.table

@@ -9,7 +9,7 @@ import codecs
 import csv
 import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -125,6 +125,23 @@ def write(frame: pl.DataFrame, dialect: Dialect, out: BinaryIO) -> None:
         if at + ROWS_PER_WRITE >= frame.height:
             lines = lines[:-1] + dialect.tail
         out.write(lines)
+
+
+def without(dialect: Dialect, columns: list[str]) -> Dialect:
+    """Return the dialect of a file that lacks these columns."""
+    if not columns:
+        return dialect
+    line = dialect.start.rstrip(b"\r\n").rsplit(b"\n", 1)[-1].removeprefix(BOM)
+    if not line:
+        raise InputError(
+            f"--drop {columns[0]}: {dialect.path} has no header line, so its format has fixed columns; "
+            "convert it to CSV first"
+        )
+    kept = [name for name in dialect.columns if name not in columns]
+    header = io.StringIO()
+    csv.writer(header, delimiter=dialect.delimiter, lineterminator="").writerow(kept)
+    start = dialect.start.replace(line, header.getvalue().encode(dialect.encoding), 1)
+    return replace(dialect, columns=tuple(kept), start=start)
 
 
 def _value(raw: pl.Expr, quotes: bool) -> pl.Expr:

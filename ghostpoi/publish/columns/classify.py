@@ -1,0 +1,158 @@
+"""Classify the columns of a file: those that change with the venue, those that are kept, those that are refused.
+
+A column of the venue that did not change would undo the substitution. The rules for extra columns, in this order:
+- A constant column is kept.
+- A column that follows from user and time, or numbers the rows, is kept.
+- A column that is constant per venue or category (a name, an address) changes with the venue.
+- A column that is constant per user is kept if no test finds clean venues in it.
+- A column that is constant per variant of a venue, if the file gives venues several positions or categories, changes
+  with the venue.
+- A column with few values, or with numbers that increase from row to row, is kept if no test finds clean venues in it.
+- Any other column is refused until the publisher removes it (--drop) or accepts the risk (--keep).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.data.checkins import Checkins, Ints, Longs
+from ghostpoi.data.formats import Columns
+from ghostpoi.errors import InputError
+from ghostpoi.publish.columns.dependence import Units, dependence, of_rows, of_users, tested_rows, value_codes
+from ghostpoi.publish.columns.finding import Finding
+from ghostpoi.publish.columns.harmless import follows_from_time, has_few_values, increases, numbers_rows
+from ghostpoi.publish.columns.related_venues import RelatedVenues
+from ghostpoi.publish.columns.row_order import ids_follow_order, order_reveals
+from ghostpoi.publish.columns.traces import Sample, trace
+
+VENUE_FIELDS = ("poi", "category", "lat", "lon")
+IDS_IN_ORDER = "venue ids follow the order of first visits, which tells where new venues appear; use random ids instead"
+UNKNOWN = "is not known to be harmless"
+
+
+@dataclass(frozen=True)
+class VenueColumns:
+    """The columns that change with the venue, those that are kept, and those that the release leaves out."""
+
+    change: list[str]
+    keep: list[str]
+    drop: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def classify(
+    table: Checkins, rows: Columns, mapping: dict[str, str], path: Path | str,
+    keep: Sequence[str] = (), drop: Sequence[str] = (),
+) -> VenueColumns:  # fmt: skip
+    """Classify all columns of a file; refuse those that could reveal clean venues."""
+    _check_options(rows, mapping, path, keep, drop)
+    tests = Tests(table, rows, mapping)
+    if complaint := order_reveals(tests.related):
+        raise InputError(f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time")
+    kind = {name: tests.kind(name) for name in tests.extra if name not in drop}
+    change = [c for c in rows.columns if c in tests.fields or (kind.get(c) == "change" and c not in keep)]
+    found = {name: tests.finding(name, tests.names(change)) for name in kind if name not in change}
+    refused = {name: one for name, one in found.items() if one is not None}
+    if wrong := {name: one for name, one in refused.items() if name not in keep}:
+        raise InputError(_refusal(path, wrong))
+    warnings = [f"the column {name!r}, which --keep names, {one}" for name, one in refused.items() if one.share > 0]
+    if ids_follow_order(tests.related):
+        warnings.append(IDS_IN_ORDER)
+    return VenueColumns(change, [c for c in kind if c not in change], [c for c in rows.columns if c in drop], warnings)
+
+
+def telling(table: Checkins, rows: Columns, mapping: dict[str, str], change: Sequence[str]) -> dict[str, Finding]:
+    """Return the columns, other than those that change, that reveal clean venues. `rows` may be a release."""
+    tests = Tests(table, rows, mapping)
+    found = {name: tests.finding(name, tests.names(change)) for name in tests.extra if name not in change}
+    return {name: one for name, one in found.items() if one is not None and one.share > 0}
+
+
+class Tests:
+    """All tests of the columns of one file."""
+
+    def __init__(self, table: Checkins, rows: Columns, mapping: dict[str, str]) -> None:
+        self.table, self.rows, self.mapping = table, rows, mapping
+        self.related = RelatedVenues(table)
+        self.fields = {mapping[f] for f in VENUE_FIELDS}
+        self.extra = [c for c in rows.columns if c not in self.fields and c not in (mapping["user"], mapping["time"])]
+        position = {"category": table.category, "lat": table.lat, "lon": table.lon}
+        self._variant = value_codes(pl.DataFrame({"venue": table.venue, **position}).hash_rows())
+        self._repeated = bool((np.bincount(self._variant)[self._variant] > 1).mean() > 0.5)
+        self._tested = tested_rows(self.related)
+        self._of_rows: Units | None = None
+
+    def kind(self, name: str) -> str:
+        """Return the kind of an extra column: constant, time, change, user or varying."""
+        column, table = self.rows.get_column(name), self.table
+        code = value_codes(column)
+        if code.max() == 0:
+            return "constant"
+        if follows_from_time(column, table, self.related) or numbers_rows(column, self.related):
+            return "time"
+        if _constant_within(code, table.venue) or _constant_within(code, table.category):
+            return "change"
+        if _constant_within(code, table.user):
+            return "user"
+        return "change" if self._repeated and _constant_within(code, self._variant) else "varying"
+
+    def names(self, change: Sequence[str]) -> list[pl.Series]:
+        """Return the columns that describe venues in words."""
+        columns = (self.rows.get_column(c) for c in change if c not in self.fields)
+        return [c for c in columns if c.dtype in (pl.String, pl.Categorical, pl.Enum)]
+
+    def finding(self, name: str, names: list[pl.Series]) -> Finding | None:
+        """Return what a kept column reveals; a share of 0 means that no rule knows the column to be harmless."""
+        kind, column = self.kind(name), self.rows.get_column(name)
+        if kind in ("constant", "time"):
+            return None
+        raw_time = self.rows.get_column(self.mapping["time"])
+        found = trace(column, Sample(self.related, names, raw_time)) or self._dependence(kind, column)
+        if not found and increases(column):
+            return self._dependence(kind, column.diff().fill_null(0))
+        if found or kind == "user" or has_few_values(column):
+            return found
+        return Finding(0.0, UNKNOWN)
+
+    def _dependence(self, kind: str, column: pl.Series) -> Finding | None:
+        if kind == "user":
+            first = np.unique(self.table.user, return_index=True)[1]
+            return dependence(column.gather(first), of_users(self.related), {})
+        self._of_rows = self._of_rows or of_rows(self.related, self._tested)
+        measures = self.related.travel | self.related.habits
+        tested = {what: value[self._tested] for what, value in measures.items()}
+        return dependence(column.gather(self._tested), self._of_rows, tested)
+
+
+def _check_options(
+    rows: Columns, mapping: dict[str, str], path: Path | str, keep: Sequence[str], drop: Sequence[str]
+) -> None:
+    for option, names in (("--keep", keep), ("--drop", drop)):
+        for name in names:
+            if name not in rows.columns:
+                listed = ", ".join(rows.columns)
+                raise InputError(f"{option} {name}: {path} has no column {name!r}; its columns are {listed}")
+    if clash := sorted({mapping[f] for f in VENUE_FIELDS}.intersection(keep)):
+        raise InputError(f"--keep {clash[0]}: this column describes the venue and must change; remove the option")
+    if clash := sorted(set(mapping.values()).intersection(drop)):
+        raise InputError(f"--drop {clash[0]}: a release needs this column; remove the option")
+    if clash := sorted(set(keep).intersection(drop)):
+        raise InputError(f"--keep {clash[0]} and --drop {clash[0]} contradict each other; give one of them")
+
+
+def _constant_within(code: Longs, group: Ints | Longs) -> bool:
+    return len(np.unique(group.astype(np.int64) << 32 | code)) == len(np.unique(group))
+
+
+def _refusal(path: Path | str, refused: dict[str, Finding]) -> str:
+    """Name all refused columns, what they reveal, and the remedies, in one sentence."""
+    parts = ", ".join(f"{name!r} {one}" for name, one in refused.items())
+    drops, keeps = (" ".join(f"{option} {name}" for name in refused) for option in ("--drop", "--keep"))
+    if len(refused) == 1:
+        what, them = f"the column {parts}, so it could reveal clean venues", "it"
+    else:
+        what, them = f"{len(refused)} columns could reveal clean venues: {parts}", "them"
+    return f"{path}: {what}; leave {them} out with {drops}, or keep {them} at your own risk with {keeps}"

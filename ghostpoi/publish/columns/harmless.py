@@ -1,0 +1,164 @@
+"""Rules that know a column to be harmless: it follows from the user and the time, or numbers the rows."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.data.checkins import Checkins, Floats, Longs
+from ghostpoi.data.formats.fields import parse_times
+from ghostpoi.publish.columns.dependence import value_codes
+from ghostpoi.publish.columns.related_venues import RelatedVenues
+from ghostpoi.publish.columns.traces import numbers
+
+FEW_VALUES = 100  # a column with so few values, each of which recurs, can be tested for dependence
+RECURS = 20  # mean number of rows with the same value
+DAY = 86_400
+OFFSETS = np.arange(-14 * 4, 14 * 4 + 1) * 900  # of local times from UTC, in seconds
+MOST_OFFSETS = 8  # of one column
+ALMOST_ALL = 0.999
+LIKELY = 0.98  # share of a sample from which all rows are looked at
+SAMPLE = 500
+Part = Callable[[Longs], Longs]
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def follows_from_time(column: pl.Series, table: Checkins, related: RelatedVenues) -> bool:
+    """Tell whether a column is a time, a part of the date, or the time since another check-in of the user."""
+    value = numbers(column)
+    if np.isfinite(value).all():
+        return _linear(value, table.time) or _part_of_date(value, table.time) or _gap(value, table, related)
+    return _weekday_name(column, table.time) or _local_time(column, table.time)
+
+
+def numbers_rows(column: pl.Series, related: RelatedVenues) -> bool:
+    """Tell whether a column counts the rows: of the file, in time order, or of each user."""
+    value, table = numbers(column), related.table
+    if not np.isfinite(value).all():
+        return False
+    by_time, by_user = np.argsort(table.time, kind="stable"), related.order
+    same = np.diff(table.user[by_user]) == 0
+    return (
+        _steps_equal(np.diff(value))
+        or _steps_equal(np.diff(value[by_time]))
+        or (bool(same.any()) and _steps_equal(np.diff(value[by_user])[same]) and _same_start(value, related))
+    )
+
+
+def increases(column: pl.Series) -> bool:
+    """Tell whether a column holds whole numbers that increase from row to row, as the ids of a database do."""
+    value = numbers(column)
+    return bool(np.isfinite(value).all() and (value % 1 == 0).all() and (np.diff(value) > 0).all())
+
+
+def has_few_values(column: pl.Series) -> bool:
+    """Tell whether every value recurs often enough for a test of dependence to notice what it tells."""
+    filled = column.drop_nulls()
+    if column.dtype == pl.String:
+        filled = filled.filter(filled.str.strip_chars(' "\t\x1d') != "")
+    if not filled.len():
+        return True
+    values = int(value_codes(filled).max()) + 1
+    return values <= FEW_VALUES and values * RECURS <= filled.len()
+
+
+def _same_start(value: Floats, related: RelatedVenues) -> bool:
+    return len(np.unique(value[related.previous_row < 0])) == 1
+
+
+def _steps_equal(step: Floats) -> bool:
+    return len(step) > 0 and bool((step == step[0]).all()) and step[0] != 0
+
+
+def _linear(value: Floats, time: Longs) -> bool:
+    """Whether a number is the time in another unit, with at most a few offsets."""
+    if np.abs(value).max() > 1e19:
+        return False
+    larger = (np.floor(value / unit) - time for unit in (1, 1e3, 1e6, 1e9))
+    return any(map(_few_offsets, larger)) or any(_few_offsets(value * unit - time) for unit in (60, 3600, DAY))
+
+
+def _few_offsets(difference: Floats | Longs) -> bool:
+    """Whether times differ by one number, or by a few offsets of time zones."""
+    values = np.unique(difference)
+    whole = bool((values % 900 == 0).all()) and bool((np.abs(values) <= OFFSETS[-1]).all())
+    return len(values) == 1 or (len(values) <= MOST_OFFSETS and whole)
+
+
+def _local_time(column: pl.Series, time: Longs) -> bool:
+    if not (column.dtype == pl.String or column.dtype.is_temporal()) or column.dtype in (pl.Time, pl.Duration):
+        return False
+    text = column.str.strip_chars(' "\t\x1d') if column.dtype == pl.String else column
+    parsed = parse_times(text)
+    if parsed.null_count():
+        return False
+    seconds = parsed.to_numpy()
+    return _few_offsets(seconds - time) or (
+        bool((seconds % DAY == 0).all()) and _under_offsets(lambda t: t // DAY * DAY, seconds, time)
+    )
+
+
+def _parts(time: Longs) -> Iterator[Longs]:
+    """Yield the parts of a date as calendars number them."""
+    day = time // DAY
+    date = day.astype("datetime64[D]")
+    month, year = date.astype("datetime64[M]"), date.astype("datetime64[Y]")
+    weekday = (day + 3) % 7  # Monday is 0
+    yield time % DAY // 3600
+    yield time % 3600 // 60
+    yield time % 60
+    yield time % DAY
+    for first in (0, 1):
+        yield weekday + first
+        yield (weekday + 1) % 7 + first
+        yield (month - year).astype(np.int64) + first
+        yield (date - month).astype(np.int64) + first
+        yield (date - year).astype(np.int64) + first
+    yield (weekday >= 5).astype(np.int64)
+    yield year.astype(np.int64) + 1970
+
+
+def _part_of_date(value: Floats, time: Longs) -> bool:
+    parts: list[Part] = [partial(_part, i) for i in range(sum(1 for _ in _parts(time[:1])))]
+    return any(_under_offsets(part, value, time) for part in parts)
+
+
+def _part(number: int, time: Longs) -> Longs:
+    return next(islice(_parts(time), number, None))
+
+
+def _weekday_name(column: pl.Series, time: Longs) -> bool:
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return False
+    text = column.cast(pl.String).str.strip_chars(' "\t\x1d').str.to_lowercase().str.slice(0, 3)
+    number = {name[:3]: i for i, name in enumerate(WEEKDAYS)}
+    if not set(text.unique().to_list()) <= set(number):
+        return False
+    value = np.array([number[name] for name in text.to_list()], float)
+    return _under_offsets(lambda t: (t // DAY + 3) % 7, value, time)
+
+
+def _under_offsets(part: Part, value: Floats | Longs, time: Longs) -> bool:
+    """Whether a value is this part of the local time, under one offset from UTC or, with summer time, two."""
+    some = np.random.default_rng(0).permutation(len(time))[:SAMPLE]
+    hits = np.stack([part(time[some] + offset) == value[some] for offset in OFFSETS])
+    for hour in (0, 4):  # a second offset, in quarters of an hour
+        for i in np.flatnonzero((hits[: len(hits) - hour] | hits[hour:]).mean(axis=1) > LIKELY):
+            pair = (part(time + offset) == value for offset in (OFFSETS[i], OFFSETS[i + hour]))
+            if np.logical_or(*pair).mean() >= ALMOST_ALL:
+                return True
+    return False
+
+
+def _gap(value: Floats, table: Checkins, related: RelatedVenues) -> bool:
+    """Whether a number is the time since the previous or until the next check-in of the user."""
+    for other in (related.previous_row, related.next_row):
+        real = other >= 0
+        gap = np.abs(table.time - table.time[other])[real]
+        forms = [gap / unit for unit in (1, 60, 3600)]
+        forms += [rounded(form) for form in forms for rounded in (np.floor, np.round)]
+        if any((np.abs(value[real] - form) < 1e-6).mean() >= ALMOST_ALL for form in forms if len(form)):
+            return True
+    return False

@@ -1,0 +1,106 @@
+"""Test whether the order of the rows reveals clean venues. Order is a column that a release keeps."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.data.checkins import Bools, Floats, Longs
+from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.publish.columns.finding import ERRORS
+from ghostpoi.publish.columns.related_venues import RelatedVenues
+
+ABOVE_CHANCE = 0.2  # largest allowed share of neighbouring rows, beyond chance, with the same venue
+RISING = 0.15  # largest allowed excess of rising over falling steps
+CLOSER = 0.15  # largest allowed loss of squared distance between neighbouring rows
+IN_ORDER = 0.9  # largest allowed share of ids that exceed the id of the venue that appeared before
+FEWEST = 30  # steps
+
+
+def order_reveals(related: RelatedVenues) -> str | None:
+    """Return how the order of the rows depends on their venues, or None."""
+    if len(related.table) < 20:
+        return None
+    if _grouped(related):
+        return "are grouped by venue"
+    for name, key in _keys(related).items():
+        if any(_sorted(np.diff(key[related.table.venue])[steps]) for steps in _runs(related)):
+            return f"are sorted by {name} inside groups"
+        if _sorted(np.diff(key[related.usual_of_user])):  # users are numbered by first appearance
+            return f"list users by the {name} of their most visited venue"
+    return "put venues near each other side by side" if _close_together(related) else None
+
+
+def _grouped(related: RelatedVenues) -> bool:
+    """Tell whether consecutive rows share a venue more often than chance and the users' sequences explain."""
+    table = related.table
+    same, switch = table.venue[1:] == table.venue[:-1], table.user[1:] != table.user[:-1]
+    chance = float(((np.bincount(table.venue) / len(table)) ** 2).sum())
+    if switch.sum() >= 20 and float(same[switch].mean()) - chance > ABOVE_CHANCE:
+        return True
+    in_file, in_time = np.argsort(table.user, kind="stable"), by_user_and_time(table.user, table.time)
+    stays = [(np.diff(table.venue[o]) == 0)[np.diff(table.user[o]) == 0] for o in (in_file, in_time)]
+    return bool(len(stays[0]) and stays[0].mean() - stays[1].mean() > ABOVE_CHANCE)
+
+
+def _keys(related: RelatedVenues) -> dict[str, Floats]:
+    """What somebody could have sorted a file by, (V+1,) each."""
+    ids = pl.Series(related.table.venue_ids[1:].tolist(), dtype=pl.String)
+    venues, number = related.table.venues, ids.cast(pl.Float64, strict=False)
+    keys = {"venue id": np.append(0.0, ids.rank("dense").to_numpy()), "latitude": venues.lat, "longitude": venues.lon}
+    return keys if number.null_count() else keys | {"venue number": np.append(0.0, number.to_numpy())}
+
+
+def _runs(related: RelatedVenues) -> Iterable[Bools]:
+    """Yield the steps from row to row inside which an order could hide, (N-1,) each."""
+    table = related.table
+    gap = np.diff(table.time)
+    same_user, same_day = np.diff(table.user) == 0, np.diff(table.time // 86_400) == 0
+    yield np.ones(len(gap), bool)
+    yield gap == 0
+    yield gap < 0
+    yield same_user
+    yield same_day
+    yield same_user & (gap == 0)
+    yield same_user & same_day
+    yield np.diff(table.category) == 0
+
+
+def _sorted(step: Floats) -> bool:
+    """Tell whether far more steps rise than fall, or the reverse."""
+    moves = np.sign(step[step != 0])
+    return len(moves) >= FEWEST and abs(float(moves.mean())) > max(RISING, ERRORS / np.sqrt(len(moves)))
+
+
+def _close_together(related: RelatedVenues) -> bool:
+    """Tell whether neighbours in the file, of different users, are closer together than neighbours in time."""
+    in_file, in_time = np.arange(len(related.table)), np.argsort(related.table.time, kind="stable")
+    limit = max(CLOSER, ERRORS / np.sqrt(len(related.table)))
+    return bool(_closeness(related, in_file) - _closeness(related, in_time) > limit)
+
+
+def _closeness(related: RelatedVenues, order: Longs) -> float:
+    """Return how much smaller squared distances between neighbours are than those between any two rows, from 0 to 1."""
+    table = related.table
+    switch = np.diff(table.user[order]) != 0
+    if switch.sum() < FEWEST:
+        return 0.0
+    width = np.cos(np.radians(np.median(table.lat)))
+    xy = [axis[order] for axis in (table.lat, table.lon * width)]
+    total = 2 * sum(float(axis.var()) for axis in xy)
+    return 1 - sum(float((np.diff(axis)[switch] ** 2).mean()) for axis in xy) / total if total else 0.0
+
+
+def ids_follow_order(related: RelatedVenues) -> bool:
+    """Tell whether ids were given to venues in the order in which they first appear."""
+    table, n = related.table, len(related.table)
+    keys = [key for name, key in _keys(related).items() if name.startswith("venue")]
+    for order in (np.arange(n), np.argsort(table.time, kind="stable"), related.order):
+        first = np.full(len(table.venue_ids), n)
+        np.minimum.at(first, table.venue[order], np.arange(n))
+        by_first = np.argsort(first[1:])
+        for key in keys:
+            rises = np.diff(key[1:][by_first]) > 0
+            if len(rises) >= FEWEST and rises.mean() > IN_ORDER:
+                return True
+    return False
