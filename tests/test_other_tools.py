@@ -63,7 +63,14 @@ def test_a_file_without_an_audit_is_reported_and_nothing_is_claimed(tmp_path: Pa
     assert "Not audited yet" in text
     assert "ghostpoi report other.txt --audit audit.json -o page.html" in text
     assert hashlib.sha256(other().read_bytes()).hexdigest() in text
-    for claim in ("left genuine", "displacement of the substituted rows", "GHOST", "What this release does not"):
+    assert "Which of these rows are genuine is not known." in text
+    for claim in (
+        "no clean data",
+        "left genuine",
+        "displacement of the substituted rows",
+        "GHOST",
+        "What this release does not",
+    ):
         assert claim not in text
     charts = {c["id"] for c in sample_releases.embedded(page.read_text(), "chart-data")}
     assert charts == {"speed", "popularity", "top", "gyration", "hours"}
