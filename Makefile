@@ -1,7 +1,8 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Each creates .venv by itself.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
+# The variables pin the packages of isolated builds too, which -c does not reach.
+PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install -q --disable-pip-version-check
 
 .PHONY: demo test check unit lint docs pages clean
 

@@ -39,7 +39,7 @@ SETTINGS = """# Settings
 Change a setting with `--set section.key=value`, or with `[section]` tables in a TOML file that you pass with
 `--config`. `--set` wins.
 
-These are the sections of `ghostpoi protect`. `inspect` and `prepare` have `filters`, `candidates` and `speed`. `audit`
+These are the sections of `ghostpoi protect` and `inspect`. `prepare` has `filters`, `candidates` and `speed`. `audit`
 has these three, `lm` and `lm_training`, and `victim` and `training` for the shape and the training of the victim.
 """
 

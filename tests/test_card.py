@@ -18,6 +18,7 @@ from test_croissant import ODD, rewritten, rich, table
 
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.publish.methods import METHODS
 from ghostpoi.report.card import card, named, prose, quoted
 from ghostpoi.report.labels import share, victim_label
 from ghostpoi.report.release_view import open_release
@@ -245,3 +246,49 @@ def test_an_audit_of_another_shape(tmp_path: Path) -> None:
     folder = rewritten(tmp_path, release("random"), change=lambda m: m.update(audit={"clean": 7}))
     with pytest.raises(InputError, match="run ghostpoi audit again"):
         open_release(folder)
+
+
+@pytest.mark.parametrize(
+    ("method", "cites_paper"), [("ghost", True), ("pgd", True), ("crowd", False), ("random", False)]
+)
+def test_the_card_describes_and_cites_the_method_that_made_the_release(
+    method: str, cites_paper: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(release(method).folder, folder)
+    assert called("report", folder).returncode == 0
+    text = (folder / "card.md").read_text("utf-8")
+    p = release(method).manifest["plausibility"]
+    what = section(text, "What this is")
+    assert f"What the method does: {prose(METHODS[method].summary)}" in what
+    assert f"{p['mean_km']:.2f} km away on average and up to {p['p95_km']:.2f} km in 95% of these rows" in what
+    assert "nearby" not in what
+    cited = re.findall(r"    @\w+\{(\w+),", section(text, "Citation"))
+    assert cited == ["ghostpoi", "ghost"][: 1 + cites_paper]
+    described = json.loads((folder / "croissant.json").read_text("utf-8"))
+    assert ("GHOST" in described["citeAs"]) == cites_paper
+    assert "@software{ghostpoi," in described["citeAs"]
+    assert METHODS[method].summary in described["description"]
+    assert f"{p['mean_km']:.2f} km away on average" in described["description"]
+    assert "nearby" not in described["description"]
+
+
+def test_figures_say_over_which_rows_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(release("random").folder, folder)
+    assert called("report", folder).returncode == 0
+    steps = f"{release('random').manifest['speed']['steps']:,}"
+    card_text, page = (folder / "card.md").read_text("utf-8"), (folder / "report.html").read_text("utf-8")
+    for part in (
+        "of the substituted rows keep the category",
+        "mean displacement of the substituted rows",
+        "of all rows of the original file were substituted",
+        f"of the {steps} steps between the released rows of a user exceed 60 km/h",
+    ):
+        assert part in page
+    for part in (
+        "of the substituted rows keep the category",
+        "The mean displacement of the substituted rows is",
+        f"{steps} steps between the released rows of a user, in and outside sessions",
+    ):
+        assert part in section(card_text, "Plausibility")

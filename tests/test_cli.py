@@ -308,7 +308,7 @@ def test_inspect_for_a_person(city: tuple[Path, Done]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"{city[0]}\n")
     assert "\x1b" not in done.stdout
-    for word in ("min_session_length", "train", "session length", "candidates:", "60 km/h"):
+    for word in ("min_session_length", "train", "session length", "of rows can be substituted with crowd", "60 km/h"):
         assert word in done.stdout
 
 

@@ -236,7 +236,7 @@ def test_types_of_parquet_columns(tmp_path: Path) -> None:
 
 
 def test_no_release(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a folder"):
+    with pytest.raises(InputError, match="is neither a release folder nor a file"):
         write_croissant(tmp_path / "no")
     with pytest.raises(InputError, match=r"has no manifest\.json"):
         write_croissant(tmp_path)

@@ -2,13 +2,19 @@
 
 import io
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from conftest import checkins
 from rich.console import Console
+from small_city import called, sentence
 
 from ghostpoi.cli.terminal_output import inspection
 from ghostpoi.data.inspect import summarise
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.publish.publication_settings import publication
+from ghostpoi.publish.whole_table import describe_sets
 from ghostpoi.settings import CandidateSettings, FilterSettings, Settings
 
 DAY = 86_400
@@ -93,6 +99,11 @@ def test_one_user_and_one_check_in_are_enough() -> None:
     assert summary["speed"]["share_over"] == 0
 
 
+def method(name: str) -> dict[str, object]:
+    settings = replace(publication(name), filters=SETTINGS.filters, candidates=SETTINGS.candidates)
+    return {"method": {"name": name, **describe_sets(checkins(ROWS), settings)}}
+
+
 def shown(name: str, summary: dict[str, object]) -> str:
     console = Console(file=io.StringIO(), width=200, force_terminal=False)
     inspection(console, name, summary)
@@ -101,7 +112,7 @@ def shown(name: str, summary: dict[str, object]) -> str:
 
 
 def test_what_a_person_reads() -> None:
-    text = shown("x.txt", summarise(checkins(ROWS), SETTINGS))
+    text = shown("x.txt", summarise(checkins(ROWS), SETTINGS) | method("random"))
     for part in (
         "x.txt\n20 check-ins of 3 users at 4 venues in 2 categories, 1970-01-01 to 1970-01-09\n",
         "note: 1 rows repeat the user, venue and time of another row; they are kept and counted\n",
@@ -111,15 +122,55 @@ def test_what_a_person_reads() -> None:
         "train         4         12",
         "session length: mean 3.2, median 3, 95% up to 3.75, longest 4\n",
         "candidates: 100.0% of training positions have one; 0.67 per venue on average; "
-        "100.0% of venues need a wider radius, 33.3% have none (category: category, min_candidates: 1)\n",
+        "100.0% of venues need a wider radius, 33.3% have none (min_candidates: 1)\n",
+        "80.0% of rows can be substituted with random: 78.9% in sessions, 100.0% outside; such a row draws from "
+        "1.0 venues on average (category: category)\n",
         "speed: 38.5% of the clean steps inside sessions exceed 60 km/h\n",
     ):
         assert part in text
 
 
 def test_names_are_shown_as_they_are() -> None:
-    summary = summarise(checkins(ROWS[3:]), SETTINGS)
+    summary = summarise(checkins(ROWS[3:]), SETTINGS) | method("crowd")
     summary["candidates"]["category_field"] = "[red]kind[/]"
     text = shown("a[/]b[bold]:smile:\udcff.txt", summary)
     assert text.startswith("a[/]b[bold]:smile:?.txt\n")
-    assert "(category: [red]kind[/], " in text
+    assert "(category: [red]kind[/])" in text
+
+
+def test_the_method_s_own_sets_are_described_and_the_default_is_that_of_protect(tmp_path: Path) -> None:
+    """The park's three visitors have a second park 30 km away: in the crowd, but beyond the paper's rule."""
+    far = ("lake", "g", 9.0 + 30 * KM, 9.0)
+    rows = [*ROWS, *(visit("b", far, 9 * DAY + 60 * i) for i in range(3))]
+    path = tmp_path / "x.csv"
+    lines = [",".join(map(str, (user, poi, kind, lat, lon, time))) for user, poi, time, kind, lat, lon in rows]
+    path.write_text("\n".join(["user,poi,category,lat,lon,time", *lines]) + "\n")
+    sets = ("--set", "filters.min_poi_checkins=2", "--set", "filters.min_user_checkins=2")
+    for method, said in (
+        (["--method", "random"], "69.6% of rows can be substituted with random: 68.2% in sessions, 100.0% outside"),
+        ([], "100.0% of rows can be substituted with crowd: 100.0% in sessions, 100.0% outside"),
+    ):
+        done = called("inspect", path, *sets, *method)
+        assert done.returncode == 0, done.stderr
+        assert said in " ".join(done.stdout.split())
+        assert ("candidates:" in done.stdout) == bool(method)
+    found = json.loads(called("inspect", path, *sets, "--json").stdout)
+    assert found["method"] == {
+        "name": "crowd",
+        "summary": METHODS["crowd"].summary,
+        "own_sets": True,
+        "coverage": 1.0,
+        "coverage_in_sessions": 1.0,
+        "coverage_outside_sessions": 1.0,
+        "mean_size": 2.0,
+    }
+    assert called("inspect", path, *sets, "--set", "method.reach_km=20").stdout.count("69.6% of rows") == 1
+    assert "did you mean crowd?" in sentence(called("inspect", path, "--method", "crowds"))
+
+
+def test_a_file_in_which_nothing_can_be_substituted_is_described(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("user,poi,category,lat,lon,time\n" + "".join(f"a,p,c,1,2,{60 * i}\n" for i in range(20)))
+    done = called("inspect", path)
+    assert done.returncode == 0, done.stderr
+    assert "0.0% of rows can be substituted with crowd" in done.stdout

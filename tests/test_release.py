@@ -243,7 +243,7 @@ KEYS = {
     "protocol": None,
     "settings": {"filters", "candidates", "speed", "method", "rounds", "surrogate", "training", "lm", "lm_training"},
     "columns": {"fields", "changed_with_the_venue", "kept", "dropped", "kept_on_request"},
-    "rows": {"in_sessions", "outside_sessions", "withheld"},
+    "rows": {"in_sessions", "outside_sessions", "withheld", "left_genuine", "drawn_own"},
     "plausibility": {"substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km"},
     "speed": {"limit_kmh", "min_gap_s", "steps", "steps_over_limit"},
     "data": {"file", "format", "rows", "sha256"},

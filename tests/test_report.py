@@ -181,7 +181,7 @@ def test_verify_finds_a_private_page_in_a_release(release: Path, tmp_path: Path)
         (["-o", "RELEASE/page.html"], "must be called report.html"),
         (["-o", "no/such/page.html"], "does not exist"),
         (["-o", "."], "is a folder"),
-        (["--compare", "nowhere"], "nowhere is not a folder"),
+        (["--compare", "nowhere"], "nowhere is neither a release folder nor a file"),
         (["--compare", "HOSTILE"], "compare releases of one file"),
     ],
 )
@@ -202,7 +202,7 @@ def test_refusals(
 
 
 def test_refusals_of_a_broken_release(release: Path, tmp_path: Path) -> None:
-    assert "is not a folder" in sentence(called("report", tmp_path / "nothing"))
+    assert "is neither a release folder nor a file" in sentence(called("report", tmp_path / "nothing"))
     sample_releases.put_audit(release, {"clean": {}})
     assert "run ghostpoi audit again" in sentence(called("report", release))
     with (release / "checkins.txt").open("ab") as out:

@@ -10,15 +10,21 @@ from ghostpoi.errors import InputError
 Texts = list[str] | None  # of an option that may be repeated
 
 
-def inspect(file: Path, json: bool = False, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
-    """Describe a file: its contents, what each filter drops, and how many check-ins have candidates."""
+def inspect(
+    file: Path, method: str = "crowd", json: bool = False, map: Texts = None, set: Texts = None,
+    config: Path | None = None,
+) -> None:  # fmt: skip
+    """Describe a file: its contents, what each filter drops, and how many check-ins a method can substitute."""
     from ghostpoi.cli import terminal_output
     from ghostpoi.data import formats
     from ghostpoi.data.inspect import summarise
-    from ghostpoi.settings import Settings
+    from ghostpoi.publish.publication_settings import publication
+    from ghostpoi.publish.whole_table import describe_sets
 
-    settings = changed(Settings(), set, config)
-    show(summarise(formats.read(file, mapping(map)).table, settings), json, terminal_output.inspection, file)
+    settings = changed(publication(method), set, config)
+    table = formats.read(file, mapping(map)).table
+    summary = summarise(table, settings) | {"method": {"name": method, **describe_sets(table, settings)}}
+    show(summary, json, terminal_output.inspection, file)
 
 
 def protect(
@@ -39,12 +45,9 @@ def protect(
         raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
     settings, where = changed(publication(method, protocol), set, config), find_device(device)
     if dry_run:
-        from ghostpoi.data import formats
         from ghostpoi.publish.cost_estimate import estimate
-        from ghostpoi.publish.whole_table import prepare
 
-        whole = prepare(formats.read(file, mapping(map)).table, settings)
-        show(estimate(whole, settings, where), json, terminal_output.estimate)
+        show(estimate(file, mapping(map), keep or [], drop or [], settings, where), json, terminal_output.estimate)
         return
     private = private or Path(f"{output}.private")
     request = ReleaseRequest(
@@ -101,13 +104,15 @@ def audit(
 
 def report(
     release: Path, output: Path | None = None, compare: list[Path] | None = None, private: Path | None = None,
-    with_clean: bool = False,
+    with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None,
 ) -> None:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off."""
     from ghostpoi.report.page import ReportRequest, write_pages
 
-    others = tuple(compare or ())
-    request = ReportRequest(release=release, private=private, with_clean=with_clean, compare=others, output=output)
+    request = ReportRequest(
+        release=release, private=private, with_clean=with_clean, compare=tuple(compare or ()), output=output,
+        mapping=mapping(map), audits=tuple(audits or ()),
+    )  # fmt: skip
     for path in write_pages(request):
         print(path)
 

@@ -33,16 +33,23 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     for part in ("train", "val", "test"):
         parts.add_row(part, f"{f['sessions'][part]:,}", f"{f['positions'][part]:,}")
     say(parts)
-    length, sets, speed = f["session_length"], f["candidates"], f["speed"]
+    length, sets, speed, method = f["session_length"], f["candidates"], f["speed"], f["method"]
     say(
         f"session length: mean {length['mean']:.1f}, median {length['median']:g}, "
         f"95% up to {length['p95']:g}, longest {length['max']:,}"
     )
     say(
-        f"candidates: {sets['coverage']:.1%} of training positions have one; {sets['mean_size']:.2f} per venue on "
-        f"average; {sets['widened']:.1%} of venues need a wider radius, {sets['empty']:.1%} have none "
-        f"(category: {sets['category_field']}, min_candidates: {sets['min_candidates']})"
+        f"{method['coverage']:.1%} of rows can be substituted with {method['name']}: "
+        f"{method['coverage_in_sessions']:.1%} in sessions, {method['coverage_outside_sessions']:.1%} outside; "
+        f"such a row draws from {method['mean_size']:.1f} venues on average"
+        f"{', its own included' if method['own_sets'] else ''} (category: {sets['category_field']})"
     )
+    if not method["own_sets"]:
+        say(
+            f"candidates: {sets['coverage']:.1%} of training positions have one; {sets['mean_size']:.2f} per venue on "
+            f"average; {sets['widened']:.1%} of venues need a wider radius, {sets['empty']:.1%} have none "
+            f"(min_candidates: {sets['min_candidates']})"
+        )
     say(f"speed: {speed['share_over']:.1%} of the clean steps inside sessions exceed {speed['limit_kmh']:g} km/h")
 
 
@@ -50,7 +57,13 @@ def released(console: Console, release: Path, private: Path, manifest: dict[str,
     """Print the result of `protect`."""
     rows, p = manifest["rows"], manifest["plausibility"]
     title = f"[bold]{escape(_valid(release))}[/]"
-    console.print(f"{title}: {manifest['data']['rows']:,} rows released with {manifest['method']}")
+    left, own = (rows[name] for name in ("left_genuine", "drawn_own"))
+    console.print(
+        f"{title}: {manifest['data']['rows']:,} rows released with {manifest['method']}; "
+        f"{left['rows']:,} ({left['share']:.1%}) are left genuine: they keep their clean venue"
+        + (f"; {own['rows']:,} ({own['share']:.1%}) more drew their own venue" if own["rows"] else ""),
+        soft_wrap=True,
+    )
     groups = _table("rows", "all", "substituted", "no candidate", "kept for speed", "kept by method")
     keys = ("rows", "substituted", "no_candidate", "kept_by_speed", "kept_by_method")
     for name in ("in_sessions", "outside_sessions"):
@@ -70,11 +83,16 @@ def estimate(console: Console, guess: dict[str, Any]) -> None:
     """Print the estimate of `protect --dry-run`."""
     f = guess
     console.print(
-        f"about {f['seconds']:,.0f} s: {f['epochs']} epochs of {f['seconds_per_epoch']:.1f} s and "
-        f"{f['rounds']} rounds of scoring of {f['seconds_per_round']:.1f} s\n"
-        f"memory about {f['peak_bytes'] / 1e9:.1f} GB\n"
-        f"substitutes up to {f['substitution_rate']:.1%} of {f['rows']:,} rows; "
-        f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions"
+        f"about {f['seconds']:,.0f} s: {', '.join(f'{step} {s:.1f} s' for step, s in f['steps'].items())}",
+        soft_wrap=True,
+    )
+    console.print(
+        f"{f['epochs']} epochs of training, {f['rounds']} rounds of substitution; memory about "
+        f"{f['peak_bytes'] / 1e9:.1f} GB\n"
+        f"substitutes about {f['substitution_rate']:.1%} of {f['rows']:,} rows; "
+        f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions\n"
+        f"leaves about {f['left_genuine']:.1%} genuine"
+        + (f"; about {f['drawn_own']:.1%} draw their own venue" if f["drawn_own"] else "")
     )
 
 

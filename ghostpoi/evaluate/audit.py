@@ -45,7 +45,7 @@ LM_UNITS = 0.5  # work of training the trajectory LM, in victims; only for the p
 SHARES = ("restored", "of_substituted", "spoiled")
 PUBLIC = (
     "strongest", "clean", "adversaries", "verdicts", "gaps", "controls", "plausibility", "naturalness", "utility",
-    "protocol", "victim", "leak", "test_positions", "version",
+    "protocol", "victim", "leak", "test_positions", "version", "release_sha256",
 )  # fmt: skip
 
 
@@ -129,6 +129,7 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
         raise InputError(f"{request.release} is not writable, so the result cannot be stored; use --no-store")
     data = align(pair, chosen.filters)
     found = _measure(request, chosen, data, _grid(request, chosen, pair, data, report), say)
+    found["release_sha256"] = pair.sha256
     if store:
         _store(request.release, public(found))
     return found

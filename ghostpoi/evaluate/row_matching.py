@@ -5,6 +5,7 @@ leaked pairs, as the ceiling, and as clean validation and test sessions. Adversa
 publisher drew venues.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +38,7 @@ class TablePair:
     released: Checkins
     clean_row: Longs  # (N,) the clean row of each released row; the publisher may have withheld some
     manifest: dict[str, Any] | None
+    sha256: str  # of the released file
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,10 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
         fields, format = manifest["columns"]["fields"], manifest["data"]["format"]
         after = formats.read(release / manifest["data"]["file"], fields, format)
         before = formats.read(file, mapping or fields, format)
+        digest = str(manifest["data"]["sha256"])
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
+        digest = hashlib.sha256(release.read_bytes()).hexdigest()
     clean, released = before.table, after.table
     if (ours := before.rows.columns) != (theirs := after.rows.columns):
         odd = [c for c in theirs if c not in ours] or [c for c in ours if c not in theirs]
@@ -75,7 +79,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
     rows = np.arange(len(clean))
     if manifest is not None and manifest.get("rows", {}).get("withheld"):
         rows = np.flatnonzero(prepare(clean, settings_of(manifest)).has_candidates)
-    pair = TablePair(clean, released, rows, manifest)
+    pair = TablePair(clean, released, rows, manifest, digest)
     _check_rows(file, release, pair)
     return pair
 

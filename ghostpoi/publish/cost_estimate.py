@@ -1,57 +1,168 @@
-"""Estimate the time, memory and substitutions of `protect` from a sample, for --dry-run."""
+"""Estimate the time, memory and substitutions of `protect`, for --dry-run.
 
+Reading, column tests and candidate sets run in full, as in a real run. Everything else runs on a sample of users, with
+all their rows, and is scaled to the whole file. Models are not trained: their scores hardly change how many rows are
+substituted, except with methods that may keep a venue.
+"""
+
+import io
 import resource
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from ghostpoi.data import formats
+from ghostpoi.data.checkins import Bools, Ints
+from ghostpoi.data.formats import CheckinFile
+from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
+from ghostpoi.publish import rows_outside_sessions
+from ghostpoi.publish.columns import classify
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Substituter, Task
-from ghostpoi.publish.whole_table import WholeTable
+from ghostpoi.publish.whole_table import WholeTable, genuine_rows, prepare
 from ghostpoi.randomness import Seed
 
-SAMPLE = 512  # sessions
+SAMPLE, CHEAP_SAMPLE = 5_000, 50_000  # rows, at least; with and without models to run
 
 
-def estimate(whole: WholeTable, settings: Publication, device: torch.device) -> dict[str, Any]:
-    """Time one epoch and one round of scoring on a sample of sessions; scale both to all sessions."""
-    data, method, rounds = whole.data, settings.method, settings.rounds
-    rows, seed = len(data.vocabulary), Seed(0)
-    chosen = np.zeros(len(data.all), bool)
-    chosen[seed.generator("sample").permutation(len(data.all))[:SAMPLE]] = True
-    sample = data.all.take(chosen)
-    surrogate = CausalTransformer(rows, settings.surrogate, 0).to(device)
-    optimizer = fit.adamw(surrogate, settings.training)
-    pairs = next_poi(sample, settings.surrogate.max_positions)
-    fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("warm",), 0)  # the first epoch includes set-up
-    begin = time.perf_counter()
-    fit.epoch(surrogate, optimizer, pairs, settings.training, seed, ("timed",), 0)
-    scale = data.all.positions / sample.positions
-    epoch_s = (time.perf_counter() - begin) * scale
-    lm = CausalTransformer(rows, settings.lm, 0).to(device) if method.needs_trajectory_lm else None
-    task = Task(settings, sample, data.vocabulary, whole.session_sets, lm)
-    begin = time.perf_counter()
-    Substituter(task, surrogate if method.needs_surrogate else None, device).round(seed, 1, no_report)
-    round_s = (time.perf_counter() - begin) * scale
-    epochs = rounds.outer * rounds.inner if method.needs_surrogate else 0
-    epochs += settings.lm_training.epochs if method.needs_trajectory_lm else 0
-    scorings = rounds.outer if method.needs_surrogate else 1
+@dataclass
+class Stopwatch:
+    """The time of each step of a real run."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    last: float = field(default_factory=time.perf_counter)
+
+    def lap(self, step: str, times: float = 1.0) -> None:
+        """Count the time since the last call, this many times, as part of a step."""
+        now = time.perf_counter()
+        self.seconds[step] = self.seconds.get(step, 0.0) + (now - self.last) * times
+        self.last = now
+
+    def skip(self) -> None:
+        """Do not count the time since the last call."""
+        self.last = time.perf_counter()
+
+
+def estimate(
+    path: Path, mapping: dict[str, str], keep: Sequence[str], drop: Sequence[str], settings: Publication,
+    device: torch.device,
+) -> dict[str, Any]:  # fmt: skip
+    """Estimate a run of `protect`; refuse a file that it would refuse."""
+    watch = Stopwatch({"starting": time.process_time()})  # mostly imports
+    file = formats.read(path, mapping)
+    columns = classify(file.table, file.rows, file.mapping, path, keep, drop)
+    watch.lap("reading and testing columns")
+    whole = prepare(file.table, settings)
+    watch.lap("finding candidates")
+    method = settings.method
+    users = _sample(whole, SAMPLE if method.needs_surrogate or method.needs_trajectory_lm else CHEAP_SAMPLE)
+    sessions = whole.data.all.take(users[whole.data.all.user])
+    epochs = _time_training(whole, sessions, settings, device, watch)
+    released, rounds = _substitute(whole, sessions, users, settings, device, watch)
+    _time_writing(file, columns.change, users, watch)
     return {
-        "seconds": epochs * epoch_s + scorings * round_s,
-        "seconds_per_epoch": epoch_s,
+        "seconds": sum(watch.seconds.values()),
+        "steps": watch.seconds,
         "epochs": epochs,
-        "seconds_per_round": round_s,
-        "rounds": scorings,
+        "rounds": rounds,
         # The peak so far includes the table, the candidate sets and one batch, which dominate a full run.
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "rows": len(whole.table),
-        "substitution_rate": float(whole.has_candidates.mean()),
-        "rows_in_sessions": data.all.positions,
-        "substitution_rate_in_sessions": float((whole.session_sets.size[data.all.poi] > 0).mean()),
+        "rows_in_sessions": whole.data.all.positions,
+        **_shares(whole, users, released, settings),
+    }
+
+
+def _sample(whole: WholeTable, least: int) -> Bools:
+    """Draw users (U,) until they have this many rows, and one of them a session."""
+    user = whole.table.user
+    order = Seed(0).generator("sample").permutation(len(whole.table.user_ids))
+    rows = np.cumsum(np.bincount(user, minlength=len(order))[order])
+    enough = int(np.searchsorted(rows, min(least, len(user))))
+    with_session = int(np.isin(order, whole.data.all.user).argmax())
+    chosen = np.zeros(len(order), bool)
+    chosen[order[: max(enough, with_session) + 1]] = True
+    return chosen
+
+
+def _time_training(
+    whole: WholeTable, sample: Sessions, settings: Publication, device: torch.device, watch: Stopwatch
+) -> int:
+    """Time an epoch of the surrogate, and count it for every epoch of either model."""
+    method, rounds = settings.method, settings.rounds
+    epochs = rounds.outer * rounds.inner if method.needs_surrogate else 0
+    epochs += settings.lm_training.epochs if method.needs_trajectory_lm else 0
+    if not epochs:
+        return 0
+    surrogate = CausalTransformer(len(whole.data.vocabulary), settings.surrogate, 0).to(device)
+    optimizer = fit.adamw(surrogate, settings.training)
+    pairs = next_poi(sample, settings.surrogate.max_positions)
+    fit.epoch(surrogate, optimizer, pairs, settings.training, Seed(0), ("warm",), 0)  # the first one includes set-up
+    watch.skip()
+    fit.epoch(surrogate, optimizer, pairs, settings.training, Seed(0), ("timed",), 0)
+    watch.lap("training", epochs * whole.data.all.positions / sample.positions)
+    return epochs
+
+
+def _substitute(
+    whole: WholeTable, sample: Sessions, users: Bools, settings: Publication, device: torch.device, watch: Stopwatch
+) -> tuple[Ints, int]:
+    """Choose the venues of the users' rows; return those of all rows, other users' unchanged, and the rounds."""
+    table, data, method = whole.table, whole.data, settings.method
+    size = len(data.vocabulary)
+    surrogate = CausalTransformer(size, settings.surrogate, 0).to(device) if method.needs_surrogate else None
+    lm = CausalTransformer(size, settings.lm, 0).to(device) if method.needs_trajectory_lm else None
+    task = Task(settings, sample, data.vocabulary, whole.session_sets, lm)
+    rounds = settings.rounds.outer if method.needs_surrogate else 1
+    substituter = Substituter(task, surrogate, device)
+    watch.lap("substituting")
+    in_sessions = substituter.round(Seed(0), 1, no_report)
+    watch.lap("substituting", rounds * data.all.positions / sample.positions)
+    released = np.where(users[table.user], 0, table.venue).astype(np.int32)
+    released[sample.row] = data.vocabulary.venue[in_sessions.poi]
+    drawn = int((released == 0).sum())
+    watch.skip()
+    outside = rows_outside_sessions.draw(
+        table, whole.venue_sets, released, Seed(0), settings.speed, keep_clean=not method.own_sets
+    )
+    watch.lap("substituting", (len(table) - data.all.positions) / max(1, drawn))
+    return outside.poi, rounds
+
+
+def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Stopwatch) -> None:
+    """Time the writing of the users' rows. What was written is read again."""
+    row = np.flatnonzero(users[file.table.user])
+    watch.skip()
+    file.rows.take(row).copy_fields(change, np.arange(len(row))).write(io.BytesIO())
+    watch.lap("writing", len(file.table) / len(row))
+    formats.read(file.path, file.mapping, file.format)
+    watch.lap("writing")
+
+
+def _shares(whole: WholeTable, users: Bools, released: Ints, settings: Publication) -> dict[str, float]:
+    """The expected shares of rows that are substituted, left genuine, and released as the venue that they drew."""
+    sampled, has, inside = users[whole.table.user], whole.has_candidates, whole.in_session
+    changed = released != whole.table.venue
+    rate = {True: 0.0, False: 0.0}  # of rows with a candidate, in and outside sessions
+    for group in rate:
+        drawn = sampled & has & (inside == group)
+        rate[group] = float(changed[drawn].mean()) if drawn.any() else 1.0
+    expected = np.where(has, np.where(inside, rate[True], rate[False]), 0.0)
+    found = genuine_rows(whole, settings.method, np.flatnonzero(sampled & has), released[sampled & has])
+    kept = found["left_genuine"]["rows"] / max(1, sum(group["rows"] for group in found.values()))
+    rest = float(1 - expected.mean() - (~has).mean())  # rows with a candidate that show their clean venue
+    return {
+        "substitution_rate": float(expected.mean()),
+        "substitution_rate_in_sessions": float(expected[inside].mean()),
+        "left_genuine": float((~has).mean()) + kept * rest,
+        "drawn_own": (1 - kept) * rest,
     }

@@ -29,7 +29,7 @@ from ghostpoi.publish.protect import LM_UNITS, protect_table
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.whole_table import WholeTable, count_rows, donor_rows, fast_steps, prepare
+from ghostpoi.publish.whole_table import WholeTable, count_rows, donor_rows, fast_steps, genuine_rows, prepare
 from ghostpoi.randomness import Seed
 
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them on one leaked pair
@@ -91,7 +91,9 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
             "dropped": columns.drop,
             "kept_on_request": [name for name in columns.keep if name in request.keep],
         },
-        "rows": count_rows(whole, released) | {"withheld": len(whole.table) - len(shown)},
+        "rows": count_rows(whole, released)
+        | {"withheld": len(whole.table) - len(shown)}
+        | genuine_rows(whole, request.settings.method, shown, released.poi[shown]),
         "plausibility": published(displacement(whole.table.venues, whole.table.venue, released.poi)),
     }
     manifest = _write_folder(request, run, file, rows.take(shown) if request.withhold else rows, manifest)

@@ -1,12 +1,13 @@
 """The whole table: rows in sessions, rows outside sessions, and the candidate sets of both."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Bools, Checkins, Longs
+from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs
 from ghostpoi.data.geo import over_limit
 from ghostpoi.data.sessions import Dataset, by_user_and_time
 from ghostpoi.errors import InputError
@@ -26,12 +27,16 @@ class WholeTable:
     venue_sets: Candidates  # over all venues
 
     @property
+    def set_size(self) -> Longs:
+        """(N,) the size of the set that applies to a row."""
+        size, s = self.venue_sets.size[self.table.venue], self.data.all
+        size[s.row] = self.session_sets.size[s.poi]
+        return size
+
+    @property
     def has_candidates(self) -> Bools:
         """(N,) whether the venue of a row has a candidate in the set that applies to the row."""
-        has = self.venue_sets.size[self.table.venue] > 0
-        s = self.data.all
-        has[s.row] = self.session_sets.size[s.poi] > 0
-        return has
+        return self.set_size > 0
 
     @property
     def in_session(self) -> Bools:
@@ -42,28 +47,46 @@ class WholeTable:
 
 
 def prepare(table: Checkins, settings: Publication) -> WholeTable:
-    """Build sessions and candidate sets; refuse a table in which nothing can be substituted."""
+    """Build sessions and candidate sets; refuse settings that fit no model and a table that cannot be protected."""
     for name, model in (("surrogate", settings.surrogate), ("lm", settings.lm)):
         if model.dim % model.heads:
             raise InputError(
                 f"{name}.dim={model.dim} is not a multiple of {name}.heads={model.heads}; change one of them with --set"
             )
-    data = sessions.build(table, settings.filters)
-    venues, v, sets = table.venues, data.vocabulary, settings.method.candidate_sets
-    known = np.zeros(len(venues.lat), bool)
-    known[v.venue[1:]] = True
-    whole = WholeTable(
-        table,
-        data,
-        sets(v.lat, v.lon, v.category, settings.candidates),
-        sets(venues.lat, venues.lon, venues.category, settings.candidates, known),
-    )
+    whole = _build(table, settings)
     if not whole.has_candidates.any():
         raise InputError(
             "no venue has another of its category nearby, so nothing can be substituted; "
             "widen the search with --set candidates.radius_km=5 or map a coarser category with --map category=COLUMN"
         )
     return whole
+
+
+def _build(table: Checkins, settings: Publication) -> WholeTable:
+    data = sessions.build(table, settings.filters)
+    venues, v, sets = table.venues, data.vocabulary, settings.method.candidate_sets
+    known = np.zeros(len(venues.lat), bool)
+    known[v.venue[1:]] = True
+    return WholeTable(
+        table,
+        data,
+        sets(v.lat, v.lon, v.category, settings.candidates),
+        sets(venues.lat, venues.lon, venues.category, settings.candidates, known),
+    )
+
+
+def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:
+    """Describe the sets of the method as plain values: shares of rows that have one, and the mean size of these."""
+    whole = _build(table, settings)
+    has, inside, size = whole.has_candidates, whole.in_session, whole.set_size
+    return {
+        "summary": settings.method.summary,
+        "own_sets": settings.method.own_sets,
+        "coverage": float(has.mean()),
+        "coverage_in_sessions": float(has[inside].mean()),
+        "coverage_outside_sessions": float(has[~inside].mean()) if not inside.all() else 1.0,
+        "mean_size": float(size[has].mean()) if has.any() else 0.0,
+    }
 
 
 def donor_rows(whole: WholeTable, released: Substitution, method: Method, seed: Seed) -> Longs:
@@ -99,6 +122,21 @@ def count_rows(whole: WholeTable, released: Substitution) -> dict[str, dict[str,
             "slowest_taken": int((group & changed & emptied).sum()),
         }
     return counts
+
+
+def genuine_rows(whole: WholeTable, method: Method, row: Longs, released: Ints | Longs) -> dict[str, dict[str, Any]]:
+    """Count the released rows (N,) that show their clean venue: left genuine, or drawn from a set that includes it.
+
+    `released` (N,) is the venue of each in the numbering of the table. A row is left genuine if it has no candidate, or
+    if the clean venue was kept and the method's sets do not include it. If they do, all venues of a set have the same
+    probability to be released as any other, so a row that drew its own venue looks like one that did not.
+    """
+    same = released == whole.table.venue[row]
+    chance = whole.has_candidates[row] if method.own_sets else np.zeros(len(row), bool)
+    return {
+        name: {"rows": int(found.sum()), "share": round(float(found.mean()), 3) if len(row) else 0.0}
+        for name, found in (("left_genuine", same & ~chance), ("drawn_own", same & chance))
+    }
 
 
 def fast_steps(table: Checkins, limit_kmh: float, min_gap_s: float) -> dict[str, float]:

@@ -29,6 +29,7 @@ def card(release: ReleaseView) -> str:
     made = template("card.md", filters, autoescape=False, finalize=prose, keep_trailing_newline=True)
     return made.render(
         texts=TEXTS, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
+        summary=release.summary, citations=release.citations,
         outcomes=release.outcomes, config=_config(file),
         utility=[u for u in labels.UTILITY if audit and u.key in audit.utility.get(u.group, {})],
         size=next(name for name, limit in TEXTS["sizes"].items() if file.rows < limit),

@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+from ghostpoi.report import labels
 from ghostpoi.report.column_descriptions import DataFile, describe
 from ghostpoi.report.release_view import ReleaseView
 from ghostpoi.report.templates import TEXTS, template
@@ -18,8 +19,11 @@ def croissant(release: ReleaseView) -> str:
     """Return the metadata of a release as JSON."""
     file = describe(release)
     fields = [_field(file, at) for at in range(len(file.columns))]
-    made = template("croissant.json", {}, finalize=json.dumps)  # every value that it prints is written as JSON
-    text = made.render(texts=TEXTS, m=release.manifest, file=file, fields=fields)
+    share = {"share": lambda value: labels.share(value, 1)}
+    made = template("croissant.json", share, finalize=json.dumps)  # every value that it prints is written as JSON
+    text = made.render(
+        texts=TEXTS, m=release.manifest, file=file, fields=fields, summary=release.summary, citations=release.citations
+    )
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 

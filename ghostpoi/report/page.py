@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from ghostpoi import __version__
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
-from ghostpoi.publish.methods import METHODS
 from ghostpoi.report import labels
 from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.card import card
@@ -24,6 +23,7 @@ from ghostpoi.report.charts.theme import DARK
 from ghostpoi.report.charts.utility import utility_charts, utility_measures
 from ghostpoi.report.croissant import croissant
 from ghostpoi.report.page_data import PageData, read_page_data
+from ghostpoi.report.release_view import is_file
 from ghostpoi.report.templates import TEXTS, asset, embedded, plain, template
 
 PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
@@ -33,17 +33,20 @@ PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
 class ReportRequest:
     """What the publisher asked for."""
 
-    release: Path
+    release: Path  # the folder that protect wrote, or another tool's file
     compare: tuple[Path, ...] = ()
     private: Path | None = None
     with_clean: bool = False
     output: Path | None = None
+    mapping: dict[str, str] = field(default_factory=dict)  # columns of other tools' files
+    audits: tuple[Path, ...] = ()  # of other tools' files
 
 
 def write_pages(request: ReportRequest) -> list[Path]:
     """Write the page and, beside a public one in its release, the dataset card and the Croissant metadata."""
     output = _output(request)
-    data = read_page_data(request.release, request.compare, request.private if request.with_clean else None)
+    private = request.private if request.with_clean else None
+    data = read_page_data(request.release, request.compare, private, request.mapping, request.audits)
     texts = {output: render(data)}
     if not request.with_clean and request.output is None:
         texts |= {request.release / CARD: card(data.main), request.release / CROISSANT: croissant(data.main)}
@@ -63,8 +66,15 @@ def _output(request: ReportRequest) -> Path:
         raise InputError("--with-clean needs --private DIR, the private folder that protect wrote beside the release")
     if request.private is not None and not request.with_clean:
         raise InputError("--private is for a page with clean data; add --with-clean, or leave --private out")
+    if is_file(request.release):
+        if request.with_clean:
+            raise InputError(
+                f"--with-clean: {request.release} is a file; only a release of protect has a private folder"
+            )
+        if request.output is None:
+            raise InputError(f"{request.release} is a file, so the page has no folder; name the page with -o page.html")
     folder = request.private or request.release
-    if not folder.is_dir():
+    if request.private is not None and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give the one that protect wrote")
     output = request.output or folder / PAGE
     place = output.resolve()
@@ -73,6 +83,8 @@ def _output(request: ReportRequest) -> Path:
         raise InputError(
             f"{output} lies inside the release {inside[0]} and would hold clean data; choose another place"
         )
+    if any(place == r.resolve() for r in (request.release, *request.compare, *request.audits)):
+        raise InputError(f"-o {output} would overwrite what the page is about; choose another name")
     if inside and place != inside[0].resolve() / PAGE:
         raise InputError(f"{output} lies inside the release {inside[0]}; there the page must be called {PAGE}")
     if not output.parent.is_dir():
@@ -97,7 +109,6 @@ def render(data: PageData) -> str:
     }  # fmt: skip
     return template("page.html", filters, autoescape=True).render(
         private=data.clean is not None, mark=PRIVATE_MARK, data=data, main=main, m=main.manifest, audit=audit,
-        summary=METHODS[main.manifest["method"]].summary if main.manifest["method"] in METHODS else "",
         headline=headline(audit) if audit else "",
         worst=min(map(audit.verdict, audit.adversaries), key=list(labels.VERDICTS).index) if audit else "",
         utility=_utility(data), points={point.name: point for point in points}, labels=labels, texts=TEXTS,

@@ -1,6 +1,5 @@
 """The data of the page: a release, others to compare it with and, on the private page, the clean side."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
+from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.errors import InputError
-from ghostpoi.report.release_view import ReleaseView, open_release
+from ghostpoi.report.release_view import ReleaseView, open_release, read_audits
+from ghostpoi.report.row_alignment import align
 from ghostpoi.report.templates import plain
 
 PAIRS = "pairs.npz"
@@ -93,42 +93,37 @@ class PageData:
         return found
 
 
-def read_page_data(release: Path, others: Sequence[Path], private: Path | None) -> PageData:
+def read_page_data(
+    release: Path, others: Sequence[Path], private: Path | None, mapping: dict[str, str] | None = None,
+    audits: Sequence[Path] = (),
+) -> PageData:  # fmt: skip
     """Read everything. `private` is the folder of the pairs where the clean side is wanted.
+
+    Releases of other tools are files with the columns of `mapping`; `audits` holds what was measured of them.
 
     Rows of the other releases are used on the private page alone: a second draw for the same rows, put beside the
     first on a public page, would give an adversary more evidence.
     """
-    main = open_release(release)
-    more = [open_release(other) for other in others]
-    rows = [_align(main.table, other.table, path) for other, path in zip(more, others, strict=True)]
+    measured = read_audits(audits)
+    main, *more = (open_release(path, mapping, measured) for path in (release, *others))
+    files = {r.manifest["data"]["sha256"] for r in (main, *more) if not r.ours}
+    if strange := [path for path, digest in zip(audits, measured, strict=True) if digest not in files]:
+        raise InputError(
+            f"--audit {strange[0]} measured none of these files; a release folder holds its own audit, and a file of "
+            "another tool needs one of its present content"
+        )
+    rows = [align(main, other, path) for other, path in zip(more, others, strict=True)]
     if private is None:
         table, place = main.table, main.table.venues
         category = ["", *table.category_ids[place.category[1:]].tolist()]
         venues = _venues(main, table.venue_ids.tolist(), category, place.lat, place.lon)
         return PageData(main=main, others=more, venues=venues, released=table.venue, compared=[], clean=None)
-    venues, ids, clean, released = _read_pairs(private, main)
-    compared = [_in_terms_of(ids, other, row) for other, row in zip(more, rows, strict=True)]
-    return PageData(main=main, others=more, venues=venues, released=released, compared=compared, clean=clean)
-
-
-def _align(table: Checkins, other: Checkins, path: Path) -> Longs:
-    """The row of `other` with the user and time of each row of `table`, (N,); -1 where it withholds the row."""
-    row = dict(zip(_keys(other), range(len(other)), strict=True))
-    found = np.array([row.get(key, -1) for key in _keys(table)], np.int64)
-    if (found >= 0).sum() < min(len(table), len(other)):
-        raise InputError(f"--compare {path}: its rows differ from those of the release; compare releases of one file")
-    return found
-
-
-def _keys(table: Checkins) -> list[tuple[str, int, int]]:
-    """User, time, and the number of the row among those with the same user and time."""
-    seen: Counter[tuple[str, int]] = Counter()
-    keys = []
-    for user, time in zip(table.user_ids[table.user].tolist(), table.time.tolist(), strict=True):
-        keys.append((user, time, seen[user, time]))
-        seen[user, time] += 1
-    return keys
+    pairs = _read_pairs(private, main)
+    compared = [_in_terms_of(pairs, other, row) for other, row in zip(more, rows, strict=True)]
+    venues = _venues(main, pairs.ids, pairs.category, np.array(pairs.lat), np.array(pairs.lon))
+    return PageData(
+        main=main, others=more, venues=venues, released=pairs.released, compared=compared, clean=pairs.clean
+    )
 
 
 def _venues(release: ReleaseView, ids: list[str], category: list[str], lat: Floats, lon: Floats) -> PageVenues:
@@ -151,8 +146,20 @@ def _names(release: ReleaseView, known: tuple[str, ...], ids: list[str]) -> dict
     return {}
 
 
-def _read_pairs(private: Path, release: ReleaseView) -> tuple[PageVenues, list[str], Ints, Ints]:
-    """Read from the private folder: venues, their ids, and the clean and released venue of every released row."""
+@dataclass(frozen=True)
+class Pairs:
+    """The clean and released venue of every released row, and all venues. Row 0 is no venue."""
+
+    clean: Ints  # (N,)
+    released: Ints  # (N,)
+    ids: list[str]  # (V+1,), and so the next three
+    category: list[str]
+    lat: list[float]
+    lon: list[float]
+
+
+def _read_pairs(private: Path, release: ReleaseView) -> Pairs:
+    """Read the pairs from the private folder."""
     path = private / PAIRS
     if not path.is_file():
         raise InputError(f"--private {private} holds no {PAIRS}; give the private folder that protect wrote")
@@ -160,8 +167,8 @@ def _read_pairs(private: Path, release: ReleaseView) -> tuple[PageVenues, list[s
         with np.load(path, allow_pickle=False) as file:
             shown = file["shown"]
             clean, released = (file[name][shown] for name in ("clean", "released"))
-            ids, category = (file[name].tolist() for name in ("poi_id", "category"))
-            lat, lon = file["lat"], file["lon"]
+            venues = (file[name].tolist() for name in ("poi_id", "category", "lat", "lon"))
+            pairs = Pairs(clean, released, *venues)
             same = np.array_equal(file["poi_id"][released], release.table.venue_ids[release.table.venue].astype(str))
     except KeyError:
         raise InputError(f"{path} was written by an older version of ghostpoi; make the release again") from None
@@ -169,11 +176,19 @@ def _read_pairs(private: Path, release: ReleaseView) -> tuple[PageVenues, list[s
         raise InputError(f"{path} cannot be read; restore it from a copy or make the release again") from None
     if not same:
         raise InputError(f"{path} belongs to another release than {release.folder}; give that release's private folder")
-    return _venues(release, ids, category, lat, lon), ids, clean, released
+    return pairs
 
 
-def _in_terms_of(ids: list[str], other: ReleaseView, row: Longs) -> Ints:
-    """The venues of another release at our rows, in the numbering of `ids`; 0 for an unknown venue or a missing row."""
-    number = {name: venue for venue, name in enumerate(ids)}
-    renumbered = np.array([number.get(name, 0) for name in other.table.venue_ids], np.int32)
-    return np.where(row >= 0, renumbered[other.table.venue[row]], 0)
+def _in_terms_of(pairs: Pairs, other: ReleaseView, row: Longs) -> Ints:
+    """The venues of another release at our rows, 0 for a missing row. Venues that its tool invented are added."""
+    number = {name: venue for venue, name in enumerate(pairs.ids)}
+    table, places = other.table, other.table.venues
+    for venue, name in enumerate(table.venue_ids.tolist()):
+        if name not in number:
+            number[name] = len(pairs.ids)
+            pairs.ids.append(name)
+            pairs.category.append(table.category_ids[places.category[venue]])
+            pairs.lat.append(float(places.lat[venue]))
+            pairs.lon.append(float(places.lon[venue]))
+    renumbered = np.array([number[name] for name in table.venue_ids], np.int32)
+    return np.where(row >= 0, renumbered[table.venue[row]], 0)

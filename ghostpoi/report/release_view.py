@@ -1,5 +1,11 @@
-"""A release as the report reads it: manifest, audit and data, read and checked once."""
+"""A release as the report reads it: manifest, audit and data, read and checked once.
 
+Another tool's release is a plain file. In place of a manifest it has what the file and its audit tell.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,24 +15,29 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
 from ghostpoi.publish.manifest import MANIFEST, hash_complaint, read_manifest
+from ghostpoi.publish.methods import METHODS, Method
+from ghostpoi.publish.whole_table import fast_steps
 from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.labels import method_label
 from ghostpoi.report.templates import TEXTS
+from ghostpoi.settings import SpeedSettings
 
+PLAUSIBILITY = tuple(
+    f"plausibility.{key}" for key in ("substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km")
+)
 NEEDED: dict[Any, tuple[str, ...]] = {  # by type; beyond what read_manifest checks
     str: ("method", "protocol", "tool.name", "tool.version"),
-    int | float: tuple(
-        f"plausibility.{key}" for key in ("substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km")
-    ),
-    int: ("speed.steps", "speed.steps_over_limit"),
+    int | float: (*PLAUSIBILITY, "rows.left_genuine.share", "rows.drawn_own.share"),
+    int: ("speed.steps", "speed.steps_over_limit", "rows.left_genuine.rows", "rows.drawn_own.rows"),
 }
+Audits = dict[str, dict[str, Any]]  # by the SHA-256 of the release that each measured
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseView:
     """One release whose data is what its manifest was written for."""
 
-    folder: str  # its name, not its path
+    folder: str  # its name, not its path; of another tool's release, the name of the file
     manifest: dict[str, Any]
     audit: AuditView | None
     file: CheckinFile
@@ -36,9 +47,40 @@ class ReleaseView:
         return self.file.table
 
     @property
+    def ours(self) -> bool:
+        """Whether ghostpoi made it."""
+        return "method" in self.manifest
+
+    @property
     def method(self) -> str:
-        """The method's name for readers."""
-        return method_label(self.manifest["method"])
+        """The method's name for readers; another tool's release goes by its file."""
+        return method_label(self.manifest["method"]) if self.ours else self.folder
+
+    @property
+    def installed_method(self) -> Method | None:
+        """The method that made it, where it is installed."""
+        return METHODS[self.manifest["method"]] if self.ours and self.manifest["method"] in METHODS else None
+
+    @property
+    def summary(self) -> str:
+        """What the method does, in its own words; nothing for one that is not installed."""
+        return self.installed_method.summary if self.installed_method else ""
+
+    @property
+    def citations(self) -> dict[str, str]:
+        """What a user of the release cites: ghostpoi, and the paper if it describes the method."""
+        papers = {"The paper that describes the method": TEXTS["citations"]["paper"]}
+        described = self.installed_method is not None and self.installed_method.in_paper
+        return {"The tool that made this release": TEXTS["citations"]["tool"], **(papers if described else {})}
+
+    @property
+    def plausibility(self) -> dict[str, float] | None:
+        """Rates and distances, where they are known."""
+        return self.manifest.get("plausibility")
+
+    @property
+    def withheld(self) -> int:
+        return int(self.manifest["rows"]["withheld"]) if self.ours else 0
 
     @property
     def row_counts(self) -> dict[str, dict[str, int]]:
@@ -49,24 +91,78 @@ class ReleaseView:
     @property
     def outcomes(self) -> dict[str, str]:
         """The outcomes of rows by their key in the manifest."""
-        withheld = {"no_candidate": "withheld: no candidate nearby"} if self.manifest["rows"]["withheld"] else {}
-        return {**TEXTS["outcomes"], **withheld}
+        own = TEXTS["outcomes_of_own_sets"] if self.installed_method and self.installed_method.own_sets else {}
+        withheld = {"no_candidate": "withheld: no candidate nearby"} if self.withheld else {}
+        return {**TEXTS["outcomes"], **own, **withheld}
 
 
-def open_release(folder: Path) -> ReleaseView:
-    """Read a release; refuse one that is damaged or whose manifest lacks something."""
-    manifest = read_manifest(folder)
-    if complaint := hash_complaint(folder, manifest):
-        raise InputError(f"{folder} is damaged ({complaint}); make the release again with protect")
-    for kind, path in ((kind, path) for kind, paths in NEEDED.items() for path in paths):
-        value: Any = manifest
-        for key in path.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
-        if not isinstance(value, kind):
+def open_release(path: Path, mapping: dict[str, str] | None = None, audits: Audits | None = None) -> ReleaseView:
+    """Read a release folder, or another tool's file with the columns of `mapping` and its audit.
+
+    Refuse a release that is damaged or whose manifest lacks something.
+    """
+    if is_file(path):
+        return _open_file(path, mapping or {}, audits or {})
+    manifest = read_manifest(path)
+    if complaint := hash_complaint(path, manifest):
+        raise InputError(f"{path} is damaged ({complaint}); make the release again with protect")
+    for kind, keys in NEEDED.items():
+        if lacking := _lacking(manifest, keys, kind):
             raise InputError(
-                f"{folder / MANIFEST} lacks {path}, which the report needs; make the release again with protect"
+                f"{path / MANIFEST} lacks {lacking}, which the report needs; make the release again with protect"
             )
     data = manifest["data"]
-    file = formats.read(folder / data["file"], manifest["columns"]["fields"], data["format"])
-    audit = AuditView.read(manifest, folder)
-    return ReleaseView(folder=folder.resolve().name, manifest=manifest, audit=audit, file=file)
+    file = formats.read(path / data["file"], manifest["columns"]["fields"], data["format"])
+    audit = AuditView.read(manifest, path)
+    return ReleaseView(folder=path.resolve().name, manifest=manifest, audit=audit, file=file)
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a release is another tool's file, and not a folder; refuse a path that is neither."""
+    if not path.is_dir() and not path.is_file():
+        raise InputError(f"{path} is neither a release folder nor a file; give what protect or another tool wrote")
+    return path.is_file()
+
+
+def read_audits(paths: Sequence[Path]) -> Audits:
+    """Read what `audit --json` printed about releases of other tools."""
+    audits: Audits = {}
+    for path in paths:
+        try:
+            found = json.loads(path.read_text("utf-8"))
+            digest = str(found["release_sha256"])
+        except OSError as e:
+            raise InputError(f"--audit {path} cannot be read ({(e.strerror or str(e)).lower()})") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(f"--audit {path} is not what ghostpoi audit --json prints; run the audit again") from None
+        if digest in audits:
+            raise InputError(f"--audit {path} measured the same file as an earlier one; give one audit of each file")
+        audits[digest] = found
+    return audits
+
+
+def _open_file(path: Path, mapping: dict[str, str], audits: Audits) -> ReleaseView:
+    file, limits = formats.read(path, mapping), SpeedSettings()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest: dict[str, Any] = {
+        "data": {"file": path.name, "format": file.format, "rows": len(file.table), "sha256": digest},
+        "columns": {"fields": file.mapping, "changed_with_the_venue": []},
+        "speed": fast_steps(file.table, limits.limit_kmh, limits.min_gap_s),
+    }
+    if found := audits.get(digest):
+        manifest |= {"audit": found, "plausibility": found.get("plausibility")}
+        if lacking := _lacking(manifest, PLAUSIBILITY, int | float):
+            raise InputError(f"the audit of {path} lacks {lacking}, which the report needs; run ghostpoi audit again")
+    audit = AuditView.read(manifest, path)
+    return ReleaseView(folder=path.resolve().name, manifest=manifest, audit=audit, file=file)
+
+
+def _lacking(manifest: dict[str, Any], keys: Sequence[str], kind: Any) -> str | None:
+    """Return the first key without a value of this kind."""
+    for key in keys:
+        value: Any = manifest
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if not isinstance(value, kind):
+            return key
+    return None

@@ -30,6 +30,7 @@ class Method(Section, ABC):
     needs_surrogate: ClassVar[bool] = False
     may_keep: ClassVar[bool] = False  # it may propose KEEP, or draw the clean venue from its own sets
     own_sets: ClassVar[bool] = False  # it replaces the candidate rule by sets that include the venue itself
+    in_paper: ClassVar[bool] = False  # the paper on GHOST describes it, so a release made with it cites that paper
     exact_channel: ClassVar[bool] = False  # `channel` gives its exact probabilities, not just a first guess
 
     @property

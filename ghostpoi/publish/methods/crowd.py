@@ -19,7 +19,7 @@ class Crowd(Method):
     """Draw p' from the crowd with P(p') proportional to T_psi(p' | released prefix)^beta."""
 
     label = "crowd"
-    summary = "Draw uniformly from the venue's crowd: nearby venues of its category, itself included."
+    summary = "Draw uniformly from the venue's crowd: a group of neighbouring venues of its category, itself included."
     may_keep = True
     own_sets = True
     exact_channel = True

@@ -12,6 +12,7 @@ class Em(Method):
     label = "EM"
     summary = "Take the candidate with the lowest surrogate loss."
     needs_surrogate = True
+    in_paper = True
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
         return position.adv().masked_fill(~position.feasible, float("inf")).argmin(1)

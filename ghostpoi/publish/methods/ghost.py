@@ -15,6 +15,7 @@ class Ghost(Method):
         "Draw candidates by the surrogate's loss (the adversarial term) and their naturalness (the manifold term)."
     )
     needs_surrogate = True
+    in_paper = True
 
     alpha: float = setting(2.0, "weight of the adversarial term", 0, 1e6)
     beta: float = setting(0.5, "weight of the manifold term", 0, 1e6)

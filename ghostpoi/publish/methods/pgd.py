@@ -12,6 +12,7 @@ class Pgd(Method):
     label = "PGD"
     summary = "Take the candidate with the highest surrogate loss."
     needs_surrogate = True
+    in_paper = True
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
         return position.adv().argmax(1)

@@ -18,6 +18,7 @@ class TsUe(Method):
     label = "TS-UE (calibrated)"
     summary = "Move the embedding of the clean venue to lower the surrogate's loss, then take the nearest venue."
     needs_surrogate = True
+    in_paper = True
     may_keep = True
 
     reach: float = setting(60.0, "radius of the ball, in units of the distance to the nearest candidate", 0, 1e6)

@@ -25,7 +25,12 @@ SPEEDS = (0, 1, 2, 5, 10, 20, 40, 60, 90, 130, np.inf)  # km/h
 
 
 def plausibility_charts(data: PageData) -> list[Chart]:
-    """All charts of this section. Only the private page shows the displacements themselves."""
+    """All charts of this section. Only the private page shows the displacements themselves.
+
+    Of another tool's release, neither the outcomes of rows nor the rule is known.
+    """
+    if not data.main.ours:
+        return [_speed_chart(data)]
     rule = settings_of(data.main.manifest)
     km, share, size = _candidate_distances(data, rule)
     moved = _reach_chart(data, km, share) if data.clean is None else _displacement_chart(data, data.clean)
