@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from small_city import MAP, SEED, SETS, called, city, release, rich_csv, scratch, sentence
+from small_city import RICH, SEED, SETS, called, city, release, rich_csv, scratch, sentence
 
 # One process imports everything, then forks one child per case: the same as a fresh process, without the seconds that
 # the imports take. Nothing has run in it that a fork would break.
@@ -242,8 +242,8 @@ def _stop(*arguments: object, **more: object) -> None:
 
 
 def test_only_the_same_run_goes_on(tmp_path: Path) -> None:
-    interrupted(tmp_path, rich_csv(), *MAP)
-    arguments = ("protect", rich_csv(), "-o", tmp_path / "r", "--method", "random", *SETS, *MAP, "--resume")
+    interrupted(tmp_path, rich_csv(), *RICH)
+    arguments = ("protect", rich_csv(), "-o", tmp_path / "r", "--method", "random", *SETS, *RICH, "--resume")
     assert "--seed differs" in sentence(called(*arguments, "--seed", SEED + 1))
     assert "the settings differ" in sentence(called(*arguments, "--set", "speed.limit_kmh=50"))
     assert "the settings differ" in sentence(called(*arguments, "--method", "pgd"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import ghostpoi
-from small_city import MAP, SEED, SETS, called, city, release, rich_csv, rich_frame, sentence
+from small_city import RICH, SEED, SETS, called, city, release, rich_csv, rich_frame, sentence
 
 HERE = ("-o", "OUT", *SETS)
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
@@ -122,7 +122,7 @@ def test_a_trace_of_the_venue_is_refused_and_kept_on_demand(tmp_path: Path) -> N
     lines = rich_csv().read_text().splitlines()
     near = [f"{lat + i % 9 * 1e-5:.6f}" for i, lat in enumerate(rich_frame()["lat"])]
     path.write_text("\n".join(f"{line},{value}" for line, value in zip(lines, ["near", *near], strict=True)) + "\n")
-    command = ("protect", path, "-o", tmp_path / "r", "--method", "random", *MAP, *SETS)
+    command = ("protect", path, "-o", tmp_path / "r", "--method", "random", *RICH, *SETS)
     assert sentence(called(*command)) == (
         f"{path}: the column 'near' holds a coordinate of the clean venue (96.7% of rows), so it could reveal clean "
         "venues; leave it out with --drop near, or keep it at your own risk with --keep near"

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import same_checkins
 from small_city import (
-    MAP,
+    RICH,
     SEED,
     SETS,
     Release,
@@ -188,7 +188,7 @@ def test_positions_with_variants_are_copied_whole(tmp_path: Path) -> None:
     frame = rich_frame().with_columns(step=pl.int_range(pl.len()) % 3)
     frame = frame.with_columns(lat=pl.col("lat") + pl.col("step") * 1e-6, lng=pl.col("lng") - pl.col("step") * 1e-6)
     frame.drop("step").write_csv(tmp_path / "x.csv")
-    made = protect(tmp_path / "x.csv", tmp_path / "r", "--method", "random", *MAP)
+    made = protect(tmp_path / "x.csv", tmp_path / "r", "--method", "random", *RICH)
     before, after = table(tmp_path / "x.csv", "csv"), table(made.data, "csv")
     assert set(after.select(VENUE["csv"]).iter_rows()) <= set(before.select(VENUE["csv"]).iter_rows())
     # A variant does not mark genuine rows: substitutes have all variants, about as often as genuine rows.
@@ -290,7 +290,7 @@ def test_a_dictionary_of_a_parquet_file_holds_no_venue_that_is_not_released(tmp_
     whole = pq.read_table(rich_parquet())
     at = whole.schema.get_field_index("title")
     pq.write_table(whole.set_column(at, "title", whole.column(at).dictionary_encode()), tmp_path / "x.parquet")
-    made = protect(tmp_path / "x.parquet", tmp_path / "r", "--method", "random", *MAP)
+    made = protect(tmp_path / "x.parquet", tmp_path / "r", "--method", "random", *RICH)
     column = pq.read_table(made.data).column("title")
     assert pa.types.is_dictionary(column.type)
     shown = set(column.to_pylist())
@@ -303,7 +303,7 @@ def test_carriage_returns_stay_where_they_are(tmp_path: Path) -> None:
     data = rich_frame().select(*order, "address").write_csv(line_terminator="\r\n").encode()
     (tmp_path / "x.csv").write_bytes(data)
     for seed in range(3):
-        made = protect(tmp_path / "x.csv", tmp_path / f"r{seed}", "--method", "random", "--seed", seed, *MAP)
+        made = protect(tmp_path / "x.csv", tmp_path / f"r{seed}", "--method", "random", "--seed", seed, *RICH)
         lines = made.data.read_bytes().split(b"\n")
         assert all(line.endswith(b"\r") and not line.endswith(b"\r\r") for line in lines[:-1])
 

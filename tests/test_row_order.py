@@ -5,9 +5,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from small_city import SETS, called, rich_frame, sentence
+from small_city import MAP, SETS, called, rich_frame, sentence
 
-MAP = ["--map", "user=Who", "--map", "poi=spot"]
 DAY = pl.col("time").dt.date()
 
 

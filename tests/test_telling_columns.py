@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from small_city import SETS, Done, called, rich_frame, sentence
+from small_city import MAP, SETS, Done, called, rich_frame, sentence
 
 from ghostpoi.data.geo import haversine_km
-
-MAP = ["--map", "user=Who", "--map", "poi=spot"]
 
 
 def city() -> pl.DataFrame:

@@ -13,6 +13,7 @@ from ghostpoi.publish.columns.related_venues import RelatedVenues
 ABOVE_CHANCE = 0.2  # largest allowed share of neighbouring rows, beyond chance, with the same venue
 RISING = 0.15  # largest allowed excess of rising over falling steps
 CLOSER = 0.15  # largest allowed loss of squared distance between neighbouring rows
+IN_TIME = 0.99  # share of steps in time order from which a file counts as sorted by time
 IN_ORDER = 0.9  # largest allowed share of ids that exceed the id of the venue that appeared before
 FEWEST = 30  # steps
 
@@ -35,6 +36,7 @@ def _grouped(related: RelatedVenues) -> bool:
     """Tell whether consecutive rows share a venue more often than chance and the users' sequences explain."""
     table = related.table
     same, switch = table.venue[1:] == table.venue[:-1], table.user[1:] != table.user[:-1]
+    switch &= _unexplained(related)
     chance = float(((np.bincount(table.venue) / len(table)) ** 2).sum())
     if switch.sum() >= 20 and float(same[switch].mean()) - chance > ABOVE_CHANCE:
         return True
@@ -51,19 +53,23 @@ def _keys(related: RelatedVenues) -> dict[str, Floats]:
     return keys if number.null_count() else keys | {"venue number": np.append(0.0, number.to_numpy())}
 
 
-def _runs(related: RelatedVenues) -> Iterable[Bools]:
-    """Yield the steps from row to row inside which an order could hide, (N-1,) each."""
+def _unexplained(related: RelatedVenues) -> Bools:
+    """The steps from row to row, (N-1,), whose order time does not explain: ties, or all in a file of another order."""
     table = related.table
+    gap, same_user = np.diff(table.time), np.diff(table.user) == 0
+    by_user = same_user if same_user.sum() == len(table) - len(table.user_ids) else np.ones(len(gap), bool)
+    in_time = any((direction[by_user] >= 0).mean() > IN_TIME for direction in (gap, -gap) if by_user.any())
+    return (gap == 0) & by_user if in_time else np.ones(len(gap), bool)
+
+
+def _runs(related: RelatedVenues) -> Iterable[Bools]:
+    """Yield the steps inside which an order could hide, (N-1,) each."""
+    table, unexplained = related.table, _unexplained(related)
     gap = np.diff(table.time)
     same_user, same_day = np.diff(table.user) == 0, np.diff(table.time // 86_400) == 0
-    yield np.ones(len(gap), bool)
-    yield gap == 0
-    yield gap < 0
-    yield same_user
-    yield same_day
-    yield same_user & (gap == 0)
-    yield same_user & same_day
-    yield np.diff(table.category) == 0
+    runs = (gap < 0, same_user, same_day, same_user & same_day, np.diff(table.category) == 0)
+    yield unexplained
+    yield from (unexplained & run for run in runs)
 
 
 def _sorted(step: Floats) -> bool:
@@ -76,19 +82,21 @@ def _close_together(related: RelatedVenues) -> bool:
     """Tell whether neighbours in the file, of different users, are closer together than neighbours in time."""
     in_file, in_time = np.arange(len(related.table)), np.argsort(related.table.time, kind="stable")
     limit = max(CLOSER, ERRORS / np.sqrt(len(related.table)))
-    return bool(_closeness(related, in_file) - _closeness(related, in_time) > limit)
+    every = np.ones(len(in_file) - 1, bool)
+    return bool(_closeness(related, in_file, _unexplained(related)) - _closeness(related, in_time, every) > limit)
 
 
-def _closeness(related: RelatedVenues, order: Longs) -> float:
+def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> float:
     """Return how much smaller squared distances between neighbours are than those between any two rows, from 0 to 1."""
     table = related.table
-    switch = np.diff(table.user[order]) != 0
+    switch = among & (np.diff(table.user[order]) != 0)
     if switch.sum() < FEWEST:
         return 0.0
     width = np.cos(np.radians(np.median(table.lat)))
     xy = [axis[order] for axis in (table.lat, table.lon * width)]
     total = 2 * sum(float(axis.var()) for axis in xy)
-    return 1 - sum(float((np.diff(axis)[switch] ** 2).mean()) for axis in xy) / total if total else 0.0
+    between = sum(float((np.diff(axis)[switch] ** 2).mean()) for axis in xy)
+    return max(0.0, 1 - between / total) if total else 0.0
 
 
 def ids_follow_order(related: RelatedVenues) -> bool:
