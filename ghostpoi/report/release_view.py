@@ -8,7 +8,7 @@ from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
-from ghostpoi.publish.manifest import MANIFEST, hash_complaint, read_manifest
+from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_manifest
 from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.labels import method_label
 from ghostpoi.report.templates import TEXTS
@@ -56,7 +56,7 @@ class ReleaseView:
 def open_release(folder: Path) -> ReleaseView:
     """Read a release; refuse one that is damaged or whose manifest lacks something."""
     manifest = read_manifest(folder)
-    if complaint := hash_complaint(folder, manifest):
+    if complaint := complaint_about(folder, manifest):
         raise InputError(f"{folder} is damaged ({complaint}); make the release again with protect")
     for kind, path in ((kind, path) for kind, paths in NEEDED.items() for path in paths):
         value: Any = manifest
