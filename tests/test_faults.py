@@ -159,9 +159,9 @@ def as_undisturbed(case: str) -> None:
     assert sorted(p.name for p in here.iterdir()) == ["release", "release.private"]
     for name in ("checkins.txt", "manifest.json"):
         assert (here / "release" / name).read_bytes() == (whole.folder / name).read_bytes()
-    assert sorted(p.name for p in (here / "release").iterdir()) == ["checkins.txt", "manifest.json"]
+    assert sorted(p.name for p in (here / "release").iterdir()) == ["checkins.txt", "manifest.json", "manifest.sig"]
     private = here / "release.private"
-    assert sorted(p.name for p in private.iterdir()) == ["pairs.npz", "run.json", "trajectory_lm"]
+    assert sorted(p.name for p in private.iterdir()) == ["pairs.npz", "run.json", "signing.key", "trajectory_lm"]
     assert (private / "pairs.npz").read_bytes() == (whole.private / "pairs.npz").read_bytes()
     assert not list(private.rglob(".*"))
     for path in (private, *private.rglob("*")):
@@ -289,5 +289,6 @@ def test_a_run_killed_from_outside(tmp_path: Path) -> None:
             time.sleep(0.01)
         run.kill()
     assert run.returncode == -signal.SIGKILL
-    assert [p.name for p in tmp_path.iterdir()] == ["r.private"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".r.lock", ".r.private.lock", "r.private"]
     assert "the settings differ" in sentence(called("protect", city(), "-o", tmp_path / "r", *ARGUMENTS, "--resume"))
+    assert [p.name for p in tmp_path.iterdir()] == ["r.private"]

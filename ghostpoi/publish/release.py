@@ -47,9 +47,9 @@ SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
 
 def make_release(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     """Protect a file, write the release and return its manifest."""
-    check_places(request)
-    release, private = request.release.resolve(), request.private.resolve()
     try:
+        check_places(request)
+        release, private = request.release.resolve(), request.private.resolve()
         with locked(release), locked(private):
             clean_up(release, private / UNFINISHED)
             return _make(request, say, report)

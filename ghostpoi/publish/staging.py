@@ -71,7 +71,7 @@ def _can_move(source: Path, target: Path) -> bool:
     trial = source / "trial"
     trial.mkdir(exist_ok=True)
     try:
-        os.replace(trial, target)
+        os.rename(trial, target)
     except OSError:
         trial.rmdir()
         return False

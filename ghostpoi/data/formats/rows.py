@@ -54,7 +54,8 @@ class TextRows:
     def requote(self, columns: list[str]) -> "TextRows":
         if not self.dialect.quoted:
             return self
-        return TextRows(self.frame.with_columns(_requoted(pl.col(c)) for c in columns), self.dialect, self.returns)
+        frame = self.frame.with_columns(_requoted(pl.col(c)).alias(c) for c in columns)
+        return TextRows(frame, self.dialect, self.returns)
 
     def write(self, out: BinaryIO) -> None:
         frame = self.frame
