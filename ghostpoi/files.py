@@ -62,9 +62,9 @@ def _give_name(handle: int, path: Path) -> Path:
     return path.with_name(name)
 
 
-def remove_partial(folder: Path) -> None:
-    """Remove the files that killed processes left in a folder, but not those that others are writing."""
-    for path in folder.glob(f".*{PARTIAL}"):
+def remove_partial(folder: Path, name: str = "*") -> None:
+    """Remove what killed processes left of the file with this name, or of all; not what others are writing."""
+    for path in folder.glob(f".{name}.*{PARTIAL}"):
         with suppress(OSError), path.open("rb") as f:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.errors import InputError
-from ghostpoi.files import replacing
+from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.publish.seal import SIGNATURE, Seal, fingerprint, has_key, read_seal, sign
@@ -75,6 +75,8 @@ def store_manifest(release: Path, manifest: dict[str, Any], private: Path | None
     text = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
     path, signature, old = release / MANIFEST, release / SIGNATURE, ""
     signs = has_key(private)
+    for name in (MANIFEST, SIGNATURE):
+        remove_partial(release, name)
     if path.exists():
         seal = seal_of(release)
         if seal.complaint:
