@@ -22,9 +22,10 @@ HEADER = "user,poi,category,lat,lon,time"
 # Files of end-to-end runs, trained models, browsers and real data: `make check` leaves them out.
 SLOW = {
     "adversaries", "api", "audit", "bench", "card", "cli", "croissant", "crowds", "cuda_graphs", "demo", "detection",
-    "docs", "examples", "faults", "methods", "new_adversary", "nyc", "pages", "paired_bridge", "position",
-    "protect_cli", "recorded", "release", "report", "report_page", "rounds", "study_run", "synthetic",
-    "transfer_victims", "trajectory_lm", "verify", "victims",
+    "docs", "examples", "faults", "kills", "locks", "methods", "new_adversary", "nyc", "pages", "paired_bridge",
+    "position", "protect_cli", "recorded", "release", "report", "report_page", "rounds", "seal", "shared_positions",
+    "stray_quotes", "study_run", "synthetic", "transfer_victims", "trajectory_lm", "verify", "verify_recomputes",
+    "victims",
 }  # fmt: skip
 ROOT = Path(__file__).parent.parent
 

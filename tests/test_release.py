@@ -34,7 +34,6 @@ from small_city import (
 
 from ghostpoi.data import formats
 from ghostpoi.data.displacement import published
-from ghostpoi.publish import release as release_module
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.randomness import Seed
 

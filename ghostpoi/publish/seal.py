@@ -105,5 +105,7 @@ def _key(private: Path) -> "Ed25519PrivateKey":
     except (ValueError, TypeError):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{private / KEY} is not an ed25519 key; restore it from a copy, or delete it to get a new one")
+        raise InputError(
+            f"{private / KEY} is not an ed25519 key; restore it from a copy, or delete it to get a new one"
+        )
     return key

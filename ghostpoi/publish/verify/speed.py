@@ -42,7 +42,8 @@ def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: Speed
 
     def over(venue: Ints, limit: float) -> Bools:
         lat, lon = table.venues.lat[venue[order]], table.venues.lon[venue[order]]
-        return over_limit(lat, lon, table.time[order], limit, rule.min_gap_s) & same_user
+        fast: Bools = over_limit(lat, lon, table.time[order], limit, rule.min_gap_s) & same_user
+        return fast
 
     row = np.where(in_session[b] & ~in_session[a], a, b)  # the one that had to keep the limit
     allowed = ~has[row] | emptied[row] | starts[row]
@@ -50,7 +51,9 @@ def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: Speed
     wrong, clean = int((fast & ~allowed).sum()), int(over(table.venue, rule.limit_kmh).sum())
     if wrong:
         return Check("speed rule", False, f"{wrong:,} steps over the limit though a candidate was within it")
-    return Check("speed rule", True, f"over the limit only where no candidate was within it (clean file: {clean:,} steps)")
+    return Check(
+        "speed rule", True, f"over the limit only where no candidate was within it (clean file: {clean:,} steps)"
+    )
 
 
 def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bools:
