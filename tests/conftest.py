@@ -24,8 +24,8 @@ SLOW = {
     "adversaries", "api", "audit", "bench", "card", "cli", "croissant", "crowds", "cuda_graphs", "demo", "detection",
     "docs", "examples", "faults", "kills", "locks", "methods", "new_adversary", "nyc", "pages", "paired_bridge",
     "position", "protect_cli", "recorded", "release", "report", "report_page", "rounds", "seal", "shared_positions",
-    "stray_quotes", "study_run", "synthetic", "transfer_victims", "trajectory_lm", "verify", "verify_recomputes",
-    "victims",
+    "staging", "stray_quotes", "study_run", "synthetic", "transfer_victims", "trajectory_lm", "verify",
+    "verify_recomputes", "victims",
 }  # fmt: skip
 ROOT = Path(__file__).parent.parent
 
