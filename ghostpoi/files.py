@@ -1,27 +1,99 @@
-"""Atomic file writing, and folders that only their owner may enter."""
+"""Atomic file writing, locks, and folders that only their owner may enter."""
 
+import fcntl
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from ghostpoi.errors import InputError
+
+PARTIAL = ".partial"  # how the name of a file that is not complete ends
+DESCRIPTORS = Path("/proc/self/fd")
 
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """Open a file for writing. It gets its final name when it is complete and on disk; on an error it is removed."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    """Open a file for writing. It gets its final name when it is complete and on disk; on an error it is removed.
+
+    Where the system allows it, the file has no name at all while it is written, so a killed process leaves nothing.
+    """
+    handle, temporary = _nameless(path.parent), None
+    if handle is None:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL)
+        temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as f:
+            with suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)  # remove_partial leaves a locked file alone
             yield f
             f.flush()
             os.fsync(f.fileno())
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
+            os.fchmod(f.fileno(), mode)
+            if temporary is None:
+                temporary = _give_name(f.fileno(), path)
+            os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
         raise
+
+
+def _nameless(folder: Path) -> int | None:
+    """Open a new file without a name; None if the system cannot."""
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600) if DESCRIPTORS.is_dir() else None
+    except (AttributeError, OSError):  # AttributeError: not on Linux
+        return None
+
+
+def _give_name(handle: int, path: Path) -> Path:
+    """Link a nameless file under a temporary name: a link cannot replace an existing file."""
+    name = f".{path.name}.{secrets.token_hex(4)}{PARTIAL}"
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # Python follows the link in /proc to the file itself only if it gets a folder's handle.
+        os.link(DESCRIPTORS / str(handle), name, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
+    return path.with_name(name)
+
+
+def remove_partial(folder: Path, name: str = "*") -> None:
+    """Remove what killed processes left of the file with this name, or of all; not what others are writing."""
+    for path in folder.glob(f".{name}.*{PARTIAL}"):
+        with suppress(OSError), path.open("rb") as f:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Reserve a folder, which need not exist, for this process; refuse if another one has reserved it.
+
+    The lock file is beside the folder. The system releases the lock of a killed process.
+    """
+    path = folder.with_name(f".{folder.name}.lock")
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                break  # else its last owner has just removed it
+        except BlockingIOError:
+            os.close(handle)
+            raise InputError(
+                f"another ghostpoi is writing {folder}; wait until it has finished, or choose another folder"
+            ) from None
+        os.close(handle)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
 
 
 def make_private_folder(folder: Path) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import small_city
 
+from ghostpoi.publish.manifest import release_identity
+
 HOSTILE = [
     "</script><script>window.hacked=1</script>",
     "<img src=x onerror=window.hacked=1>",
@@ -89,8 +91,15 @@ def copied(made: small_city.Release, folder: Path) -> Path:
 
 
 def put_audit(release: Path, found: dict[str, Any]) -> None:
-    path = release / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"audit": found}))
+    """Store an audit as `audit` does; the release is then unsigned."""
+    manifest = json.loads((release / "manifest.json").read_text())
+    put_manifest(release, manifest | {"audit": found | {"of": release_identity(manifest)}})
+
+
+def put_manifest(release: Path, manifest: Any) -> None:
+    """Write a manifest by hand, without its signature."""
+    (release / "manifest.json").write_text(json.dumps(manifest))
+    (release / "manifest.sig").unlink(missing_ok=True)
 
 
 def write_csv(path: Path, rows: list[list[Any]]) -> Path:

@@ -15,6 +15,7 @@ import mlcroissant as mlc
 import pandas as pd
 import polars as pl
 import pytest
+from sample_releases import put_manifest
 from small_city import SEED, Release, called, city, release
 
 from ghostpoi.errors import InputError
@@ -77,7 +78,7 @@ def rewritten(
         (folder / made.data.name).write_bytes(content)
         manifest["data"]["sha256"] = hashlib.sha256(content).hexdigest()
     change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    put_manifest(folder, manifest)
     return folder
 
 
@@ -263,4 +264,4 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
         write_pages(ReportRequest(release=folder))
-    assert sorted(p.name for p in folder.iterdir()) == ["checkins.txt", "manifest.json"]
+    assert sorted(p.name for p in folder.iterdir()) == ["checkins.txt", "manifest.json", "manifest.sig"]

@@ -20,7 +20,7 @@ def test_the_demo_ends_with_a_verified_release_and_its_page(
     assert "FAIL" not in text
     assert text.count("pass  ") == 8
     assert sorted(p.name for p in (folder / "release").iterdir()) == [
-        "card.md", "checkins.txt", "croissant.json", "manifest.json", "report.html",
+        "card.md", "checkins.txt", "croissant.json", "manifest.json", "manifest.sig", "report.html",
     ]  # fmt: skip
     assert all(line.passed for line in verify(folder / "release", folder / "city.txt", {}))
     assert all((folder / f"release-{method}" / "manifest.json").is_file() for method in demo.OTHERS)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from small_city import RICH, SEED, SETS, called, city, release, rich_csv, scratch, sentence
+from small_city import RICH, SEED, SETS, called, city, protect, release, rich_csv, scratch, sentence
 
 # One process imports everything, then forks one child per case: the same as a fresh process, without the seconds that
 # the imports take. Nothing has run in it that a fork would break.
@@ -100,6 +100,14 @@ KILL: dict[str, dict[str, Any]] = {
     "just after it": {"replace": "pairs.npz", "count": 2},
     "before the note is final": {"replace": "run.json", "count": 2},
 }
+EARLY: dict[str, dict[str, Any]] = {  # before there is anything to resume, or after all is done
+    f"{when}, then {then}": fault
+    for then in ("again", "resume")
+    for when, fault in {
+        "before the note": {"replace": "run.json", "count": 1},
+        "no room for the note": {"limit": 1_000},
+    }.items()
+}
 OTHER: dict[str, dict[str, Any]] = {
     "between rounds, then damage": KILL["between rounds"],
     "no room for a checkpoint": {"limit": 6_000},
@@ -108,7 +116,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "another's private folder": {"nobody": True, "private": "theirs"},
     "a folder inside a closed one": {"nobody": True, "out": "theirs/inside/release"},
 }
-CASES = KILL | OTHER
+CASES = KILL | EARLY | OTHER
 ARGUMENTS = ["--method", "ghost", "--seed", str(SEED), *SETS]  # the method with the most steps to interrupt
 
 
@@ -159,9 +167,9 @@ def as_undisturbed(case: str) -> None:
     assert sorted(p.name for p in here.iterdir()) == ["release", "release.private"]
     for name in ("checkins.txt", "manifest.json"):
         assert (here / "release" / name).read_bytes() == (whole.folder / name).read_bytes()
-    assert sorted(p.name for p in (here / "release").iterdir()) == ["checkins.txt", "manifest.json"]
+    assert sorted(p.name for p in (here / "release").iterdir()) == ["checkins.txt", "manifest.json", "manifest.sig"]
     private = here / "release.private"
-    assert sorted(p.name for p in private.iterdir()) == ["pairs.npz", "run.json", "trajectory_lm"]
+    assert sorted(p.name for p in private.iterdir()) == ["pairs.npz", "run.json", "signing.key", "trajectory_lm"]
     assert (private / "pairs.npz").read_bytes() == (whole.private / "pairs.npz").read_bytes()
     assert not list(private.rglob(".*"))
     for path in (private, *private.rglob("*")):
@@ -180,6 +188,31 @@ def test_a_killed_run_goes_on_to_the_same_bytes(case: str) -> None:
     done = resumed(case)
     assert (done.returncode, done.stderr) == (0, "")
     as_undisturbed(case)
+
+
+@pytest.mark.parametrize("case", EARLY)
+def test_a_run_that_stopped_before_its_note_begins_again(case: str) -> None:
+    assert codes()[case] == (2 if "room" in case else -signal.SIGKILL)
+    assert not (folder(case) / "release").exists()
+    assert (folder(case) / "release.private" / "unfinished").is_dir()
+    if "resume" in case:
+        done = resumed(case)
+        said = f"nothing to resume in {folder(case) / 'release.private'}; starting from the beginning\n"
+    else:
+        done, said = called("protect", city(), "-o", folder(case) / "release", *ARGUMENTS), ""
+    assert (done.returncode, done.stderr) == (0, said)
+    as_undisturbed(case)
+
+
+def test_a_folder_without_its_note_after_the_end_is_no_interrupted_run(tmp_path: Path) -> None:
+    """The run was killed while it removed its folder."""
+    made = protect(city(), tmp_path / "r", "--method", "random", "--seed", SEED)
+    (made.private / "unfinished").mkdir()
+    (made.private / "unfinished" / "checkpoint.safetensors").touch()
+    again = ("protect", city(), "-o", tmp_path / "s", "--private", made.private, "--method", "random", *SETS)
+    assert "holds the private files of a finished run" in sentence(called(*again))
+    assert "holds the private files of a finished run" in sentence(called(*again, "--resume"))
+    assert called(*again, "--force").returncode == 0
 
 
 @pytest.mark.parametrize("case", ["no room for a checkpoint", "no room for the data"])
@@ -289,5 +322,6 @@ def test_a_run_killed_from_outside(tmp_path: Path) -> None:
             time.sleep(0.01)
         run.kill()
     assert run.returncode == -signal.SIGKILL
-    assert [p.name for p in tmp_path.iterdir()] == ["r.private"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".r.lock", ".r.private.lock", "r.private"]
     assert "the settings differ" in sentence(called("protect", city(), "-o", tmp_path / "r", *ARGUMENTS, "--resume"))
+    assert [p.name for p in tmp_path.iterdir()] == ["r.private"]

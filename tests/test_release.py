@@ -34,7 +34,6 @@ from small_city import (
 
 from ghostpoi.data import formats
 from ghostpoi.data.displacement import published
-from ghostpoi.publish import release as release_module
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.randomness import Seed
 
@@ -263,8 +262,8 @@ def test_the_manifest_holds_public_aggregates_and_nothing_else() -> None:
 
 def test_files_and_modes() -> None:
     made = release("ghost")
-    assert sorted(p.name for p in made.folder.iterdir()) == ["checkins.txt", "manifest.json"]
-    assert sorted(p.name for p in made.private.iterdir()) == ["pairs.npz", "run.json", "trajectory_lm"]
+    assert sorted(p.name for p in made.folder.iterdir()) == ["checkins.txt", "manifest.json", "manifest.sig"]
+    assert sorted(p.name for p in made.private.iterdir()) == ["pairs.npz", "run.json", "signing.key", "trajectory_lm"]
     for path in (made.private, *made.private.rglob("*")):
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
     assert sorted(p.name for p in made.folder.parent.iterdir()) == ["release", "release.private"]
@@ -280,10 +279,18 @@ def test_a_seed_hides_itself() -> None:
     assert repr(Seed(1)) == repr(Seed(2))
 
 
-def test_a_short_seed_is_warned_about(tmp_path: Path) -> None:
-    short = protect(city(), tmp_path / "r", "--method", "random", "--seed", 7)
-    assert "warning: one leaked pair is enough to find a short seed" in short.done.stderr
-    assert "warning" not in release("random").done.stderr
+def test_a_short_seed_is_refused_unless_allowed(tmp_path: Path) -> None:
+    why = "can be found by trial, for the method random from the release alone; "
+    assert refused(tmp_path, "--seed", 2**63 - 1) == (
+        f"--seed has fewer than 64 bits, so it {why}leave --seed out, or add --allow-short-seed for an experiment"
+    )
+    short = protect(city(), tmp_path / "r", "--method", "random", "--seed", 7, "--allow-short-seed")
+    assert short.done.stderr == (
+        f"warning: a short seed {why}omit --seed for a real release, and ghostpoi draws 128 bits from the operating "
+        "system\n"
+    )
+    assert seed_of(short) == 7
+    assert protect(city(), tmp_path / "s", "--method", "random", "--seed", 2**63).done.stderr == ""
 
 
 def test_a_dictionary_of_a_parquet_file_holds_no_venue_that_is_not_released(tmp_path: Path) -> None:
@@ -302,7 +309,7 @@ def test_carriage_returns_stay_where_they_are(tmp_path: Path) -> None:
     order = [c for c in rich_frame().columns if c != "address"]
     data = rich_frame().select(*order, "address").write_csv(line_terminator="\r\n").encode()
     (tmp_path / "x.csv").write_bytes(data)
-    for seed in range(3):
+    for seed in range(SEED, SEED + 3):
         made = protect(tmp_path / "x.csv", tmp_path / f"r{seed}", "--method", "random", "--seed", seed, *RICH)
         lines = made.data.read_bytes().split(b"\n")
         assert all(line.endswith(b"\r") and not line.endswith(b"\r\r") for line in lines[:-1])
@@ -425,21 +432,8 @@ def test_the_manifest_comes_last_and_the_name_after_it(tmp_path: Path, monkeypat
         seen = broken(patch, "none", 0)
         protect(city(), tmp_path / "r", "--method", "random")
     targets = [Path(target).name for _, target in seen]
-    assert targets == ["run.json", "pairs.npz", "checkins.txt", "manifest.json", "r", "pairs.npz", "run.json"]
-
-
-def test_two_at_once_do_not_overwrite_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = release_module.protect_table
-
-    def slow(*arguments: Any, **more: Any) -> Any:
-        monkeypatch.setattr(release_module, "protect_table", real)
-        protect(city(), tmp_path / "r", "--method", "random", "--seed", SEED, "--private", tmp_path / "other")
-        return real(*arguments, **more)
-
-    monkeypatch.setattr(release_module, "protect_table", slow)
-    done = called("protect", city(), "-o", tmp_path / "r", "--method", "random", "--private", tmp_path / "p", *SETS)
-    assert "could not be written (directory not empty)" in sentence(done)
-    assert (tmp_path / "r" / "checkins.txt").read_bytes() == release("random").data.read_bytes()
+    built = ["signing.key", "run.json", "pairs.npz", "checkins.txt", "manifest.sig", "manifest.json"]
+    assert targets == [*built, "r", "pairs.npz", "run.json"]
 
 
 def test_what_is_read_back_is_what_was_released() -> None:

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sample_releases import put_manifest
 from small_city import Release, called, city, prepared, release, rich_csv, rich_parquet, sentence
 
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.publish.methods import METHODS
 
-CHECKS = ["data file", "nothing private", "speed", "rows", "category", "radius", "venue fields", "counts"]
+FOLDER = ["signature", "data file", "nothing private", "speed"]
+CHECKS = [*FOLDER, "rows", "category", "radius", "venue fields", "speed rule", "counts", "plausibility"]
 
 
 def lines(folder: Path, *more: object) -> dict[str, bool]:
@@ -36,7 +38,7 @@ def lines(folder: Path, *more: object) -> dict[str, bool]:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_passes(method: str) -> None:
     folder = release(method).folder
-    assert lines(folder) == dict.fromkeys(CHECKS[:3], True)
+    assert lines(folder) == dict.fromkeys(FOLDER, True)
     assert lines(folder, "--against", city()) == dict.fromkeys(CHECKS, True)
 
 
@@ -69,7 +71,7 @@ def tampered(
     (folder / "checkins.txt").write_bytes(data)
     if patch_hash:
         manifest["data"] |= {"sha256": hashlib.sha256(data).hexdigest(), "rows": len(rows)}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    put_manifest(folder, manifest)
     return folder
 
 
@@ -190,9 +192,9 @@ def test_nothing_changed_is_no_tampering(tmp_path: Path) -> None:
 
 def test_a_changed_byte(tmp_path: Path) -> None:
     folder = tampered(tmp_path, lambda rows, manifest: rows[0].__setitem__(3, "x"), patch_hash=False)
-    assert lines(folder, "--against", city()) == {"data file": False, "nothing private": True}
+    assert lines(folder, "--against", city()) == {"signature": True, "data file": False, "nothing private": True}
     (folder / "checkins.txt").unlink()
-    assert lines(folder) == {"data file": False, "nothing private": True}
+    assert lines(folder) == {"signature": True, "data file": False, "nothing private": True}
 
 
 @pytest.mark.parametrize("name", ["seed", "pairs.npz", ".hidden", "unfinished/run.json", "checkins.txt.bak"])

@@ -31,7 +31,8 @@ def protect(
     file: Path, output: Path, method: str = "crowd", seed: int | None = None, protocol: str = "strong",
     device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
     config: Path | None = None, keep: Texts = None, drop: Texts = None, no_candidate: str = "keep",
-    resume: bool = False, force: bool = False, dry_run: bool = False, json: bool = False,
+    resume: bool = False, force: bool = False, dry_run: bool = False, allow_short_seed: bool = False,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import terminal_output
@@ -40,6 +41,7 @@ def protect(
     from ghostpoi.publish.private_folder import ReleaseRequest
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.publish.release import given_seed, make_release, work
+    from ghostpoi.publish.seal import fingerprint
 
     if no_candidate not in ("keep", "withhold"):
         raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
@@ -53,19 +55,21 @@ def protect(
     request = ReleaseRequest(
         file=file, release=output, private=private, settings=settings, method=method, protocol=protocol, device=where,
         mapping=mapping(map), keep=tuple(keep or ()), drop=tuple(drop or ()), withhold=no_candidate == "withhold",
-        seed=given_seed(seed, say), resume=resume, force=force,
+        seed=given_seed(seed, allow_short_seed, say), resume=resume, force=force,
     )  # fmt: skip
     with bar(work(settings)) as report:
         manifest = make_release(request, say, report)
-    show(manifest, json, terminal_output.released, output, private)
+    show(manifest, json, terminal_output.released, output, private, fingerprint(private))
 
 
-def verify(release: Path, against: Path | None = None, map: Texts = None, json: bool = False) -> None:
+def verify(
+    release: Path, against: Path | None = None, signed_by: str | None = None, map: Texts = None, json: bool = False
+) -> None:
     """Check a release against its manifest; exit code 1 if a check fails."""
     from ghostpoi.cli import terminal_output
     from ghostpoi.publish.verify import verify
 
-    checks = verify(release, against, mapping(map))
+    checks = verify(release, against, mapping(map), signed_by)
     details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in checks]
     passed = all(check.passed for check in checks)
     show({"passed": passed, "checks": details}, json, terminal_output.verification)

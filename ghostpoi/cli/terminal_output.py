@@ -53,7 +53,7 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     say(f"speed: {speed['share_over']:.1%} of the clean steps inside sessions exceed {speed['limit_kmh']:g} km/h")
 
 
-def released(console: Console, release: Path, private: Path, manifest: dict[str, Any]) -> None:
+def released(console: Console, release: Path, private: Path, key: str, manifest: dict[str, Any]) -> None:
     """Print the result of `protect`."""
     rows, p = manifest["rows"], manifest["plausibility"]
     title = f"[bold]{escape(_valid(release))}[/]"
@@ -76,6 +76,7 @@ def released(console: Console, release: Path, private: Path, manifest: dict[str,
         f"{p['beyond_1km']:.1%} of substitutes beyond 1 km; displacement {p['mean_km']:.2f} km on average, "
         f"95% within {p['p95_km']:.2f} km"
     )
+    console.print(f"signed by key {key}")
     console.print(f"private files (seed, pairs, models; never publish them): {escape(_valid(private))}")
 
 

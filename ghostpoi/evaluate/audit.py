@@ -29,10 +29,9 @@ from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
 from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
-from ghostpoi.files import replacing
 from ghostpoi.models.trajectory_lm import naturalness
 from ghostpoi.progress import Report, Say
-from ghostpoi.publish.manifest import MANIFEST, settings_of
+from ghostpoi.publish.manifest import MANIFEST, release_identity, settings_of, store_manifest
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import Task, publish
@@ -263,9 +262,8 @@ def _without(measures: dict[str, float], *endings: str) -> dict[str, float]:
 def _store(release: Path, audit: dict[str, Any]) -> None:
     path = release / MANIFEST
     try:
-        manifest = json.loads(path.read_text("utf-8")) | {"audit": audit}
-        with replacing(path) as out:
-            out.write((json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
+        manifest = json.loads(path.read_text("utf-8"))
+        store_manifest(release, manifest | {"audit": audit | {"of": release_identity(manifest)}})
     except OSError as e:
         raise InputError(
             f"the audit cannot be stored in {path} ({(e.strerror or str(e)).lower()}); "

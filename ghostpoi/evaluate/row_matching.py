@@ -21,7 +21,7 @@ from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
-from ghostpoi.publish.manifest import hash_complaint, read_manifest, settings_of
+from ghostpoi.publish.manifest import complaint_about, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.whole_table import prepare
@@ -59,7 +59,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
     manifest = None
     if release.is_dir():
         manifest = read_manifest(release)
-        if complaint := hash_complaint(release, manifest):
+        if complaint := complaint_about(release, manifest):
             raise InputError(f"{release}: {complaint}; make the release again with protect")
         fields, format = manifest["columns"]["fields"], manifest["data"]["format"]
         after = formats.read(release / manifest["data"]["file"], fields, format)

@@ -27,7 +27,8 @@ def find(
     point = np.zeros((len(lat), 3))
     point[1:] = unit_sphere(lat[1:], lon[1:])
     reach = chord(reach_km)
-    # The order inside a crowd, south to north, depends on positions only: venue numbers reveal which was visited first.
+    # The order inside a crowd, south to north, depends on positions, not on who went there. Venues at one position keep
+    # the order of the arguments, so the caller must order them by something that no visit decides.
     crowds = [
         crowd[np.lexsort((lon[crowd], lat[crowd]))]
         for members in by_category(category if known is None else 2 * category + known)
@@ -58,7 +59,7 @@ def _borrow(alone: int, hosts: Longs, poi: Ints, point: Floats, reach: float) ->
 
 
 def _partition(members: Longs, point: Floats, size: int, reach: float) -> Iterator[Longs]:
-    """Split venues into crowds, by position only."""
+    """Split venues into crowds by position and, where positions are equal, by number."""
     todo = [members]
     while todo:
         part = todo.pop()

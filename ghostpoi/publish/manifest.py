@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.errors import InputError
+from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
+from ghostpoi.publish.seal import SIGNATURE, Seal, fingerprint, has_key, read_seal, sign
 from ghostpoi.settings import override
 
 MANIFEST = "manifest.json"
@@ -19,7 +21,7 @@ REQUIRED: dict[str, dict[str, Any]] = {  # type of each key, by section
     "settings": {"filters": dict, "candidates": dict, "speed": dict},
     "speed": {"limit_kmh": (int, float), "min_gap_s": (int, float)},
 }
-PRIVATE_MARK = "ghostpoi-private"  # text in every page that shows clean data
+PRIVATE_MARK = "ghostpoi-private"  # class of the body of every page that shows clean data
 
 
 def read_manifest(release: Path) -> dict[str, Any]:
@@ -51,6 +53,61 @@ def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
     if hashlib.sha256(data.read_bytes()).hexdigest() != manifest["data"]["sha256"]:
         return f"the SHA-256 of {data.name} differs from the manifest"
     return None
+
+
+def seal_of(release: Path) -> Seal:
+    """Check the signature of a release's manifest."""
+    return read_seal(release / SIGNATURE, (release / MANIFEST).read_bytes())
+
+
+def complaint_about(release: Path, manifest: dict[str, Any]) -> str | None:
+    """Return why a release is not what its publisher made, as far as its hash and its signature tell, or None."""
+    return hash_complaint(release, manifest) or seal_of(release).complaint
+
+
+def store_manifest(release: Path, manifest: dict[str, Any], private: Path | None = None) -> None:
+    """Write the manifest and its signature.
+
+    The key is that of the private folder, by default RELEASE.private. Without the key, or if the manifest there is
+    unsigned, the new one is unsigned. A manifest that was changed after it was signed is never signed again.
+    """
+    private = private or Path(f"{release}.private")
+    text = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
+    path, signature, old = release / MANIFEST, release / SIGNATURE, ""
+    signs = has_key(private)
+    for name in (MANIFEST, SIGNATURE):
+        remove_partial(release, name)
+    if path.exists():
+        seal = seal_of(release)
+        if seal.complaint:
+            raise InputError(f"{release}: {seal.complaint}; make the release again with protect")
+        signs = signs and seal.signer == fingerprint(private)
+        old = sign(private, path.read_bytes()) if signs else ""
+    if not signs:
+        signature.unlink(missing_ok=True)
+        _write(path, text)
+        return
+    # At any moment one of the lines signs the manifest that is there.
+    line = sign(private, text)
+    _write(signature, (old + line).encode())
+    _write(path, text)
+    if old:
+        _write(signature, line.encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    with replacing(path) as out:
+        out.write(content)
+
+
+def release_identity(manifest: dict[str, Any]) -> dict[str, str]:
+    """Return hashes of the data and of the settings, by which figures name the release that they belong to."""
+    settings = {key: manifest.get(key) for key in ("settings", "method", "protocol")}
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    return {
+        "data_sha256": manifest["data"]["sha256"],
+        "settings_sha256": hashlib.sha256(text.encode()).hexdigest(),
+    }
 
 
 def settings_of(manifest: dict[str, Any]) -> Publication:

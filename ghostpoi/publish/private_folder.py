@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from ghostpoi import __version__
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
-from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
 from ghostpoi.progress import Say
 from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.publication_settings import Publication
+from ghostpoi.publish.seal import KEY, create_key
 from ghostpoi.randomness import Seed
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 RUN = "run.json"  # the note of a run: seed, keyed hash of the input, request
 UNFINISHED = "unfinished"  # the folder of a run in progress, with its own note
-OWN_FILES = (RUN, UNFINISHED, "trajectory_lm")
+STAGED, OLD = "release", "replaced"  # in it: the release that is being built, the older one that makes room for it
+OWN_FILES = (RUN, UNFINISHED, "trajectory_lm", KEY)
 
 Note = dict[str, str]
 
@@ -59,8 +61,8 @@ class Run:
     token: str  # makes its temporary names unique
 
 
-def check_folders(request: ReleaseRequest) -> Note | None:
-    """Refuse folders that would overwrite or mix data. Return the note of the interrupted run to resume, if any."""
+def check_places(request: ReleaseRequest) -> None:
+    """Refuse places that lie inside each other or cannot be written."""
     release, private = request.release.resolve(), request.private.resolve()
     folders = f"the private folder {request.private}", f"the release {request.release}"
     if private.is_relative_to(release):
@@ -72,6 +74,11 @@ def check_folders(request: ReleaseRequest) -> Note | None:
             raise InputError(f"the folder {folder} does not exist; create it first")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"the folder {folder} is not writable; choose another or change its permissions")
+
+
+def check_folders(request: ReleaseRequest) -> Note | None:
+    """Refuse folders that would overwrite or mix data. Return the note of the interrupted run to resume, if any."""
+    release = request.release.resolve()
     unfinished = _unfinished(request)
     # A run that was killed after it published the release may resume and publish it again.
     resumes = unfinished is not None and unfinished["release"] == str(release)
@@ -92,6 +99,8 @@ def begin(request: ReleaseRequest, file: CheckinFile, say: Say) -> Run:
         say(f"nothing to resume in {request.private}; starting from the beginning")
     folder, seed = request.private / UNFINISHED, request.seed or Seed.fresh()
     make_private_folder(request.private)
+    remove_partial(request.private)
+    create_key(request.private)
     if folder.exists():
         shutil.rmtree(folder)
     make_private_folder(folder)
@@ -117,8 +126,10 @@ def resume(request: ReleaseRequest, file: CheckinFile, note: Note) -> Run:
     if note["asked"] != _asked(request):
         remedy = "give the same settings, or start again with --force"
         raise InputError(f"the settings differ from those of the run in {private}; {remedy}")
-    for killed in (*run.folder.glob(".*"), *(private / "trajectory_lm").glob(".*")):
-        killed.unlink()  # a file that a killed process did not finish
+    create_key(private)
+    for folder in (private, run.folder, private / "trajectory_lm"):
+        remove_partial(folder)
+    shutil.rmtree(run.folder / OLD, ignore_errors=True)
     return run
 
 
@@ -126,10 +137,11 @@ def _check_private(request: ReleaseRequest) -> None:
     """Refuse a folder with files of others or, without --force, with files of another run."""
     folder = request.private
     own = [name for name in OWN_FILES if (folder / name).exists()]
-    if not own and any(folder.iterdir()):
+    if not own and any(not path.match(f".*{PARTIAL}") for path in folder.iterdir()):
         raise InputError(f"{folder} holds files that are not ghostpoi's; choose an empty or new folder with --private")
     other = "replace them with --force, or choose another folder with --private"
-    if UNFINISHED in own and not request.force:
+    # Without its note, the folder of a run holds nothing to resume: the run was killed before it began.
+    if (folder / UNFINISHED / RUN).exists() and not request.force:
         raise InputError(f"{folder} holds the private files of an interrupted run; continue with --resume, {other}")
     if RUN in own and not request.force:
         raise InputError(f"{folder} holds the private files of a finished run; {other}")

@@ -6,7 +6,6 @@ trained on clean data.
 """
 
 import hashlib
-import json
 import os
 import shutil
 from pathlib import Path
@@ -16,29 +15,44 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.data import formats
-from ghostpoi.data.displacement import displacement, published
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
-from ghostpoi.files import replacing
+from ghostpoi.files import locked, replacing
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.columns import classify
-from ghostpoi.publish.manifest import MANIFEST
-from ghostpoi.publish.private_folder import RUN, ReleaseRequest, Run, begin, check_folders, resume
+from ghostpoi.publish.figures import figures
+from ghostpoi.publish.manifest import store_manifest
+from ghostpoi.publish.private_folder import (
+    RUN,
+    UNFINISHED,
+    ReleaseRequest,
+    Run,
+    begin,
+    check_folders,
+    check_places,
+    resume,
+)
 from ghostpoi.publish.protect import LM_UNITS, protect_table
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Checkpoint, units
+from ghostpoi.publish.row_comparison import difference
+from ghostpoi.publish.staging import clean_up, publish_folder, staging_folder
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.whole_table import WholeTable, count_rows, donor_rows, fast_steps, genuine_rows, prepare
+from ghostpoi.publish.whole_table import WholeTable, donor_rows, fast_steps, prepare
 from ghostpoi.randomness import Seed
 
-SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them on one leaked pair
+SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
 
 
 def make_release(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     """Protect a file, write the release and return its manifest."""
     try:
-        return _make(request, say, report)
+        check_places(request)
+        release, private = request.release.resolve(), request.private.resolve()
+        with locked(release), locked(private):
+            clean_up(release, private / UNFINISHED)
+            return _make(request, say, report)
     except OSError as e:
         raise InputError(
             f"{request.release} or {request.private} could not be written ({(e.strerror or str(e)).lower()}); "
@@ -46,11 +60,17 @@ def make_release(request: ReleaseRequest, say: Say, report: Report) -> dict[str,
         ) from None
 
 
-def given_seed(value: int | None, say: Say) -> Seed | None:
-    """Convert the seed of the command line; warn if it is short enough to be found by trial."""
+def given_seed(value: int | None, allow_short: bool, say: Say) -> Seed | None:
+    """Convert the seed of the command line; refuse one that is short enough to be found by trial."""
     if value is not None and value.bit_length() < SHORT_SEED_BITS:
+        why = "can be found by trial, for the method random from the release alone"
+        if not allow_short:
+            raise InputError(
+                f"--seed has fewer than {SHORT_SEED_BITS} bits, so it {why}; leave --seed out, "
+                "or add --allow-short-seed for an experiment"
+            )
         say(
-            "warning: one leaked pair is enough to find a short seed by trial; omit --seed for a real release, "
+            f"warning: a short seed {why}; omit --seed for a real release, "
             "and ghostpoi draws 128 bits from the operating system"
         )
     return None if value is None else Seed(value)
@@ -66,6 +86,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     unfinished = check_folders(request)
     file = formats.read(request.file, request.mapping)
     columns = classify(file.table, file.rows, file.mapping, request.file, request.keep, request.drop)
+    rows = file.rows.drop(columns.drop)
     for text in columns.warnings:
         say(f"warning: {text}")
     whole = prepare(file.table, request.settings)
@@ -78,7 +99,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
     _write_pairs(run.folder / "pairs.npz", whole, released, shown)
     donor = donor_rows(whole, released, request.settings.method, run.seed)
-    rows = file.rows.copy_fields(columns.change, donor).drop(columns.drop)
+    rows = rows.copy_fields(columns.change, donor)
     manifest = {  # everything in it is public
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
@@ -91,10 +112,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
             "dropped": columns.drop,
             "kept_on_request": [name for name in columns.keep if name in request.keep],
         },
-        "rows": count_rows(whole, released)
-        | {"withheld": len(whole.table) - len(shown)}
-        | genuine_rows(whole, request.settings.method, shown, released.poi[shown]),
-        "plausibility": published(displacement(whole.table.venues, whole.table.venue, released.poi)),
+        **figures(whole, request.settings.method, released, shown),
     }
     manifest = _write_folder(request, run, file, rows.take(shown) if request.withhold else rows, manifest)
     for name in ("pairs.npz", RUN):  # the note last: until it is moved, --resume can repeat all steps
@@ -117,43 +135,44 @@ def _write_pairs(path: Path, whole: WholeTable, released: Substitution, shown: A
 def _write_folder(
     request: ReleaseRequest, run: Run, file: CheckinFile, rows: Rows, manifest: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the release folder under a temporary name, then rename it."""
+    """Write the release folder in a private place, then move it to its own."""
     release, speed = request.release.resolve(), request.settings.speed
-    staging = release.with_name(f".{release.name}.{run.token}.partial")
-    data = staging / f"checkins{extension(request.file)}"
-    shutil.rmtree(staging, ignore_errors=True)  # left over from a killed process
-    try:
-        staging.mkdir()
-        with replacing(data) as out:
-            rows.write(out)
-        written = formats.read(data, file.mapping, file.format).table
+    with staging_folder(run, release) as staging:
+        data = staging / f"checkins{extension(request.file)}"
+        written = _write_data(data, file, rows, manifest["columns"]["changed_with_the_venue"])
         manifest |= {
-            "speed": fast_steps(written, speed.limit_kmh, speed.min_gap_s),
+            "speed": fast_steps(written.table, speed.limit_kmh, speed.min_gap_s),
             "data": {
                 "file": data.name,
                 "format": file.format,
-                "rows": len(written),
+                "rows": len(written.table),
                 "sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
             },
         }
-        with replacing(staging / MANIFEST) as out:
-            out.write((json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
-        _publish_folder(staging, release, request.force or request.resume)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        store_manifest(staging, manifest, request.private)
+        publish_folder(staging, release, request.force or request.resume)
     return manifest
 
 
-def _publish_folder(staging: Path, release: Path, replace: bool) -> None:
-    """Rename a complete folder. An older release is removed only after the new one is in place."""
-    old = staging.with_name(staging.name + ".old")
-    if replace and release.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        os.replace(release, old)
+def _write_data(path: Path, file: CheckinFile, rows: Rows, changed: list[str]) -> CheckinFile:
+    """Write the rows, read them back and compare every field. A stray quote that moved may need quotes of its own."""
+    written = _written(path, file, rows)
+    if isinstance(written, str):
+        written = _written(path, file, rows.requote(changed))
+    if isinstance(written, str):
+        raise InputError(
+            f"{file.path} cannot be released: what was written does not read back the same ({written}); "
+            'put fields that contain a quote into quotes and double the quote ("12"""), and use one encoding'
+        )
+    return written
+
+
+def _written(path: Path, file: CheckinFile, rows: Rows) -> CheckinFile | str:
+    """Write the rows and return the file as it reads back, or how it differs."""
+    with replacing(path) as out:
+        rows.write(out)
     try:
-        os.replace(staging, release)  # fails if another process has created it
-    except OSError:
-        if old.exists():
-            os.replace(old, release)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+        found = formats.read(path, file.mapping, file.format)
+        return difference(rows, found.rows) or found
+    except InputError as e:
+        return str(e).replace(str(path), path.name)

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs
+from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs, Venues
 from ghostpoi.data.geo import over_limit
-from ghostpoi.data.sessions import Dataset, by_user_and_time
+from ghostpoi.data.sessions import Dataset, Vocabulary, by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.publish.methods import Method
 from ghostpoi.publish.publication_settings import Publication
@@ -64,14 +65,14 @@ def prepare(table: Checkins, settings: Publication) -> WholeTable:
 
 def _build(table: Checkins, settings: Publication) -> WholeTable:
     data = sessions.build(table, settings.filters)
-    venues, v, sets = table.venues, data.vocabulary, settings.method.candidate_sets
+    venues, v = table.venues, data.vocabulary
     known = np.zeros(len(venues.lat), bool)
     known[v.venue[1:]] = True
     return WholeTable(
         table,
         data,
-        sets(v.lat, v.lon, v.category, settings.candidates),
-        sets(venues.lat, venues.lon, venues.category, settings.candidates, known),
+        _sets(v, table.venue_ids[v.venue], settings),
+        _sets(venues, table.venue_ids, settings, known),
     )
 
 
@@ -87,6 +88,22 @@ def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:
         "coverage_outside_sessions": float(has[~inside].mean()) if not inside.all() else 1.0,
         "mean_size": float(size[has].mean()) if has.any() else 0.0,
     }
+
+
+def _sets(
+    places: Venues | Vocabulary, ids: NDArray[np.object_], settings: Publication, known: Bools | None = None
+) -> Candidates:
+    """Find the candidate sets with venues in the order of their ids, which decides between venues at one position.
+
+    Their numbers must not decide: they reveal which venue was visited first.
+    """
+    order = np.append(0, np.argsort(ids[1:], kind="stable") + 1)  # row 0 is padding
+    number = np.argsort(order)
+    found = settings.method.candidate_sets(
+        places.lat[order], places.lon[order], places.category[order], settings.candidates,
+        None if known is None else known[order],
+    )  # fmt: skip
+    return Candidates(order[found.poi[number]].astype(np.int32), found.radius_km[number])
 
 
 def donor_rows(whole: WholeTable, released: Substitution, method: Method, seed: Seed) -> Longs:

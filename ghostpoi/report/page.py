@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from plotly.offline import get_plotlyjs
 
 from ghostpoi import __version__
 from ghostpoi.errors import InputError
-from ghostpoi.files import replacing
+from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.report import labels
 from ghostpoi.report.audit_view import AuditView
@@ -52,6 +53,7 @@ def write_pages(request: ReportRequest) -> list[Path]:
         texts |= {request.release / CARD: card(data.main), request.release / CROISSANT: croissant(data.main)}
     for path, text in texts.items():
         try:
+            remove_partial(path.parent, escape(path.name))
             with replacing(path, mode=0o600 if request.with_clean else 0o644) as out:
                 out.write(text.encode("utf-8", "replace"))
         except OSError as e:

@@ -14,7 +14,7 @@ from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
-from ghostpoi.publish.manifest import MANIFEST, hash_complaint, read_manifest
+from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_manifest
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.whole_table import fast_steps
 from ghostpoi.report.audit_view import AuditView
@@ -104,7 +104,7 @@ def open_release(path: Path, mapping: dict[str, str] | None = None, audits: Audi
     if is_file(path):
         return _open_file(path, mapping or {}, audits or {})
     manifest = read_manifest(path)
-    if complaint := hash_complaint(path, manifest):
+    if complaint := complaint_about(path, manifest):
         raise InputError(f"{path} is damaged ({complaint}); make the release again with protect")
     for kind, keys in NEEDED.items():
         if lacking := _lacking(manifest, keys, kind):

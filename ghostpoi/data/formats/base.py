@@ -35,6 +35,9 @@ class Rows(Columns, Protocol):
     def drop(self, columns: list[str]) -> "Rows":
         """Leave these columns out."""
 
+    def requote(self, columns: list[str]) -> "Rows":
+        """Put the fields of these columns that contain a stray quote into quotes, so that no line break can hide."""
+
     def write(self, out: BinaryIO) -> None:
         """Write the rows in the format of the original file."""
 

@@ -54,6 +54,12 @@ class TextRows:
     def drop(self, columns: list[str]) -> "TextRows":
         return TextRows(self.frame.drop(columns), text.without(self.dialect, columns), self.returns)
 
+    def requote(self, columns: list[str]) -> "TextRows":
+        if not self.dialect.quoted:
+            return self
+        frame = self.frame.with_columns(_requoted(pl.col(c)).alias(c) for c in columns)
+        return TextRows(frame, self.dialect, self.returns)
+
     def write(self, out: BinaryIO) -> None:
         frame = self.frame
         if self.returns is not None and frame.height:
@@ -91,12 +97,26 @@ class ParquetRows:
     def drop(self, columns: list[str]) -> "ParquetRows":
         return ParquetRows(self.table.drop_columns(columns))
 
+    def requote(self, columns: list[str]) -> "ParquetRows":
+        return self
+
     def write(self, out: BinaryIO) -> None:
         table = self.table
         for at, field in enumerate(table.schema):
             if pa.types.is_dictionary(field.type):
                 table = table.set_column(at, field, _fresh_dictionary(table.column(at), field.type))
         pq.write_table(table, out)
+
+
+def _requoted(raw: pl.Expr) -> pl.Expr:
+    """Quote a raw field that contains a quote but is not a well-formed quoted field. Its value stays the same."""
+    text = raw.str.strip_chars(f" \t{RETURN}")
+    whole = text.str.starts_with('"') & text.str.ends_with('"') & (text.str.len_bytes() > 1)
+    inner = text.str.strip_prefix('"').str.strip_suffix('"').str.replace_all('""', '"', literal=True)
+    value = pl.when(whole).then(inner).otherwise(text)
+    quoted = pl.lit('"') + value.str.replace_all('"', '""', literal=True) + pl.lit('"')
+    stray = raw.str.contains('"', literal=True) & ~raw.str.contains(r'^"(?:[^"]|"")*"$')
+    return pl.when(stray).then(quoted).otherwise(raw)
 
 
 def _fresh_dictionary(column: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.ChunkedArray:

@@ -1,0 +1,36 @@
+"""Check a release against its manifest and, if given, against the file that it was made from."""
+
+from pathlib import Path
+
+from ghostpoi.data import formats
+from ghostpoi.publish.manifest import hash_complaint, read_manifest
+from ghostpoi.publish.seal import parse_fingerprint
+from ghostpoi.publish.verify.against_clean import compare
+from ghostpoi.publish.verify.check import Check
+from ghostpoi.publish.verify.folder import audit_belongs, nothing_private, signature
+from ghostpoi.publish.verify.speed import counted_speed
+
+__all__ = ["Check", "verify"]
+
+
+def verify(release: Path, against: Path | None, mapping: dict[str, str], signed_by: str | None = None) -> list[Check]:
+    """Run all checks. If the data file does not match the manifest, its content is not checked."""
+    demanded = None if signed_by is None else parse_fingerprint(signed_by)
+    manifest = read_manifest(release)
+    complaint = hash_complaint(release, manifest)
+    matches = f"SHA-256 {manifest['data']['sha256'][:16]}… matches the manifest"
+    checks = [
+        signature(release, demanded),
+        Check("data file", complaint is None, complaint or matches),
+        nothing_private(release, manifest),
+        *audit_belongs(manifest),
+    ]
+    if complaint:
+        return checks
+    data = release / manifest["data"]["file"]
+    written = formats.read(data, manifest["columns"]["fields"], manifest["data"]["format"])
+    checks.append(counted_speed(written.table, manifest, last=against is None))
+    if against is not None:
+        clean = formats.read(against, mapping or written.mapping, written.format)
+        checks += compare(clean, written, manifest)
+    return checks

@@ -1,0 +1,148 @@
+"""Checks that need the clean file: rows, venues, and every figure of the manifest that follows from them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ghostpoi.data.checkins import Bools, Ints, Longs
+from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
+from ghostpoi.publish.figures import figures
+from ghostpoi.publish.manifest import settings_of
+from ghostpoi.publish.methods import Method
+from ghostpoi.publish.row_comparison import difference
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.verify.check import Check
+from ghostpoi.publish.verify.speed import allowed_speed, emptied_sets
+from ghostpoi.publish.whole_table import WholeTable, prepare
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The clean table and what was released of it."""
+
+    whole: WholeTable
+    shown: Longs  # (M,) the released rows of the clean table
+    released: Ints  # (N,) the released venue of every clean row; a withheld row keeps its own
+    drawn: Bools  # (N,) whether the row got its fields from a donor
+
+    @property
+    def changed(self) -> Longs:
+        """The substituted rows."""
+        return np.flatnonzero(self.released != self.whole.table.venue)
+
+
+def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
+    """Run the checks that need the clean file; stop at the first that makes the later ones meaningless."""
+    table, settings = clean.table, settings_of(manifest)
+    whole = prepare(table, settings)
+    withheld = manifest["rows"]["withheld"]
+    shown = np.flatnonzero(whole.has_candidates) if withheld else np.arange(len(table))
+    expected = len(table) - withheld
+    if len(shown) != expected or len(written.table) != expected:
+        detail = f"the release has {len(written.table):,} rows; the file has {len(table):,}, {withheld:,} withheld"
+        return [Check("rows", False, detail)]
+    changed = manifest["columns"]["changed_with_the_venue"]
+    if missing := set(changed).difference(written.rows.columns):
+        return [Check("rows", False, f"columns of the manifest are missing: {', '.join(map(str, missing))}")]
+    dropped = [name for name in clean.rows.columns if name in manifest["columns"].get("dropped", [])]
+    if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=changed):
+        return [Check("rows", False, problem)]
+    checks = [Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
+    number = {name: venue for venue, name in enumerate(table.venue_ids)}
+    known = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int32)
+    venue = known[written.table.venue]  # in the numbering of the clean table, 0 for a venue that it lacks
+    if not venue.all():
+        unknown = written.table.venue_ids[written.table.venue[int(np.argmin(venue))]]
+        return [*checks, Check("venues", False, f"the venue {unknown} does not occur in {clean.path}")]
+    released = table.venue.copy()
+    released[shown] = venue
+    drawn = whole.has_candidates if settings.method.own_sets else released != table.venue
+    pair = Pair(whole, shown, released, drawn)
+    emptied = emptied_sets(whole, released, settings.speed)
+    return [
+        *checks,
+        _category(pair),
+        _candidates(pair),
+        _genuine_fields(clean.rows, written.rows, changed, pair),
+        allowed_speed(whole, released, emptied, settings.speed),
+        *_figures(pair, emptied, settings.method, manifest),
+        *_kept(clean, [*changed, *dropped]),
+    ]
+
+
+def _category(pair: Pair) -> Check:
+    category, changed = pair.whole.table.venues.category, pair.changed
+    same = int((category[pair.whole.table.venue[changed]] == category[pair.released[changed]]).sum())
+    return Check("category", same == len(changed), f"{same:,} of {len(changed):,} substitutes match")
+
+
+def _candidates(pair: Pair) -> Check:
+    """Check that every substitute is in the candidate set that applies to its row."""
+    whole, row, released = pair.whole, pair.changed, pair.released[pair.changed]
+    table, sessions, vocabulary = whole.table, whole.data.all, whole.data.vocabulary
+    poi = np.zeros(len(table), np.int32)  # 0 outside sessions
+    poi[sessions.row] = sessions.poi
+    in_session, poi = poi[row] > 0, poi[row]
+    inside = (whole.venue_sets.poi[table.venue[row]] == released[:, None]).any(axis=1)
+    session_sets = vocabulary.venue[whole.session_sets.poi[poi[in_session]]]
+    inside[in_session] = (session_sets == released[in_session, None]).any(axis=1)
+    detail = f"{int(inside.sum()):,} of {len(row):,} substitutes are in their candidate set"
+    return Check("radius", bool(inside.all()), detail)
+
+
+def _genuine_fields(clean: Rows, rows: Rows, names: list[str], pair: Pair) -> Check:
+    """Check that venue fields come from one genuine row of the released venue; rows that were not drawn keep theirs.
+
+    A genuine row may be one that the release withholds.
+    """
+
+    def keys(source: Rows, venue: Ints) -> NDArray[np.uint64]:
+        fields = source.requote(names)  # protect may have put stray quotes into quotes
+        columns = {f"c{i}": fields.get_column(name) for i, name in enumerate(names)}
+        return pl.DataFrame({"venue": pl.Series(venue), **columns}).hash_rows().to_numpy()
+
+    genuine, found = keys(clean, pair.whole.table.venue), keys(rows, pair.released[pair.shown])
+    mixed = int(np.where(pair.drawn[pair.shown], ~np.isin(found, genuine), found != genuine[pair.shown]).sum())
+    detail = f"{mixed:,} rows mix the fields of two venues" if mixed else f"{', '.join(names)} change together"
+    return Check("venue fields", mixed == 0, detail)
+
+
+def _kept(clean: CheckinFile, not_kept: list[str]) -> list[Check]:
+    """Test what the columns and the order of rows, which the release shares with the file, tell about clean venues."""
+    found = telling(clean.table, clean.rows, clean.mapping, not_kept)
+    listed = "; ".join(f"{name!r} {finding}" for name, finding in found.items())
+    order = order_reveals(RelatedVenues(clean.table))
+    return [
+        Check("kept columns", not found, listed or "no test finds clean venues in them"),
+        Check("row order", order is None, f"rows {order}" if order else "it does not depend on the venues"),
+    ]
+
+
+def _figures(pair: Pair, emptied: Bools, method: Method, manifest: dict[str, Any]) -> list[Check]:
+    """Compute the counts and the plausibility of the release again and compare them with the manifest."""
+    found = figures(pair.whole, method, Substitution(pair.released, emptied), pair.shown)
+    found["data"], stated = {"rows": len(pair.shown)}, manifest | {"data": {"rows": manifest["data"].get("rows")}}
+    counts = _differences(found, stated, "rows") + _differences(found, stated, "data")
+    measures = _differences(found, stated, "plausibility")
+    substituted = f"{len(pair.changed):,} rows substituted"
+    mean = f"{found['plausibility']['mean_km']:g} km on average"
+    return [
+        Check("counts", not counts, "; ".join(counts) or f"{substituted}, all counts as in the manifest"),
+        Check("plausibility", not measures, "; ".join(measures) or f"{mean}, all figures as in the manifest"),
+    ]
+
+
+def _differences(found: dict[str, Any], stated: dict[str, Any], key: str) -> list[str]:
+    """Name the figures below a key that the manifest states differently."""
+    one, two = found.get(key), stated.get(key)
+    if isinstance(one, dict) and isinstance(two, dict):
+        return [
+            f"{key}.{text}"
+            for name in sorted({*one, *two}, key=str)
+            for text in _differences(one, two, name)
+        ]  # fmt: skip
+    return [] if one == two else [f"{key} is {one}, {two} in the manifest"]
