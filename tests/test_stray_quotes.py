@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import polars as pl
-from small_city import MAP, SEED, SETS, called, protect, rich_frame, sentence
+from small_city import RICH, SEED, SETS, called, protect, rich_frame, sentence
 
 from ghostpoi.data import formats
 
@@ -29,7 +29,7 @@ def stray_file(path: Path) -> Path:
 
 def test_moved_quotes_do_not_swallow_rows(tmp_path: Path) -> None:
     file = stray_file(tmp_path / "x.csv")
-    made = protect(file, tmp_path / "r", "--method", "crowd", "--seed", SEED, *MAP)
+    made = protect(file, tmp_path / "r", "--method", "crowd", "--seed", SEED, *RICH)
     rows = len(file.read_text().splitlines()) - 1
     assert rows == 1090
     assert made.manifest["data"]["rows"] == rows
@@ -55,7 +55,7 @@ def test_what_would_not_read_back_is_refused(tmp_path: Path) -> None:
     fields[5][alone[b"spot"]], fields[5][alone[b"catid"]], fields[5][alone[b"title"]] = b"lone", b"lone", b"Caf\xe9"
     file = tmp_path / "x.csv"
     file.write_bytes(b"\n".join(b",".join(row) for row in fields) + b"\n")
-    done = called("protect", file, "-o", tmp_path / "r", "--no-candidate", "withhold", *SETS, *MAP)
+    done = called("protect", file, "-o", tmp_path / "r", "--no-candidate", "withhold", *SETS, *RICH)
     assert sentence(done) == (
         f"{file} cannot be released: what was written does not read back the same (row 1 has a different mood); put "
         'fields that contain a quote into quotes and double the quote ("12"""), and use one encoding'

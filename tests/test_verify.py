@@ -17,7 +17,10 @@ from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.publish.methods import METHODS
 
 FOLDER = ["signature", "data file", "nothing private", "speed"]
-CHECKS = [*FOLDER, "rows", "category", "radius", "venue fields", "speed rule", "counts", "plausibility"]
+CHECKS = [
+    *FOLDER, "rows", "category", "radius", "venue fields", "speed rule", "counts", "plausibility", "kept columns",
+    "row order",
+]  # fmt: skip
 
 
 def lines(folder: Path, *more: object) -> dict[str, bool]:
