@@ -53,6 +53,14 @@ def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
     return None
 
 
+def release_identity(manifest: dict[str, Any]) -> dict[str, str]:
+    """Return what an audit belongs to: the hash of the released data and that of method, protocol and settings."""
+    settings = {key: manifest.get(key) for key in ("method", "protocol", "settings")}
+    canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    return {"data_sha256": manifest["data"]["sha256"], "settings_sha256": digest}
+
+
 def settings_of(manifest: dict[str, Any]) -> Publication:
     """Return the settings that decide sessions and candidate sets. A method that is not installed counts as random."""
     name = manifest.get("method")
