@@ -21,7 +21,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one
 HEADER = "user,poi,category,lat,lon,time"
 # Files of end-to-end runs, trained models, browsers and real data: `make check` leaves them out.
 SLOW = {
-    "adversaries", "api", "audit", "bench", "card", "cli", "croissant", "crowds", "cuda_graphs", "demo", "detection",
+    "adversaries", "api", "audit", "audit_verdict", "bench", "card", "cli", "croissant", "crowds", "cuda_graphs", "demo", "detection",
     "docs", "examples", "faults", "methods", "new_adversary", "nyc", "pages", "paired_bridge", "position",
     "protect_cli", "recorded", "release", "report", "report_page", "rounds", "study_run", "synthetic",
     "transfer_victims", "trajectory_lm", "verify", "victims",
