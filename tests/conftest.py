@@ -21,9 +21,9 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one
 HEADER = "user,poi,category,lat,lon,time"
 # Files of end-to-end runs, trained models, browsers and real data: `make check` leaves them out.
 SLOW = {
-    "adversaries", "api", "audit", "audit_verdict", "bench", "card", "cli", "croissant", "crowds", "cuda_graphs", "demo", "detection",
-    "docs", "examples", "faults", "methods", "new_adversary", "nyc", "pages", "paired_bridge", "position",
-    "protect_cli", "recorded", "release", "report", "report_page", "rounds", "study_run", "synthetic",
+    "adversaries", "api", "audit", "audit_verdict", "bench", "card", "cli", "croissant", "crowds", "cuda_graphs",
+    "demo", "detection", "docs", "examples", "faults", "methods", "new_adversary", "nyc", "pages", "paired_bridge",
+    "position", "protect_cli", "recorded", "release", "report", "report_page", "rounds", "study_run", "synthetic",
     "transfer_victims", "trajectory_lm", "verify", "victims",
 }  # fmt: skip
 ROOT = Path(__file__).parent.parent
