@@ -58,6 +58,8 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
             "frequency": "Fails. Regains 74% of the lost accuracy." if fails else "Holds. Accuracy drops by 75%.",
             "tomorrow's <new>+one": "Partly. Something.",
         },
+        "no_verdict": None,
+        "not_run": [],
         "gaps": {"prot": spread(0.19, 0.19), "surv": {}, "mean": None, "worst": None, "worst_all": spread(0.05, 0.05)},
         "controls": {
             "leak-only": victim(0.06, seeds=seeds),

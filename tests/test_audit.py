@@ -19,17 +19,16 @@ from ghostpoi.evaluate.audit import (
     AuditRequest,
     audit,
     audit_settings,
-    default_adversaries,
-    parse_adversaries,
-    public,
     work,
 )
 from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.evaluate.default_set import default_adversaries, parse_adversaries
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, differs
 from ghostpoi.evaluate.row_matching import align, public_rule, publisher_of, read_pair
+from ghostpoi.evaluate.stored_audit import public
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.progress import no_report
-from ghostpoi.publish.manifest import MANIFEST
+from ghostpoi.publish.manifest import MANIFEST, release_identity
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.private_folder import ReleaseRequest
 from ghostpoi.publish.publication_settings import publication
@@ -129,8 +128,9 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     assert all(line.passed for line in verify(release, file, {}))
     again = ghostpoi("audit", file, release, "--seeds", 2, "--device", "cpu", *sets)
     assert again.returncode == 0, again.stderr
-    first = again.stdout.splitlines()[0]
-    assert f"strongest adversary {found['strongest']}" in first
+    first, second = again.stdout.splitlines()[:2]
+    assert first.startswith(f"{release}: ")
+    assert second.startswith(f"strongest adversary {found['strongest']}: acc@1 ")
     for name, verdict in found["verdicts"].items():
         assert f"{name:14} {verdict}"[:80] in again.stdout
 
@@ -168,7 +168,7 @@ def test_the_manifest_gets_public_figures_alone(tmp_path: Path) -> None:
     manifest = json.loads((release / MANIFEST).read_text())
     stored = manifest.pop("audit")
     assert manifest == seen
-    assert stored == json.loads(json.dumps(public(found)))
+    assert stored == json.loads(json.dumps(public(found) | {"of": release_identity(seen)}))
     assert all(line.passed for line in verify(release, file, {}))
     assert sorted(p.name for p in release.iterdir()) == ["checkins.csv", MANIFEST]
     names = set(_keys(stored))
@@ -357,7 +357,8 @@ def said(**changed: Any) -> dict[str, str]:
     given: dict[str, Any] = {
         "clean": [0.20, 0.21], "adversaries": {"none": [0.055, 0.055], "frequency": [0.16, 0.17]},
         "leak": {"leak-only": [0.08, 0.09], "leak-mixed": [0.06, 0.07]},
-        "random": {"none": [0.05, 0.06], "frequency": [0.08, 0.09]}, "popularity": 0.02, "positions": N,
+        "random": {"random": {"none": [0.05, 0.06], "frequency": [0.08, 0.09]}},
+        "floors": {"popularity": [0.02, 0.02]}, "positions": N,
     }  # fmt: skip
     return verdicts(Accuracies(**given | changed))
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.measures.accuracy import accuracy, markov, metrics, popularity, recovery, steps
+from ghostpoi.evaluate.measures.accuracy import accuracy, markov, metrics, popularity, recovery, stay, steps
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, against, gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import profile, utility
@@ -94,6 +94,13 @@ class TestFloors:
         found = popularity(self.TRAIN, self.TEST, 6)
         assert values(found["all"]) == pytest.approx((0.25, 1.0, 1.0, (1 / 2 + 1 / 4 + 1 + 1 / 5) / 4))
         assert values(found["last"]) == pytest.approx((0.0, 1.0, 1.0, (1 / 4 + 1 / 5) / 2))
+
+    def test_stay_by_hand(self) -> None:
+        # Ranking 1 2 3 4 5 with the present POI in front. Steps 1-2: 2; 2-4: 4; 3-1: 2; 1-5: 5; 4-4: 1; 5-0: unknown.
+        test = sessions_of([1, 2, 4], [3, 1, 5], [4, 4], [5, 0])
+        found = stay(self.TRAIN, test, 6)
+        mrr = (1 / 2 + 1 / 4 + 1 / 2 + 1 / 5 + 1) / 6
+        assert values(found["all"]) == pytest.approx((1 / 6, 5 / 6, 5 / 6, mrr))
 
     def test_markov_by_hand(self) -> None:
         # After 1: 2 twice, 4 once, then 1 3 5. After 2: 2 (popular) and 3 once each, then 1 4 5. After 3: nothing.

@@ -81,20 +81,25 @@ def audit(
     file: Path, release: Path, adversaries: str | None = None, everybody: bool = False, victim: str = "transformer",
     leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
     set: Texts = None, config: Path | None = None, cache: Path | None = None, naturalness: bool = True,
-    all_controls: bool = False, no_store: bool = False, make_report: bool = False, json: bool = False,
+    all_controls: bool = False, no_store: bool = False, replace: bool = False, make_report: bool = False,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
     from ghostpoi.cli import terminal_output
-    from ghostpoi.evaluate.audit import AuditRequest, audit, parse_adversaries, work
+    from ghostpoi.evaluate.audit import AuditRequest, audit, work
+    from ghostpoi.evaluate.default_set import parse_adversaries
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
 
     if make_report and (no_store or not release.is_dir()):
         raise InputError("--report needs a release folder and a stored audit; leave --no-store out")
+    if replace and no_store:
+        raise InputError("--replace and --no-store contradict each other; give one of them")
     request = AuditRequest(
         file=file, release=release, adversaries=parse_adversaries(adversaries, everybody), victim=victim, leak=leak,
         seeds=seeds, protocol=protocol, device=find_device(device), mapping=mapping(map), set=set or [], config=config,
         cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store,
+        replace=replace,
     )  # fmt: skip
     with bar(work(request)) as progress:
         found = audit(request, say, progress)

@@ -106,15 +106,19 @@ def verification(console: Console, found: dict[str, Any]) -> None:
 
 def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     """Print an audit: the strongest adversary first, every measure next to its controls."""
+    from ghostpoi.report.audit_view import AuditView
+    from ghostpoi.report.headline import headline
     from ghostpoi.report.labels import victim_label
 
     say = partial(console.print, markup=False, emoji=False)
     clean, top, seeds = found["clean"], found["adversaries"][found["strongest"]], len(found["clean"]["acc@1"]["seeds"])
-    say(
-        f"{_valid(release)}: strongest adversary {found['strongest']}: acc@1 {_spread(top['acc@1'])} against "
-        f"{_spread(clean['acc@1'])} on clean data, {top['accuracy_lost']['mean']:.0%} of the accuracy lost",
-        style="bold",
-    )
+    say(f"{_valid(release)}: {headline(AuditView.of(found))}", style="bold")
+    if not found["no_verdict"]:
+        say(
+            f"strongest adversary{' that ran' if found['not_run'] else ''} {found['strongest']}: acc@1 "
+            f"{_spread(top['acc@1'])} against {_spread(clean['acc@1'])} on clean data, "
+            f"{top['accuracy_lost']['mean']:.0%} of the accuracy lost"
+        )
     say(
         f"{'one seed, so the spread is unknown' if seeds == 1 else f'{seeds} seeds, mean ± standard deviation'}; "
         f"leak {found['leak']:.1%} of the training sessions; victim {found['victim']}, protocol {found['protocol']}; "
@@ -125,7 +129,8 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         for name, measures in group.items():
             recovered = f"{measures['restored']['mean']:.1%}" if "restored" in measures else ""
             accuracies = (_spread(measures[metric]) for metric in ("acc@1", "acc@5", "mrr"))
-            table.add_row(victim_label(name), *accuracies, f"{measures['accuracy_lost']['mean']:.0%}", recovered)
+            lost = "" if found["no_verdict"] else f"{measures['accuracy_lost']['mean']:.0%}"
+            table.add_row(victim_label(name), *accuracies, lost, recovered)
         table.add_section()
     say(table)
     for adversary, verdict in found["verdicts"].items():
@@ -138,12 +143,14 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         + (f"; survival {survival}" if survival else "")
     )
     say(
-        f"plausibility: {p['substitution_rate']:.1%} substituted, category match {p['category_match']:.3f}, "
-        f"{p['beyond_1km']:.1%} beyond 1 km, mean {p['mean_km']:.2f} km, p95 {p['p95_km']:.2f} km, "
+        f"plausibility of all rows: {p['substitution_rate']:.1%} substituted, "
+        f"category match {p['category_match']:.3f}, {p['beyond_1km']:.1%} beyond 1 km, "
+        f"mean {p['mean_km']:.2f} km, p95 {p['p95_km']:.2f} km, "
         f"{p['speed_violations_released']:.1%} of steps over the speed limit (clean {p['speed_violations_clean']:.1%})"
     )
     if (natural := found["naturalness"]) is not None:
-        say(f"naturalness: {natural['released']:.3f} (clean {natural['clean']:.3f})")
+        clean_one = f" (clean {natural['clean']:.3f})" if "clean" in natural else ""  # a stored one has no clean value
+        say(f"naturalness: {natural['released']:.3f}{clean_one}")
     say(
         f"utility: Jensen-Shannon divergence {u['popularity']['poi_js']:.3f} bits in venue and "
         f"{u['popularity']['category_js']:.3f} bits in category popularity, common part of flows "

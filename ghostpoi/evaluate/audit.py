@@ -5,7 +5,6 @@ training sessions to every adversary, trains a victim on what each restores, and
 part of each user's sessions. Every result is compared with controls.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,22 +15,32 @@ from typing import Any
 import torch
 
 from ghostpoi import __version__, settings
-from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.data.checkins import Ints
-from ghostpoi.data.displacement import published
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.cache import Cache
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.conclusions import conclude
+from ghostpoi.evaluate.controls import (
+    CLEAN,
+    LEAK_MIXED,
+    LEAK_ONLY,
+    RANDOM,
+    RANDOM_MATCHED,
+    in_table_order,
+    under,
+)  # fmt: skip
+from ghostpoi.evaluate.default_set import default_adversaries
 from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
-from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, gaps, spread, strongest
-from ghostpoi.evaluate.measures.plausibility import plausibility
+from ghostpoi.evaluate.matched_control import differs_from_random, matched_draw, matched_rule
+from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, spread, strongest
 from ghostpoi.evaluate.measures.utility import utility
+from ghostpoi.evaluate.rounding import rounded
 from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule, publisher_of, read_pair
-from ghostpoi.evaluate.verdicts import Accuracies, verdicts
+from ghostpoi.evaluate.stored_audit import check_writable, store
+from ghostpoi.evaluate.whole_release import row_plausibility
 from ghostpoi.models.trajectory_lm import naturalness
 from ghostpoi.progress import Report, Say
-from ghostpoi.publish.manifest import MANIFEST, release_identity, settings_of, store_manifest
+from ghostpoi.publish.manifest import read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import Task, publish
@@ -42,10 +51,6 @@ RELEASE = "release"  # what the grid calls the audited release
 CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (RELEASE, LEAK_MIXED))
 LM_UNITS = 0.5  # work of training the trajectory LM, in victims; only for the progress bar
 SHARES = ("restored", "of_substituted", "spoiled")
-PUBLIC = (
-    "strongest", "clean", "adversaries", "verdicts", "gaps", "controls", "plausibility", "naturalness", "utility",
-    "protocol", "victim", "leak", "test_positions", "version", "release_sha256",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class AuditRequest:
 
     file: Path
     release: Path
-    adversaries: tuple[str, ...] = field(default_factory=lambda: default_adversaries())
+    adversaries: tuple[str, ...] = field(default_factory=default_adversaries)
     victim: str = "transformer"
     leak: float = 0.05
     seeds: int = 3
@@ -75,63 +80,53 @@ class AuditRequest:
     config: Path | None = None
     cache: Path | None = None
     naturalness: bool = True
-    all_controls: bool = False  # the random control against every adversary, not only none and the strongest
+    all_controls: bool = False  # random releases against every adversary, not only none and the strongest
     store: bool = True
+    replace: bool = False  # a stored audit that is fuller or has other settings
 
     def contest(self, release: str, adversary: str) -> Contest:
         return Contest(release, adversary, self.leak, self.victim)
 
-    def contests(self) -> list[Contest]:
-        """Return all contests except the random control against the strongest adversary, which is not known yet."""
-        random = self.adversaries if self.all_controls else ("none",)
+    def contests(self, random: Sequence[str]) -> list[Contest]:
+        """Return all contests except those of the random releases against the strongest adversary, not known yet."""
+        faced = self.adversaries if self.all_controls else ("none",)
         return [
             *(self.contest(*names) for names in CONTROL_CONTESTS),
             *(self.contest(RELEASE, adversary) for adversary in self.adversaries),
-            *(self.contest(RANDOM, adversary) for adversary in random),
+            *(self.contest(control, adversary) for control in random for adversary in faced),
         ]
 
 
-def default_adversaries(everybody: bool = False) -> tuple[str, ...]:
-    """Return the adversaries of one release that train no model; `everybody` adds those that do."""
-    return tuple(name for name, a in ADVERSARIES.items() if not a.many_releases and (everybody or not a.trains))
-
-
-def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, ...]:
-    """Read adversaries from the command line. The default is all that train no model; `none` always runs."""
-    if text is None:
-        return default_adversaries(everybody)
-    if everybody:
-        raise InputError(f"--all and --adversaries {text} contradict each other; give one of them")
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    known = default_adversaries(everybody=True)
-    if unknown := [name for name in names if name not in known]:
-        raise InputError(f"--adversaries {text}: there is no {unknown[0]!r}; choose from {', '.join(known)}")
-    return tuple(dict.fromkeys(["none", *names]))
+def random_controls(manifest: dict[str, Any] | None) -> list[str]:
+    """Return the random releases that a release is compared with."""
+    return [RANDOM, *([RANDOM_MATCHED] if differs_from_random(publisher_of(manifest)) else [])]
 
 
 def work(request: AuditRequest) -> float:
     """Return all units of work for the progress bar, in victims."""
-    victims = len(request.contests()) + (not request.all_controls)
+    random = random_controls(read_manifest(request.release) if request.release.is_dir() else None)
+    victims = len(request.contests(random)) + len(random) * (not request.all_controls)
     return request.seeds * victims + LM_UNITS * request.naturalness
 
 
 def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
-    """Measure a release and, if it is ours, store the public part of the result in its manifest."""
+    """Measure a release and, if it is ours, store the public part of the result in its manifest.
+
+    The result includes what earlier runs with the same settings stored there.
+    """
     if not 0 < request.leak <= 1:
         raise InputError(f"--leak {request.leak:g}: give a share above 0 and at most 1; the paper's is 0.05")
     if request.victim not in VICTIMS:
         raise InputError(f"--victim {request.victim}: there is no such victim; choose from {', '.join(VICTIMS)}")
     pair = read_pair(request.file, request.release, request.mapping)
     chosen = audit_settings(request, pair.manifest)
-    store = request.store and pair.manifest is not None
-    if store and not os.access(request.release, os.W_OK | os.X_OK):
-        raise InputError(f"{request.release} is not writable, so the result cannot be stored; use --no-store")
+    keep = request.store and pair.manifest is not None
+    if keep:
+        check_writable(request.release)
     data = align(pair, chosen.filters)
-    found = _measure(request, chosen, data, _grid(request, chosen, pair, data, report), say)
+    found = _measure(request, chosen, pair, data, _grid(request, chosen, pair, data, report), say)
     found["release_sha256"] = pair.sha256
-    if store:
-        _store(request.release, public(found))
-    return found
+    return store(request.release, found, say, request.replace) if keep else found
 
 
 def audit_settings(request: AuditRequest, manifest: dict[str, Any] | None) -> AuditSettings:
@@ -148,103 +143,91 @@ def audit_settings(request: AuditRequest, manifest: dict[str, Any] | None) -> Au
     return chosen
 
 
-def public(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what a release may contain: accuracies and measures of the release, no statistic of clean data."""
-    out = {name: found[name] for name in PUBLIC}
-    out["plausibility"] = _without(out["plausibility"], "_clean")
-    # If all radii grow, their Wasserstein distance and their mean after reveal their mean before.
-    out["utility"] = {name: _without(group, "_before", "wasserstein_km") for name, group in out["utility"].items()}
-    out["naturalness"] = out["naturalness"] and {"released": out["naturalness"]["released"]}
-    return out
-
-
 def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, report: Report) -> Grid:
-    methods = publisher_of(pair.manifest), METHODS[RANDOM]
-    ours, rule = (public_rule(pair, data.vocabulary, chosen, method) for method in methods)
+    publisher = publisher_of(pair.manifest)
+    ours, rule = (public_rule(pair, data.vocabulary, chosen, method) for method in (publisher, METHODS[RANDOM]))
+    clean = data.train.poi
 
     @cache
     def random(number: int) -> Ints:
-        """The control: a uniform draw from the candidate sets, at the same positions."""
+        """The paper's control: a uniform draw from the candidate sets, at the same positions."""
         settings = replace(publication(RANDOM), speed=chosen.speed)
         task = Task(settings, data.train, data.vocabulary, rule.candidates)
         # A derived seed, because a publisher with the same small seed would have drawn the same release.
         return publish(task, Seed(Seed(number).derive("audit", "random")), request.device).poi
 
+    @cache
+    def matched(number: int) -> Ints:
+        return matched_draw(ours, clean, data.released, Seed(number))
+
+    releases = {RELEASE: Release(lambda number: data.released, ours), RANDOM: Release(random, rule)}
+    if publisher is not None:
+        releases[RANDOM_MATCHED] = Release(matched, matched_rule(publisher, ours, clean, data.released))
     return Grid(
-        train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary,
-        releases={RELEASE: Release(lambda number: data.released, ours), RANDOM: Release(random, rule)}.__getitem__,
+        train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=releases.__getitem__,
         seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
         device=request.device, cache=_cache(request), report=report,
     )  # fmt: skip
 
 
 def _measure(
-    request: AuditRequest, chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say
+    request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, grid: Grid, say: Say
 ) -> dict[str, Any]:
-    measures = _run_contests(request, grid)
-    acc = {contest: found["all"]["acc@1"] for contest, found in measures.items()}
-    clean = acc[request.contest(CLEAN, CLEAN)]
-    ours = {name: acc[request.contest(RELEASE, name)] for name in request.adversaries}
-    floors = grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)}
-    compared = Accuracies(
-        clean=clean,
-        adversaries=ours,
-        leak={names[1]: acc[request.contest(*names)] for names in CONTROL_CONTESTS[1:]},
-        random={contest.adversary: values for contest, values in acc.items() if contest.release == RANDOM},
-        popularity=floors["popularity"]["all"]["acc@1"],
-        positions=data.test.positions - len(data.test),
-        leakless=[name for name in ours if not ADVERSARIES[name].uses_leak],
-    )
-    named = {_name(contest): _spreads(found, clean) for contest, found in measures.items()}
-    counted = {name: _spreads(over_seeds([found] * request.seeds), clean) for name, found in floors.items()}
-    return {
-        "strongest": strongest(ours),
+    positions, trained = data.test.positions - len(data.test), data.train.positions
+    measures = _run_contests(request, grid, random_controls(pair.manifest), positions)
+    clean = rounded(measures[request.contest(CLEAN, CLEAN)]["all"]["acc@1"], positions)
+    named = {_name(contest): _spreads(found, clean, positions, trained) for contest, found in measures.items()}
+    for name, floor in (grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)}).items():
+        named[name] = _spreads(over_seeds([floor] * request.seeds), clean, positions, trained)
+    controls = sorted((name for name in named if name not in (CLEAN, *request.adversaries)), key=in_table_order)
+    found = {
         "clean": named[CLEAN],
-        "adversaries": {name: named[name] for name in ours},
-        "verdicts": verdicts(compared),
-        "gaps": gaps(clean, ours),
-        "controls": {name: found for name, found in named.items() if name not in (CLEAN, *ours)} | counted,
-        "plausibility": plausibility(data.all, data.all_released, data.vocabulary, chosen.speed),
+        "adversaries": {name: named[name] for name in request.adversaries},
+        "controls": {name: named[name] for name in controls},
+        "plausibility": row_plausibility(pair, chosen.speed),
         "naturalness": _naturalness(chosen, data, grid, say) if request.naturalness else None,
         "utility": utility(data.all, data.all_released, data.vocabulary),
         "protocol": request.protocol,
         "victim": request.victim,
         "leak": request.leak,
         "sessions": {"train": len(data.train), "val": len(data.val), "test": len(data.test)},
-        "test_positions": compared.positions,
+        "test_positions": positions,
         "settings": asdict(chosen),
         "version": __version__,
     }
+    return found | conclude(found)
 
 
-def _run_contests(request: AuditRequest, grid: Grid) -> dict[Contest, dict[str, Any]]:
-    """Return the measures of all contests, including the random control against the strongest adversary."""
-    # The adversary that restores most is likely the strongest. It is known before any victim is trained, so its random
-    # control can train side by side with the other victims.
+def _run_contests(
+    request: AuditRequest, grid: Grid, random: Sequence[str], positions: int
+) -> dict[Contest, dict[str, Any]]:
+    """Return the measures of all contests, including the random releases against the strongest adversary."""
+    # The adversary that restores most is likely the strongest. It is known before any victim is trained, so its
+    # controls can train side by side with the other victims.
     ours = {name: request.contest(RELEASE, name) for name in request.adversaries}
     seeds = range(request.seeds)
     likely = strongest({n: [grid.restoration(c, seed).measures["restored"] for seed in seeds] for n, c in ours.items()})
-    contests = list(dict.fromkeys([*request.contests(), request.contest(RANDOM, likely)]))
+    contests = list(dict.fromkeys([*request.contests(random), *(request.contest(name, likely) for name in random)]))
     found = {contest: cell["measures"] for contest, cell in zip(contests, grid.cells(contests), strict=True)}
-    random = request.contest(RANDOM, strongest({name: found[c]["all"]["acc@1"] for name, c in ours.items()}))
-    if random not in found:
-        found[random] = grid.cells([random])[0]["measures"]
-    return found
+    top = strongest({name: rounded(found[contest]["all"]["acc@1"], positions) for name, contest in ours.items()})
+    missing = [contest for contest in (request.contest(name, top) for name in random) if contest not in found]
+    cells = grid.cells(missing) if missing else []
+    return found | {contest: cell["measures"] for contest, cell in zip(missing, cells, strict=True)}
 
 
 def _name(contest: Contest) -> str:
     """The name of a contest in the result."""
-    if contest.release == RANDOM:
-        return RANDOM if contest.adversary == "none" else f"{RANDOM}+{contest.adversary}"
-    return contest.adversary
+    random = contest.release in (RANDOM, RANDOM_MATCHED)
+    return under(contest.release, contest.adversary) if random else contest.adversary
 
 
-def _spreads(measures: dict[str, Any], clean: Sequence[float]) -> dict[str, Any]:
-    """Mean, deviation and seeds of the measures that an audit reports."""
-    out = {name: spread(values) for name, values in measures["all"].items()}
-    out["acc@1_last"] = spread(measures["last"]["acc@1"])
-    out |= {name: spread(measures[name]) for name in SHARES if name in measures}
-    return out | {"accuracy_lost": spread(accuracy_lost(clean, measures["all"]["acc@1"]))}
+def _spreads(measures: dict[str, Any], clean: Sequence[float], positions: int, trained: int) -> dict[str, Any]:
+    """Mean, deviation and seeds of the measures that an audit reports, rounded."""
+    values = dict(measures["all"]) | {"acc@1_last": measures["last"]["acc@1"]}
+    values = {name: rounded(seeds, positions) for name, seeds in values.items()}
+    values |= {name: rounded(measures[name], trained) for name in SHARES if name in measures}
+    values["accuracy_lost"] = accuracy_lost(clean, values["acc@1"])
+    return {name: spread(seeds) for name, seeds in values.items()}
 
 
 def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say) -> dict[str, float]:
@@ -253,22 +236,6 @@ def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: 
     lm = grid.trajectory_lm(TrajectoryLM(chosen.lm, chosen.lm_training), say)
     grid.report("training the trajectory LM", LM_UNITS)
     return {"clean": naturalness(lm, data.train), "released": naturalness(lm, with_poi(data.train, data.released))}
-
-
-def _without(measures: dict[str, float], *endings: str) -> dict[str, float]:
-    return published({name: value for name, value in measures.items() if not name.endswith(endings)})
-
-
-def _store(release: Path, audit: dict[str, Any]) -> None:
-    path = release / MANIFEST
-    try:
-        manifest = json.loads(path.read_text("utf-8"))
-        store_manifest(release, manifest | {"audit": audit | {"of": release_identity(manifest)}})
-    except OSError as e:
-        raise InputError(
-            f"the audit cannot be stored in {path} ({(e.strerror or str(e)).lower()}); "
-            "free some space or use --no-store"
-        ) from None
 
 
 def _cache(request: AuditRequest) -> Cache:

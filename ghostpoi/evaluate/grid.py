@@ -25,7 +25,7 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY
-from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy, markov, popularity, recovery
+from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy, markov, popularity, recovery, stay
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE
@@ -119,7 +119,7 @@ class Grid:
     def floors(self) -> dict[str, dict[str, Metrics]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
         data = self.train, self.test, self.rows
-        return {"popularity": popularity(*data), "markov": markov(*data)}
+        return {"popularity": popularity(*data), "stay": stay(*data), "markov": markov(*data)}
 
     def markov(self, release: str, number: int) -> dict[str, Metrics]:
         """Return what a first-order Markov model predicts from a release."""

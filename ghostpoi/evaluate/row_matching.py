@@ -95,7 +95,7 @@ def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
             "filters.min_session_length or filters.min_poi_checkins, or change filters.train_share and "
             "filters.val_share, with --set"
         )
-    before, after, venues = _joint_venues(pair)
+    before, after, venues = joint_venues(pair)
     used = np.unique(np.concatenate([before[data.all.row], after[data.all.row]]))
     vocabulary, poi_of = sessions.vocabulary_of(venues, used)
     clean, released = poi_of[before], poi_of[after]
@@ -145,7 +145,7 @@ def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, met
     return Candidates(found, radius[venue])
 
 
-def _joint_venues(pair: TablePair) -> tuple[Longs, Longs, Venues]:
+def joint_venues(pair: TablePair) -> tuple[Longs, Longs, Venues]:
     """The clean and the released venue of every released row under one numbering, and the place of each venue.
 
     The clean file describes its own venues; the release describes only those that another tool invented.

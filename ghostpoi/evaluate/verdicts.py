@@ -1,38 +1,61 @@
-"""Verdicts: one or two sentences per adversary, each difference checked for noise and compared with its control."""
+"""Verdicts: a few sentences per adversary, each difference checked for noise and compared with its control.
+
+There is no verdict if the test says too little: on few positions, or if the victim learns nothing from clean data.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.evaluate.controls import CONTROLS, RANDOM, RANDOM_MATCHED
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, differs
+from ghostpoi.evaluate.rounding import step
 
 HALF = 0.5  # a release holds if it costs this share of the clean accuracy, fails if an adversary wins this share back
+MIN_POSITIONS = 100  # test positions that a verdict needs; with fewer, the sampling error of an accuracy reaches .1
+FLOOR_TEXTS = {"popularity": "guessing by popularity", "stay": "guessing that people stay where they are"}
+RANDOM_TEXTS = {RANDOM: "A random release", RANDOM_MATCHED: "One with this method's own sets and rate"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracies:
-    """acc@1 of every victim, per seed in one order, all over the same test positions."""
+    """acc@1 of every victim, rounded, per seed in one order, all over the same test positions."""
 
     clean: Sequence[float]
     adversaries: Mapping[str, Sequence[float]]  # including `none`
     leak: Mapping[str, Sequence[float]]  # what the leak alone gives: leak-only and leak-mixed
-    random: Mapping[str, Sequence[float]]  # the random release, by adversary
-    popularity: float
+    random: Mapping[str, Mapping[str, Sequence[float]]]  # random releases: by control, then by adversary
+    floors: Mapping[str, Sequence[float]]  # by the names in controls.FLOORS
     positions: int
     leakless: Collection[str] = ()  # adversaries that hold no leaked session
 
     def sign(self, one: Sequence[float], two: Sequence[float]) -> int:
-        return differs(one, two, self.positions)
+        return differs(one, two, self.positions, step(self.positions))
+
+
+def no_verdict(acc: Accuracies) -> str | None:
+    """Return why this test allows no verdict, or None if it does."""
+    if acc.positions < MIN_POSITIONS:
+        return f"there are {acc.positions:,} test positions, and a verdict needs {MIN_POSITIONS:,}"
+    name, floor = max(acc.floors.items(), key=lambda item: _mean(item[1]), default=("", [0.0] * len(acc.clean)))
+    if acc.sign(acc.clean, floor) > 0:
+        return None
+    than = f"than {FLOOR_TEXTS.get(name, name)} ({_acc(floor)})" if name else "than nothing"
+    return f"even a victim trained on clean data ({_acc(acc.clean)}) is not clearly better {than}"
 
 
 def verdicts(acc: Accuracies) -> dict[str, str]:
-    """Return a verdict per adversary. It begins with "Holds.", "Partly." or "Fails."."""
-    found = {name: f"{_verdict(name, acc)}." for name in acc.adversaries}
-    for name in found.keys() & acc.random.keys():
-        protects = {1: "better", 0: "as well", -1: "less"}[acc.sign(acc.adversaries[name], acc.random[name])]
-        found[name] += f" A random release protects {protects} ({_acc(acc.random[name])})."
+    """Return a verdict per adversary, none if there can be none. It begins with "Holds.", "Partly." or "Fails."."""
+    if no_verdict(acc):
+        return {}
+    found = {}
+    for name, victim in acc.adversaries.items():
+        found[name] = f"{_verdict(name, acc)}."
+        for control, by_adversary in acc.random.items():
+            if (other := by_adversary.get(name)) is not None:
+                protects = {1: "better", 0: "as well", -1: "less"}[acc.sign(victim, other)]
+                found[name] += f" {RANDOM_TEXTS[control]} protects {protects} ({_acc(other)})."
     return found
 
 
@@ -44,7 +67,7 @@ def _verdict(name: str, acc: Accuracies) -> str:
         compared = f"{_acc(victim)} against {_acc(acc.clean)}, {len(victim)} seed{'s' * (len(victim) > 1)}"
         return f"Fails. Accuracy is not clearly lower than on clean data ({compared})"
     if name == "none":
-        learned = acc.sign(victim, [acc.popularity] * len(victim)) > 0
+        learned = "popularity" not in acc.floors or acc.sign(victim, acc.floors["popularity"]) > 0
         return f"{verdict}. {lost}" + ("" if learned else ", to no more than popularity alone gives")
     if acc.sign(victim, none) < 0:
         return f"Holds. The victim learns less than from the release itself ({_acc(victim)} against {_acc(none)})"

@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import RANDOM
+from ghostpoi.evaluate.conclusions import accuracies
+from ghostpoi.evaluate.controls import RANDOM, RANDOM_MATCHED, under
+from ghostpoi.evaluate.default_set import not_run
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, differs, spread
+from ghostpoi.evaluate.rounding import step
+from ghostpoi.evaluate.verdicts import no_verdict
+from ghostpoi.publish.manifest import release_identity
 from ghostpoi.report.labels import VERDICTS, victim_label
 
 
@@ -31,7 +36,9 @@ class AuditView:
     clean: Scores
     adversaries: dict[str, Scores]
     controls: dict[str, Scores]
-    verdicts: dict[str, str]
+    verdicts: dict[str, str]  # empty if there is no verdict
+    no_verdict: str | None  # why
+    not_run: list[str]  # adversaries of the default set; without them, an audit is partial
     strongest: str
     leak: float
     protocol: str
@@ -47,11 +54,21 @@ class AuditView:
         if not (found := manifest.get("audit")):
             return None
         try:
-            return _read(found)
+            view, of = AuditView.of(found), found.get("of")
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError(
                 f"the audit in {folder / 'manifest.json'} is damaged or of another version; run ghostpoi audit again"
             ) from None
+        if of is not None and of != release_identity(manifest):
+            raise InputError(
+                f"the audit in {folder / 'manifest.json'} belongs to other data or settings; run ghostpoi audit again"
+            )
+        return view
+
+    @staticmethod
+    def of(audit: dict[str, Any]) -> "AuditView":
+        """Read what an audit returned or a manifest stores; raise KeyError, TypeError or ValueError if it is broken."""
+        return _read(audit)
 
     @property
     def seeds(self) -> int:
@@ -72,12 +89,17 @@ class AuditView:
         return first if first in VERDICTS else "partly"
 
     def random(self, adversary: str) -> Scores | None:
-        """The control: the random release under the same adversary."""
-        return self.controls.get(RANDOM if adversary == "none" else f"{RANDOM}+{adversary}")
+        """The paper's control: the random release under the same adversary."""
+        return self.controls.get(under(RANDOM, adversary))
+
+    def matched(self, adversary: str) -> Scores | None:
+        """The control with the method's own sets and rate, under the same adversary; None if it is the paper's."""
+        return self.controls.get(under(RANDOM_MATCHED, adversary))
 
     def compare_random(self, random: Scores) -> str:
         """How well a random release protects against the strongest adversary, compared with this one."""
-        found = differs(self.adversaries[self.strongest].acc1["seeds"], random.acc1["seeds"], self.positions)
+        ours, positions = self.adversaries[self.strongest].acc1["seeds"], self.positions
+        found = differs(ours, random.acc1["seeds"], positions, step(positions))
         return {-1: "less", 0: "as well", 1: "better"}[found]
 
     def gap(self, victims: Iterable[Scores]) -> Spread:
@@ -94,11 +116,14 @@ def _read(audit: dict[str, Any]) -> AuditView:
     seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
     if audit["strongest"] not in adversaries or len(seeds) != 1:
         raise ValueError("the audit contradicts itself")
+    reason = audit["no_verdict"] if "no_verdict" in audit else no_verdict(accuracies(audit))
     return AuditView(
         clean=clean,
         adversaries=adversaries,
         controls=controls,
-        verdicts={name: str(audit["verdicts"][name]) for name in adversaries},
+        verdicts={} if reason else {name: str(audit["verdicts"][name]) for name in adversaries},
+        no_verdict=None if reason is None else str(reason),
+        not_run=[str(name) for name in audit.get("not_run", not_run(adversaries))],
         strongest=audit["strongest"],
         leak=float(audit["leak"]),
         protocol=str(audit["protocol"]),

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from ghostpoi.report import labels
 from ghostpoi.report.column_descriptions import DataFile, describe
+from ghostpoi.report.headline import headline
 from ghostpoi.report.release_view import ReleaseView
 from ghostpoi.report.templates import TEXTS, template
 
@@ -30,7 +31,7 @@ def card(release: ReleaseView) -> str:
     return made.render(
         texts=TEXTS, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
         summary=release.summary, citations=release.citations,
-        outcomes=release.outcomes, config=_config(file),
+        outcomes=release.outcomes, config=_config(file), headline=headline(audit) if audit else "",
         utility=[u for u in labels.UTILITY if audit and u.key in audit.utility.get(u.group, {})],
         size=next(name for name, limit in TEXTS["sizes"].items() if file.rows < limit),
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import CONTROLS, RANDOM
+from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.report.templates import TEXTS
@@ -30,11 +30,13 @@ def method_label(name: str) -> str:
 
 
 def victim_label(name: str) -> str:
-    """The name of a victim's training data: an adversary, a control, or the random release under an adversary."""
+    """The name of a victim's training data: an adversary, a control, or a random release under an adversary."""
     if name in ADVERSARIES:
         return ADVERSARIES[name].label
-    adversary = name.removeprefix(f"{RANDOM}+")
-    return CONTROLS.get(name, name) if adversary == name else f"{CONTROLS[RANDOM]}, {victim_label(adversary)}"
+    control, _, adversary = name.partition("+")
+    if control in CONTROLS and adversary:
+        return f"{CONTROLS[control]}, {victim_label(adversary)}"
+    return CONTROLS.get(name, name)
 
 
 def adversary_text(name: str) -> str:

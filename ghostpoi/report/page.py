@@ -15,7 +15,6 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.report import labels
-from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.card import card
 from ghostpoi.report.charts.audit import method_points, tradeoff_charts, verdict_chart
 from ghostpoi.report.charts.map import map_data
@@ -23,6 +22,7 @@ from ghostpoi.report.charts.plausibility import plausibility_charts
 from ghostpoi.report.charts.theme import DARK
 from ghostpoi.report.charts.utility import utility_charts, utility_measures
 from ghostpoi.report.croissant import croissant
+from ghostpoi.report.headline import headline, tone
 from ghostpoi.report.page_data import PageData, read_page_data
 from ghostpoi.report.release_view import is_file
 from ghostpoi.report.templates import TEXTS, asset, embedded, plain, template
@@ -100,7 +100,7 @@ def render(data: PageData) -> str:
     """Return the page as HTML."""
     main, audit, points = data.main, data.main.audit, method_points(data)
     charts = {
-        "verdict": [verdict_chart(audit)] if audit else [],
+        "verdict": [verdict_chart(audit)] if audit and not audit.no_verdict else [],
         "plausibility": plausibility_charts(data),
         "utility": utility_charts(data),
         "tradeoff": tradeoff_charts(points),
@@ -111,8 +111,7 @@ def render(data: PageData) -> str:
     }  # fmt: skip
     return template("page.html", filters, autoescape=True).render(
         private=data.clean is not None, mark=PRIVATE_MARK, data=data, main=main, m=main.manifest, audit=audit,
-        headline=headline(audit) if audit else "",
-        worst=min(map(audit.verdict, audit.adversaries), key=list(labels.VERDICTS).index) if audit else "",
+        headline=headline(audit) if audit else "", tone=tone(audit) if audit else "",
         utility=_utility(data), points={point.name: point for point in points}, labels=labels, texts=TEXTS,
         charts=charts, map=shown, version=__version__, css=Markup(asset("style.css")), plotly=Markup(plotly),
         script=Markup(script), policy=_policy(plotly, script), map_json=embedded(shown), theme=embedded(DARK),
@@ -126,16 +125,6 @@ def _policy(*scripts: str) -> str:
     allowed = " ".join(f"'sha256-{h}'" for h in hashes)
     fetch = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
     return f"{fetch}; base-uri 'none'; form-action 'none'"
-
-
-def headline(audit: AuditView) -> str:
-    """The verdict in one line. The worst comes first."""
-    names = list(audit.adversaries)
-    for verdict, text in (("fails", "Fails against"), ("partly", "Partly holds against")):
-        if found := [labels.victim_label(name) for name in names if audit.verdict(name) == verdict]:
-            return f"{text} {' and '.join(found) if len(found) < 3 else f'{len(found)} of {len(names)} adversaries'}"
-    tested = {1: "the one adversary", 2: "both adversaries"}.get(len(names), f"all {len(names)} adversaries")
-    return f"Holds against {tested} tested"
 
 
 def _utility(data: PageData) -> list[dict[str, Any]]:

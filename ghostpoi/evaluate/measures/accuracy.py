@@ -1,7 +1,7 @@
 """What victims predict and adversaries restore: accuracy on clean test sessions, its floors, the recovered share.
 
-Popularity is the floor below which nothing was learned. Markov is a cheap second victim without a training recipe: on
-clean NYC it reaches the acc@1 of a good Transformer (.18).
+Popularity and staying are the floors below which nothing was learned. Markov is a cheap second victim without a
+training recipe: on clean NYC it reaches the acc@1 of a good Transformer (.18).
 """
 
 import numpy as np
@@ -34,6 +34,15 @@ def popularity(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]
     """Rank POIs by their frequency in the training sessions; ties go to the smaller POI."""
     _, target = steps(test)
     return _accuracy(_popularity_rank(train, rows)[_within(target, rows)], target, test, rows)
+
+
+def stay(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]:
+    """Rank the present POI first, then all others by popularity."""
+    popular = _popularity_rank(train, rows)
+    at, target = steps(test)
+    here, there = popular[_within(at, rows)], popular[_within(target, rows)]
+    rank = np.where(target == at, 1, there + (there < here))  # the present POI moves ahead of more popular ones
+    return _accuracy(rank, target, test, rows)
 
 
 def markov(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]:

@@ -3,7 +3,8 @@
 All are computed per seed, then averaged: the victims of one seed share data and release, so their noise cancels. A
 difference is clear if its 95% interval (Student's t over the seeds) excludes 0 and, if the number of test positions is
 known, it exceeds twice the binomial sampling error. With two seeds, twice the standard deviation replaces the interval;
-with one seed, only the sampling error decides. Any other difference is inside the spread and is never called a win.
+with one seed, only the sampling error decides. If accuracies were rounded, the difference must be clear by more than a
+step of the rounding. Any other difference is inside the spread and is never called a win.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,7 @@ class Verdict:
 
     difference: Spread
     sampling_error: float | None = None  # standard error due to the size of the test sample; None: unknown
+    step: float = 0.0  # of rounded accuracies
 
     @property
     def sign(self) -> int:
@@ -53,7 +55,7 @@ class Verdict:
         if n > 1:  # of two seeds, the t interval is nine deviations wide and would call nothing clear
             deviations = float(stdtrit(n - 1, 0.975)) / float(np.sqrt(n)) if n > 2 else TWO_SEEDS
             half = deviations * self.difference["std"]
-        clear = abs(mean) > max(half, SAMPLING_ERRORS * (self.sampling_error or 0.0)) + ROUNDING
+        clear = abs(mean) > max(half, SAMPLING_ERRORS * (self.sampling_error or 0.0)) + self.step + ROUNDING
         return int(np.sign(mean)) if clear else 0
 
 
@@ -92,7 +94,9 @@ def strongest(adversaries: Mapping[str, Sequence[float]]) -> str:
     return max(adversaries, key=lambda name: float(np.mean(adversaries[name])))
 
 
-def against(one: Sequence[float] | None, two: Sequence[float] | None, positions: int | None = None) -> Verdict | None:
+def against(
+    one: Sequence[float] | None, two: Sequence[float] | None, positions: int | None = None, step: float = 0.0
+) -> Verdict | None:
     """Compare one accuracy per seed with another; None if either is missing or the seeds do not match."""
     if one is None or two is None or len(one) != len(two):
         return None
@@ -100,12 +104,12 @@ def against(one: Sequence[float] | None, two: Sequence[float] | None, positions:
     if positions is not None:
         p, q = float(np.mean(one)), float(np.mean(two))
         error = float(np.sqrt((p * (1 - p) + q * (1 - q)) / max(1, positions)))
-    return Verdict(spread([a - b for a, b in zip(one, two, strict=True)]), error)
+    return Verdict(spread([a - b for a, b in zip(one, two, strict=True)]), error, step)
 
 
-def differs(one: Sequence[float], two: Sequence[float], positions: int | None = None) -> int:
+def differs(one: Sequence[float], two: Sequence[float], positions: int | None = None, step: float = 0.0) -> int:
     """Return 1 if `one` is clearly higher than `two`, -1 if clearly lower, 0 inside the spread."""
-    found = against(one, two, positions)
+    found = against(one, two, positions, step)
     if found is None:
         raise ValueError("accuracies of the same seeds are needed")
     return found.sign

@@ -7,14 +7,14 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ghostpoi.evaluate.controls import CONTROLS, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.controls import CONTROLS, LEAK_ONLY, RANDOM, RANDOM_MATCHED
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread
 from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, line, scatter, vertical
-from ghostpoi.report.charts.theme import BLUE, INK, INSIDE, MUTED, PURPLE, SERIES, SURFACE, SYMBOLS, VERMILLION
+from ghostpoi.report.charts.theme import BLUE, GREEN, INK, INSIDE, MUTED, PURPLE, SERIES, SURFACE, SYMBOLS, VERMILLION
 from ghostpoi.report.labels import victim_label
 from ghostpoi.report.page_data import PageData
-from ghostpoi.report.templates import label
+from ghostpoi.report.templates import TEXTS, label
 
 ROW_PX = 48
 HEIGHT = 440
@@ -24,7 +24,10 @@ LINES = ((LEAK_ONLY, PURPLE, "dash"), ("popularity", MUTED, "dot"))  # controls 
 def verdict_chart(audit: AuditView) -> Chart:
     """The accuracy lost under each adversary, beside the controls."""
     lost = {name: scores.accuracy_lost for name, scores in audit.adversaries.items()}
-    random = {name: scores.accuracy_lost for name in lost if (scores := audit.random(name)) is not None}
+    random, matched = (
+        {name: scores.accuracy_lost for name in lost if (scores := control(name)) is not None}
+        for control in (audit.random, audit.matched)
+    )
     rows = {name: label(victim_label(name)) for name in lost}
     traces: list[Any] = [_lost_bars(list(rows.values()), list(lost.values()))]
     if audit.seeds > 1:
@@ -32,19 +35,22 @@ def verdict_chart(audit: AuditView) -> Chart:
         places = [row for row in rows.values() for _ in range(audit.seeds)]
         marker = {"color": INK, "size": 5, "line": {"color": INSIDE, "width": 1}}
         traces.append(scatter(each, places, "single seeds", "%{y}: %{x:.1f}%", "one seed", marker=marker))
-    if random:
-        means = [100 * value["mean"] for value in random.values()]
-        marker = {"color": VERMILLION, "symbol": "diamond", "size": 13, "line": {"color": SURFACE, "width": 1.5}}
-        traces.append(
-            scatter(means, [rows[name] for name in random], CONTROLS[RANDOM], "%{y}: %{x:.1f}% lost",
-                    error_x=_whiskers(list(random.values()), 100), marker=marker)
-        )  # fmt: skip
+    for control, found, colour, symbol in (
+        (RANDOM, random, VERMILLION, "diamond"), (RANDOM_MATCHED, matched, GREEN, "circle"),
+    ):  # fmt: skip
+        if found:
+            means = [100 * value["mean"] for value in found.values()]
+            marker = {"color": colour, "symbol": symbol, "size": 13, "line": {"color": SURFACE, "width": 1.5}}
+            traces.append(
+                scatter(means, [rows[name] for name in found], CONTROLS[control], "%{y}: %{x:.1f}% lost",
+                        error_x=_whiskers(list(found.values()), 100), marker=marker)
+            )  # fmt: skip
     shapes = [
         vertical(100 * audit.controls[n].accuracy_lost["mean"], CONTROLS[n], colour, dash, layer="above")
         for n, colour, dash in LINES
         if n in audit.controls
     ]
-    ends = [100 * (v["mean"] - v["std"]) for v in (*lost.values(), *random.values())]
+    ends = [100 * (v["mean"] - v["std"]) for v in (*lost.values(), *random.values(), *matched.values())]
     low = min(0.0, *ends, *(shape["x0"] for shape in shapes))
     x = axis("accuracy lost", range=[low * 1.08, 104], ticksuffix="%", dtick=25)
     # Two short lines leave room for the bars on a phone.
@@ -54,7 +60,8 @@ def verdict_chart(audit: AuditView) -> Chart:
         tickvals=list(rows.values()), ticktext=["<br>".join(map(label, parts)) for parts in short],
     )  # fmt: skip
     whiskers = " Whiskers show one standard deviation over seeds." if audit.seeds > 1 else ""
-    return chart("verdict", draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42), whiskers=whiskers)
+    figure = draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42)
+    return chart("verdict", figure, whiskers=whiskers, matched=TEXTS["charts"]["verdict"]["matched"] if matched else "")
 
 
 def _lost_bars(rows: list[str], lost: list[Spread]) -> go.Bar:

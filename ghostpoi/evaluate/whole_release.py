@@ -1,0 +1,21 @@
+"""Plausibility of a whole release, measured over the same rows and steps as `protect` measures it."""
+
+from ghostpoi.data.displacement import displacement
+from ghostpoi.evaluate.row_matching import TablePair, joint_venues
+from ghostpoi.publish.whole_table import fast_steps
+from ghostpoi.settings import SpeedSettings
+
+
+def row_plausibility(pair: TablePair, speed: SpeedSettings) -> dict[str, float]:
+    """Compare all rows. Withheld rows count as not substituted.
+
+    Speed violations are the share of all steps of users that are faster than the limit, inside sessions or not.
+    """
+    _, after, venues = joint_venues(pair)
+    clean, released = pair.clean.venue, pair.clean.venue.copy()
+    released[pair.clean_row] = after
+    found = displacement(venues, clean, released)
+    for name, table in (("clean", pair.clean), ("released", pair.released)):
+        counted = fast_steps(table, speed.limit_kmh, speed.min_gap_s)
+        found[f"speed_violations_{name}"] = counted["steps_over_limit"] / max(1, counted["steps"])
+    return found
