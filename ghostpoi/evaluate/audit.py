@@ -29,8 +29,9 @@ from ghostpoi.evaluate.controls import (
     in_table_order,
     under,
 )  # fmt: skip
-from ghostpoi.evaluate.default_set import default_adversaries
+from ghostpoi.evaluate.default_set import default_adversaries, with_columns
 from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
+from ghostpoi.evaluate.kept_columns import kept_columns
 from ghostpoi.evaluate.matched_control import differs_from_random, matched_draw, matched_rule
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, spread, strongest
 from ghostpoi.evaluate.measures.utility import utility
@@ -123,6 +124,8 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
     keep = request.store and pair.manifest is not None
     if keep:
         check_writable(request.release)
+    if pair.kept:
+        request = replace(request, adversaries=with_columns(request.adversaries))
     data = align(pair, chosen.filters)
     found = _measure(request, chosen, pair, data, _grid(request, chosen, pair, data, report), say)
     found["release_sha256"] = pair.sha256
@@ -166,7 +169,7 @@ def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: A
     return Grid(
         train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=releases.__getitem__,
         seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
-        device=request.device, cache=_cache(request), report=report,
+        device=request.device, cache=_cache(request), kept=kept_columns(pair, data), report=report,
     )  # fmt: skip
 
 
@@ -192,6 +195,7 @@ def _measure(
         "leak": request.leak,
         "sessions": {"train": len(data.train), "val": len(data.val), "test": len(data.test)},
         "test_positions": positions,
+        "kept_columns": list(pair.kept),
         "settings": asdict(chosen),
         "version": __version__,
     }

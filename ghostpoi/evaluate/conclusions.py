@@ -36,7 +36,7 @@ def conclude(audit: Mapping[str, Any]) -> dict[str, Any]:
         "strongest": strongest(acc.adversaries),
         "verdicts": verdicts(acc),
         "no_verdict": no_verdict(acc),
-        "not_run": not_run(acc.adversaries),
+        "not_run": not_run(acc.adversaries, bool(audit.get("kept_columns"))),
         "gaps": gaps(acc.clean, acc.adversaries),
     }
 

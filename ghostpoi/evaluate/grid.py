@@ -16,7 +16,7 @@ import torch
 from ghostpoi import __version__
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
-from ghostpoi.attack.evidence import Evidence, Rule, leak
+from ghostpoi.attack.evidence import Evidence, KeptColumn, Rule, leak
 from ghostpoi.attack.parallel_victims import train_each
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim
@@ -82,6 +82,7 @@ class Grid:
     training: Training
     device: torch.device
     cache: Cache
+    kept: tuple[KeptColumn, ...] = ()  # columns that every release shows as the clean file has them
     say: Callable[[str], None] = lambda text: None
     report: Callable[[str, float], None] = lambda label, units: None
 
@@ -111,7 +112,7 @@ class Grid:
         device = self.device.type if adversary and adversary.trains else None
         key = key_of(
             __version__, contest.adversary, adversary, contest.leak, number, self.rows, device, self._train_key,
-            released, release.rule_key,
+            released, release.rule_key, *(self.kept if adversary and adversary.needs_columns else ()),
         )  # fmt: skip
         self.report(f"adversary {contest.label}", 0)
         return self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
@@ -137,7 +138,9 @@ class Grid:
     def _restore(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Record:
         leaked, rule = leak(self.train, contest.leak or 0.0, seed), self.releases(contest.release).rule
         first, *further = released
-        evidence = Evidence.of(with_poi(self.train, first), self.train.poi, leaked, self.rows, rule, tuple(further))
+        evidence = Evidence.of(
+            with_poi(self.train, first), self.train.poi, leaked, self.rows, rule, tuple(further), self.kept
+        )
         adversary, _ = find_adversary(contest.adversary)
         begin = time.perf_counter()
         if adversary is not None:

@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ghostpoi.attack.evidence import Rule, rule_of
 from ghostpoi.data import formats, sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues
+from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
+from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.manifest import complaint_about, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.publication_settings import publication
@@ -39,6 +42,7 @@ class TablePair:
     clean_row: Longs  # (N,) the clean row of each released row; the publisher may have withheld some
     manifest: dict[str, Any] | None
     sha256: str  # of the released file
+    kept: dict[str, pl.Series]  # (N,) each: the extra columns that vary and that the release shares with the file
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,9 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
         digest = hashlib.sha256(release.read_bytes()).hexdigest()
     clean, released = before.table, after.table
-    if (ours := before.rows.columns) != (theirs := after.rows.columns):
+    dropped = manifest["columns"].get("dropped", []) if manifest else []
+    ours, theirs = [c for c in before.rows.columns if c not in dropped], after.rows.columns
+    if ours != theirs:
         odd = [c for c in theirs if c not in ours] or [c for c in ours if c not in theirs]
         what = f"only one of them has the column {odd[0]!r}" if odd else "their order differs"
         raise InputError(
@@ -79,9 +85,20 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
     rows = np.arange(len(clean))
     if manifest is not None and manifest.get("rows", {}).get("withheld"):
         rows = np.flatnonzero(prepare(clean, settings_of(manifest)).has_candidates)
-    pair = TablePair(clean, released, rows, manifest, digest)
+    kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
+    pair = TablePair(clean, released, rows, manifest, digest, kept)
     _check_rows(file, release, pair)
     return pair
+
+
+def _unchanged(clean: Rows, released: CheckinFile) -> dict[str, pl.Series]:
+    extra = (name for name in released.rows.columns if name not in released.mapping.values())
+    columns = {name: released.rows.get_column(name) for name in extra}
+    return {
+        name: column
+        for name, column in columns.items()
+        if value_codes(column).max() > 0 and column.equals(clean.get_column(name))
+    }
 
 
 def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:

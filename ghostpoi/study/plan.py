@@ -89,7 +89,8 @@ def load(name: str) -> Study:
     for key, (_, what, fits) in KEYS.items():
         if not fits(table[key]):
             raise InputError(f"{path}: {key!r} must be {what}")
-    single = [name for name, adversary in ADVERSARIES.items() if not adversary.many_releases]  # `releases` adds others
+    # `releases` adds those of many releases; studies have no columns but the venue's.
+    single = [name for name, a in ADVERSARIES.items() if not (a.many_releases or a.needs_columns)]
     named: list[tuple[str, list[str], Collection[str]]] = [("adversary", table["adversaries"], single)]
     if table["victims"] != [VICTIM]:
         from ghostpoi.attack.victims import VICTIMS  # needs torch, which the plans of most studies do without

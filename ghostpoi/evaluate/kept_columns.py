@@ -1,0 +1,53 @@
+"""The columns that a release shares with the clean file, as the adversary A12 sees them."""
+
+import numpy as np
+
+from ghostpoi.attack.evidence import KeptColumn
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.sessions import Vocabulary
+from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair
+from ghostpoi.publish.columns.dependence import value_codes
+from ghostpoi.publish.columns.readings import readings
+from ghostpoi.publish.columns.traces import NUMBER, TOKEN, text_of
+
+NEAR_KM = 0.5  # a position names the nearest venue within this distance
+MOST_DECODED = 50_000  # distinct values
+
+
+def kept_columns(pair: TablePair, data: AlignedSessions) -> tuple[KeptColumn, ...]:
+    """Return the kept columns at the positions of the training sessions."""
+    ids = pair.clean.venue_ids
+    poi_of_id = {str(ids[v]): poi for poi, v in enumerate(data.vocabulary.venue.tolist()) if 0 < v < len(ids)}
+    out = []
+    for name, column in pair.kept.items():
+        code = value_codes(column)
+        first = np.unique(code, return_index=True)[1]
+        values = column.gather(first[:MOST_DECODED]).to_list()
+        named = np.zeros(len(first), np.int32)
+        named[: len(values)] = [_named(value, poi_of_id, data.vocabulary) for value in values]
+        out.append(KeptColumn(name, code[data.train.row], named[code[data.train.row]]))
+    return tuple(out)
+
+
+def _named(value: object, poi_of_id: dict[str, int], vocabulary: Vocabulary) -> int:
+    """Return the POI whose id or position a value holds, or 0."""
+    text = readings(value if isinstance(value, bytes) else text_of(value))
+    for token in (text, *TOKEN.findall(text)):
+        if token in poi_of_id:
+            return poi_of_id[token]
+    degrees = [float(number) for number in NUMBER.findall(text)[:4]]
+    for lat, lon in zip(degrees, degrees[1:], strict=False):
+        for one, two in ((lat, lon), (lon, lat)):
+            if abs(one) <= 90 and abs(two) <= 180 and (poi := _nearest(one, two, vocabulary)):
+                return poi
+    return 0
+
+
+def _nearest(lat: float, lon: float, vocabulary: Vocabulary) -> int:
+    v: Ints = np.flatnonzero(np.abs(vocabulary.lat - lat) < 0.01).astype(np.int32)
+    v = v[v > 0]
+    if not len(v):
+        return 0
+    km = haversine_km(np.array(lat), np.array(lon), vocabulary.lat[v], vocabulary.lon[v])
+    return int(v[km.argmin()]) if km.min() < NEAR_KM else 0
