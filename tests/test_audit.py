@@ -29,7 +29,7 @@ from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, dif
 from ghostpoi.evaluate.row_matching import align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.progress import no_report
-from ghostpoi.publish.manifest import MANIFEST
+from ghostpoi.publish.manifest import MANIFEST, release_identity
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.private_folder import ReleaseRequest
 from ghostpoi.publish.publication_settings import publication
@@ -168,9 +168,10 @@ def test_the_manifest_gets_public_figures_alone(tmp_path: Path) -> None:
     manifest = json.loads((release / MANIFEST).read_text())
     stored = manifest.pop("audit")
     assert manifest == seen
+    assert stored.pop("of") == release_identity(seen)
     assert stored == json.loads(json.dumps(public(found)))
     assert all(line.passed for line in verify(release, file, {}))
-    assert sorted(p.name for p in release.iterdir()) == ["checkins.csv", MANIFEST]
+    assert sorted(p.name for p in release.iterdir()) == ["checkins.csv", MANIFEST, "manifest.sig"]
     names = set(_keys(stored))
     assert "speed_violations_clean" in found["plausibility"]
     assert "clean" in found["naturalness"]
