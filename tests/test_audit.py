@@ -170,7 +170,7 @@ def test_the_manifest_gets_public_figures_alone(tmp_path: Path) -> None:
     assert manifest == seen
     assert stored == json.loads(json.dumps(public(found) | {"of": release_identity(seen)}))
     assert all(line.passed for line in verify(release, file, {}))
-    assert sorted(p.name for p in release.iterdir()) == ["checkins.csv", MANIFEST]
+    assert sorted(p.name for p in release.iterdir()) == ["checkins.csv", MANIFEST, "manifest.sig"]
     names = set(_keys(stored))
     assert "speed_violations_clean" in found["plausibility"]
     assert "clean" in found["naturalness"]

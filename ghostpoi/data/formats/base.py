@@ -36,7 +36,7 @@ class Rows(Columns, Protocol):
         """Leave these columns out."""
 
     def requote(self, columns: list[str]) -> "Rows":
-        """Put the fields of these columns that contain a stray quote into quotes, so that no line break can hide."""
+        """Put fields of these columns that contain a stray quote into quotes. Their values stay the same."""
 
     def write(self, out: BinaryIO) -> None:
         """Write the rows in the format of the original file."""
