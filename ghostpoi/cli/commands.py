@@ -4,12 +4,13 @@ from pathlib import Path
 
 import typer
 
-from ghostpoi.cli.options import changed, console, mapping, say, show
+from ghostpoi.cli.options import changed, console, mapping, reads_files, say, show, tell
 from ghostpoi.errors import InputError
 
 Texts = list[str] | None  # of an option that may be repeated
 
 
+@reads_files
 def inspect(file: Path, json: bool = False, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
     """Describe a file: its contents, what each filter drops, and how many check-ins have candidates."""
     from ghostpoi.cli import terminal_output
@@ -21,11 +22,12 @@ def inspect(file: Path, json: bool = False, map: Texts = None, set: Texts = None
     show(summarise(formats.read(file, mapping(map)).table, settings), json, terminal_output.inspection, file)
 
 
+@reads_files
 def protect(
     file: Path, output: Path, method: str = "crowd", seed: int | None = None, protocol: str = "strong",
     device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
     config: Path | None = None, keep: Texts = None, no_candidate: str = "keep", resume: bool = False,
-    force: bool = False, dry_run: bool = False, json: bool = False,
+    force: bool = False, dry_run: bool = False, keep_metadata: bool = False, json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import terminal_output
@@ -50,13 +52,14 @@ def protect(
     request = ReleaseRequest(
         file=file, release=output, private=private, settings=settings, method=method, protocol=protocol, device=where,
         mapping=mapping(map), keep=tuple(keep or ()), withhold=no_candidate == "withhold", seed=given_seed(seed, say),
-        resume=resume, force=force,
+        resume=resume, force=force, keep_metadata=keep_metadata,
     )  # fmt: skip
     with bar(work(settings)) as report:
         manifest = make_release(request, say, report)
     show(manifest, json, terminal_output.released, output, private)
 
 
+@reads_files
 def verify(release: Path, against: Path | None = None, map: Texts = None, json: bool = False) -> None:
     """Check a release against its manifest; exit code 1 if a check fails."""
     from ghostpoi.cli import terminal_output
@@ -70,6 +73,7 @@ def verify(release: Path, against: Path | None = None, map: Texts = None, json: 
         raise typer.Exit(1)
 
 
+@reads_files
 def audit(
     file: Path, release: Path, adversaries: str | None = None, everybody: bool = False, victim: str = "transformer",
     leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
@@ -99,6 +103,7 @@ def audit(
             say(f"wrote {path}")
 
 
+@reads_files
 def report(
     release: Path, output: Path | None = None, compare: list[Path] | None = None, private: Path | None = None,
     with_clean: bool = False,
@@ -109,7 +114,7 @@ def report(
     others = tuple(compare or ())
     request = ReportRequest(release=release, private=private, with_clean=with_clean, compare=others, output=output)
     for path in write_pages(request):
-        print(path)
+        tell(path)
 
 
 def synth(output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0) -> None:
@@ -120,6 +125,7 @@ def synth(output: Path, users: int = 500, pois: int = 1500, days: int = 120, see
     say(f"{output}: {rows:,} check-ins of {users:,} people at {pois:,} venues over {days:,} days")
 
 
+@reads_files
 def prepare(file: Path, output: Path, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.data import prepared

@@ -46,6 +46,7 @@ class ReleaseRequest:
     seed: Seed | None = None
     resume: bool = False
     force: bool = False
+    keep_metadata: bool = False  # of a Parquet file
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,8 @@ def _run(request: ReleaseRequest, note: Note) -> Run:
 
 def _asked(request: ReleaseRequest) -> str:
     mapping = sorted(request.mapping.items())
-    return f"{request.settings!r} map={mapping} keep={sorted(request.keep)} withhold={request.withhold}"
+    metadata = " keep_metadata" * request.keep_metadata
+    return f"{request.settings!r} map={mapping} keep={sorted(request.keep)} withhold={request.withhold}{metadata}"
 
 
 def _keyed_hash(file: CheckinFile, seed: Seed) -> str:

@@ -76,7 +76,8 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
     _write_pairs(run.folder / "pairs.npz", whole, released, shown)
     donor = donor_rows(whole, released, request.settings.method, run.seed)
-    rows = file.rows.copy_fields(columns.change, donor)
+    clean = file.rows if request.keep_metadata else file.rows.without_metadata()
+    rows = clean.copy_fields(columns.change, donor)
     manifest = {  # everything in it is public
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
