@@ -47,8 +47,8 @@ def _common(
 def main() -> None:
     """Run the command line.
 
-    Exit codes: 0 done, 1 a check failed, 2 bad input, usage, disk or permissions, 130 interrupted, 141 the reader of the
-    output has gone.
+    Exit codes: 0 done, 1 a check failed, 2 bad input, usage, disk or permissions, 130 interrupted, 141 nobody reads the
+    output any more.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
@@ -89,8 +89,9 @@ def _sentence(error: OSError) -> str:
 
 def _discard_output() -> None:
     """Drop what is still in the buffer of stdout. Python would try again to write it, and complain."""
-    if sys.stdout is sys.__stdout__:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    stdout = sys.__stdout__
+    if stdout is not None and stdout is sys.stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
 
 
 def _fail(sentence: str) -> None:

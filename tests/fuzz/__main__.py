@@ -19,7 +19,7 @@ def main() -> None:
     seed, first, last, folder = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     clean, release = folder / "clean.txt", folder / "release"
     write_city(clean, 8, 30, 10, 1)
-    code, out, err = run("protect", clean, "-o", release, "--method", "random", "--seed", SEED, *LOOSE)
+    code, _, err = run("protect", clean, "-o", release, "--method", "random", "--seed", SEED, *LOOSE)
     assert code == 0, err
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + MEMORY

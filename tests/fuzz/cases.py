@@ -40,7 +40,9 @@ def run(*words: object) -> tuple[int, str, str]:
     finally:
         sys.argv = before
     assert code in (0, 1, 2), f"exit code {code}"
-    assert all(c.isprintable() for text in (out, err) for c in text.getvalue().replace("\n", "")), "raw control characters"
+    assert all(c.isprintable() for text in (out, err) for c in text.getvalue().replace("\n", "")), (
+        "raw control characters"
+    )
     if code == 2:
         lines = [line for line in err.getvalue().splitlines() if not line.startswith("warning: ")]
         assert len(lines) == 1, f"not one sentence: {err.getvalue()}"

@@ -6,8 +6,8 @@ from random import Random
 START = 1_333_476_000
 CATEGORIES = ("cafe", "bar", "office")
 NAMES = (
-    "Joe's", "Café Ñandú", 'Pizza 12"', '"Roxy', "a, b", "a;b", "a|b", "x\ty", " padded ", "=1+1", "日本", "\x1b[31mred",
-    "-", "0", "NULL", "nan", "two\nlines", "\u202egnp", "end\\", '""', "'", "Ω" * 300,
+    "Joe's", "Café Ñandú", 'Pizza 12"', '"Roxy', "a, b", "a;b", "a|b", "x\ty", " padded ", "=1+1", "日本",
+    "\x1b[31mred", "-", "0", "NULL", "nan", "two\nlines", "\u202egnp", "end\\", '""', "'", "Ω" * 300,
 )  # fmt: skip
 
 

@@ -85,7 +85,11 @@ def _table(draw: Random, rows: list[Row]) -> tuple[str, bytes]:
         header.append("kept")  # named by --keep
         few = draw.sample(NAMES, 3)
         columns = [[*fields, draw.choice(few)] for fields in columns]
-    delimiter, end, style = draw.choice(",,,\t;|"), draw.choice(("\n", "\n", "\r\n")), draw.choice(("all", "need", "no"))
+    delimiter, end, style = (
+        draw.choice(",,,\t;|"),
+        draw.choice(("\n", "\n", "\r\n")),
+        draw.choice(("all", "need", "no")),
+    )
     lines = (delimiter.join(_quoted(field, style, delimiter) for field in fields) for fields in (header, *columns))
     text = end.join(lines) + draw.choice((end, end, "", end * 2))
     name = f"x{draw.choice(('.csv', '.tsv', '.dat', ''))}"
@@ -102,9 +106,7 @@ def _quoted(field: str, style: str, delimiter: str) -> str:
 def _tsmc(draw: Random, rows: list[Row]) -> bytes:
     end = draw.choice(("\n", "\n", "\r\n"))
     name = draw.choice(("Café", "Bar", 'Pizza 12"', "Food & Drink"))
-    lines = (
-        f"{r.user}\tv{r.venue}\tc{r.category}\t{name}\t{r.lat}\t{r.lon}\t-240\t{_tsmc_time(r.time)}" for r in rows
-    )
+    lines = (f"{r.user}\tv{r.venue}\tc{r.category}\t{name}\t{r.lat}\t{r.lon}\t-240\t{_tsmc_time(r.time)}" for r in rows)
     return (end.join(lines) + draw.choice((end, ""))).encode(draw.choice(("latin-1", "utf-8")))
 
 

@@ -121,6 +121,6 @@ def binary_kind(head: bytes) -> str:
 
 
 def extension(path: Path) -> str:
-    """Return the extension without that of the compression: .txt for data.txt.xz. One that cannot be printed is dropped."""
+    """Return the extension without that of the compression: .txt for data.txt.xz. Unprintable ones are dropped."""
     suffix = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
     return suffix if suffix.isprintable() else ""
