@@ -177,4 +177,4 @@ def _from_unix(number: pl.Series) -> pl.Series:
         if size >= limit:
             number = number // divisor
             break
-    return number.floor().cast(pl.Int64) if number.dtype == pl.Float64 else number
+    return number.floor().cast(pl.Int64, strict=False) if number.dtype == pl.Float64 else number
