@@ -1,6 +1,7 @@
 """Mutated manifests of a release that is otherwise fine."""
 
 import json
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -39,7 +40,7 @@ def _change(draw: Random, value: Any) -> None:
         if kind == 0:
             del value[key]
         elif kind == 1 and isinstance(value, dict):
-            value[draw.choice(("seed", "x", "\x1b[2J", key + "x"))] = draw.choice(VALUES)
+            value[draw.choice(("seed", "x", "\x1b[2J", key + "x"))] = deepcopy(draw.choice(VALUES))
         else:
-            value[key] = draw.choice(VALUES)
+            value[key] = deepcopy(draw.choice(VALUES))
         return
