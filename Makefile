@@ -4,7 +4,7 @@ BIN := .venv/bin
 # The variables pin the packages of isolated builds too, which -c does not reach.
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install -q --disable-pip-version-check
 
-.PHONY: demo test check unit lint docs pages clean
+.PHONY: demo test check unit fuzz lint docs pages clean
 
 demo: .venv/ready
 	$(BIN)/ghostpoi demo -o demo
@@ -19,6 +19,10 @@ check: .venv/ready
 
 unit: .venv/ready
 	$(BIN)/pytest -m "not slow"
+
+# 10,000 mutated inputs, and 100 kills at random moments; some minutes. `make test` has 300 inputs and fewer kills.
+fuzz: .venv/ready
+	GHOSTPOI_FUZZ=10000 GHOSTPOI_KILLS=100 $(BIN)/pytest tests/test_fuzz.py tests/test_kills.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -26,8 +26,9 @@ SHARED = 3  # an option that this many commands have in common is described once
 
 COMMANDS = """# Commands
 
-Exit codes: **0** done; **1** a check failed (`verify`); **2** bad input or usage, with one sentence on stderr that
-names the problem, the place and the remedy; **130** interrupted. With `--json`, everything but the JSON object goes to
+Exit codes: **0** done; **1** a check failed (`verify`); **2** bad input or usage, or a fault of disk or
+permissions, with one sentence on stderr that names the problem, the place and the remedy; **130** interrupted; **141**
+nobody reads the output any more. With `--json`, everything but the JSON object goes to
 stderr. Long work shows a progress bar on a terminal. A file gets its final name only when it is complete.
 
 `--option=VALUE` shows the default where there is one. Brackets mark shared options. `ghostpoi --version` prints the

@@ -18,12 +18,13 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
 from ghostpoi.attack.adversaries.bigram import Bigram
 from ghostpoi.attack.adversaries.bridge import Bridge
-from ghostpoi.attack.adversaries.frequency import ConditionalTable, Frequency
+from ghostpoi.attack.adversaries.frequency import Frequency
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
 from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.attack.inference import causal_denoiser
 from ghostpoi.attack.inference.bridge_settings import BridgeSettings
+from ghostpoi.attack.inference.conditional_table import ConditionalTable
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions

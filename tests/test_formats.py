@@ -189,6 +189,7 @@ def test_a_format_can_be_forced(save: Save) -> None:
         ("u,v,c,0,0,", "the time is missing"),
         ("u,v,c,0,0,later", "the time 'later' cannot be read; use ISO 8601"),
         ("u,v,c,0,0,1e400", "the time '1e400' cannot be read"),
+        ("u,v,c,0,0,1e34", "the time '1e34' cannot be read"),
         (f"u,v,c,{'9' * 500}x,0,0", "the latitude '" + "9" * 59 + "... is not a number"),
     ],
 )

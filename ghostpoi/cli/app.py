@@ -1,5 +1,8 @@
 """The application: commands, exit codes and error messages."""
 
+import contextlib
+import io
+import os
 import sys
 from typing import Annotated
 
@@ -10,6 +13,8 @@ from ghostpoi.cli import bench, commands, study
 from ghostpoi.cli.demo import demo
 from ghostpoi.cli.options import add, say
 from ghostpoi.errors import InputError
+
+READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -40,17 +45,31 @@ def _common(
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 a check failed, 2 bad input or usage, 130 interrupted."""
+    """Run the command line.
+
+    Exit codes: 0 done, 1 a check failed, 2 bad input, usage, disk or permissions, 130 interrupted, 141 nobody reads the
+    output any more.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # not every terminal has every character
     try:
         code = app(prog_name="ghostpoi", standalone_mode=False)
+        sys.stdout.flush()
     except InputError as e:
         _fail(str(e))
     except KeyboardInterrupt:
         say("ghostpoi: interrupted")
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+    except (BrokenPipeError, SystemExit):  # typer and rich exit by themselves when the reader has gone
+        _discard_output()
+        sys.exit(READER_GONE)
+    except OSError as e:
+        _fail(_sentence(e))
+    except MemoryError:
+        _fail("the memory is not enough; use a larger machine, a smaller file or smaller settings")
     except Exception as e:
         if hasattr(e, "format_message"):  # a usage error of typer
             _fail(f"{e.format_message().rstrip('.') or 'name a command'}; see ghostpoi --help")
@@ -60,7 +79,22 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _sentence(error: OSError) -> str:
+    reason = (error.strerror or str(error)).lower()
+    if error.filename is not None:
+        return f"{error.filename} cannot be used ({reason}); check the path, its permissions and the disk"
+    _discard_output()
+    return f"the output cannot be written ({reason}); free some space or write it elsewhere"
+
+
+def _discard_output() -> None:
+    """Drop what is still in the buffer of stdout. Python would try again to write it, and complain."""
+    stdout = sys.__stdout__
+    if stdout is not None and stdout is sys.stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+
+
 def _fail(sentence: str) -> None:
-    # File names may contain control characters.
-    say("ghostpoi: " + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in sentence))
+    with contextlib.suppress(OSError):  # there may be no place for the message either
+        say(f"ghostpoi: {sentence}")
     sys.exit(2)

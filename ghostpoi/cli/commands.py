@@ -4,12 +4,13 @@ from pathlib import Path
 
 import typer
 
-from ghostpoi.cli.options import changed, console, mapping, say, show
+from ghostpoi.cli.options import changed, console, mapping, reads_files, say, show, tell
 from ghostpoi.errors import InputError
 
 Texts = list[str] | None  # of an option that may be repeated
 
 
+@reads_files
 def inspect(
     file: Path, method: str = "crowd", json: bool = False, map: Texts = None, set: Texts = None,
     config: Path | None = None,
@@ -27,12 +28,13 @@ def inspect(
     show(summary, json, terminal_output.inspection, file)
 
 
+@reads_files
 def protect(
     file: Path, output: Path, method: str = "crowd", seed: int | None = None, protocol: str = "strong",
     device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
     config: Path | None = None, keep: Texts = None, drop: Texts = None, no_candidate: str = "keep",
-    resume: bool = False, force: bool = False, dry_run: bool = False, allow_short_seed: bool = False,
-    json: bool = False,
+    resume: bool = False, force: bool = False, dry_run: bool = False, keep_metadata: bool = False,
+    allow_short_seed: bool = False, json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import terminal_output
@@ -55,13 +57,14 @@ def protect(
     request = ReleaseRequest(
         file=file, release=output, private=private, settings=settings, method=method, protocol=protocol, device=where,
         mapping=mapping(map), keep=tuple(keep or ()), drop=tuple(drop or ()), withhold=no_candidate == "withhold",
-        seed=given_seed(seed, allow_short_seed, say), resume=resume, force=force,
+        seed=given_seed(seed, allow_short_seed, say), resume=resume, force=force, keep_metadata=keep_metadata,
     )  # fmt: skip
     with bar(work(settings)) as report:
         manifest = make_release(request, say, report)
     show(manifest, json, terminal_output.released, output, private, fingerprint(private))
 
 
+@reads_files
 def verify(
     release: Path, against: Path | None = None, signed_by: str | None = None, map: Texts = None, json: bool = False
 ) -> None:
@@ -77,6 +80,7 @@ def verify(
         raise typer.Exit(1)
 
 
+@reads_files
 def audit(
     file: Path, release: Path, adversaries: str | None = None, everybody: bool = False, victim: str = "transformer",
     leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
@@ -111,6 +115,7 @@ def audit(
             say(f"wrote {path}")
 
 
+@reads_files
 def report(
     release: Path, output: Path | None = None, compare: list[Path] | None = None, private: Path | None = None,
     with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None,
@@ -123,7 +128,7 @@ def report(
         mapping=mapping(map), audits=tuple(audits or ()),
     )  # fmt: skip
     for path in write_pages(request):
-        print(path)
+        tell(path)
 
 
 def synth(output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0) -> None:
@@ -134,6 +139,7 @@ def synth(output: Path, users: int = 500, pois: int = 1500, days: int = 120, see
     say(f"{output}: {rows:,} check-ins of {users:,} people at {pois:,} venues over {days:,} days")
 
 
+@reads_files
 def prepare(file: Path, output: Path, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.data import prepared

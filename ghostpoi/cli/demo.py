@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ghostpoi.cli.commands import audit, inspect, protect, report, synth, verify
-from ghostpoi.cli.options import console
+from ghostpoi.cli.options import console, tell
 from ghostpoi.errors import InputError
 
 USERS, POIS, DAYS, SEED = 400, 1200, 100, 7
@@ -39,10 +39,11 @@ def demo(output: Path = Path("demo")) -> None:
     compared = "".join(f" --compare {other}" for other in others)
     _command(f"report {out}{compared} --private {private} --with-clean")
     report(out, compare=others, private=private, with_clean=True)
-    print("This page shows clean data beside the release, for the publisher only.")
+    tell("This page shows clean data beside the release, for the publisher only.")
     _command(f"report {out}{compared}")
     report(out, compare=others)
-    print(f"\nopen this page in a browser: {out / 'report.html'}")
+    tell("")
+    tell(f"open this page in a browser: {out / 'report.html'}")
 
 
 def _audit(city: Path, out: Path, cache: Path) -> None:
@@ -52,4 +53,6 @@ def _audit(city: Path, out: Path, cache: Path) -> None:
 
 
 def _command(text: str) -> None:
-    console().print(f"\n[bold]$ ghostpoi {text}[/]", soft_wrap=True)
+    from rich.markup import escape
+
+    console().print(f"\n[bold]$ ghostpoi {escape(text)}[/]", soft_wrap=True)

@@ -1,10 +1,14 @@
-"""The options of all commands, and the functions with which commands parse settings and print results."""
+"""The options of all commands, and the functions with which commands parse settings and print results.
 
+Everything that is printed passes `printable` or `SafeConsole`: names from files may contain terminal escapes.
+"""
+
+import functools
 import inspect
 import json
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -26,30 +30,71 @@ def add(app: typer.Typer, command: Callable[..., None], group: str = "", name: s
     """Add a command to an application, with the flags and help texts of options.toml."""
     name = name or command.__name__
     texts = OPTIONS["common"] | OPTIONS.get(group, {}) | OPTIONS.get(f"{group}-{name}" if group else name, {})
-    for p in inspect.signature(command).parameters.values():
+    signature = inspect.signature(command)
+    parameters = []
+    for p in signature.parameters.values():
         text = dict(texts[p.name])
         only_on = [f"--{p.name.replace('_', '-')}"] if p.default is False else []  # typer would add --no-...
         flags, make = text.pop("flags", only_on), typer.Argument if text.pop("argument", False) else typer.Option
-        command.__annotations__[p.name] = Annotated[p.annotation, make(*flags, **text)]
+        parameters.append(p.replace(annotation=Annotated[p.annotation, make(*flags, **text)]))
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     app.command(name)(command)
+
+
+def reads_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option --max-size, which limits what it reads."""
+
+    @functools.wraps(command)
+    def limited(*arguments: Any, max_size: str | None = None, **more: Any) -> None:
+        from ghostpoi.data.formats.size_limit import at_most
+
+        with at_most(max_size):
+            command(*arguments, **more)
+
+    signature = inspect.signature(command)
+    option = inspect.Parameter("max_size", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+    limited.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), option]
+    )
+    return limited
+
+
+def printable(text: object) -> str:
+    """Show control characters, including line ends, as escapes such as \\x1b."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
 
 def say(text: str) -> None:
     """Print a message on stderr."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
+
+
+def tell(text: object) -> None:
+    """Print a line on stdout."""
+    print(printable(text))
 
 
 def console() -> "Console":
-    """Return a console for stdout, 120 columns wide if stdout is not a terminal."""
+    """Return a console for stdout, 120 columns wide if stdout is not a terminal. It shows control characters."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    class SafeConsole(Console):
+        def render(self, *arguments: Any, **more: Any) -> Iterator[Segment]:
+            for segment in super().render(*arguments, **more):
+                text = segment.text
+                if not segment.control and not text.isprintable():
+                    text = "\n".join(map(printable, text.split("\n")))
+                yield Segment(text, segment.style, segment.control)
+
+    return SafeConsole(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def show(result: dict[str, Any], as_json: bool, render: Callable[..., None], *names: object) -> None:
     """Print a result on stdout: as one JSON object, or with a function of `render`."""
     if as_json:
-        print(json.dumps(result, indent=2, ensure_ascii=False))
+        text = json.dumps(result, indent=2, ensure_ascii=False)
+        print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
     else:
         render(console(), *names, result)
 

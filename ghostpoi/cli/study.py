@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from ghostpoi.cli.options import add, say
+from ghostpoi.cli.options import add, say, tell
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own.")
 RESULTS = Path("results")
@@ -16,7 +16,7 @@ def list_studies() -> None:
 
     for name in plan.names():
         study = plan.load(name)
-        print(f"{name:17} {study.title}; {len(study.methods)} methods, {len(study.adversaries)} adversaries")
+        tell(f"{name:17} {study.title}; {len(study.methods)} methods, {len(study.adversaries)} adversaries")
 
 
 def run(
@@ -87,14 +87,14 @@ def figures(
     else:
         paths = figures.draw(Results.read(results, name, protocol), folder=output)
     for path in paths:
-        print(path)
+        tell(path)
 
 
 def page(output: Path, name: str = "reproduction", results: Path = RESULTS, folder: Path | None = None) -> None:
     """Write a result page from its template. Fails if a claim contradicts the results."""
     from ghostpoi.study import pages
 
-    print(pages.write(name, results, output, folder, say))
+    tell(pages.write(name, results, output, folder, say))
 
 
 add(app, list_studies, "study", "list")

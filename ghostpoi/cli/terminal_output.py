@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ghostpoi.cli.options import printable
+
 
 def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     """Print the summary of one file."""
@@ -101,7 +103,7 @@ def verification(console: Console, found: dict[str, Any]) -> None:
     """Print one line per check."""
     for check in found["checks"]:
         mark = "[green]pass[/]" if check["passed"] else "[bold red]FAIL[/]"
-        console.print(f"{mark}  {check['check']:16} {escape(check['detail'])}")
+        console.print(f"{mark}  {check['check']:16} {escape(printable(check['detail']))}")
 
 
 def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
@@ -183,8 +185,8 @@ def _spread(value: dict[str, Any]) -> str:
 
 
 def _valid(path: Path) -> str:
-    """Return a path as valid text, which a file name may not be."""
-    return str(path).encode("utf-8", "replace").decode()
+    """Return a path on one line and as valid text, which a file name may not be."""
+    return printable(str(path).encode("utf-8", "replace").decode())
 
 
 def _table(*columns: str) -> Table:

@@ -1,5 +1,7 @@
 """The columns that a release shares with the clean file, as the adversary A12 sees them."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from ghostpoi.attack.evidence import KeptColumn
@@ -37,7 +39,7 @@ def _named(value: object, poi_of_id: dict[str, int], vocabulary: Vocabulary) -> 
         if token in poi_of_id:
             return poi_of_id[token]
     degrees = [float(number) for number in NUMBER.findall(text)[:4]]
-    for lat, lon in zip(degrees, degrees[1:], strict=False):
+    for lat, lon in pairwise(degrees):
         for one, two in ((lat, lon), (lon, lat)):
             if abs(one) <= 90 and abs(two) <= 180 and (poi := _nearest(one, two, vocabulary)):
                 return poi

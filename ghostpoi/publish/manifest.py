@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,43 @@ from ghostpoi.settings import override
 
 MANIFEST = "manifest.json"
 PAGES = ("card.md", "croissant.json", "report.html")
-REQUIRED: dict[str, dict[str, Any]] = {  # type of each key, by section
-    "data": {"file": str, "format": str, "sha256": str},
-    "columns": {"fields": dict, "changed_with_the_venue": list},
-    "rows": {"in_sessions": dict, "outside_sessions": dict, "withheld": int},
-    "settings": {"filters": dict, "candidates": dict, "speed": dict},
-    "speed": {"limit_kmh": (int, float), "min_gap_s": (int, float)},
+MAX_BYTES, MAX_DEPTH = 1 << 26, 50  # of a manifest
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_columns(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_count, value.values()))
+
+
+def _are_settings(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str | int | float) for v in value.values())
+
+
+REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must hold, by section
+    "data": {"file": _is_text, "format": _is_text, "sha256": _is_text},
+    "columns": {"fields": _are_columns, "changed_with_the_venue": _are_texts},
+    "rows": {"in_sessions": _are_counts, "outside_sessions": _are_counts, "withheld": _is_count},
+    "settings": {"filters": _are_settings, "candidates": _are_settings, "speed": _are_settings},
+    "speed": {"limit_kmh": _is_positive, "min_gap_s": _is_positive},
 }
 PRIVATE_MARK = "ghostpoi-private"  # class of the body of every page that shows clean data
 
@@ -32,17 +64,48 @@ def read_manifest(release: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{release} has no {MANIFEST}, so it is not a complete release; make it again with protect")
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        for section, key, kind in ((s, key, kind) for s, keys in REQUIRED.items() for key, kind in keys.items()):
-            if not isinstance(manifest[section][key], kind):
-                raise ValueError(f"{section}.{key} has the wrong type")
-        if Path(manifest["data"]["file"]).name != manifest["data"]["file"]:
-            raise ValueError("data.file is not a plain file name")
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise ValueError(f"it is larger than {MAX_BYTES >> 20} MiB")
+        manifest: dict[str, Any] = json.loads(text.decode("utf-8"))
+        _check_shape(manifest)
     except OSError as e:
         raise InputError(f"{path} cannot be read ({(e.strerror or str(e)).lower()}); change its permissions") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
+    except (ValueError, RecursionError) as e:
         raise InputError(f"{path} is not a manifest of ghostpoi ({e}); make the release again with protect") from None
     return manifest
+
+
+def _check_shape(manifest: Any) -> None:
+    """Check everything that readers of a manifest rely on."""
+    if not isinstance(manifest, dict):
+        raise ValueError("it is not a JSON object")
+    if _depth(manifest) > MAX_DEPTH:
+        raise ValueError("it is nested too deeply")
+    for section, keys in REQUIRED.items():
+        found = manifest.get(section)
+        for key, fits in keys.items():
+            if not isinstance(found, dict) or key not in found:
+                raise ValueError(f"{section}.{key} is missing")
+            if not fits(found[key]):
+                raise ValueError(f"{section}.{key} has the wrong type")
+    if not _is_text(manifest.get("method")):
+        raise ValueError("method is missing")
+    if not _are_settings(manifest["settings"].get("method", {})):
+        raise ValueError("settings.method has the wrong type")
+    name = manifest["data"]["file"]
+    if not name.isprintable() or name in ("", ".", "..") or Path(name).name != name:
+        raise ValueError("data.file is not a plain file name")
+
+
+def _depth(value: Any) -> int:
+    """Return how deeply a value is nested, level by level: recursion has a limit."""
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [v for c in level for v in (c.values() if isinstance(c, dict) else c) if isinstance(v, dict | list)]
+    return depth
 
 
 def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
@@ -50,7 +113,9 @@ def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
     data = release / manifest["data"]["file"]
     if not data.is_file():
         return f"{data.name} is missing"
-    if hashlib.sha256(data.read_bytes()).hexdigest() != manifest["data"]["sha256"]:
+    with data.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != manifest["data"]["sha256"]:
         return f"the SHA-256 of {data.name} differs from the manifest"
     return None
 

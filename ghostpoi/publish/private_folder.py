@@ -49,6 +49,7 @@ class ReleaseRequest:
     seed: Seed | None = None
     resume: bool = False
     force: bool = False
+    keep_metadata: bool = False  # of a Parquet file
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def _run(request: ReleaseRequest, note: Note) -> Run:
 
 def _asked(request: ReleaseRequest) -> str:
     mapping = sorted(request.mapping.items())
-    columns = f"keep={sorted(request.keep)} drop={sorted(request.drop)}"
+    columns = f"keep={sorted(request.keep)} drop={sorted(request.drop)}" + " keep_metadata" * request.keep_metadata
     return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}"
 
 

@@ -86,7 +86,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     unfinished = check_folders(request)
     file = formats.read(request.file, request.mapping)
     columns = classify(file.table, file.rows, file.mapping, request.file, request.keep, request.drop)
-    rows = file.rows.drop(columns.drop)
+    rows = (file.rows if request.keep_metadata else file.rows.without_metadata()).drop(columns.drop)
     for text in columns.warnings:
         say(f"warning: {text}")
     whole = prepare(file.table, request.settings)

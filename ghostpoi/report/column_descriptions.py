@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from ghostpoi.data.formats import Rows
-from ghostpoi.data.formats.rows import ParquetRows, TextRows
+from ghostpoi.data.formats.parquet import ParquetRows
+from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.report.release_view import ReleaseView
 from ghostpoi.report.templates import TEXTS
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
-from ghostpoi.attack.adversaries.frequency import ConditionalTable, Frequency
+from ghostpoi.attack.adversaries.frequency import Frequency
+from ghostpoi.attack.inference.conditional_table import ConditionalTable
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
-from ghostpoi.attack.adversaries.frequency import ConditionalTable, Frequency
+from ghostpoi.attack.adversaries.frequency import Frequency
+from ghostpoi.attack.inference.conditional_table import ConditionalTable
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,9 @@ class Rows(Columns, Protocol):
     def write(self, out: BinaryIO) -> None:
         """Write the rows in the format of the original file."""
 
+    def without_metadata(self) -> "Rows":
+        """Drop notes of the file that are not needed to read its rows: they may hold clean data."""
+
 
 @dataclass(frozen=True)
 class CheckinFile:

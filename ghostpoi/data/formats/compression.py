@@ -1,23 +1,37 @@
-"""Read files and decompress them by content."""
+"""Read files and decompress them by content, without ever holding more than the limit allows."""
 
 import codecs
 import gzip
+import io
 import lzma
+import os
+import stat
 import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import zstandard
 
+from ghostpoi.data.formats.size_limit import SizeLimit, current_limit
 from ghostpoi.errors import InputError
 
 COMPRESSED = (".gz", ".xz", ".zst")
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))  # not used in text files
+PIECE = 1 << 24  # bytes read or decompressed at once
+ZSTD_INPUT = 1 << 11  # bytes of a frame; each block of 4 bytes can expand to 128 KiB, so this many give at most 64 MiB
+XZ_MEMORY = 1 << 29  # bytes; xz -9 needs 65 MiB
 
 
 def load(path: Path) -> bytes:
-    """Read a whole file, decompressed if its first bytes identify a compression format."""
+    """Read a whole file, decompressed if its first bytes identify a compression format.
+
+    The file is opened once, so that it may be a pipe.
+    """
+    limit = current_limit()
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = _read(path, file, limit)
     except IsADirectoryError:
         raise InputError(f"{path} is a directory; give the file of check-ins inside it") from None
     except FileNotFoundError:
@@ -26,30 +40,70 @@ def load(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read by this user; change its permissions or run as its owner") from None
     except OSError as e:
         raise InputError(f"{path} cannot be read: {e.strerror or e}; check the disk and the path") from None
-    try:
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-        elif data[:6] == b"\xfd7zXZ\x00":
-            data = lzma.decompress(data)
-        elif data[:4] == b"\x28\xb5\x2f\xfd":
-            data = _unzstd(data)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as e:
-        raise InputError(f"{path} is a damaged compressed file ({e}); download or compress it again") from None
+    for magic, pieces in PIECES.items():
+        if data.startswith(magic):
+            data = _decompressed(path, data, pieces, limit)
+            break
     if not data[:4096].strip() and not data.strip():
         raise InputError(f"{path} is empty; give a file with at least one check-in")
     return data
 
 
-def _unzstd(data: bytes) -> bytes:
-    """Decompress all frames, one by one: the library does not notice a truncated file that has several."""
-    parts = []
+def _read(path: Path, file: BinaryIO, limit: SizeLimit) -> bytes:
+    status = os.fstat(file.fileno())
+    if stat.S_ISREG(status.st_mode):
+        limit.check(path, status.st_size)
+    out = io.BytesIO()
+    while piece := file.read(PIECE):
+        out.write(piece)
+        limit.check(path, out.tell())
+    return out.getvalue()
+
+
+def _decompressed(path: Path, data: bytes, pieces: Callable[[bytes], Iterator[bytes]], limit: SizeLimit) -> bytes:
+    out = io.BytesIO()
+    try:
+        for piece in pieces(data):
+            out.write(piece)
+            limit.check(path, out.tell(), len(data))
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as e:
+        raise InputError(f"{path} is a damaged compressed file ({e}); download or compress it again") from None
+    return out.getvalue()
+
+
+def _gzip(data: bytes) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+def _xz(data: bytes) -> Iterator[bytes]:
     while data:
+        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+        piece = stream.decompress(data, PIECE)
+        while not stream.eof:
+            if stream.needs_input:
+                raise EOFError("it is truncated")
+            yield piece
+            piece = stream.decompress(b"", PIECE)
+        yield piece
+        data = stream.unused_data.lstrip(b"\x00")  # streams may have padding between them
+
+
+def _zstd(data: bytes) -> Iterator[bytes]:
+    """Decompress all frames, one by one: the library does not notice a truncated file that has several."""
+    at = 0
+    while at < len(data):
         frame = zstandard.ZstdDecompressor().decompressobj()
-        parts.append(frame.decompress(data))
-        if not frame.eof:
-            raise EOFError("it is truncated")
-        data = frame.unused_data
-    return b"".join(parts)
+        while not frame.eof:
+            if at >= len(data):
+                raise EOFError("it is truncated")
+            yield frame.decompress(data[at : at + ZSTD_INPUT])
+            at += ZSTD_INPUT
+        at = min(at, len(data)) - len(frame.unused_data)
+
+
+PIECES = {b"\x1f\x8b": _gzip, b"\xfd7zXZ\x00": _xz, b"\x28\xb5\x2f\xfd": _zstd}  # by the first bytes of a file
 
 
 def is_binary(head: bytes) -> bool:
@@ -67,5 +121,6 @@ def binary_kind(head: bytes) -> str:
 
 
 def extension(path: Path) -> str:
-    """Return the extension without that of the compression: .txt for data.txt.xz."""
-    return Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
+    """Return the extension without that of the compression: .txt for data.txt.xz. Unprintable ones are dropped."""
+    suffix = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
+    return suffix if suffix.isprintable() else ""

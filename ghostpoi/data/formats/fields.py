@@ -65,7 +65,8 @@ def to_checkins(
     def refuse(bad: pl.Series, field: str, complaint: str, remedy: str) -> None:
         if bad.any():
             row = int(bad.arg_true()[0])
-            shown = repr(frame[field][row])
+            column = frame[field]  # Python cannot represent all times of polars
+            shown = repr((column.to_physical() if column.dtype.is_temporal() else column)[row])
             shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
             raise InputError(f"{where(row)}: {complaint.format(shown)}; {remedy}")
 
@@ -109,6 +110,7 @@ def _numbered(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _stripped(column: pl.Series) -> pl.Series:
+    column = column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
     return column.str.strip_chars() if column.dtype == pl.String else column
 
 
@@ -134,7 +136,7 @@ def _seconds(column: pl.Series) -> pl.Series:
     if column.dtype.is_numeric():
         return _from_unix(column)
     if column.dtype == pl.Date:
-        column = column.cast(pl.Datetime("us"))
+        column = column.cast(pl.Datetime("ms"))  # microseconds overflow
     if isinstance(column.dtype, pl.Datetime):
         return column.dt.epoch("s")
     text = column.cast(pl.String)

@@ -1,4 +1,4 @@
-"""Rows of text and Parquet files, which can be changed and written back."""
+"""Rows of text files, which can be changed and written back."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -6,8 +6,6 @@ from typing import BinaryIO
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import FIELDS, IDS
@@ -60,6 +58,9 @@ class TextRows:
         frame = self.frame.with_columns(_requoted(pl.col(c)).alias(c) for c in columns)
         return TextRows(frame, self.dialect, self.returns)
 
+    def without_metadata(self) -> "TextRows":
+        return self
+
     def write(self, out: BinaryIO) -> None:
         frame = self.frame
         if self.returns is not None and frame.height:
@@ -71,43 +72,6 @@ class TextRows:
         text.write(frame, self.dialect, out)
 
 
-@dataclass(frozen=True)
-class ParquetRows:
-    """A Parquet table with its schema and metadata."""
-
-    table: pa.Table
-
-    @property
-    def columns(self) -> list[str]:
-        return list(self.table.column_names)
-
-    def get_column(self, name: str) -> pl.Series:
-        return pl.Series(name, self.table.column(name))
-
-    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "ParquetRows":
-        table = self.table
-        for name in columns:
-            at = table.schema.get_field_index(name)
-            table = table.set_column(at, table.schema.field(at), table.column(at).take(pa.array(donor)))
-        return ParquetRows(table)
-
-    def take(self, index: NDArray[np.int64]) -> "ParquetRows":
-        return ParquetRows(self.table.take(pa.array(index)))
-
-    def drop(self, columns: list[str]) -> "ParquetRows":
-        return ParquetRows(self.table.drop_columns(columns))
-
-    def requote(self, columns: list[str]) -> "ParquetRows":
-        return self
-
-    def write(self, out: BinaryIO) -> None:
-        table = self.table
-        for at, field in enumerate(table.schema):
-            if pa.types.is_dictionary(field.type):
-                table = table.set_column(at, field, _fresh_dictionary(table.column(at), field.type))
-        pq.write_table(table, out)
-
-
 def _requoted(raw: pl.Expr) -> pl.Expr:
     """Quote a raw field that contains a quote but is not a well-formed quoted field. Its value stays the same."""
     text = raw.str.strip_chars(f" \t{RETURN}")
@@ -117,13 +81,6 @@ def _requoted(raw: pl.Expr) -> pl.Expr:
     quoted = pl.lit('"') + value.str.replace_all('"', '""', literal=True) + pl.lit('"')
     stray = raw.str.contains('"', literal=True) & ~raw.str.contains(r'^"(?:[^"]|"")*"$')
     return pl.when(stray).then(quoted).otherwise(raw)
-
-
-def _fresh_dictionary(column: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.ChunkedArray:
-    """Rebuild the dictionary from the current values. The old one lists the clean values in order of appearance."""
-    values = column.cast(kind.value_type).combine_chunks()
-    new = values.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(new.indices.cast(kind.index_type), new.dictionary, ordered=kind.ordered)
 
 
 KINDS = dict.fromkeys(IDS, pl.Categorical()) | {"lat": pl.Float64(), "lon": pl.Float64(), "time": pl.String()}

@@ -1,0 +1,235 @@
+"""Parquet files: read within the size limit, converted for polars, written back with the same types."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from ghostpoi.data.formats.base import CheckinFile
+from ghostpoi.data.formats.fields import EARLIEST, LATEST, find_columns, refuse_duplicate_names, to_checkins
+from ghostpoi.data.formats.size_limit import current_limit
+from ghostpoi.errors import InputError
+
+MAGIC = b"PAR1"
+WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+TYPE_KEYS = (b"PARQUET:field_id", b"ARROW:extension:name", b"ARROW:extension:metadata")  # belong to a column's type
+VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}  # pyarrow cannot rearrange views
+
+LISTS = {
+    pa.types.is_list: pa.list_, pa.types.is_large_list: pa.large_list, pa.types.is_list_view: pa.list_view,
+    pa.types.is_large_list_view: pa.large_list_view,
+}  # fmt: skip
+
+
+def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+    """Read the check-ins of a Parquet file."""
+    table = _read_table(path, data)
+    refuse_duplicate_names(table.column_names, str(path))
+    found = find_columns(table.column_names, mapping, str(path))
+    if table.num_rows == 0:
+        raise InputError(f"{path} has columns but no check-ins; give a file with at least one row of data")
+    rows = ParquetRows(table, path)
+    rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
+    frame = pl.DataFrame({field: _field(rows, field, column) for field, column in found.items()})
+    checkins = to_checkins(frame, found["category"], lambda row: f"{path}, row {row + 1}", str(path))
+    return CheckinFile(path, "table", found, checkins, sha256(data).digest(), lambda: rows)
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """A Parquet table with its schema and metadata."""
+
+    table: pa.Table
+    path: Path
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.table.column_names)
+
+    def get_column(self, name: str) -> pl.Series:
+        """Return a column as polars can hold it, with equal values where the file has equal values."""
+        column = self.table.column(name)
+        try:
+            return pl.Series(name, _plain(column))
+        except (pa.ArrowException, pl.exceptions.PolarsError):
+            raise self.refusal(name) from None
+
+    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "ParquetRows":
+        table = self.table
+        for name in columns:
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, table.schema.field(at), self._taken(name, donor))
+        return ParquetRows(table, self.path)
+
+    def take(self, index: NDArray[np.int64]) -> "ParquetRows":
+        columns = [self._taken(name, index) for name in self.columns]
+        return ParquetRows(pa.Table.from_arrays(columns, schema=self.table.schema), self.path)
+
+    def drop(self, columns: list[str]) -> "ParquetRows":
+        return ParquetRows(self.table.drop_columns(columns), self.path)
+
+    def requote(self, columns: list[str]) -> "ParquetRows":
+        return self
+
+    def write(self, out: BinaryIO) -> None:
+        table = self.table
+        for at, field in enumerate(table.schema):
+            if pa.types.is_dictionary(field.type):
+                table = table.set_column(at, field, _fresh_dictionary(table.column(at), field.type))
+        pq.write_table(table, out)
+
+    def without_metadata(self) -> "ParquetRows":
+        schema = pa.schema(map(_without_notes, self.table.schema))
+        return ParquetRows(pa.Table.from_arrays(self.table.columns, schema=schema), self.path)
+
+    def refusal(self, name: str) -> InputError:
+        """Return the error for a column whose type cannot be handled."""
+        kind = str(self.table.column(name).type)
+        kind = kind if len(kind) <= 60 else f"{kind[:60]}..."
+        return InputError(
+            f"{self.path}: the column {name!r} has the type {kind}; store it as text, numbers or timestamps"
+        )
+
+    def _taken(self, name: str, index: NDArray[np.int64]) -> pa.ChunkedArray:
+        column = self.table.column(name)
+        try:
+            return column.cast(VIEWS.get(column.type, column.type)).take(pa.array(index)).cast(column.type)
+        except pa.ArrowNotImplementedError:
+            raise self.refusal(name) from None
+
+
+def _read_table(path: Path, data: bytes) -> pa.Table:
+    """Read the whole table. Its size is checked first, because a short file can encode any number of equal values."""
+    limit = current_limit()
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+        limit.check(path, sum(map(_least_size, chunks)), len(data))
+        repeats = {c.path_in_schema for c in chunks if _may_repeat(c) and c.num_values * _declared(c) > limit.size}
+        if names := [f.name for f in file.schema_arrow if f.name in repeats and _is_text(f.type)]:
+            coded = pq.ParquetFile(pa.BufferReader(data), read_dictionary=names).read(columns=names)
+            limit.check(path, sum(map(_expanded, coded.columns)), len(data))
+        table = file.read()
+        table.validate(full=True)
+    except MemoryError:
+        raise InputError(f"{path} does not fit into the memory; read it on a larger machine") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+        why = (str(e).splitlines() or ["it cannot be read"])[0]
+        raise InputError(f"{path} is a damaged Parquet file ({why}); write it again") from None
+    return table
+
+
+def _least_size(chunk: Any) -> int:
+    """Return the least number of bytes that a column chunk needs in memory."""
+    values = max(int(chunk.num_values), 0) * WIDTH.get(chunk.physical_type, 8)
+    return values + (_declared(chunk) if chunk.physical_type == "BYTE_ARRAY" else 0)
+
+
+def _declared(chunk: Any) -> int:
+    return max(int(chunk.total_uncompressed_size), 0)
+
+
+def _may_repeat(chunk: Any) -> bool:
+    """Tell whether a chunk can hold a long text once and repeat it."""
+    return chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in name for name in chunk.encodings)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+
+
+def _expanded(column: pa.ChunkedArray) -> int:
+    """Return the size of the values of a dictionary-encoded column."""
+    sizes = (pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() for chunk in column.chunks)
+    return sum(size or 0 for size in sizes)
+
+
+def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:
+    """Return the column of a field: numbers, times or text. Times are instants in UTC."""
+    column = _storage(rows.table.column(name))
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    refused = (
+        pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary, pa.types.is_duration, pa.types.is_time,
+    )  # fmt: skip
+    if any(is_kind(kind) for is_kind in refused):
+        raise rows.refusal(name)
+    series = rows.get_column(name)
+    if field == "time" and pa.types.is_temporal(kind) and series.dtype.is_integer():
+        per_day = 1 if pa.types.is_date(kind) else 86_400 * PER_SECOND[kind.unit]
+        row = int((~_in_range(series, per_day)).arg_true()[0])
+        raise InputError(
+            f"{rows.path}, row {row + 1}: the time is outside the years 1 to 9999; correct it or remove the row"
+        )
+    return series
+
+
+def _plain(column: pa.ChunkedArray) -> Any:
+    """Convert what polars lacks or cannot print: zones, extension types, wide decimals, times out of range."""
+    column = _storage(column)
+    kind = column.type
+    if pa.types.is_dictionary(kind) and not pa.types.is_string(kind.value_type):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_decimal(kind) and kind.bit_width > 128:
+        return column.cast(pa.string())
+    if pa.types.is_duration(kind):
+        return column.cast(pa.int64())
+    if pa.types.is_timestamp(kind):
+        numbers = column.cast(pa.int64())
+        if not _in_range(pl.Series("", numbers), 86_400 * PER_SECOND[kind.unit]).all():
+            return numbers
+        return column.cast(pa.timestamp(kind.unit))
+    if pa.types.is_date32(kind):
+        numbers = column.cast(pa.int32())
+        return column if _in_range(pl.Series("", numbers), 1).all() else numbers
+    return column
+
+
+def _storage(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values below an extension type."""
+    while isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    return column
+
+
+def _in_range(numbers: pl.Series, per_day: int) -> pl.Series:
+    """Tell which times, in units of which `per_day` make a day, lie in the years 1 to 9999 or are null."""
+    day = numbers.cast(pl.Int64) // per_day
+    return day.is_between(EARLIEST // 86_400, LATEST // 86_400).fill_null(True)
+
+
+def _fresh_dictionary(column: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.ChunkedArray:
+    """Rebuild the dictionary from the current values. The old one lists the clean values in order of appearance."""
+    values = column.cast(kind.value_type).combine_chunks()
+    new = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(new.indices.cast(kind.index_type), new.dictionary, ordered=kind.ordered)
+
+
+def _without_notes(field: pa.Field) -> pa.Field:
+    """Drop metadata that does not describe the type of a column: it may hold paths or clean values."""
+    kept = {key: value for key, value in (field.metadata or {}).items() if key in TYPE_KEYS}
+    return pa.field(field.name, _bare(field.type), field.nullable, kept or None)
+
+
+def _bare(kind: pa.DataType) -> pa.DataType:
+    """Drop the metadata of the fields inside a nested type."""
+    if pa.types.is_struct(kind):
+        return pa.struct([_without_notes(kind.field(i)) for i in range(kind.num_fields)])
+    for is_kind, make in LISTS.items():
+        if is_kind(kind):
+            return make(_without_notes(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_without_notes(kind.value_field), kind.list_size)
+    if pa.types.is_map(kind):
+        return pa.map_(_without_notes(kind.key_field), _without_notes(kind.item_field), kind.keys_sorted)
+    return kind
