@@ -21,7 +21,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15
 
 
 def _is_text(value: Any) -> bool:
