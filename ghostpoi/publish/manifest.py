@@ -93,7 +93,8 @@ def _check_shape(manifest: Any) -> None:
     if not _are_settings(manifest["settings"].get("method", {})):
         raise ValueError("settings.method has the wrong type")
     name = manifest["data"]["file"]
-    if not name.isprintable() or name in ("", ".", "..") or Path(name).name != name:
+    surrogates = any("\ud800" <= c <= "\udfff" for c in name)  # no file name has them
+    if surrogates or "\0" in name or name in ("", ".", "..") or Path(name).name != name:
         raise ValueError("data.file is not a plain file name")
 
 
