@@ -231,7 +231,7 @@ def test_named_and_prose() -> None:
     assert next(csv.reader(io.StringIO(prose("a\nb")))) == ["a b"]
 
 
-@pytest.mark.parametrize("part", ["plausibility", "method", "protocol", "tool"])
+@pytest.mark.parametrize("part", ["plausibility", "protocol", "tool"])
 def test_a_manifest_without_a_part(part: str, tmp_path: Path) -> None:
     folder = rewritten(tmp_path, release("random"), change=lambda m: m.pop(part))
     with pytest.raises(InputError, match=rf"manifest\.json lacks {part}.*, which the report needs") as refused:

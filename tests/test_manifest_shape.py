@@ -21,6 +21,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("settings.filters", {"min_poi_checkins": {}}, "settings.filters has the wrong type"),
     ("speed.limit_kmh", 10**400, "speed.limit_kmh has the wrong type"),
     ("speed.limit_kmh", float("nan"), "speed.limit_kmh has the wrong type"),
+    ("speed.min_gap_s", 10**30, "speed.min_gap_s has the wrong type"),
     ("speed.min_gap_s", 0, "speed.min_gap_s has the wrong type"),
     ("data.file", "\ud800", "data.file is not a plain file name"),
     ("data.file", "a\x00b", "data.file is not a plain file name"),

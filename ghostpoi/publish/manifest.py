@@ -23,7 +23,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15
 
 
 def _is_text(value: Any) -> bool:
@@ -95,7 +95,8 @@ def _check_shape(manifest: Any) -> None:
     if not _are_settings(manifest["settings"].get("method", {})):
         raise ValueError("settings.method has the wrong type")
     name = manifest["data"]["file"]
-    if not name.isprintable() or name in ("", ".", "..") or Path(name).name != name:
+    surrogates = any("\ud800" <= c <= "\udfff" for c in name)  # no file name has them
+    if surrogates or "\0" in name or name in ("", ".", "..") or Path(name).name != name:
         raise ValueError("data.file is not a plain file name")
 
 
