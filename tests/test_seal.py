@@ -145,3 +145,18 @@ def test_an_audit_of_other_data_or_settings_fails(tmp_path: Path) -> None:
     del manifest["audit"]["of"]
     (one / "manifest.json").write_text(json.dumps(manifest))
     assert line(one, "audit")[0] is False
+
+
+def test_an_audit_needs_the_private_folder_to_sign_again(tmp_path: Path) -> None:
+    private = tmp_path / "elsewhere"
+    made = protect(city(), tmp_path / "r", "--method", "random", "--private", private)
+    split = ("train_share=0.6", "val_share=0.2", "min_session_length=2")
+    sets = [word for text in split for word in ("--set", f"filters.{text}")]
+    command = ("audit", city(), made.folder, "--victim", "markov", "--seeds", "1", "--no-naturalness", *sets)
+    key = key_of(made.folder)
+    assert called(*command, "--private", private, "--adversaries", "none").returncode == 0
+    assert line(made.folder, "signature") == (True, f"signed by key {key}")
+    done = called(*command, "--adversaries", "none,frequency", "--cache", tmp_path / "cache")
+    assert done.returncode == 0
+    assert "is no longer signed, because its key is not in" in done.stderr
+    assert line(made.folder, "signature") == (True, "unsigned")

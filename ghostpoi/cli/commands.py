@@ -84,9 +84,9 @@ def verify(
 def audit(
     file: Path, release: Path, adversaries: str | None = None, everybody: bool = False, victim: str = "transformer",
     leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
-    set: Texts = None, config: Path | None = None, cache: Path | None = None, naturalness: bool = True,
-    all_controls: bool = False, no_store: bool = False, replace: bool = False, make_report: bool = False,
-    json: bool = False,
+    set: Texts = None, config: Path | None = None, private: Path | None = None, cache: Path | None = None,
+    naturalness: bool = True, all_controls: bool = False, no_store: bool = False, replace: bool = False,
+    make_report: bool = False, json: bool = False,
 ) -> None:  # fmt: skip
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
     from ghostpoi.cli import terminal_output
@@ -102,7 +102,7 @@ def audit(
     request = AuditRequest(
         file=file, release=release, adversaries=parse_adversaries(adversaries, everybody), victim=victim, leak=leak,
         seeds=seeds, protocol=protocol, device=find_device(device), mapping=mapping(map), set=set or [], config=config,
-        cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store,
+        private=private, cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store,
         replace=replace,
     )  # fmt: skip
     with bar(work(request)) as progress:

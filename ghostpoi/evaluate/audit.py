@@ -79,11 +79,16 @@ class AuditRequest:
     mapping: dict[str, str] = field(default_factory=dict)
     set: Sequence[str] = ()
     config: Path | None = None
+    private: Path | None = None  # the private folder of the release; None: beside it
     cache: Path | None = None
     naturalness: bool = True
     all_controls: bool = False  # random releases against every adversary, not only none and the strongest
     store: bool = True
     replace: bool = False  # a stored audit that is fuller or has other settings
+
+    @property
+    def private_folder(self) -> Path:
+        return self.private or Path(f"{self.release}.private")
 
     def contest(self, release: str, adversary: str) -> Contest:
         return Contest(release, adversary, self.leak, self.victim)
@@ -129,7 +134,7 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
     data = align(pair, chosen.filters)
     found = _measure(request, chosen, pair, data, _grid(request, chosen, pair, data, report), say)
     found["release_sha256"] = pair.sha256
-    return store(request.release, found, say, request.replace) if keep else found
+    return store(request.release, request.private_folder, found, say, request.replace) if keep else found
 
 
 def audit_settings(request: AuditRequest, manifest: dict[str, Any] | None) -> AuditSettings:
@@ -244,7 +249,7 @@ def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: 
 
 def _cache(request: AuditRequest) -> Cache:
     """Open the cache. It is derived from clean data, so it must lie outside the release."""
-    private = request.release.with_name(request.release.name + ".private")
+    private = request.private_folder
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = request.cache or (private / "audit" if private.is_dir() else home / "ghostpoi" / "audit")
     if folder.resolve().is_relative_to(request.release.resolve()):

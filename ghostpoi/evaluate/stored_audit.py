@@ -17,7 +17,7 @@ from ghostpoi.evaluate.conclusions import conclude
 from ghostpoi.evaluate.controls import in_table_order
 from ghostpoi.evaluate.default_set import in_order
 from ghostpoi.progress import Say
-from ghostpoi.publish.manifest import MANIFEST, release_identity, store_manifest
+from ghostpoi.publish.manifest import MANIFEST, release_identity, seal_of, store_manifest
 
 PUBLIC = (
     "strongest", "clean", "adversaries", "verdicts", "no_verdict", "not_run", "gaps", "controls", "plausibility",
@@ -45,8 +45,13 @@ def settings_hash(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def store(release: Path, found: dict[str, Any], say: Say, replace: bool = False) -> dict[str, Any]:
-    """Store an audit in the manifest and return it, merged with the stored one if both have the same settings."""
+def store(
+    release: Path, private: Path, found: dict[str, Any], say: Say, replace: bool = False
+) -> dict[str, Any]:  # fmt: skip
+    """Store an audit in the manifest and return it, merged with the stored one if both have the same settings.
+
+    The key in the private folder signs the manifest again.
+    """
     path = release / MANIFEST
     try:
         manifest = json.loads(path.read_text("utf-8"))
@@ -63,7 +68,10 @@ def store(release: Path, found: dict[str, Any], say: Say, replace: bool = False)
         elif old is not None:
             found = _merged(old, found, say)
         manifest["audit"] = public(found) | {"of": of}
-        store_manifest(release, manifest)
+        signer = seal_of(release).signer
+        store_manifest(release, manifest, private)
+        if signer and not seal_of(release).signer:
+            say(f"warning: {release} is no longer signed, because its key is not in {private}; name it with --private")
     except OSError as e:
         raise InputError(
             f"the audit cannot be stored in {path} ({(e.strerror or str(e)).lower()}); "
