@@ -1,7 +1,7 @@
 """Commands that are killed at random moments: no release looks complete that is not, and the next run mends all.
 
-GHOSTPOI_KILLS sets how often; `make fuzz` uses 100. Moments are drawn with a fixed seed, as shares of the time that the
-undisturbed command takes.
+GHOSTPOI_KILLS sets how often; `make fuzz` uses 100. Moments are drawn with a fixed seed: shares of the time that the
+undisturbed command takes, or of the number of times that it touches files.
 """
 
 import json
@@ -21,9 +21,9 @@ from conftest import ROOT
 from sample_releases import copied
 from small_city import SEED, SETS, Release, called, city, release, scratch, sentence
 
-KILLS = int(os.environ.get("GHOSTPOI_KILLS", "9"))
-LATE = 0.15  # every other kill falls into this last share of the time, in which files get their names
-# One process imports everything, then forks a child per command: the moments fall into the work, not into imports.
+KILLS = int(os.environ.get("GHOSTPOI_KILLS", "12"))
+# One process imports everything, then forks a child per command: the moments fall into the work, not into imports. A
+# child is killed after some seconds, or just before it does something to a file in its folder.
 SERVER = """
 import json, os, signal, sys, time
 import ghostpoi.cli, ghostpoi.cli.terminal_output, ghostpoi.evaluate.audit, ghostpoi.progress
@@ -33,21 +33,42 @@ try:
     ghostpoi.cli.app(["protect", "x", "-o", "x", "--no-candidate", "x"], standalone_mode=False)
 except ghostpoi.InputError:
     pass
+
+touched = 0
+
+def watch(folder, last):
+    def hook(event, arguments):
+        global touched
+        if event == "open" or event.startswith("os."):
+            names = [os.fsdecode(a) for a in arguments if isinstance(a, (str, bytes, os.PathLike))]
+            here = any(folder in name for name in names)
+            touched += here
+            if here and touched == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(hook)
+
 for line in sys.stdin:
-    words, moment = json.loads(line)
+    words, folder, moment, last = json.loads(line)
     began = time.monotonic()
+    ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         sys.argv = ["ghostpoi", *words]
-        ghostpoi.cli.main()
+        watch(folder, last)
+        try:
+            ghostpoi.cli.main()
+        finally:
+            os.write(theirs, str(touched).encode())
+    os.close(theirs)
     if moment is not None:
         time.sleep(moment)
         os.kill(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    print(json.dumps([code, time.monotonic() - began]), flush=True)
+    print(json.dumps([code, time.monotonic() - began, int(os.read(ours, 20) or 0)]), flush=True)
+    os.close(ours)
 """
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 PROTECT = ["--method", "crowd", "--seed", str(SEED), *SETS]
@@ -76,14 +97,16 @@ def server() -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
-def ask(server: subprocess.Popen[str], words: list[str], moment: float | None = None) -> tuple[int, float]:
-    """Run a command in a child, perhaps killed at a moment; return its exit code and its seconds."""
+def ask(
+    server: subprocess.Popen[str], words: list[str], folder: Path, moment: float | None = None, last: int = 0
+) -> tuple[int, float, int]:
+    """Run a command in a child that may be killed; return its exit code, its seconds and how often it touched files."""
     assert server.stdin
     assert server.stdout
-    server.stdin.write(json.dumps([words, moment]) + "\n")
+    server.stdin.write(json.dumps([words, str(folder), moment, last]) + "\n")
     server.stdin.flush()
-    code, seconds = json.loads(server.stdout.readline())
-    return code, seconds
+    code, seconds, touched = json.loads(server.stdout.readline())
+    return code, seconds, touched
 
 
 def fresh(words: list[str], moment: float | None = None) -> tuple[int, float]:
@@ -136,63 +159,75 @@ def whole(what: str) -> dict[str, bytes]:
 
 
 @cache
-def seconds(what: str, server: subprocess.Popen[str] | None) -> float:
-    """The time of an undisturbed command."""
+def undisturbed(what: str, server: subprocess.Popen[str] | None) -> tuple[float, int]:
+    """The seconds of an undisturbed command, and how often it touches files in its folder."""
     folder = scene(what, scratch() / f"timed-{what}-{server is None}")
-    code, taken = ask(server, words_of(what, folder)) if server else fresh(words_of(what, folder))
+    words = words_of(what, folder)
+    code, taken, touched = ask(server, words, folder) if server else (*fresh(words), 0)
     assert code == 0
-    return taken
+    return taken, touched
 
 
-def draws() -> list[tuple[int, str, float, bool]]:
-    """Number, command, share of the time, and whether in a fresh process."""
-    draw, out = random.Random(13), []
-    for number in range(KILLS):
-        share = draw.random()
-        late = number // 4 % 2 == 1
-        out.append((number, ("protect", "replace", "audit", "report")[number % 4],
-                    1 - LATE * share if late else share, number % 12 == 8))  # fmt: skip
-    return out
+def draws() -> list[tuple[int, str, float, str]]:
+    """Number, command, share of the command that is done, and how the moment is told."""
+    draw = random.Random(13)
+    hows = ["files", "time", "files", "fresh"]
+    return [
+        (number, ("protect", "replace", "audit", "report")[number % 4], draw.random(), hows[number // 4 % 4])
+        for number in range(KILLS)
+    ]
 
 
-@pytest.mark.parametrize(("number", "what", "share", "alone"), draws())
+@pytest.mark.parametrize(("number", "what", "share", "how"), draws())
 def test_a_kill_at_any_moment(
-    number: int, what: str, share: float, alone: bool, server: subprocess.Popen[str], tmp_path: Path
+    number: int, what: str, share: float, how: str, server: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     folder = scene(what, tmp_path / "here")
     words = words_of(what, folder)
-    moment = share * seconds(what, None if alone else server)
-    code, _ = fresh(words, moment) if alone else ask(server, words, moment)
+    seconds, touched = undisturbed(what, None if how == "fresh" else server)
+    if how == "files":
+        code, _, _ = ask(server, words, folder, last=1 + int(share * touched))
+        assert code == -signal.SIGKILL
+    elif how == "time":
+        code, _, _ = ask(server, words, folder, moment=share * seconds)
+    else:
+        code, _ = fresh(words, share * seconds)
     assert code in (0, -signal.SIGKILL)  # it may have finished in time
     looks_complete_only_if_it_is(folder / "release")
     again(what, words, resume=number % 8 < 4)
     assert content(folder / "release") == whole(what)
-    looks_complete_only_if_it_is(folder / "release")
+    assert verified(folder / "release") == []
     assert sorted(path.name for path in folder.iterdir()) == ["release", "release.private"]
     assert "unfinished" not in {path.name for path in (folder / "release.private").iterdir()}
     assert not list(folder.rglob(".*"))
 
 
+def verified(folder: Path) -> list[str]:
+    """Check that a release is signed; return what else fails."""
+    checks: list[dict[str, Any]] = json.loads(called("verify", folder, "--against", city(), "--json").stdout)["checks"]
+    assert checks[0]["detail"].startswith("signed by key ")
+    return [f"{check['check']}: {check['detail']}" for check in checks if not check["passed"]]
+
+
 def looks_complete_only_if_it_is(folder: Path) -> None:
-    """A release that is there passes all checks and is signed."""
+    """A release that is there passes all checks. At worst it holds a page under its temporary name, which is named."""
     if folder.exists():
-        done = called("verify", folder, "--against", city(), "--json")
-        checks: list[dict[str, Any]] = json.loads(done.stdout)["checks"]
-        assert [check for check in checks if not check["passed"]] == []
-        assert checks[0]["detail"].startswith("signed by key ")
+        left = [path.name for path in folder.glob(".*")]
+        assert len(left) <= 1
+        assert [text.split(";")[0] for text in verified(folder)] == [f"nothing private: found {name}" for name in left]
 
 
 def again(what: str, words: list[str], resume: bool) -> None:
     """Run the command again. A refusal must name the way on, and that way must work."""
-    if what == "protect" and resume:
-        words = [*words, "--resume"]
-    if what == "replace":
-        words = [*words[:-1], "--resume"] if resume else words
-    done = called(*words)
+    plain = [word for word in words if word != "--force"]
+    published = (Path(plain[plain.index("-o") + 1]) / "manifest.json").exists() if "-o" in plain else False
+    done = called(*[*plain, "--resume"] if resume and "-o" in plain else words)
     if done.returncode == 2:
-        said = sentence(done)
-        assert "--force" in said
-        done = called(*[word for word in words if word != "--resume"], "--force")
+        assert what == "protect" or resume
+        way = "--force" if published else "--resume"
+        assert published or not resume  # nothing is there that could not be resumed
+        assert way in sentence(done)
+        done = called(*plain, way)
     assert done.returncode == 0, done.stderr
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ghostpoi.data.checkins import Ints
-from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.files import make_private_folder, remove_partial, replacing
 
 Kind = Literal["releases", "restorations", "victims"]
 
@@ -37,6 +37,7 @@ class Cache:
     def __post_init__(self) -> None:
         for name in ("", *get_args(Kind)):
             make_private_folder(self.folder / name)
+            remove_partial(self.folder / name)
 
     def load(self, kind: Kind, key: str) -> Record | None:
         """Read a record; None if it is missing."""

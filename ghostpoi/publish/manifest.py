@@ -141,8 +141,7 @@ def store_manifest(release: Path, manifest: dict[str, Any], private: Path | None
     text = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
     path, signature, old = release / MANIFEST, release / SIGNATURE, ""
     signs = has_key(private)
-    for name in (MANIFEST, SIGNATURE):
-        remove_partial(release, name)
+    remove_partial(release)
     if path.exists():
         seal = seal_of(release)
         if seal.complaint:

@@ -51,9 +51,10 @@ def write_pages(request: ReportRequest) -> list[Path]:
     texts = {output: render(data)}
     if not request.with_clean and request.output is None:
         texts |= {request.release / CARD: card(data.main), request.release / CROISSANT: croissant(data.main)}
+    remove_partial(request.release)
+    remove_partial(output.parent, escape(output.name))
     for path, text in texts.items():
         try:
-            remove_partial(path.parent, escape(path.name))
             with replacing(path, mode=0o600 if request.with_clean else 0o644) as out:
                 out.write(text.encode("utf-8", "replace"))
         except OSError as e:
