@@ -17,6 +17,7 @@ BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
 PROMPT = "$ ghostpoi "
 SHOWN = ("protect", "audit")  # the commands of the block, each up to the first table of an audit
 TABLE = "victim trained on"
+SIGNED = "signed by key "  # every run has its own key
 
 
 def excerpt(printed: str) -> str:
@@ -24,7 +25,7 @@ def excerpt(printed: str) -> str:
     steps = [PROMPT + step for step in printed.split(f"\n{PROMPT}")[1:]]
     first = [next(step for step in steps if step.startswith(PROMPT + command)) for command in SHOWN]
     lines = [line.rstrip() for step in first for line in step.split(f"\n{TABLE}")[0].splitlines()]
-    return "".join(f"{line}\n" for line in lines if line)
+    return "".join(f"{line}\n" for line in lines if line and not line.startswith(SIGNED))
 
 
 def block(readme: str) -> str:

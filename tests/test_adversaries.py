@@ -428,7 +428,8 @@ def test_what_is_said_about_an_adversary(name: str) -> None:
 def test_numbers_and_titles_are_unique() -> None:
     attackers = [*ADVERSARIES.values(), DETECTOR]
     numbers = [attacker.number for attacker in attackers]
-    assert numbers == sorted(set(numbers))
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert numbers[:-1] == sorted(numbers[:-1])
     assert len({attacker.title for attacker in attackers}) == len(numbers)
 
 

@@ -1,4 +1,4 @@
-"""A12: an audit shows what the columns that a release kept give away."""
+"""A13: an audit shows what the columns that a release kept give away."""
 
 import json
 from pathlib import Path

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_city import MAP, SEED, SETS, called, rich_parquet
+from small_city import RICH, SEED, SETS, called, rich_parquet
 
 NOTE = "top venue 4ab966c3"
 
@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 
 def made(file: Path, *more: str) -> bytes:
     folder = file.with_name(f"r{len(more)}")
-    words = ("protect", file, "-o", folder, "--method", "random", "--seed", SEED, *SETS, *MAP, "--keep", "mood", *more)
+    words = ("protect", file, "-o", folder, "--method", "random", "--seed", SEED, *SETS, *RICH, "--keep", "mood", *more)
     done = called(*words)
     assert done.returncode == 0, done.stderr
     return (folder / "checkins.parquet").read_bytes()

@@ -35,7 +35,7 @@ def test_inspect_protect_and_verify(odd_city: Path, tmp_path: Path) -> None:
     done = called("inspect", odd_city, *which, *SETS[-2:])
     harmless(done.stdout)
     assert done.stdout.splitlines()[0] == name
-    assert "(category: cat\\x1b[31m, " in done.stdout.replace("\n", " ")
+    assert "(category: cat\\x1b[31m)" in done.stdout.replace("\n", " ")
     out = tmp_path / f"r{RED}\n"
     done = called("protect", odd_city, "-o", out, "--method", "random", "--seed", SEED, *SETS, *which)
     assert done.returncode == 0, done.stderr

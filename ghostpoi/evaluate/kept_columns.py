@@ -1,4 +1,4 @@
-"""The columns that a release shares with the clean file, as the adversary A12 sees them."""
+"""The columns that a release shares with the clean file, as the adversary A13 sees them."""
 
 from itertools import pairwise
 

@@ -54,11 +54,12 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         return replace(found, notes=(f"`ghostpoi study tables {of}{flag}`",)).markdown()
 
     bench = results / "bench-scoring.json"
+    attackers = {key: adversary for key, adversary in ADVERSARIES.items() if not adversary.needs_columns}
     context: dict[str, Any] = vars(claim_checks) | {
         "study": study, "claim": claim, "table": table, "figure": lambda of, text: f"![{text}]({link}/{of}.svg)",
         "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": against,
         "lost": accuracy_lost, "printed": paper.section, "contradictions": paper.contradictions,
-        "stated": paper.contents()["claims"], "prior": paper.contents("earlier_results"), "adversaries": ADVERSARIES,
+        "stated": paper.contents()["claims"], "prior": paper.contents("earlier_results"), "adversaries": attackers,
         "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,
         "bench": json.loads(bench.read_text("utf-8")) if bench.exists() else {},
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A12: the columns that the publisher kept."""
+"""A13: the columns that the publisher kept."""
 
 from dataclasses import dataclass
 
@@ -11,13 +11,13 @@ from ghostpoi.attack.inference.column_guesses import gain_of, guesses, with_half
 
 @dataclass(frozen=True)
 class KeptColumns(Adversary):
-    """A12 extends A8 by every column that the release did not change.
+    """A13 extends A8 by every column that the release did not change.
 
     A value may name a venue (an id, a position), or leaked pairs may show which venue it goes with. Half of the leak
-    decides which of these guesses are better than A8. Without kept columns, A12 is A8.
+    decides which of these guesses are better than A8. Without kept columns, A13 is A8.
     """
 
-    number = 12
+    number = 13
     title = "kept columns"
     holds = "what A8 holds, and the columns that the release kept"
     does = "looks for venues in kept columns, and learns from leaked pairs which values go with which venue"

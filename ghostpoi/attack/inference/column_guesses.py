@@ -1,4 +1,4 @@
-"""What kept columns suggest about clean venues: the guesses of A12."""
+"""What kept columns suggest about clean venues: the guesses of A13."""
 
 from collections.abc import Iterator
 from dataclasses import replace

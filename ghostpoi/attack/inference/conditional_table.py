@@ -1,4 +1,4 @@
-"""Counts of leaked pairs by context: the tables of A3, A4, A5 and A12."""
+"""Counts of leaked pairs by context: the tables of A3, A4, A5 and A13."""
 
 from dataclasses import dataclass
 

@@ -53,7 +53,8 @@ def classify(
     if complaint := order_reveals(tests.related):
         raise InputError(f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time")
     kind = {name: tests.kind(name) for name in tests.extra if name not in drop}
-    change = [c for c in rows.columns if c in tests.fields or (kind.get(c) == "change" and c not in keep)]
+    change = [c for c in rows.columns if c in tests.fields]
+    change += [name for name in kind if kind[name] == "change" and name not in keep]
     found = {name: tests.finding(name, tests.names(change)) for name in kind if name not in change}
     refused = {name: one for name, one in found.items() if one is not None}
     if wrong := {name: one for name, one in refused.items() if name not in keep}:

@@ -22,6 +22,7 @@ from ghostpoi.publish.columns.traces import NUMBER, numbers, text_of
 VENUE_GAIN = 0.02  # largest allowed gain in the share of venues that are predicted
 POSITION_GAIN = 0.05  # largest allowed gain in the explained variance of the position
 RANK_CORRELATION = 0.3  # largest allowed correlation with a distance or speed, beyond the control
+FEWEST = 40  # predictions; fewer tell nothing
 MOST_ROWS = 200_000  # further users are not tested
 BINS = 64
 MOST_DECODED = 20_000  # distinct values
@@ -138,7 +139,7 @@ def venue_gain(code: Longs, venue: Ints, units: Units) -> float:
         fallback = _most_common(category[learn], venue[learn], len(units.category) + 1)
         answer = np.where(guess[key[test]] > 0, guess[key[test]], fallback[category[test]])
         scores.append(answer == venue[test])
-    if not len(scores[0]):
+    if len(scores[0]) < FEWEST:
         return 0.0
     gain = float(scores[0].mean() - scores[1].mean())
     error = float(np.sqrt((scores[0] != scores[1]).mean() / len(scores[0])))
@@ -158,7 +159,7 @@ def position_gain(code: Longs, venue: Ints, units: Units) -> float:
     """Return how much more of the variance of positions values explain than shuffled ones; 0 if not clearly more."""
     real = venue > 0
     learn, test = real & units.half, real & ~units.half
-    if learn.sum() < 2 or test.sum() < 2:
+    if learn.sum() < FEWEST or test.sum() < FEWEST:
         return 0.0
     xy = units.xy[venue]
     centre = xy[learn].mean(axis=0)
@@ -181,7 +182,7 @@ def position_gain(code: Longs, venue: Ints, units: Units) -> float:
 def correlation_gain(value: Floats, true: Floats, units: Units) -> float:
     """Return the rank correlation of a number with a distance, beyond that of shuffled numbers; 0 if it is small."""
     real = np.isfinite(value) & np.isfinite(true)
-    if real.sum() < 50:
+    if real.sum() < FEWEST:
         return 0.0
     mixed = np.where(np.isfinite(value[units.shuffled]), value[units.shuffled], np.nanmedian(value))
     found = [abs(_rank_correlation(v[real], true[real])) for v in (value, mixed)]
