@@ -65,3 +65,16 @@ def test_a_format_without_a_header_cannot_lose_a_column(tmp_path: Path) -> None:
 )
 def test_a_column_to_drop_must_exist_and_may_not_be_needed(more: list[str], says: str, tmp_path: Path) -> None:
     assert re.match(says, sentence(protect(tmp_path / "r", *more)))
+
+
+def test_offsets_of_times_that_depend_on_the_venue_are_refused(tmp_path: Path) -> None:
+    frame = pl.read_csv(telling_csv()).drop(TELLING)
+    time = pl.col("timestamp").str.to_datetime("%a %b %d %H:%M:%S %z %Y")
+    iso = [time.dt.offset_by(f"{hours}h").dt.strftime(f"%Y-%m-%dT%H:%M:%S{hours:+03d}:00") for hours in (-4, -5)]
+    west = pl.col("lng") < pl.col("lng").median()
+    frame.with_columns(timestamp=pl.when(west).then(iso[1]).otherwise(iso[0])).write_csv(tmp_path / "x.csv")
+    text = sentence(called("protect", tmp_path / "x.csv", "-o", tmp_path / "r", *MAP, *SETS))
+    assert text.startswith(
+        f"{tmp_path / 'x.csv'}: the offsets from UTC in the column 'timestamp' vary, and their value "
+    )
+    assert text.endswith("so they could reveal clean venues; write all times in UTC")

@@ -13,6 +13,7 @@ A column of the venue that did not change would undo the substitution. The rules
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,14 @@ from ghostpoi.data.formats import Columns
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns.dependence import Units, dependence, of_rows, of_users, tested_rows, value_codes
 from ghostpoi.publish.columns.finding import Finding
-from ghostpoi.publish.columns.harmless import follows_from_time, has_few_values, increases, numbers_rows
+from ghostpoi.publish.columns.harmless import follows_from_time, has_few_values, increases, numbers_rows, time_offsets
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.row_order import ids_follow_order, order_reveals
-from ghostpoi.publish.columns.traces import Sample, trace
+from ghostpoi.publish.columns.traces import Sample, numbers, trace
 
 VENUE_FIELDS = ("poi", "category", "lat", "lon")
 IDS_IN_ORDER = "venue ids follow the order of first visits, which tells where new venues appear; use random ids instead"
+OFFSET = r"([+-]\d{2}:?(?:\d{2})?|Z)\b"  # of a time from UTC
 UNKNOWN = "is not known to be harmless"
 
 
@@ -52,10 +54,16 @@ def classify(
     tests = Tests(table, rows, mapping)
     if complaint := order_reveals(tests.related):
         raise InputError(f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time")
+    if offsets := tests.offsets_finding():
+        raise InputError(
+            f"{path}: the offsets from UTC in the column {mapping['time']!r} vary, and their value {offsets}, so they "
+            "could reveal clean venues; write all times in UTC"
+        )
     kind = {name: tests.kind(name) for name in tests.extra if name not in drop}
     change = [c for c in rows.columns if c in tests.fields]
     change += [name for name in kind if kind[name] == "change" and name not in keep]
-    found = {name: tests.finding(name, tests.names(change)) for name in kind if name not in change}
+    sample = tests.sample(change)
+    found = {name: tests.finding(name, sample) for name in kind if name not in change}
     refused = {name: one for name, one in found.items() if one is not None}
     if wrong := {name: one for name, one in refused.items() if name not in keep}:
         raise InputError(_refusal(path, wrong))
@@ -68,7 +76,9 @@ def classify(
 def telling(table: Checkins, rows: Columns, mapping: dict[str, str], change: Sequence[str]) -> dict[str, Finding]:
     """Return the columns, other than those that change, that reveal clean venues. `rows` may be a release."""
     tests = Tests(table, rows, mapping)
-    found = {name: tests.finding(name, tests.names(change)) for name in tests.extra if name not in change}
+    sample = tests.sample(change)
+    found = {name: tests.finding(name, sample) for name in tests.extra if name not in change}
+    found[mapping["time"]] = tests.offsets_finding()
     return {name: one for name, one in found.items() if one is not None and one.share > 0}
 
 
@@ -83,49 +93,74 @@ class Tests:
         position = {"category": table.category, "lat": table.lat, "lon": table.lon}
         self._variant = value_codes(pl.DataFrame({"venue": table.venue, **position}).hash_rows())
         self._repeated = bool((np.bincount(self._variant)[self._variant] > 1).mean() > 0.5)
-        self._tested = tested_rows(self.related)
-        self._of_rows: Units | None = None
+        self._kinds: dict[str, str] = {}
+
+    @cached_property
+    def _tested(self) -> Longs:
+        return tested_rows(self.related)
+
+    @cached_property
+    def _units(self) -> Units:
+        return of_rows(self.related, self._tested)
+
+    def sample(self, change: Sequence[str]) -> Sample:
+        """Return rows to look for traces in, with the columns that describe venues in words."""
+        columns = (self.rows.get_column(c) for c in change if c not in self.fields)
+        names = [c for c in columns if c.dtype in (pl.String, pl.Categorical, pl.Enum)]
+        return Sample(self.related, names, self.rows.get_column(self.mapping["time"]))
 
     def kind(self, name: str) -> str:
-        """Return the kind of an extra column: constant, time, change, user or varying."""
-        column, table = self.rows.get_column(name), self.table
-        code = value_codes(column)
+        """Return the kind of an extra column: constant, time, rows, change, user or varying."""
+        if name not in self._kinds:
+            self._kinds[name] = self._kind(self.rows.get_column(name))
+        return self._kinds[name]
+
+    def _kind(self, column: pl.Series) -> str:
+        code, table = value_codes(column), self.table
         if code.max() == 0:
             return "constant"
-        if follows_from_time(column, table, self.related) or numbers_rows(column, self.related):
+        if follows_from_time(column, table, self.related):
             return "time"
+        if numbers_rows(column, self.related):
+            return "rows"
         if _constant_within(code, table.venue) or _constant_within(code, table.category):
             return "change"
         if _constant_within(code, table.user):
             return "user"
         return "change" if self._repeated and _constant_within(code, self._variant) else "varying"
 
-    def names(self, change: Sequence[str]) -> list[pl.Series]:
-        """Return the columns that describe venues in words."""
-        columns = (self.rows.get_column(c) for c in change if c not in self.fields)
-        return [c for c in columns if c.dtype in (pl.String, pl.Categorical, pl.Enum)]
-
-    def finding(self, name: str, names: list[pl.Series]) -> Finding | None:
+    def finding(self, name: str, sample: Sample) -> Finding | None:
         """Return what a kept column reveals; a share of 0 means that no rule knows the column to be harmless."""
         kind, column = self.kind(name), self.rows.get_column(name)
-        if kind in ("constant", "time"):
+        if kind in ("constant", "rows"):
             return None
-        raw_time = self.rows.get_column(self.mapping["time"])
-        found = trace(column, Sample(self.related, names, raw_time)) or self._dependence(kind, column)
+        if kind == "time":
+            return self._of_offsets(time_offsets(column, self.table.time))
+        found = trace(column, sample) or self._dependence(kind, column)
         if not found and increases(column):
-            return self._dependence(kind, column.diff().fill_null(0))
+            return self._dependence(kind, pl.Series(np.diff(numbers(column), prepend=0)))
         if found or kind == "user" or has_few_values(column):
             return found
         return Finding(0.0, UNKNOWN)
+
+    def offsets_finding(self) -> Finding | None:
+        """Return what the offsets from UTC reveal that the file writes behind its times."""
+        raw = self.rows.get_column(self.mapping["time"])
+        if raw.dtype != pl.String:
+            return None
+        return self._of_offsets(value_codes(raw.str.extract(OFFSET).fill_null("")))
+
+    def _of_offsets(self, offset: Longs | None) -> Finding | None:
+        varies = offset is not None and bool((offset != offset[0]).any())
+        return self._dependence("varying", pl.Series(offset)) if varies else None
 
     def _dependence(self, kind: str, column: pl.Series) -> Finding | None:
         if kind == "user":
             first = np.unique(self.table.user, return_index=True)[1]
             return dependence(column.gather(first), of_users(self.related), {})
-        self._of_rows = self._of_rows or of_rows(self.related, self._tested)
         measures = self.related.travel | self.related.habits
         tested = {what: value[self._tested] for what, value in measures.items()}
-        return dependence(column.gather(self._tested), self._of_rows, tested)
+        return dependence(column.gather(self._tested), self._units, tested)
 
 
 def _check_options(

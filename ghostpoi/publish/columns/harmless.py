@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 import polars as pl
@@ -27,10 +27,27 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 def follows_from_time(column: pl.Series, table: Checkins, related: RelatedVenues) -> bool:
     """Tell whether a column is a time, a part of the date, or the time since another check-in of the user."""
+    if time_offsets(column, table.time) is not None:
+        return True
     value = numbers(column)
     if np.isfinite(value).all():
-        return _linear(value, table.time) or _part_of_date(value, table.time) or _gap(value, table, related)
-    return _weekday_name(column, table.time) or _local_time(column, table.time)
+        return _part_of_date(value, table.time) or _gap(value, table, related)
+    return _weekday_name(column, table.time) or _date(column, table.time)
+
+
+def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
+    """Return how far a column of times is from the times of the rows, in seconds; None if it holds no such times.
+
+    A time in another unit, or of another zone, differs by one number or by a few offsets of time zones.
+    """
+    value = numbers(column)
+    if not np.isfinite(value).all():
+        seconds = _seconds(column)
+        return None if seconds is None else _few_offsets(seconds - time)
+    if np.abs(value).max() > 1e19:
+        return None
+    scaled = (np.floor(value / unit) for unit in (1, 1e3, 1e6, 1e9)), (value * unit for unit in (60, 3600, DAY))
+    return next((found for seconds in chain(*scaled) if (found := _few_offsets(seconds - time)) is not None), None)
 
 
 def numbers_rows(column: pl.Series, related: RelatedVenues) -> bool:
@@ -72,31 +89,27 @@ def _steps_equal(step: Floats) -> bool:
     return len(step) > 0 and bool((step == step[0]).all()) and step[0] != 0
 
 
-def _linear(value: Floats, time: Longs) -> bool:
-    """Whether a number is the time in another unit, with at most a few offsets."""
-    if np.abs(value).max() > 1e19:
-        return False
-    larger = (np.floor(value / unit) - time for unit in (1, 1e3, 1e6, 1e9))
-    return any(map(_few_offsets, larger)) or any(_few_offsets(value * unit - time) for unit in (60, 3600, DAY))
-
-
-def _few_offsets(difference: Floats | Longs) -> bool:
-    """Whether times differ by one number, or by a few offsets of time zones."""
+def _few_offsets(difference: Floats | Longs) -> Longs | None:
     values = np.unique(difference)
     whole = bool((values % 900 == 0).all()) and bool((np.abs(values) <= OFFSETS[-1]).all())
-    return len(values) == 1 or (len(values) <= MOST_OFFSETS and whole)
+    few = len(values) == 1 or (len(values) <= MOST_OFFSETS and whole)
+    return difference.astype(np.int64) if few else None
 
 
-def _local_time(column: pl.Series, time: Longs) -> bool:
+def _seconds(column: pl.Series) -> Longs | None:
+    """Return a column of dates and times as seconds, None if it is another."""
     if not (column.dtype == pl.String or column.dtype.is_temporal()) or column.dtype in (pl.Time, pl.Duration):
-        return False
-    text = column.str.strip_chars(' "\t\x1d') if column.dtype == pl.String else column
-    parsed = parse_times(text)
-    if parsed.null_count():
-        return False
-    seconds = parsed.to_numpy()
-    return _few_offsets(seconds - time) or (
-        bool((seconds % DAY == 0).all()) and _under_offsets(lambda t: t // DAY * DAY, seconds, time)
+        return None
+    parsed = parse_times(column.str.strip_chars(' "\t\x1d') if column.dtype == pl.String else column)
+    return None if parsed.null_count() else parsed.to_numpy()
+
+
+def _date(column: pl.Series, time: Longs) -> bool:
+    seconds = _seconds(column)
+    return (
+        seconds is not None
+        and bool((seconds % DAY == 0).all())
+        and _under_offsets(lambda t: t // DAY * DAY, seconds, time)
     )
 
 
