@@ -31,7 +31,7 @@ from ghostpoi.publish.columns.traces import Sample, numbers, trace
 
 VENUE_FIELDS = ("poi", "category", "lat", "lon")
 IDS_IN_ORDER = "venue ids follow the order of first visits, which tells where new venues appear; use random ids instead"
-OFFSET = r"([+-]\d{2}:?(?:\d{2})?|Z)\b"  # of a time from UTC
+OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
 UNKNOWN = "is not known to be harmless"
 
 
