@@ -72,7 +72,7 @@ def section(text: str, title: str) -> str:
 @cache
 def audited() -> Release:
     """A release with a small audit in its manifest."""
-    folder = scratch() / "audited"
+    folder = scratch() / "audited-card"
     shutil.copytree(release("random").folder, folder)
     sets = [word for text in AUDIT for word in ("--set", text)]
     done = called(

@@ -17,6 +17,7 @@ FEW_VALUES = 100  # a column with so few values, each of which recurs, can be te
 RECURS = 20  # mean number of rows with the same value
 DAY = 86_400
 OFFSETS = np.arange(-14 * 4, 14 * 4 + 1) * 900  # of local times from UTC, in seconds
+MOST_SECONDS = 1e12  # between two ways of counting time
 MOST_OFFSETS = 8  # of one column
 ALMOST_ALL = 0.999
 LIKELY = 0.98  # share of a sample from which all rows are looked at
@@ -92,7 +93,7 @@ def _steps_equal(step: Floats) -> bool:
 def _few_offsets(difference: Floats | Longs) -> Longs | None:
     values = np.unique(difference)
     whole = bool((values % 900 == 0).all()) and bool((np.abs(values) <= OFFSETS[-1]).all())
-    few = len(values) == 1 or (len(values) <= MOST_OFFSETS and whole)
+    few = (len(values) == 1 and abs(values[0]) < MOST_SECONDS) or (len(values) <= MOST_OFFSETS and whole)
     return difference.astype(np.int64) if few else None
 
 

@@ -54,11 +54,12 @@ class Sample:
     @cached_property
     def name_of_venue(self) -> list[list[str]]:
         """The name of each venue in each column of names, (V+1,) each."""
+        venue, first = np.unique(self.related.table.venue, return_index=True)
         out = []
         for column in self.names:
             texts = [""] * len(self.related.table.venue_ids)
-            for venue, text in zip(self.related.table.venue.tolist(), column.to_list(), strict=True):
-                texts[venue] = texts[venue] or _plain(text)
+            for number, text in zip(venue.tolist(), column.gather(first).to_list(), strict=True):
+                texts[number] = _plain(text)
             out.append(texts)
         return out
 
