@@ -26,11 +26,14 @@ from ghostpoi.publish.columns.dependence import Units, dependence, of_rows, of_u
 from ghostpoi.publish.columns.finding import Finding
 from ghostpoi.publish.columns.harmless import follows_from_time, has_few_values, increases, numbers_rows, time_offsets
 from ghostpoi.publish.columns.related_venues import RelatedVenues
-from ghostpoi.publish.columns.row_order import ids_follow_order, order_reveals
+from ghostpoi.publish.columns.row_order import order_reveals, venues_dated_by_id
 from ghostpoi.publish.columns.traces import Sample, numbers, trace
 
 VENUE_FIELDS = ("poi", "category", "lat", "lon")
-IDS_IN_ORDER = "venue ids follow the order of first visits, which tells where new venues appear; use random ids instead"
+IDS_IN_ORDER = (
+    "venue ids increase with the first visit: {:.0%} of venues can be seen to be younger than the first tenth of the "
+    "file, which gives substituted rows away; replace the ids by random ones"
+)
 OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
 UNKNOWN = "is not known to be harmless"
 
@@ -68,8 +71,8 @@ def classify(
     if wrong := {name: one for name, one in refused.items() if name not in keep}:
         raise InputError(_refusal(path, wrong))
     warnings = [f"the column {name!r}, which --keep names, {one}" for name, one in refused.items() if one.share > 0]
-    if ids_follow_order(tests.related):
-        warnings.append(IDS_IN_ORDER)
+    if dated := venues_dated_by_id(tests.related):
+        warnings.append(IDS_IN_ORDER.format(dated))
     return VenueColumns(change, [c for c in kind if c not in change], [c for c in rows.columns if c in drop], warnings)
 
 

@@ -14,7 +14,9 @@ ABOVE_CHANCE = 0.2  # largest allowed share of neighbouring rows, beyond chance,
 RISING = 0.15  # largest allowed excess of rising over falling steps
 CLOSER = 0.15  # largest allowed loss of squared distance between neighbouring rows
 IN_TIME = 0.99  # share of steps in time order from which a file counts as sorted by time
-IN_ORDER = 0.9  # largest allowed share of ids that exceed the id of the venue that appeared before
+BLOCK = 20  # venues
+EARLY = 0.1  # of the period of the file
+DATED = 0.01  # mean frontier, beyond chance and as a share of the period, from which ids are called dated
 FEWEST = 30  # steps
 
 
@@ -99,16 +101,31 @@ def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> float:
     return max(0.0, 1 - between / total) if total else 0.0
 
 
-def ids_follow_order(related: RelatedVenues) -> bool:
-    """Tell whether ids were given to venues in the order in which they first appear."""
-    table, n = related.table, len(related.table)
-    keys = [key for name, key in _keys(related).items() if name.startswith("venue")]
-    for order in (np.arange(n), np.argsort(table.time, kind="stable"), related.order):
-        first = np.full(len(table.venue_ids), n)
-        np.minimum.at(first, table.venue[order], np.arange(n))
-        by_first = np.argsort(first[1:])
-        for key in keys:
-            rises = np.diff(key[1:][by_first]) > 0
-            if len(rises) >= FEWEST and rises.mean() > IN_ORDER:
-                return True
-    return False
+def venues_dated_by_id(related: RelatedVenues) -> float:
+    """Return the share of venues whose id tells that nobody visited them in the first tenth of the period.
+
+    Many services number venues as they are created. A venue cannot have been visited before a venue with a lower id
+    existed, so released venues that are too young give substituted rows away. 0 if random ids would do the same.
+    """
+    table = related.table
+    first = np.full(len(table.venue_ids), table.time.max())
+    np.minimum.at(first, table.venue, table.time)
+    age = (first[1:] - table.time.min()) / max(int(np.ptp(table.time)), 1)
+    keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
+    chance = _frontier(np.random.default_rng(0).permutation(age))
+    frontiers = [found for key in keys if (found := _frontier(age[np.argsort(key, kind="stable")])).size]
+    later = [float((found > EARLY).mean()) for found in frontiers if found.mean() > chance.mean() + DATED]
+    return max(later, default=0.0)
+
+
+def _frontier(age: Floats) -> Floats:
+    """Return, for blocks of venues in some order, the earliest first visit to the venues of this or a later block.
+
+    The earliest is a low quantile, because some times in a file are wrong. Empty if there are too few venues.
+    """
+    blocks = len(age) // BLOCK
+    if blocks < 3:
+        return np.zeros(0)
+    early = np.quantile(age[: blocks * BLOCK].reshape(blocks, BLOCK), 0.05, axis=1)
+    frontier: Floats = np.minimum.accumulate(early[::-1])[::-1]
+    return frontier
