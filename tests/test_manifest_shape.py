@@ -11,6 +11,7 @@ from small_city import called, city, release, sentence
 WRONG: list[tuple[str, Any, str]] = [
     ("columns.changed_with_the_venue", [["latitude"]], "columns.changed_with_the_venue has the wrong type"),
     ("columns.changed_with_the_venue", [{}], "columns.changed_with_the_venue has the wrong type"),
+    ("columns.dropped", 7, "columns.dropped has the wrong type"),
     ("columns.fields", {"poi": None}, "columns.fields has the wrong type"),
     ("columns.fields", {"poi": ["venue_id"]}, "columns.fields has the wrong type"),
     ("rows.in_sessions", {"substituted": None}, "rows.in_sessions has the wrong type"),

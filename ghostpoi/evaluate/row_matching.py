@@ -73,7 +73,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
         digest = hashlib.sha256(release.read_bytes()).hexdigest()
     clean, released = before.table, after.table
-    dropped = manifest["columns"].get("dropped", []) if manifest else []
+    dropped = manifest["columns"]["dropped"] if manifest else []
     ours, theirs = [c for c in before.rows.columns if c not in dropped], after.rows.columns
     if ours != theirs:
         odd = [c for c in theirs if c not in ours] or [c for c in ours if c not in theirs]

@@ -48,7 +48,7 @@ def _are_settings(value: Any) -> bool:
 
 REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must hold, by section
     "data": {"file": _is_text, "format": _is_text, "sha256": _is_text},
-    "columns": {"fields": _are_columns, "changed_with_the_venue": _are_texts},
+    "columns": {"fields": _are_columns, "changed_with_the_venue": _are_texts, "dropped": _are_texts},
     "rows": {"in_sessions": _are_counts, "outside_sessions": _are_counts, "withheld": _is_count},
     "settings": {"filters": _are_settings, "candidates": _are_settings, "speed": _are_settings},
     "speed": {"limit_kmh": _is_positive, "min_gap_s": _is_positive},

@@ -48,7 +48,7 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) 
     changed = manifest["columns"]["changed_with_the_venue"]
     if missing := set(changed).difference(written.rows.columns):
         return [Check("rows", False, f"columns of the manifest are missing: {', '.join(map(str, missing))}")]
-    dropped = [name for name in clean.rows.columns if name in manifest["columns"].get("dropped", [])]
+    dropped = [name for name in clean.rows.columns if name in manifest["columns"]["dropped"]]
     if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=changed):
         return [Check("rows", False, problem)]
     checks = [Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
