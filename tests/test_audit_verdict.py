@@ -204,7 +204,10 @@ class TestMatchedControl:
         assert name == f"matched random release, {victim_label(top)}"
         assert f"| control: {name} |" in card
         assert f'<th scope="row">{name}</th><td>control</td>' in page
-        assert ". One with this method\u2019s own sets and rate protects " in page.split('class="headline second"')[1][:200]
+        assert (
+            ". One with this method\u2019s own sets and rate protects "
+            in page.split('class="headline second"')[1][:200]
+        )
         assert '"matched random release"' in page
 
     def test_it_has_the_rate_of_the_method(self, audited: Path) -> None:

@@ -112,10 +112,11 @@ def _read_table(path: Path, data: bytes) -> pa.Table:
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-        limit.check(path, sum(map(_least_size, chunks)), len(data))
-        repeats = {c.path_in_schema for c in chunks if _may_repeat(c) and c.num_values * _declared(c) > limit.size}
-        if names := [f.name for f in file.schema_arrow if f.name in repeats and _is_text(f.type)]:
+        limit.check(path, sum(_least_size(group, file.schema) for group in groups), len(data))
+        # A chunk can hold a long text once and repeat it. Its metadata would say whether it does, but on some
+        # damaged files pyarrow ends the process when asked for it.
+        if sum(max(g.num_rows, 0) * max(g.total_byte_size, 0) for g in groups) > limit.size:
+            names = [f.name for f in file.schema_arrow if _is_text(f.type)]
             coded = pq.ParquetFile(pa.BufferReader(data), read_dictionary=names).read(columns=names)
             limit.check(path, sum(map(_expanded, coded.columns)), len(data))
         table = file.read()
@@ -128,19 +129,10 @@ def _read_table(path: Path, data: bytes) -> pa.Table:
     return table
 
 
-def _least_size(chunk: Any) -> int:
-    """Return the least number of bytes that a column chunk needs in memory."""
-    values = max(int(chunk.num_values), 0) * WIDTH.get(chunk.physical_type, 8)
-    return values + (_declared(chunk) if chunk.physical_type == "BYTE_ARRAY" else 0)
-
-
-def _declared(chunk: Any) -> int:
-    return max(int(chunk.total_uncompressed_size), 0)
-
-
-def _may_repeat(chunk: Any) -> bool:
-    """Tell whether a chunk can hold a long text once and repeat it."""
-    return chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in name for name in chunk.encodings)
+def _least_size(group: Any, schema: Any) -> int:
+    """Return the least number of bytes that the values of a row group need in memory."""
+    width = sum(WIDTH.get(schema.column(i).physical_type, 8) for i in range(len(schema)))
+    return max(group.num_rows, 0) * width + max(group.total_byte_size, 0)
 
 
 def _is_text(kind: pa.DataType) -> bool:
