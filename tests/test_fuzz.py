@@ -53,3 +53,13 @@ def test_mutated_inputs(tmp_path: Path) -> None:
     counts = Counter(results)
     assert counts.total() == CASES
     assert counts.keys() | {"manifest passed"} == OUTCOMES, counts  # otherwise the mutations test less than they should
+
+
+@pytest.mark.parametrize(("seed", "case"), [("1", 5149), ("2", 1849)])
+def test_a_case_that_once_failed(seed: str, case: int, tmp_path: Path) -> None:
+    """A number in place of the dropped columns; Parquet metadata on which pyarrow ended the process."""
+    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    command = [sys.executable, "-m", "fuzz", seed, str(case), str(case + 1), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[1] in OUTCOMES, done.stdout

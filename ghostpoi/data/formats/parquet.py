@@ -132,7 +132,7 @@ def _read_table(path: Path, data: bytes) -> pa.Table:
 def _least_size(group: Any, schema: Any) -> int:
     """Return the least number of bytes that the values of a row group need in memory."""
     width = sum(WIDTH.get(schema.column(i).physical_type, 8) for i in range(len(schema)))
-    return max(group.num_rows, 0) * width + max(group.total_byte_size, 0)
+    return max(int(group.num_rows), 0) * width + max(int(group.total_byte_size), 0)
 
 
 def _is_text(kind: pa.DataType) -> bool:
