@@ -52,4 +52,4 @@ def test_ids_in_the_order_of_first_visits_give_a_warning(tmp_path: Path) -> None
     frame.with_columns(spot=pl.Series([number[s] for s in frame["spot"]])).write_csv(path)
     done = called("protect", path, "-o", tmp_path / "r", "--method", "random", *MAP, *SETS)
     assert done.returncode == 0
-    assert "warning: venue ids increase with the first visit: " in done.stderr
+    assert "warning: venue ids increase with the first visit, so they tell which venues were new: " in done.stderr

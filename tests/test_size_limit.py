@@ -142,7 +142,7 @@ def test_what_is_no_size(size: str) -> None:
     assert said == f"--max-size {size!r} is not a size; give a number with a unit, e.g. --max-size 20GB"
 
 
-@pytest.mark.parametrize(("pages", "size"), [(10**7, 4 * 10**9), (10**6, 1_024_000_000)])
+@pytest.mark.parametrize(("pages", "size"), [(10**7, 4 * 10**9), (10**6, 512_000_000)])
 def test_the_usual_limit_follows_the_memory(pages: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": pages}.get)
     assert size_limit.usual_limit() == size_limit.SizeLimit(size)

@@ -121,6 +121,7 @@ def report(
     with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None,
 ) -> None:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off."""
+    from ghostpoi.publish.manifest import seal_of
     from ghostpoi.report.page import ReportRequest, write_pages
 
     request = ReportRequest(
@@ -129,6 +130,8 @@ def report(
     )  # fmt: skip
     for path in write_pages(request):
         tell(path)
+    if release.is_dir() and not seal_of(release).signer:
+        say(f"warning: {release} is unsigned, so its figures may have been changed; check them with verify --against")
 
 
 def synth(output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0) -> None:

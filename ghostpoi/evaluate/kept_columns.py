@@ -1,17 +1,18 @@
 """The columns that a release shares with the clean file, as the adversary A13 sees them."""
 
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import pairwise, product
 
 import numpy as np
 
 from ghostpoi.attack.evidence import KeptColumn
-from ghostpoi.data.checkins import Ints
+from ghostpoi.data.checkins import Floats, Ints
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.columns.readings import readings
-from ghostpoi.publish.columns.traces import NUMBER, TOKEN, text_of
+from ghostpoi.publish.columns.traces import NUMBER, TOKEN, numbers, text_of
 
 NEAR_KM = 0.5  # a position names the nearest venue within this distance
 MOST_DECODED = 50_000  # distinct values
@@ -29,7 +30,24 @@ def kept_columns(pair: TablePair, data: AlignedSessions) -> tuple[KeptColumn, ..
         named = np.zeros(len(first), np.int32)
         named[: len(values)] = [_named(value, poi_of_id, data.vocabulary) for value in values]
         out.append(KeptColumn(name, code[data.train.row], named[code[data.train.row]]))
-    return tuple(out)
+    return (*out, *_positions(pair, data))
+
+
+def _positions(pair: TablePair, data: AlignedSessions) -> Iterator[KeptColumn]:
+    """Yield pairs of columns that look like latitudes and longitudes of the city."""
+    v, row = data.vocabulary, data.train.row
+    values = {name: numbers(column)[row] for name, column in pair.kept.items()}
+    inside = [
+        {name: value for name, value in values.items() if _mostly_inside(value, axis[1:])} for axis in (v.lat, v.lon)
+    ]
+    for (one, lat), (two, lon) in product(inside[0].items(), inside[1].items()):
+        if one != two:
+            named = [_nearest(a, b, v) if a == a and b == b else 0 for a, b in zip(lat, lon, strict=True)]
+            yield KeptColumn(f"{one}, {two}", np.zeros(len(row), np.int64), np.array(named, np.int32))
+
+
+def _mostly_inside(value: Floats, axis: Floats) -> bool:
+    return bool(((value > axis.min() - 0.1) & (value < axis.max() + 0.1)).mean() > 0.5)
 
 
 def _named(value: object, poi_of_id: dict[str, int], vocabulary: Vocabulary) -> int:

@@ -29,10 +29,20 @@ def guesses(evidence: Evidence) -> Iterator[Ints]:
         for shift in SHIFTS:
             row = np.clip(np.arange(n) + shift, 0, n - 1)
             inside: Bools = session[row] == session
-            yield np.where(inside, column.named[row], 0).astype(np.int32)
             context = np.where(inside, column.code[row] + 1, 0)
-            table = ConditionalTable.of(evidence, context)
-            yield np.where(inside, table.argmax(context, nothing), 0).astype(np.int32)
+            table = ConditionalTable.of(evidence, context).argmax(context, nothing)
+            for guess in (column.named[row], table):
+                yield _allowed(np.where(inside, guess, 0).astype(np.int32), evidence)
+
+
+def _allowed(guess: Ints, evidence: Evidence) -> Ints:
+    """Drop guesses that the rule cannot turn into the released POI."""
+    made = np.flatnonzero(guess)
+    if evidence.rule is None or not len(made):
+        return guess
+    channel = evidence.rule.channel
+    possible = channel.find(guess[made].astype(np.int64), evidence.symbol[made]) >= 0
+    return np.where(np.isin(np.arange(len(guess)), made[possible]), guess, 0).astype(np.int32)
 
 
 def gain_of(guess: Ints, right: Bools, clean: Ints, at: Bools) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ghostpoi.errors import InputError
 
-USUAL = 4 * 10**9  # bytes; the largest public check-in files have about 2 GB
+USUAL = 4 * 10**9  # bytes; the largest public check-in files have about 2 GB, and parsing takes six times the text
 MAX_RATIO = 200  # real tables shrink to a tenth; bombs shrink to a hundredth and less
 SMALL = 64 * 10**6  # bytes that may be read whatever their ratio
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -36,12 +36,12 @@ class SizeLimit:
 
 
 def usual_limit() -> SizeLimit:
-    """Return the limit without --max-size: 4 GB, or a quarter of the memory if that is less."""
+    """Return the limit without --max-size: 4 GB, or an eighth of the memory if that is less."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not every system can say
         return SizeLimit(USUAL)
-    return SizeLimit(min(USUAL, memory // 4))
+    return SizeLimit(min(USUAL, memory // 8))
 
 
 _limit: ContextVar[SizeLimit | None] = ContextVar("limit", default=None)

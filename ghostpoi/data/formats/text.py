@@ -109,6 +109,7 @@ def open_body(
         content = _to_control_separated(path, content, delimiter, quoted)
     body = Body(content, Dialect(path, delimiter, columns, encoding, start, tail, control_separated, quoted))
     _check_width(body)
+    _check_quoted_lines(body)
     return body
 
 
@@ -234,6 +235,21 @@ def _replace_by_field(content: bytes, delimiter: str, outside: bytes, inside: by
         end = match.end()
     out.write(content[end:].translate(outside))
     return out.getvalue()
+
+
+def _check_quoted_lines(body: Body) -> None:
+    """Refuse a quoted field that holds whole rows: a stray quote opened it."""
+    if not body.dialect.quoted or b"\n" not in body.data:
+        return
+    delimiters = len(body.dialect.columns) - 1
+    for field in re.finditer(rb"[^\x1e\x1f]*\n[^\x1e\x1f]*", body.data):
+        if field.group().count(body.dialect.delimiter.encode()) >= max(delimiters, 1):
+            line = body.line(body.data.count(RECORD, 0, field.start()))
+            lines = field.group().count(b"\n") + 1
+            raise InputError(
+                f"{body.dialect.path}, line {line}: a quoted field spans {lines} lines and contains whole rows; double "
+                "the quote that opens it, or remove it"
+            )
 
 
 def _check_width(body: Body) -> None:

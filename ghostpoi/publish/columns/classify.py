@@ -2,7 +2,7 @@
 
 A column of the venue that did not change would undo the substitution. The rules for extra columns, in this order:
 - A constant column is kept.
-- A column that follows from user and time, or numbers the rows, is kept.
+- A column that follows from user and time, or numbers rows or sessions, is kept.
 - A column that is constant per venue or category (a name, an address) changes with the venue.
 - A column that is constant per user is kept if no test finds clean venues in it.
 - A column that is constant per variant of a venue, if the file gives venues several positions or categories, changes
@@ -24,15 +24,23 @@ from ghostpoi.data.formats import Columns
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns.dependence import Units, dependence, of_rows, of_users, tested_rows, value_codes
 from ghostpoi.publish.columns.finding import Finding
-from ghostpoi.publish.columns.harmless import follows_from_time, has_few_values, increases, numbers_rows, time_offsets
+from ghostpoi.publish.columns.harmless import (
+    below_second,
+    follows_from_time,
+    has_few_values,
+    increases,
+    numbers_rows,
+    numbers_sessions,
+    time_offsets,
+)
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.row_order import order_reveals, venues_dated_by_id
 from ghostpoi.publish.columns.traces import Sample, numbers, trace
 
 VENUE_FIELDS = ("poi", "category", "lat", "lon")
 IDS_IN_ORDER = (
-    "venue ids increase with the first visit: {:.0%} of venues can be seen to be younger than the first tenth of the "
-    "file, which gives substituted rows away; replace the ids by random ones"
+    "venue ids increase with the first visit, so they tell which venues were new: nobody visited {:.0%} of them in the "
+    "first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
 )
 OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
 UNKNOWN = "is not known to be harmless"
@@ -59,8 +67,8 @@ def classify(
         raise InputError(f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time")
     if offsets := tests.offsets_finding():
         raise InputError(
-            f"{path}: the offsets from UTC in the column {mapping['time']!r} vary, and their value {offsets}, so they "
-            "could reveal clean venues; write all times in UTC"
+            f"{path}: the offsets from UTC or the fractions of a second in the column {mapping['time']!r} vary, and "
+            f"their value {offsets}, so they could reveal clean venues; write all times in UTC and whole seconds"
         )
     kind = {name: tests.kind(name) for name in tests.extra if name not in drop}
     change = [c for c in rows.columns if c in tests.fields]
@@ -113,7 +121,7 @@ class Tests:
         return Sample(self.related, names, self.rows.get_column(self.mapping["time"]))
 
     def kind(self, name: str) -> str:
-        """Return the kind of an extra column: constant, time, rows, change, user or varying."""
+        """Return the kind of an extra column: constant, time, rows, session, change, user or varying."""
         if name not in self._kinds:
             self._kinds[name] = self._kind(self.rows.get_column(name))
         return self._kinds[name]
@@ -126,6 +134,8 @@ class Tests:
             return "time"
         if numbers_rows(column, self.related):
             return "rows"
+        if numbers_sessions(code, self.related):
+            return "session"
         if _constant_within(code, table.venue) or _constant_within(code, table.category):
             return "change"
         if _constant_within(code, table.user):
@@ -139,6 +149,8 @@ class Tests:
             return None
         if kind == "time":
             return self._of_offsets(time_offsets(column, self.table.time))
+        if kind == "session":
+            return trace(column, sample)
         found = trace(column, sample) or self._dependence(kind, column)
         if not found and increases(column):
             return self._dependence(kind, pl.Series(np.diff(numbers(column), prepend=0)))
@@ -147,11 +159,11 @@ class Tests:
         return Finding(0.0, UNKNOWN)
 
     def offsets_finding(self) -> Finding | None:
-        """Return what the offsets from UTC reveal that the file writes behind its times."""
+        """Return what the offsets from UTC and the fractions of a second reveal that the file writes with its times."""
         raw = self.rows.get_column(self.mapping["time"])
-        if raw.dtype != pl.String:
-            return None
-        return self._of_offsets(value_codes(raw.str.extract(OFFSET).fill_null("")))
+        if raw.dtype == pl.String and (found := self._of_offsets(value_codes(raw.str.extract(OFFSET).fill_null("")))):
+            return found
+        return self._of_offsets(below_second(raw))
 
     def _of_offsets(self, offset: Longs | None) -> Finding | None:
         varies = offset is not None and bool((offset != offset[0]).any())

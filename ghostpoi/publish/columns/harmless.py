@@ -23,6 +23,7 @@ ALMOST_ALL = 0.999
 LIKELY = 0.98  # share of a sample from which all rows are looked at
 SAMPLE = 500
 Part = Callable[[Longs], Longs]
+FRACTION = r"(?::\d{2}\.|^)(\d+)"  # below the second
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -47,7 +48,9 @@ def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
         return None if seconds is None else _few_offsets(seconds - time)
     if np.abs(value).max() > 1e19:
         return None
-    scaled = (np.floor(value / unit) for unit in (1, 1e3, 1e6, 1e9)), (value * unit for unit in (60, 3600, DAY))
+    # Digits below the second could hold anything.
+    whole = (value / unit for unit in (1, 1e3, 1e6, 1e9) if (value % unit == 0).all())
+    scaled = whole, (value * unit for unit in (60, 3600, DAY))
     return next((found for seconds in chain(*scaled) if (found := _few_offsets(seconds - time)) is not None), None)
 
 
@@ -63,6 +66,32 @@ def numbers_rows(column: pl.Series, related: RelatedVenues) -> bool:
         or _steps_equal(np.diff(value[by_time]))
         or (bool(same.any()) and _steps_equal(np.diff(value[by_user])[same]) and _same_start(value, related))
     )
+
+
+def numbers_sessions(code: Longs, related: RelatedVenues) -> bool:
+    """Tell whether the values (N,) name stretches of a user's time: those between long gaps, or days."""
+    table, order = related.table, related.order
+    same = np.diff(table.user[order]) == 0
+    change, gap = (np.diff(code[order]) != 0)[same], np.diff(table.time[order])[same]
+    stretches = int(change.sum()) + len(table.user_ids)
+    pairs = len(np.unique(table.user.astype(np.int64) << 32 | code))
+    if pairs != stretches or 2 * stretches > len(code) or not change.any() or change.all():
+        return False
+    if gap[change].min() > gap[~change].max():
+        return True
+    days = (np.diff((table.time[order] + offset) // DAY)[same] != 0 for offset in OFFSETS[::4])
+    return any(bool((day == change).all()) for day in days)
+
+
+def below_second(time: pl.Series) -> Longs | None:
+    """Return the digits below the second of a column of times; None if it has none."""
+    value = numbers(time)
+    if time.dtype.is_temporal() or not np.isfinite(value).all():
+        text = time.dt.nanosecond().cast(pl.String) if isinstance(time.dtype, pl.Datetime) else time
+        return value_codes(text.str.extract(FRACTION).fill_null("")) if text.dtype == pl.String else None
+    size = float(np.median(np.abs(value)))
+    unit = next((unit for least, unit in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)) if size >= least), 1.0)
+    return (value % unit * 1e6 // 1).astype(np.int64)
 
 
 def increases(column: pl.Series) -> bool:

@@ -26,7 +26,10 @@ def order_reveals(related: RelatedVenues) -> str | None:
         return None
     if _grouped(related):
         return "are grouped by venue"
+    numbered = _numbered_by_first_row(related)  # such ids rise in any order; there is a warning of its own
     for name, key in _keys(related).items():
+        if numbered and name.startswith("venue"):
+            continue
         if any(_sorted(np.diff(key[related.table.venue])[steps]) for steps in _runs(related)):
             return f"are sorted by {name} inside groups"
         if _sorted(np.diff(key[related.usual_of_user])):  # users are numbered by first appearance
@@ -99,6 +102,19 @@ def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> float:
     total = 2 * sum(float(axis.var()) for axis in xy)
     between = sum(float((np.diff(axis)[switch] ** 2).mean()) for axis in xy)
     return max(0.0, 1 - between / total) if total else 0.0
+
+
+def _numbered_by_first_row(related: RelatedVenues) -> bool:
+    """Tell whether ids were given to venues in the order in which they first appear."""
+    table, n = related.table, len(related.table)
+    keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
+    for order in (np.arange(n), np.argsort(table.time, kind="stable"), related.order):
+        first = np.full(len(table.venue_ids), n)
+        np.minimum.at(first, table.venue[order], np.arange(n))
+        by_first = np.argsort(first[1:])
+        if len(by_first) > FEWEST and any((np.diff(key[by_first]) > 0).mean() > IN_TIME for key in keys):
+            return True
+    return False
 
 
 def venues_dated_by_id(related: RelatedVenues) -> float:

@@ -15,15 +15,16 @@ PUBLIC_KEYS = {"tool", "method", "protocol", "settings", "columns", "rows", "pla
 PRIVATE_KEYS = ("seed", "pairs", "checkpoint", "private")
 PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_KEYS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
 PRIVATE_COMMENT = re.compile(rf"^<!-- {PRIVATE_MARK} -->$", re.MULTILINE)
+UNSIGNED = "unsigned, so anyone could have changed the figures; compare them with --against FILE"
 
 
 def signature(release: Path, demanded: str | None) -> Check:
     """Check the signature of the manifest; `demanded` is the fingerprint of the key that must have made it."""
     seal = seal_of(release)
-    detail = seal.complaint or (f"signed by key {seal.signer}" if seal.signer else "unsigned")
+    detail = seal.complaint or (f"signed by key {seal.signer}" if seal.signer else UNSIGNED)
     if seal.complaint or demanded in (None, seal.signer):
         return Check("signature", seal.complaint is None, detail)
-    return Check("signature", False, f"{detail}, not signed by key {demanded}")
+    return Check("signature", False, f"{detail.split(',')[0]}, not signed by key {demanded}")
 
 
 def audit_belongs(manifest: dict[str, Any]) -> list[Check]:
