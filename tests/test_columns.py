@@ -114,6 +114,7 @@ KEEP: dict[str, Make] = {
     "date": lambda r: str(np.datetime64(r.time, "s").astype("datetime64[D]")),
     "hour": lambda r: (r.time - 5 * 3600) // 3600 % 24,
     "weekday": lambda r: np.datetime64(r.time, "s").item().strftime("%A"),
+    "day of a user": lambda r: f"u{r.user}-{r.time // 86400}",
     "weekend": lambda r: int((r.time // 86400 + 3) % 7 >= 5),
 }  # fmt: skip
 REFUSE: dict[str, tuple[Make, str]] = {
@@ -140,6 +141,7 @@ REFUSE: dict[str, tuple[Make, str]] = {
     "URL": (lambda r: f"https://x.org/?q=%7B{venue_id(r)}%7D&n={r.draw.random()}", "id of the clean venue"),
     "JSON": (lambda r: f'{{"v": "{venue_id(r)}", "n": {r.draw.random()}}}', "id of the clean venue"),
     "sha1": (lambda r: sha1(f"u{r.user}|{venue_id(r)}|{r.time}".encode()).hexdigest(), "is a hash of the venue"),
+    "milliseconds that hold the venue": (lambda r: r.time * 1000 + r.venue, "predicts|not known"),
     "comment": (lambda r: " ".join(r.draw.sample(WORDS, 7)), "is not known to be harmless"),
     "rare comment": (lambda r: " ".join(r.draw.sample(WORDS, 7)) if r.draw.random() < 0.05 else None, "not known"),
     "Japanese comment": (lambda r: "".join(r.draw.sample("今日は渋谷で友達と楽しかった", 10)), "not known"),
@@ -215,3 +217,12 @@ def test_columns_to_keep_must_exist_and_may_not_be_the_venue() -> None:
         sort(frame, "nope")
     with pytest.raises(InputError, match="--keep lat: this column describes the venue"):
         sort(frame, "lat")
+
+
+def test_fractions_of_the_times_themselves_are_tested() -> None:
+    frame, rows = make()
+    with pytest.raises(
+        InputError, match="the fractions of a second in the column 'time' vary, and their value predicts"
+    ):
+        sort(frame.with_columns(time=pl.Series([1000 * r.time + r.venue for r in rows])))
+    assert sort(frame.with_columns(time=pl.Series([1000 * r.time + r.draw.randrange(3) for r in rows]))).change

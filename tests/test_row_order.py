@@ -45,11 +45,13 @@ def test_other_orders_are_fine(by: list[pl.Expr | str], descending: bool, tmp_pa
     assert "warning" not in done.stderr
 
 
-def test_ids_in_the_order_of_first_visits_give_a_warning(tmp_path: Path) -> None:
-    path = written(tmp_path / "city.csv", "time")
+@pytest.mark.parametrize("by", [["time"], ["Who", "time"]])
+def test_ids_in_the_order_of_first_visits_give_a_warning(by: list[str], tmp_path: Path) -> None:
+    path = written(tmp_path / "city.csv", *by)
     frame = pl.read_csv(path)
     number = {spot: i for i, spot in enumerate(frame["spot"].unique(maintain_order=True))}
     frame.with_columns(spot=pl.Series([number[s] for s in frame["spot"]])).write_csv(path)
     done = called("protect", path, "-o", tmp_path / "r", "--method", "random", *MAP, *SETS)
     assert done.returncode == 0
-    assert "warning: venue ids increase with the first visit, so they tell which venues were new: " in done.stderr
+    assert ("warning: venue ids increase with the first visit" in done.stderr) == (by == ["time"])
+    assert ("warning: venue ids follow the order of the venues' first rows" in done.stderr) == (by != ["time"])

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import polars as pl
-from small_city import RICH, SEED, SETS, called, protect, rich_frame, sentence
+from small_city import MAP, RICH, SEED, SETS, called, protect, rich_frame, sentence
 
 from ghostpoi.data import formats
 
@@ -61,3 +61,18 @@ def test_what_would_not_read_back_is_refused(tmp_path: Path) -> None:
         'fields that contain a quote into quotes and double the quote ("12"""), and use one encoding'
     )
     assert [path.name for path in tmp_path.glob("r*")] == ["r.private"]
+
+
+def test_a_quote_that_opens_a_field_and_swallows_rows_is_named(tmp_path: Path) -> None:
+    frame = rich_frame().drop("address", "checkin")
+    names = ['"Roxy' if k in (3, 7) else f"Place {v[:5]}" for k, v in enumerate(frame["spot"])]
+    columns = ["Who", "title", *(c for c in frame.columns if c not in ("Who", "title"))]
+    frame = frame.with_columns(title=pl.Series(names)).select(columns)
+    lines = [",".join(frame.columns), *(",".join(map(str, row)) for row in frame.iter_rows())]
+    lines[8] = lines[8].replace('"Roxy', 'Roxy"')  # closes what the fourth row opens
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    for command in (("inspect", tmp_path / "x.csv"), ("protect", tmp_path / "x.csv", "-o", tmp_path / "r")):
+        assert sentence(called(*command, *MAP)) == (
+            f"{tmp_path / 'x.csv'}, line 5: a quoted field spans 5 lines and contains whole rows; double the quote "
+            "that opens it, or remove it"
+        )

@@ -34,7 +34,7 @@ from ghostpoi.publish.columns.harmless import (
     time_offsets,
 )
 from ghostpoi.publish.columns.related_venues import RelatedVenues
-from ghostpoi.publish.columns.row_order import order_reveals, venues_dated_by_id
+from ghostpoi.publish.columns.row_order import numbered_by_first_row, order_reveals, venues_dated_by_id
 from ghostpoi.publish.columns.traces import Sample, numbers, trace
 
 VENUE_FIELDS = ("poi", "category", "lat", "lon")
@@ -43,6 +43,7 @@ IDS_IN_ORDER = (
     "first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
 )
 OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
+IDS_BY_ROW = "venue ids follow the order of the venues' first rows, which tells where new venues appear; use random ids"
 UNKNOWN = "is not known to be harmless"
 
 
@@ -81,6 +82,8 @@ def classify(
     warnings = [f"the column {name!r}, which --keep names, {one}" for name, one in refused.items() if one.share > 0]
     if dated := venues_dated_by_id(tests.related):
         warnings.append(IDS_IN_ORDER.format(dated))
+    elif numbered_by_first_row(tests.related):
+        warnings.append(IDS_BY_ROW)
     return VenueColumns(change, [c for c in kind if c not in change], [c for c in rows.columns if c in drop], warnings)
 
 

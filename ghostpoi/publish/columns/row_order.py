@@ -26,7 +26,7 @@ def order_reveals(related: RelatedVenues) -> str | None:
         return None
     if _grouped(related):
         return "are grouped by venue"
-    numbered = _numbered_by_first_row(related)  # such ids rise in any order; there is a warning of its own
+    numbered = numbered_by_first_row(related)  # such ids rise in any order; there is a warning of its own
     for name, key in _keys(related).items():
         if numbered and name.startswith("venue"):
             continue
@@ -104,7 +104,7 @@ def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> float:
     return max(0.0, 1 - between / total) if total else 0.0
 
 
-def _numbered_by_first_row(related: RelatedVenues) -> bool:
+def numbered_by_first_row(related: RelatedVenues) -> bool:
     """Tell whether ids were given to venues in the order in which they first appear."""
     table, n = related.table, len(related.table)
     keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
