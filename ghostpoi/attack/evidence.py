@@ -32,6 +32,7 @@ class KeptColumn:
     name: str
     code: Longs  # (N,) the number of each value
     named: Ints  # (N,) the POI that the value names: its id, or the POI nearest to a position; 0 if it names none
+    value: Floats  # (N,) the value as a number, NaN if it is none
 
 
 @dataclass(frozen=True)

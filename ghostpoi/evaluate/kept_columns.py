@@ -29,7 +29,8 @@ def kept_columns(pair: TablePair, data: AlignedSessions) -> tuple[KeptColumn, ..
         values = column.gather(first[:MOST_DECODED]).to_list()
         named = np.zeros(len(first), np.int32)
         named[: len(values)] = [_named(value, poi_of_id, data.vocabulary) for value in values]
-        out.append(KeptColumn(name, code[data.train.row], named[code[data.train.row]]))
+        at = code[data.train.row]
+        out.append(KeptColumn(name, at, named[at], numbers(column)[data.train.row]))
     return (*out, *_positions(pair, data))
 
 
@@ -43,7 +44,8 @@ def _positions(pair: TablePair, data: AlignedSessions) -> Iterator[KeptColumn]:
     for (one, lat), (two, lon) in product(inside[0].items(), inside[1].items()):
         if one != two:
             named = [_nearest(a, b, v) if a == a and b == b else 0 for a, b in zip(lat, lon, strict=True)]
-            yield KeptColumn(f"{one}, {two}", np.zeros(len(row), np.int64), np.array(named, np.int32))
+            nothing = np.zeros(len(row), np.int64), np.full(len(row), np.nan)
+            yield KeptColumn(f"{one}, {two}", nothing[0], np.array(named, np.int32), nothing[1])
 
 
 def _mostly_inside(value: Floats, axis: Floats) -> bool:

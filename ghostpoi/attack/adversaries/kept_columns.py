@@ -13,8 +13,8 @@ from ghostpoi.attack.inference.column_guesses import gain_of, guesses, with_half
 class KeptColumns(Adversary):
     """A13 extends A8 by every column that the release did not change.
 
-    A value may name a venue (an id, a position), or leaked pairs may show which venue it goes with. Half of the leak
-    decides which of these guesses are better than A8. Without kept columns, A13 is A8.
+    A value may name a venue (an id, a position), be the length of a step, or go with a venue as leaked pairs show. Half
+    of the leak decides which of these guesses are better than A8. Without kept columns, A13 is A8.
     """
 
     number = 13
@@ -29,9 +29,9 @@ class KeptColumns(Adversary):
             return restored
         known = with_half_of_leak(evidence)
         at = evidence.positions & ~known.positions
-        right = HabitsLeak().restore(known, seed, device) == evidence.clean
-        gains = [gain_of(guess, right, evidence.clean, at) for guess in guesses(known)]
-        found = sorted(zip(gains, guesses(evidence), strict=True), key=lambda pair: pair[0])
+        before = HabitsLeak().restore(known, seed, device)
+        gains = [gain_of(guess, before == evidence.clean, evidence.clean, at) for guess in guesses(known, before)]
+        found = sorted(zip(gains, guesses(evidence, restored), strict=True), key=lambda pair: pair[0])
         for gain, guess in found:  # the best comes last and wins
             if gain > 0:
                 restored = np.where(guess > 0, guess, restored)
