@@ -128,7 +128,7 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
     chosen = audit_settings(request, pair.manifest)
     keep = request.store and pair.manifest is not None
     if keep:
-        check_writable(request.release, request.private_folder)
+        check_writable(request.release)
     if pair.kept:
         request = replace(request, adversaries=with_columns(request.adversaries))
     data = align(pair, chosen.filters)

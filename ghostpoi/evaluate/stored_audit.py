@@ -18,7 +18,6 @@ from ghostpoi.evaluate.controls import in_table_order
 from ghostpoi.evaluate.default_set import in_order
 from ghostpoi.progress import Say
 from ghostpoi.publish.manifest import MANIFEST, release_identity, seal_of, store_manifest
-from ghostpoi.publish.seal import has_key
 
 PUBLIC = (
     "strongest", "clean", "adversaries", "verdicts", "no_verdict", "not_run", "gaps", "controls", "plausibility",
@@ -69,7 +68,10 @@ def store(
         elif old is not None:
             found = _merged(old, found, say)
         manifest["audit"] = public(found) | {"of": of}
+        signer = seal_of(release).signer
         store_manifest(release, manifest, private)
+        if signer and not seal_of(release).signer:
+            say(f"warning: {release} is no longer signed, because its key is not in {private}; name it with --private")
     except OSError as e:
         raise InputError(
             f"the audit cannot be stored in {path} ({(e.strerror or str(e)).lower()}); "
@@ -78,15 +80,10 @@ def store(
     return found
 
 
-def check_writable(release: Path, private: Path) -> None:
-    """Refuse a release in which nothing can be stored, or whose signature would be lost."""
+def check_writable(release: Path) -> None:
+    """Refuse a release in which nothing can be stored."""
     if not os.access(release, os.W_OK | os.X_OK):
         raise InputError(f"{release} is not writable, so the result cannot be stored; use --no-store")
-    if seal_of(release).signer and not has_key(private):
-        raise InputError(
-            f"{release} is signed, and the key to sign the result is not in {private}; name its private folder with "
-            "--private, or use --no-store"
-        )
 
 
 def _stored(audit: Any, of: dict[str, str], say: Say) -> dict[str, Any] | None:
