@@ -4,16 +4,18 @@ import ghostpoi, polars
 released = ghostpoi.protect(polars.read_csv("checkins.csv"))
 """
 
-from typing import Any
-
 from ghostpoi.errors import InputError
+
+TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
 __all__ = ["InputError", "__version__", "protect"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     # Imported on demand, so that `ghostpoi --help` does not wait for torch.
     if name == "protect":
         from ghostpoi.api import protect
