@@ -39,8 +39,10 @@ def guesses(evidence: Evidence, restored: Ints) -> Iterator[Ints]:
             inside: Bools = session[row] == session
             context = np.where(inside, column.code[row] + 1, 0)
             table = ConditionalTable.of(evidence, context).argmax(context, nothing)
-            for guess in (column.named[row], table):
-                yield _allowed(np.where(inside, guess, 0).astype(np.int32), evidence)
+            for suggested in (column.named[row], table):
+                guess = np.where(inside, suggested, 0).astype(np.int32)
+                yield guess
+                yield _allowed(guess, evidence)  # the rule excludes some true pairs too
         for unit in UNITS_KM:
             yield at_distance(evidence, column.value * unit, restored)
 
