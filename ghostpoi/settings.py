@@ -64,6 +64,16 @@ class SpeedSettings(Section):
 
 
 @dataclass(frozen=True)
+class IdentitySettings(Section):
+    """Who a released row seems to belong to."""
+
+    pseudonyms: Literal["keep", "session", "week"] = setting(
+        "keep",
+        "keep the user ids, or replace them by random ones that change with every session or week",
+    )
+
+
+@dataclass(frozen=True)
 class ModelSettings(Section):
     """The shape of a causal Transformer."""
 

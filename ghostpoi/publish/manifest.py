@@ -179,7 +179,7 @@ def settings_of(manifest: dict[str, Any]) -> Publication:
     """Return the settings that decide sessions and candidate sets. A method that is not installed counts as random."""
     name = manifest.get("method")
     settings = publication(name if isinstance(name, str) and name in METHODS else "random")
-    for section in ("filters", "candidates", "speed", "method"):
+    for section in ("filters", "candidates", "speed", "method", "identity"):
         values = manifest["settings"].get(section, {}).items()
         settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
     return settings

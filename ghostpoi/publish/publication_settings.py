@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from ghostpoi.errors import InputError
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.methods.crowd import Crowd
-from ghostpoi.settings import ModelSettings, Rounds, Settings, Training, TrajectoryLM
+from ghostpoi.settings import IdentitySettings, ModelSettings, Rounds, Settings, Training, TrajectoryLM
 
 Protocol = Literal["strong", "paper"]
 
@@ -21,6 +21,7 @@ class Publication(Settings):
     """All settings of `protect`."""
 
     method: Method = field(default_factory=Crowd)
+    identity: IdentitySettings = field(default_factory=IdentitySettings)
     rounds: Rounds = field(default_factory=Rounds)
     surrogate: ModelSettings = field(default_factory=ModelSettings)
     training: Training = field(default_factory=lambda: Training(patience=5))
