@@ -17,6 +17,7 @@ from ghostpoi.attack.evidence import rule_of
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.places import of_sessions
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish import crowd_partition, rows_outside_sessions
 from ghostpoi.publish.methods.crowd import Crowd
@@ -99,8 +100,8 @@ def lm() -> CausalTransformer:
 
 
 def own_sets(method: Crowd) -> Candidates:
-    v = prepared().data.vocabulary
-    return method.candidate_sets(v.lat, v.lon, v.category, CandidateSettings())
+    data = prepared().data
+    return method.candidate_sets(of_sessions(data.all, data.vocabulary), CandidateSettings())
 
 
 def swapped(poi: Ints, sets: Candidates, seed: int) -> Ints:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from small_city import prepared, settings, task_of
 
 from ghostpoi.data.candidates import Candidates, speed_mask
+from ghostpoi.data.places import of_sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
@@ -43,8 +44,8 @@ def task(method: Method, *more: str) -> Task:
 
 @cache
 def sets(method: Method) -> Candidates:
-    v = prepared().data.vocabulary
-    return method.candidate_sets(v.lat, v.lon, v.category, settings().candidates)
+    data = prepared().data
+    return method.candidate_sets(of_sessions(data.all, data.vocabulary), settings().candidates)
 
 
 @cache

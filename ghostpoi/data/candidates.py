@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
@@ -16,15 +17,37 @@ CHUNK = 1 << 16  # anchors per search, to bound the memory for millions of venue
 
 @dataclass(frozen=True)
 class Candidates:
-    """The candidate set of every anchor, nearest first, padded with 0, and the search radius of the anchor."""
+    """The candidate set of every anchor, padded with 0, the search radius of the anchor, and how candidates weigh.
+
+    A candidate is drawn with probability proportional to its weight, times its weight in the slot of the week.
+    """
 
     poi: Ints  # (P+1, K)
     radius_km: Floats  # (P+1,)
+    weight: Floats | None = None  # (P+1, K) of each candidate of an anchor; None: all weigh the same
+    slot_weight: Floats | None = None  # (SLOTS, P+1) of each POI; None: the time does not matter
 
     @property
     def size(self) -> Longs:
         size: Longs = np.count_nonzero(self.poi, axis=1)
         return size  # (P+1,)
+
+    def renumbered(self, to: Longs, rows: Longs) -> "Candidates":
+        """Return the sets with candidate p renamed to[p], and row i taken from rows[i]."""
+        return Candidates(
+            to[self.poi[rows]].astype(np.int32), self.radius_km[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.slot_weight is None else self.slot_weight[:, rows],
+        )  # fmt: skip
+
+    def draw_weights(self, anchor: NDArray[np.integer], slot: Longs) -> Floats | None:
+        """Return the weights (B, K) of the candidates of anchors (B,) in time slots (B,); None: all weigh the same."""
+        found = None if self.weight is None else self.weight[anchor]
+        if self.slot_weight is None:
+            return found
+        at_slot = self.slot_weight[slot[:, None], self.poi[anchor]]
+        weight: Floats = at_slot if found is None else found * at_slot
+        return weight
 
 
 def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, workers: int = -1) -> Candidates:

@@ -1,6 +1,7 @@
 """The check-in table: one row per check-in, in file order, with ids as numbers and validated values."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +14,7 @@ Bools = NDArray[np.bool_]
 
 IDS = ("user", "poi", "category")
 FIELDS = (*IDS, "lat", "lon", "time")
+GROUP = "category_group"  # an optional field: the parent category
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Checkins:
     category_ids: NDArray[np.object_]
     category_field: str = "category"  # the column that holds the category
     name: str = "the table"  # its name in messages, e.g. the path of the file
+    category_groups: Mapping[str, str] = field(default_factory=dict)  # category -> group, from a taxonomy
 
     def __len__(self) -> int:
         return len(self.user)

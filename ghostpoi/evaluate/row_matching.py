@@ -24,7 +24,7 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.publish.columns.dependence import value_codes
-from ghostpoi.publish.manifest import complaint_about, read_manifest, settings_of
+from ghostpoi.publish.manifest import complaint_about, read_manifest, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.whole_table import prepare
@@ -72,7 +72,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
         digest = hashlib.sha256(release.read_bytes()).hexdigest()
-    clean, released = before.table, after.table
+    clean, released = with_groups(before.table, manifest) if manifest else before.table, after.table
     dropped = manifest["columns"]["dropped"] if manifest else []
     ours, theirs = [c for c in before.rows.columns if c not in dropped], after.rows.columns
     if ours != theirs:

@@ -3,9 +3,11 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.methods import METHODS
@@ -34,8 +36,12 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
-def _are_columns(value: Any) -> bool:
+def _are_named_texts(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(_are_texts(pair) and len(pair) == 2 for pair in value)
 
 
 def _are_counts(value: Any) -> bool:
@@ -48,10 +54,11 @@ def _are_settings(value: Any) -> bool:
 
 REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must hold, by section
     "data": {"file": _is_text, "format": _is_text, "sha256": _is_text},
-    "columns": {"fields": _are_columns, "changed_with_the_venue": _are_texts, "dropped": _are_texts},
+    "columns": {"fields": _are_named_texts, "changed_with_the_venue": _are_texts, "dropped": _are_texts},
     "rows": {"in_sessions": _are_counts, "outside_sessions": _are_counts, "withheld": _is_count},
     "settings": {"filters": _are_settings, "candidates": _are_settings, "speed": _are_settings},
     "speed": {"limit_kmh": _is_positive, "min_gap_s": _is_positive},
+    "disclosure": {"category": _is_text, "category_groups": _are_pairs, "aggregates": _are_texts},
 }
 PRIVATE_MARK = "ghostpoi-private"  # class of the body of every page that shows clean data
 
@@ -183,3 +190,8 @@ def settings_of(manifest: dict[str, Any]) -> Publication:
         values = manifest["settings"].get(section, {}).items()
         settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
     return settings
+
+
+def with_groups(table: Checkins, manifest: dict[str, Any]) -> Checkins:
+    """Return the clean table with the groups of categories that the release was made with."""
+    return replace(table, category_groups=dict(manifest["disclosure"]["category_groups"]))

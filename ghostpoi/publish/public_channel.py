@@ -66,12 +66,28 @@ class Channel:
         )  # fmt: skip
 
 
-def uniform(candidates: Candidates, keeps: bool = False) -> Channel:
-    """Give all candidates the same probability. `keeps` adds the POI itself; without candidates, it maps to itself."""
+def channel_of(candidates: Candidates, keeps: bool = False) -> Channel:
+    """Draw candidates by their weights. `keeps` adds the POI itself; without candidates, it maps to itself.
+
+    Weights by time slot count with their mean. Venues of one crowd share them, so a recipient learns nothing from them
+    about the venue behind a row.
+    """
     anchor, column = np.nonzero(candidates.poi)
     size = candidates.size
     itself = np.flatnonzero((size == 0) | keeps)
     itself = itself[itself > 0]
     clean = np.concatenate([anchor, itself])
     released = np.concatenate([candidates.poi[anchor, column], itself])
-    return Channel.of(clean, released, 1.0 / np.bincount(clean)[clean], len(size))
+    weight = np.ones(len(clean))
+    if candidates.weight is not None:
+        weight[: len(anchor)] = candidates.weight[anchor, column]
+    if candidates.slot_weight is not None:
+        weight[: len(anchor)] *= candidates.slot_weight.mean(axis=0)[candidates.poi[anchor, column]]
+    real = weight > 0
+    clean, released, weight = clean[real], released[real], weight[real]
+    return Channel.of(clean, released, weight / np.bincount(clean, weight)[clean], len(size))
+
+
+def uniform(candidates: Candidates, keeps: bool = False) -> Channel:
+    """Give all candidates the same probability, whatever they weigh."""
+    return channel_of(Candidates(candidates.poi, candidates.radius_km), keeps)

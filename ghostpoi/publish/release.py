@@ -39,7 +39,7 @@ from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.staging import clean_up, publish_folder, staging_folder
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.whole_table import WholeTable, donor_rows, fast_steps, prepare
+from ghostpoi.publish.whole_table import WholeTable, category_groups, donor_rows, fast_steps, prepare
 from ghostpoi.randomness import Seed
 
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
@@ -111,6 +111,11 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
             "kept": columns.keep,
             "dropped": columns.drop,
             "kept_on_request": [name for name in columns.keep if name in request.keep],
+        },
+        "disclosure": {
+            "category": request.settings.method.keeps_category,
+            "category_groups": category_groups(whole, request.settings.method),
+            "aggregates": list(request.settings.method.published_aggregates),
         },
         **figures(whole, request.settings.method, released, shown),
     }

@@ -8,6 +8,7 @@ import numpy as np
 
 from ghostpoi.data.candidates import Candidates, steps_kmh
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
+from ghostpoi.data.places import slot_of
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
@@ -40,14 +41,17 @@ def draw(
             (np.where(has_before, chosen[before], 0), np.where(has_before, time[at] - time[before], 0)),
             (np.where(has_after, chosen[after], 0), np.where(has_after, time[after] - time[at], 0)),
         ]
-        chosen[at], emptied[at] = _wave(table.venues, sets, anchor[at], neighbours, uniform[at], speed, keep_clean)
+        weight = sets.draw_weights(anchor[at], slot_of(time[at]))
+        chosen[at], emptied[at] = _wave(
+            table.venues, sets, anchor[at], neighbours, weight, uniform[at], speed, keep_clean
+        )
     out, out_emptied = np.empty_like(chosen), np.empty_like(emptied)
     out[order], out_emptied[order] = chosen, emptied
     return Substitution(out, out_emptied)
 
 
 def _wave(
-    venues: Venues, sets: Candidates, anchor: Ints, neighbours: list[Neighbour],
+    venues: Venues, sets: Candidates, anchor: Ints, neighbours: list[Neighbour], weight: Floats | None,
     uniform: Floats, speed: SpeedSettings, keep_clean: bool,
 ) -> tuple[Ints, Bools]:  # fmt: skip
     options = np.concatenate([sets.poi[anchor], anchor[:, None]], axis=1)  # (B, K+1), the anchor last
@@ -58,12 +62,19 @@ def _wave(
     emptied = real.any(axis=1) & ~feasible.any(axis=1)
     if speed.empty == "ignore":
         feasible |= real & emptied[:, None]
-    row, size = np.arange(len(anchor)), feasible.sum(axis=1)
-    k = np.minimum((uniform * size).astype(np.int64), np.maximum(size - 1, 0))  # take the k-th feasible option
-    column = (np.cumsum(feasible, axis=1) <= k[:, None]).sum(axis=1)
-    chosen = np.where(size > 0, options[row, column], anchor)
+    row, column = np.arange(len(anchor)), _drawn(feasible * (1.0 if weight is None else weight), uniform)
+    chosen = np.where(feasible.any(axis=1), options[row, column], anchor)
     if speed.empty == "strict" and emptied.any():
         slowest = options[row, np.where(real, kmh[:, :-1], np.inf).argmin(axis=1)]
         keep = (kmh[:, -1] <= speed.limit_kmh) & keep_clean
         chosen = np.where(emptied, np.where(keep, anchor, slowest), chosen)
     return chosen.astype(np.int32), emptied
+
+
+def _drawn(weight: Floats, uniform: Floats) -> Longs:
+    """Draw a column (B,) with probability proportional to its weight (B, K)."""
+    cumulative = np.cumsum(weight, axis=1)
+    column: Longs = (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(axis=1)
+    # Rounding may leave the last sum slightly below the draw. The draw then gets the last column with weight.
+    last: Longs = weight.shape[1] - 1 - (weight[:, ::-1] > 0).argmax(axis=1)
+    return np.minimum(column, last)

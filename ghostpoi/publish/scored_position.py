@@ -64,6 +64,7 @@ class Position:
     anchor_feasible: Tensor  # (B,) bool, the speed mask of the anchor
     target: Tensor  # (B,) clean p_{i+1}; p_{i-1} at a session's last position; 0 in a session of one
     index: Tensor  # (B,) the number of the position in Sessions
+    log_weight: Tensor  # (B, K), or (B, 1) if all candidates weigh the same
     options: Options = field(repr=False)
     _surrogate: CachedModel | None = field(repr=False)
     _trajectory_lm: CachedModel | None = field(repr=False)
@@ -100,6 +101,10 @@ class Position:
     def zeros(self) -> Tensor:
         """Return equal scores, (B, K) in float64."""
         return torch.zeros_like(self.feasible, dtype=torch.float64)
+
+    def weights(self) -> Tensor:
+        """Return the logarithms of the weights that the candidate sets give, (B, K) in float64."""
+        return self.zeros() + self.log_weight
 
     def sample(self, log_weight: Tensor, uniform: Tensor, entropy_floor: float = 0.0) -> Tensor:
         """Draw a feasible column (B,) with P proportional to exp(log_weight). `entropy_floor` is in bits."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM
+from ghostpoi.data.places import slot_of
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models import cuda_graphs
 from ghostpoi.models.devices import precise, trim_heap
@@ -112,7 +113,7 @@ class Walker:
         scored = np.bincount(i[row], minlength=len(size))  # (waves,) candidates
         packed = np.stack([session[row], sets[row, column], session[row] * sets.shape[1] + column, column])
         options = torch.split(torch.from_numpy(packed.astype(np.int64)).to(self.device), scored.tolist(), 1)
-        known = [torch.split(a, size.tolist()) for a in tables.known(index, poi[index], target, gap_s)]
+        known = [torch.split(a, size.tolist()) for a in tables.known(index, poi[index], target, gap_s, time[index])]
         waves = []
         for number, fields in enumerate(zip(*known, strict=True)):
             of, what, place, k = options[number].unbind()
@@ -146,8 +147,8 @@ class Walker:
             previous = self.released[wave.before] if i else None
             feasible, anchor_feasible, fallback, emptied = self.tables.mask(wave, previous)
             position = Position(
-                wave.choices[:, :-1], feasible, wave.anchor, anchor_feasible, wave.target, wave.index, wave.options,
-                cached[0], cached[1], self.precision,
+                wave.choices[:, :-1], feasible, wave.anchor, anchor_feasible, wave.target, wave.index,
+                wave.log_weight, wave.options, cached[0], cached[1], self.precision,
             )  # fmt: skip
             chosen = torch.where(fallback > 0, fallback, self.choose(position))
             self.released.index_copy_(0, wave.index, chosen)
@@ -183,6 +184,7 @@ class _Wave:
     choices: Tensor  # (B, K+1) candidates, then the anchor
     real: Tensor  # (B, K) bool, False for padding
     has_set: Tensor  # (B,) bool
+    log_weight: Tensor  # (B, K), or (B, 1) if all candidates weigh the same
     alone: Tensor  # (B,) the anchor if it has no candidates, else 0
 
 
@@ -206,13 +208,14 @@ class _CandidateTables:
     def __init__(
         self, candidates: Candidates, vocabulary: Vocabulary, speed: SpeedSettings, device: torch.device
     ) -> None:
+        self.candidates = candidates
         self.sets = torch.from_numpy(candidates.poi.astype(np.int64)).to(device)  # (P+1, K)
         lat, lon = np.radians(vocabulary.lat), np.radians(vocabulary.lon)
         place = np.nan_to_num(np.stack([lat, lon, np.cos(lat)], axis=1))
         self.place = torch.from_numpy(place).to(device)  # (P+1, 3)
         self.speed = speed
 
-    def known(self, index: Longs, anchor: Ints, target: Ints, gap_s: Longs) -> list[Tensor]:
+    def known(self, index: Longs, anchor: Ints, target: Ints, gap_s: Longs, time: Longs) -> list[Tensor]:
         """Return the fields of a wave after `options`."""
         numbers = np.stack([index, index - 1, anchor, target, gap_s]).astype(np.int64)
         at, before, poi, goal, gap = torch.from_numpy(numbers).to(self.sets.device).unbind()
@@ -220,7 +223,9 @@ class _CandidateTables:
         real = choices[:, :-1] > 0
         has_set = real.any(1)
         hours = gap.double().clamp(min=self.speed.min_gap_s) / 3600
-        return [at, before, poi, goal, hours, choices, real, has_set, poi.masked_fill(has_set, 0)]
+        weight = self.candidates.draw_weights(anchor, slot_of(time))
+        log_weight = torch.from_numpy(np.ones((len(anchor), 1)) if weight is None else weight).log().to(poi.device)
+        return [at, before, poi, goal, hours, choices, real, has_set, log_weight, poi.masked_fill(has_set, 0)]
 
     def mask(self, wave: _Wave, previous: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the feasible candidates (B, K) and, (B,) each: whether the anchor is feasible; the POI where there is

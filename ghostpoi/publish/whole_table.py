@@ -1,6 +1,6 @@
 """The whole table: rows in sessions, rows outside sessions, and the candidate sets of both."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs, Venues
+from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs
 from ghostpoi.data.geo import over_limit
-from ghostpoi.data.sessions import Dataset, Vocabulary, by_user_and_time
+from ghostpoi.data.places import Places, of_table
+from ghostpoi.data.sessions import Dataset, by_user_and_time
 from ghostpoi.errors import InputError
+from ghostpoi.publish.category_groups import by_hours, by_name
 from ghostpoi.publish.methods import Method
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.substitution import Substitution
@@ -65,15 +67,35 @@ def prepare(table: Checkins, settings: Publication) -> WholeTable:
 
 def _build(table: Checkins, settings: Publication) -> WholeTable:
     data = sessions.build(table, settings.filters)
-    venues, v = table.venues, data.vocabulary
+    venues, v = places_of(table, settings.method), data.vocabulary
     known = np.zeros(len(venues.lat), bool)
     known[v.venue[1:]] = True
     return WholeTable(
         table,
         data,
-        _sets(v, table.venue_ids[v.venue], settings),
+        _sets(venues.take(v.venue), table.venue_ids[v.venue], settings),
         _sets(venues, table.venue_ids, settings, known),
     )
+
+
+def places_of(table: Checkins, method: Method) -> Places:
+    """Return the venues of a table, with groups of categories if the method needs them."""
+    places = of_table(table)
+    if method.keeps_category != "group":
+        return places
+    given = table.category_groups
+    return replace(places, category_group=by_name(list(table.category_ids), given) if given else by_hours(places))
+
+
+def category_groups(whole: WholeTable, method: Method) -> list[list[str]]:
+    """Return pairs of a category and its group, as the manifest lists them; none if the method does not use groups."""
+    if method.keeps_category != "group":
+        return []
+    table = whole.table
+    given = table.category_groups
+    number = places_of(table, method).category_group
+    learned = {str(name): f"group {n + 1}" for name, n in zip(table.category_ids, number, strict=True)}
+    return [[name, group] for name, group in sorted((given or learned).items())]
 
 
 def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:
@@ -90,9 +112,7 @@ def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:
     }
 
 
-def _sets(
-    places: Venues | Vocabulary, ids: NDArray[np.object_], settings: Publication, known: Bools | None = None
-) -> Candidates:
+def _sets(places: Places, ids: NDArray[np.object_], settings: Publication, known: Bools | None = None) -> Candidates:
     """Find the candidate sets with venues in the order of their ids, which decides between venues at one position.
 
     Their numbers must not decide: they reveal which venue was visited first.
@@ -100,10 +120,9 @@ def _sets(
     order = np.append(0, np.argsort(ids[1:], kind="stable") + 1)  # row 0 is padding
     number = np.argsort(order)
     found = settings.method.candidate_sets(
-        places.lat[order], places.lon[order], places.category[order], settings.candidates,
-        None if known is None else known[order],
-    )  # fmt: skip
-    return Candidates(order[found.poi[number]].astype(np.int32), found.radius_km[number])
+        places.take(order), settings.candidates, None if known is None else known[order]
+    )
+    return found.renumbered(order, number)
 
 
 def donor_rows(whole: WholeTable, released: Substitution, method: Method, seed: Seed) -> Longs:

@@ -9,7 +9,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
@@ -21,6 +21,7 @@ from ghostpoi import __version__
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.evidence import leak, rule_of
 from ghostpoi.attack.victims import victim_settings
+from ghostpoi.data.places import Places, of_sessions
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
@@ -29,6 +30,8 @@ from ghostpoi.evaluate.measures.detection import detect
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
 from ghostpoi.models.trajectory_lm import naturalness
+from ghostpoi.publish.category_groups import by_hours
+from ghostpoi.publish.methods import Method
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
@@ -106,7 +109,7 @@ class Runner:
         def release(name: str) -> Release:
             method, sets = Variant(name).settings(self.protocol).method, data.candidates
             if method.own_sets:
-                sets = method.candidate_sets(v.lat, v.lon, v.category, CandidateSettings())
+                sets = method.candidate_sets(self._places(method), CandidateSettings())
             return Release(lambda seed: self._published(name, seed).poi, rule_of(method, sets, v))
 
         return Grid(
@@ -114,6 +117,11 @@ class Runner:
             protocol=self.protocol, model=model, training=training, device=self.device,
             cache=Cache(self.results / WORK), say=self.say,
         )  # fmt: skip
+
+    def _places(self, method: Method) -> Places:
+        """The POIs with the visits of the training sessions."""
+        places = of_sessions(self.data.train, self.data.vocabulary)
+        return replace(places, category_group=by_hours(places)) if method.keeps_category == "group" else places
 
     @cached_property
     def _data_key(self) -> str:

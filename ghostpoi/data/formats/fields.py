@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import FIELDS, IDS, Checkins, renumber
+from ghostpoi.data.checkins import FIELDS, GROUP, IDS, Checkins, renumber
 from ghostpoi.errors import InputError
 
 COLUMN_NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
@@ -19,8 +19,9 @@ COLUMN_NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_
 def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Path) -> dict[str, str]:
     """Return the column of each field: the user's choice in `given`, otherwise by name. `place` is for messages."""
     for field, column in given.items():
-        if field not in FIELDS:
-            raise InputError(f"--map {field}={column}: there is no field {field!r}; fields are {', '.join(FIELDS)}")
+        if field not in (*FIELDS, GROUP):
+            listed = ", ".join((*FIELDS, GROUP))
+            raise InputError(f"--map {field}={column}: there is no field {field!r}; fields are {listed}")
         if column not in columns:
             near = difflib.get_close_matches(column, columns, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"its columns are {_listed(columns)}"
@@ -60,7 +61,10 @@ def _listed(columns: Sequence[str], most: int = 20) -> str:
 def to_checkins(
     frame: pl.DataFrame, category_field: str, where: Callable[[int], str], name: str = "the table"
 ) -> Checkins:
-    """Convert a frame with the columns of FIELDS. `where` gives the place of a row, `name` the file, for messages."""
+    """Convert a frame with the columns of FIELDS and perhaps GROUP.
+
+    `where` gives the place of a row, `name` the file, for messages.
+    """
 
     def refuse(bad: pl.Series, field: str, complaint: str, remedy: str) -> None:
         if bad.any():
@@ -70,6 +74,7 @@ def to_checkins(
             shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
             raise InputError(f"{where(row)}: {complaint.format(shown)}; {remedy}")
 
+    groups = _category_groups(frame) if GROUP in frame.columns else {}
     frame = frame.select(FIELDS)
     for field in FIELDS:
         column = frame[field]
@@ -97,8 +102,15 @@ def to_checkins(
     category, categories = _numbered(frame["category"])
     return Checkins(
         user, venue + np.int32(1), category, degrees["lat"], degrees["lon"], time.to_numpy(),
-        users, np.concatenate([[""], venues]), categories, category_field, name,
+        users, np.concatenate([[""], venues]), categories, category_field, name, groups,
     )  # fmt: skip
+
+
+def _category_groups(frame: pl.DataFrame) -> dict[str, str]:
+    """Return the group of every category that has one: the most frequent in its rows, the first by name in a tie."""
+    pairs = frame.select(pl.col("category", GROUP).cast(pl.String)).drop_nulls()
+    counts = pairs.group_by("category", GROUP).len().sort("category", "len", GROUP, descending=[False, True, False])
+    return dict(counts.unique("category", keep="first", maintain_order=True).select("category", GROUP).iter_rows())
 
 
 def _numbered(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:

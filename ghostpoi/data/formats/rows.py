@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import FIELDS, IDS
+from ghostpoi.data.checkins import FIELDS, GROUP, IDS
 from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.fields import to_checkins
@@ -83,16 +83,22 @@ def _requoted(raw: pl.Expr) -> pl.Expr:
     return pl.when(stray).then(quoted).otherwise(raw)
 
 
-KINDS = dict.fromkeys(IDS, pl.Categorical()) | {"lat": pl.Float64(), "lon": pl.Float64(), "time": pl.String()}
+KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
+    "lat": pl.Float64(),
+    "lon": pl.Float64(),
+    "time": pl.String(),
+    GROUP: pl.String(),
+}
 
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
-    path, column = body.dialect.path, {field: mapping[field] for field in FIELDS}
+    path, column = body.dialect.path, {field: mapping[field] for field in (*FIELDS, GROUP) if field in mapping}
     frame = None
-    if not body.dialect.control_separated and len(set(column.values())) == len(FIELDS):
+    if not body.dialect.control_separated and len(set(column.values())) == len(column):
         frame = body.frame({c: KINDS[field] for field, c in column.items()})
-        if any(frame[c].null_count() for c in frame.columns) or any(_padded(frame[column[field]]) for field in IDS):
+        needed = [column[field] for field in FIELDS]
+        if any(frame[c].null_count() for c in needed) or any(_padded(frame[column[field]]) for field in IDS):
             frame = None
     if frame is None:
         frame = body.values(list(dict.fromkeys(column.values())))

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import Checkins, Ints, Longs
+from ghostpoi.data.checkins import GROUP, Checkins, Ints, Longs
 from ghostpoi.data.formats import Columns
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns.dependence import Units, dependence, of_rows, of_users, tested_rows, value_codes
@@ -37,7 +37,7 @@ from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.row_order import numbered_by_first_row, order_reveals, venues_dated_by_id
 from ghostpoi.publish.columns.traces import Sample, numbers, trace
 
-VENUE_FIELDS = ("poi", "category", "lat", "lon")
+VENUE_FIELDS = ("poi", "category", "lat", "lon", GROUP)
 IDS_IN_ORDER = (
     "venue ids increase with the first visit, so they tell which venues were new: nobody visited {:.0%} of them in the "
     "first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
@@ -102,7 +102,7 @@ class Tests:
     def __init__(self, table: Checkins, rows: Columns, mapping: dict[str, str]) -> None:
         self.table, self.rows, self.mapping = table, rows, mapping
         self.related = RelatedVenues(table)
-        self.fields = {mapping[f] for f in VENUE_FIELDS}
+        self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping}
         self.extra = [c for c in rows.columns if c not in self.fields and c not in (mapping["user"], mapping["time"])]
         position = {"category": table.category, "lat": table.lat, "lon": table.lon}
         self._variant = value_codes(pl.DataFrame({"venue": table.venue, **position}).hash_rows())
@@ -189,7 +189,7 @@ def _check_options(
             if name not in rows.columns:
                 listed = ", ".join(rows.columns)
                 raise InputError(f"{option} {name}: {path} has no column {name!r}; its columns are {listed}")
-    if clash := sorted({mapping[f] for f in VENUE_FIELDS}.intersection(keep)):
+    if clash := sorted({mapping[f] for f in VENUE_FIELDS if f in mapping}.intersection(keep)):
         raise InputError(f"--keep {clash[0]}: this column describes the venue and must change; remove the option")
     if clash := sorted(set(mapping.values()).intersection(drop)):
         raise InputError(f"--drop {clash[0]}: a release needs this column; remove the option")

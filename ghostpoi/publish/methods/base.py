@@ -1,12 +1,13 @@
 """The base class of methods. A method proposes released venues; `publish.rounds` enforces the rules."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Bools, Floats, Ints
-from ghostpoi.publish.public_channel import Channel, uniform
+from ghostpoi.data.checkins import Bools
+from ghostpoi.data.places import Places
+from ghostpoi.publish.public_channel import Channel, channel_of
 from ghostpoi.settings import CandidateSettings, Section
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Position: TypeAlias = "scored_position.Position"
 Tensor: TypeAlias = "torch.Tensor"
 
+KeepsCategory = Literal["exact", "group", "any"]
 KEEP = -1  # a proposal to release the clean venue itself
 
 
@@ -39,6 +41,16 @@ class Method(Section, ABC):
         return False
 
     @property
+    def keeps_category(self) -> KeepsCategory:
+        """What a substitute has in common with the clean venue: its category, its group of categories, or neither."""
+        return "exact"
+
+    @property
+    def published_aggregates(self) -> tuple[str, ...]:
+        """What its draws show about the whole file, beside each row's candidate set."""
+        return ()
+
+    @property
     def popularity_power(self) -> float:
         """The exponent that turns released counts into popularity among venues with equal channels; 0: none."""
         return 0.0
@@ -47,15 +59,10 @@ class Method(Section, ABC):
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
         """Return the column (B,) of `position.candidates` to release, or KEEP. `uniform` (B,) is all its randomness."""
 
-    def candidate_sets(
-        self, lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, known: Bools | None = None
-    ) -> Candidates:
-        """Return the set that each venue draws from; arguments are (P+1,) with row 0 as padding.
-
-        `known` marks the venues that models know; None means all.
-        """
-        return candidates.find(lat, lon, category, rule)
+    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
+        """Return the set that each place draws from. `known` (P+1,) marks those that models know; None means all."""
+        return candidates.find(places.lat, places.lon, places.category, rule)
 
     def channel(self, candidates: Candidates) -> Channel:
         """Return the probability that each venue is released as another, as far as the code reveals it."""
-        return uniform(candidates, keeps=self.may_keep and not self.own_sets)
+        return channel_of(candidates, keeps=self.may_keep and not self.own_sets)

@@ -1,25 +1,28 @@
 """crowd: draw from the crowd of the clean venue, with the same probabilities for every venue of the crowd.
 
-Visits to two venues of one crowd at the same place of a trajectory have the same released distribution. With uniform
-draws, a release therefore reveals the crowd and nothing more, however often a user returns and however many releases
-are made. A positive `beta` also reveals popularity (docs/explanation/crowd.md).
+Visits to two venues of one crowd at the same place of a trajectory have the same released distribution. A release
+therefore reveals the crowd and nothing more about a visit, however often a user returns and however many releases are
+made. With `draw` other than `even` it also reveals how popular venues are, with a positive `beta` what follows what
+(docs/explanation/crowd.md).
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Bools, Floats, Ints
-from ghostpoi.publish import crowd_partition
-from ghostpoi.publish.methods.base import Method, Position, Tensor
+from ghostpoi.data.checkins import Bools
+from ghostpoi.data.places import Places
+from ghostpoi.publish import crowd_partition, popularity
+from ghostpoi.publish.methods.base import KeepsCategory, Method, Position, Tensor
 from ghostpoi.settings import CandidateSettings, setting
 
 
 @dataclass(frozen=True)
 class Crowd(Method):
-    """Draw p' from the crowd with P(p') proportional to T_psi(p' | released prefix)^beta."""
+    """Draw p' from the crowd with P(p') proportional to weight(p') T_psi(p' | released prefix)^beta."""
 
     label = "crowd"
-    summary = "Draw uniformly from the venue's crowd: a group of neighbouring venues of its category, itself included."
+    summary = "Draw from the venue's crowd: a group of neighbouring venues, itself included."
     may_keep = True
     own_sets = True
     exact_channel = True
@@ -28,20 +31,41 @@ class Crowd(Method):
         32, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
     )
     reach_km: float = setting(40.0, "maximum width of a crowd", 0, 20_100)
-    beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 draws uniformly", 0, 1e6)
+    category: KeepsCategory = setting(
+        "exact", "which venues share a crowd: those of one category, of one group of categories, or any"
+    )
+    draw: Literal["even", "popular", "popular-by-hour"] = setting(
+        "even", "draw all venues of a crowd equally often, or popular ones more often, overall or by slot of the week"
+    )
+    min_visits: int = setting(10, "a venue counts as having at least this many visits when popular ones are drawn", 1)
+    beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 leaves it out", 0, 1e6)
 
     @property
     def needs_trajectory_lm(self) -> bool:
         return self.beta > 0
 
     @property
+    def keeps_category(self) -> KeepsCategory:
+        return self.category
+
+    @property
+    def published_aggregates(self) -> tuple[str, ...]:
+        if self.draw == "even":
+            return ()
+        hours = ("visits per category and four-hour slot of the week",) if self.draw == "popular-by-hour" else ()
+        return (f"visits per venue, where fewer than {self.min_visits} count as {self.min_visits}", *hours)
+
+    @property
     def popularity_power(self) -> float:
-        return 1.0 if self.beta else 0.0
+        return 1.0 if self.beta or self.draw != "even" else 0.0
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        return position.sample(self.beta * position.mani() if self.beta else position.zeros(), uniform)
+        weights = position.weights()
+        return position.sample(weights + self.beta * position.mani() if self.beta else weights, uniform)
 
-    def candidate_sets(
-        self, lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, known: Bools | None = None
-    ) -> Candidates:
-        return crowd_partition.find(lat, lon, category, self.size, self.reach_km, known)
+    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
+        kind = {"exact": places.category, "group": places.group, "any": 0 * places.category}[self.category]
+        crowds = crowd_partition.find(places.lat, places.lon, kind, self.size, self.reach_km, known)
+        if self.draw == "even":
+            return crowds
+        return popularity.weighted(crowds, places, self.min_visits, by_hour=self.draw == "popular-by-hour")

@@ -11,13 +11,13 @@ from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
-from ghostpoi.publish.manifest import settings_of
+from ghostpoi.publish.manifest import settings_of, with_groups
 from ghostpoi.publish.methods import Method
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.verify.speed import allowed_speed, emptied_sets
-from ghostpoi.publish.whole_table import WholeTable, prepare
+from ghostpoi.publish.whole_table import WholeTable, places_of, prepare
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Pair:
 
 def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
     """Run the checks that need the clean file; stop at the first that makes the later ones meaningless."""
-    table, settings = clean.table, settings_of(manifest)
+    table, settings = with_groups(clean.table, manifest), settings_of(manifest)
     whole = prepare(table, settings)
     withheld = manifest["rows"]["withheld"]
     shown = np.flatnonzero(whole.has_candidates) if withheld else np.arange(len(table))
@@ -65,7 +65,7 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) 
     emptied = emptied_sets(whole, released, settings.speed)
     return [
         *checks,
-        _category(pair),
+        _category(pair, settings.method),
         _candidates(pair),
         _genuine_fields(clean.rows, written.rows, changed, pair),
         allowed_speed(whole, released, emptied, settings.speed),
@@ -74,10 +74,13 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) 
     ]
 
 
-def _category(pair: Pair) -> Check:
-    category, changed = pair.whole.table.venues.category, pair.changed
-    same = int((category[pair.whole.table.venue[changed]] == category[pair.released[changed]]).sum())
-    return Check("category", same == len(changed), f"{same:,} of {len(changed):,} substitutes match")
+def _category(pair: Pair, method: Method) -> Check:
+    """Check that substitutes have the category, or the group of categories, that the method promises."""
+    places, changed, kept = places_of(pair.whole.table, method), pair.changed, method.keeps_category
+    kind = places.group if kept == "group" else places.category
+    same = int((kind[pair.whole.table.venue[changed]] == kind[pair.released[changed]]).sum())
+    what = {"exact": "match", "group": "match by group", "any": "match; the method promises none"}[kept]
+    return Check("category", kept == "any" or same == len(changed), f"{same:,} of {len(changed):,} substitutes {what}")
 
 
 def _candidates(pair: Pair) -> Check:

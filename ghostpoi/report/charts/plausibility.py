@@ -7,6 +7,8 @@ import plotly.graph_objects as go
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.places import SLOTS, Places
+from ghostpoi.publish.category_groups import by_name
 from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, share_axis, sides, vertical
@@ -63,10 +65,13 @@ def _candidate_distances(data: PageData, rule: Publication) -> tuple[Floats, Flo
     venues = data.venues
     seen = np.unique(data.released)
     visits = np.bincount(np.searchsorted(seen, data.released), minlength=len(seen))
-    category = np.unique([venues.category[p] for p in seen], return_inverse=True)[1].astype(np.int32)
+    names, category = np.unique([venues.category[p] for p in seen], return_inverse=True)
     known = np.append(False, visits >= rule.filters.min_poi_checkins)  # an estimate: the filter counts clean rows
     lat, lon = (np.append(np.nan, values[seen]) for values in (venues.lat, venues.lon))
-    sets = rule.method.candidate_sets(lat, lon, np.append(-1, category).astype(np.int32), rule.candidates, known)
+    groups = by_name(list(names), dict(data.main.manifest["disclosure"]["category_groups"]))
+    hours = np.zeros((len(names), SLOTS), np.int64)  # they weigh candidates, which does not matter here
+    places = Places(lat, lon, np.append(-1, category).astype(np.int32), np.append(0, visits), hours, groups)
+    sets = rule.method.candidate_sets(places, rule.candidates, known)
     real = (sets.poi[1:] > 0) & (sets.poi[1:] != np.arange(1, len(seen) + 1)[:, None])
     km = haversine_km(lat[1:, None], lon[1:, None], lat[sets.poi[1:]], lon[sets.poi[1:]])
     weight = np.where(real, (visits / np.maximum(1, real.sum(axis=1)))[:, None], 0.0)

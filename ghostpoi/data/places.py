@@ -1,0 +1,64 @@
+"""Places: what a publisher may use of every venue to decide which venues can stand for each other."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
+from ghostpoi.data.sessions import Sessions, Vocabulary
+
+SLOT_S = 4 * 3600  # the week is divided into slots of four hours
+SLOTS = 7 * 86_400 // SLOT_S
+
+
+@dataclass(frozen=True)
+class Places:
+    """Venues or POIs with their position, their category and how often they are visited. Row 0 is padding."""
+
+    lat: Floats  # (P+1,)
+    lon: Floats  # (P+1,)
+    category: Ints  # (P+1,), -1 in row 0
+    visits: Longs  # (P+1,)
+    category_visits: Longs  # (categories, SLOTS) visits by slot of the week
+    category_group: Ints  # (categories,) the group of each category
+
+    @property
+    def group(self) -> Ints:
+        """The group of each place's category, (P+1,), -1 in row 0."""
+        return np.append(np.int32(-1), self.category_group[self.category[1:]]).astype(np.int32)
+
+    def take(self, rows: NDArray[np.integer]) -> "Places":
+        """Return these places, in this order; the first must be row 0."""
+        return replace(
+            self, lat=self.lat[rows], lon=self.lon[rows], category=self.category[rows], visits=self.visits[rows]
+        )
+
+
+def slot_of(time: Longs) -> Longs:
+    """Return the slot of the week (UTC) of each time, 0 to SLOTS - 1."""
+    return time // SLOT_S % SLOTS
+
+
+def of_table(table: Checkins, category_group: Ints | None = None) -> Places:
+    """Return all venues of a table. Without groups, every category is a group of its own."""
+    v, categories = table.venues, len(table.category_ids)
+    visits = np.bincount(table.venue, minlength=len(table.venue_ids))
+    return _places(v.lat, v.lon, v.category, visits, v.category[table.venue], table.time, categories, category_group)
+
+
+def of_sessions(sessions: Sessions, v: Vocabulary, category_group: Ints | None = None) -> Places:
+    """Return the POIs of a vocabulary, with the visits of these sessions."""
+    visits, categories = np.bincount(sessions.poi, minlength=len(v)), int(v.category.max()) + 1
+    return _places(
+        v.lat, v.lon, v.category, visits, v.category[sessions.poi], sessions.time, categories, category_group
+    )
+
+
+def _places(
+    lat: Floats, lon: Floats, category: Ints, visits: Longs, visited: Ints, time: Longs, categories: int,
+    group: Ints | None,
+) -> Places:  # fmt: skip
+    by_slot = np.bincount(visited.astype(np.int64) * SLOTS + slot_of(time), minlength=categories * SLOTS)
+    own = np.arange(categories, dtype=np.int32) if group is None else group
+    return Places(lat, lon, category, visits, by_slot.reshape(categories, SLOTS), own)
