@@ -12,7 +12,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats
 from ghostpoi.data.places import SLOTS, Places
 
-SMOOTHING = 200.0  # visits that the hours of all categories together count as in those of one category
+SMOOTHING = 50.0  # visits that the hours of all categories together count as in those of one category
 
 
 def weighted(sets: Candidates, places: Places, min_visits: int, by_hour: bool) -> Candidates:

@@ -37,7 +37,7 @@ class Crowd(Method):
     draw: Literal["even", "popular", "popular-by-hour"] = setting(
         "even", "draw all venues of a crowd equally often, or popular ones more often, overall or by slot of the week"
     )
-    min_visits: int = setting(10, "a venue counts as having at least this many visits when popular ones are drawn", 1)
+    min_visits: int = setting(5, "a venue counts as having at least this many visits when popular ones are drawn", 1)
     beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 leaves it out", 0, 1e6)
 
     @property
