@@ -34,10 +34,11 @@ def protect(
     device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
     config: Path | None = None, keep: Texts = None, drop: Texts = None, no_candidate: str = "keep",
     resume: bool = False, force: bool = False, dry_run: bool = False, keep_metadata: bool = False,
-    allow_short_seed: bool = False, json: bool = False,
+    allow_short_seed: bool = False, taxonomy: Path | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import terminal_output
+    from ghostpoi.data.taxonomy import read_taxonomy
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
     from ghostpoi.publish.private_folder import ReleaseRequest
@@ -48,16 +49,19 @@ def protect(
     if no_candidate not in ("keep", "withhold"):
         raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
     settings, where = changed(publication(method, protocol), set, config), find_device(device)
+    groups = read_taxonomy(taxonomy) if taxonomy else {}
     if dry_run:
         from ghostpoi.publish.cost_estimate import estimate
 
-        show(estimate(file, mapping(map), keep or [], drop or [], settings, where), json, terminal_output.estimate)
+        found = estimate(file, mapping(map), keep or [], drop or [], settings, where, groups)
+        show(found, json, terminal_output.estimate)
         return
     private = private or Path(f"{output}.private")
     request = ReleaseRequest(
         file=file, release=output, private=private, settings=settings, method=method, protocol=protocol, device=where,
         mapping=mapping(map), keep=tuple(keep or ()), drop=tuple(drop or ()), withhold=no_candidate == "withhold",
         seed=given_seed(seed, allow_short_seed, say), resume=resume, force=force, keep_metadata=keep_metadata,
+        groups=groups,
     )  # fmt: skip
     with bar(work(settings)) as report:
         manifest = make_release(request, say, report)

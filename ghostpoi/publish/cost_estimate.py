@@ -8,7 +8,7 @@ substituted, except with methods that may keep a venue.
 import io
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from ghostpoi.publish import rows_outside_sessions
 from ghostpoi.publish.columns import classify
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Substituter, Task
-from ghostpoi.publish.whole_table import WholeTable, genuine_rows, prepare
+from ghostpoi.publish.whole_table import WholeTable, genuine_rows, grouped, prepare
 from ghostpoi.randomness import Seed
 
 SAMPLE, CHEAP_SAMPLE = 5_000, 50_000  # rows, at least; with and without models to run
@@ -54,14 +54,14 @@ class Stopwatch:
 
 def estimate(
     path: Path, mapping: dict[str, str], keep: Sequence[str], drop: Sequence[str], settings: Publication,
-    device: torch.device,
+    device: torch.device, groups: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Estimate a run of `protect`; refuse a file that it would refuse."""
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
     file = formats.read(path, mapping)
     columns = classify(file.table, file.rows, file.mapping, path, keep, drop)
     watch.lap("reading and testing columns")
-    whole = prepare(file.table, settings)
+    whole = prepare(grouped(file.table, groups or {}, settings.method), settings)
     watch.lap("finding candidates")
     method = settings.method
     users = _sample(whole, SAMPLE if method.needs_surrogate or method.needs_trajectory_lm else CHEAP_SAMPLE)

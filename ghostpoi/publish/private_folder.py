@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,7 @@ class ReleaseRequest:
     resume: bool = False
     force: bool = False
     keep_metadata: bool = False  # of a Parquet file
+    groups: dict[str, str] = field(default_factory=dict)  # of categories, from a taxonomy
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ def _run(request: ReleaseRequest, note: Note) -> Run:
 def _asked(request: ReleaseRequest) -> str:
     mapping = sorted(request.mapping.items())
     columns = f"keep={sorted(request.keep)} drop={sorted(request.drop)}" + " keep_metadata" * request.keep_metadata
-    return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}"
+    groups = f" groups={sorted(request.groups.items())}" if request.groups else ""
+    return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}{groups}"
 
 
 def _keyed_hash(file: CheckinFile, seed: Seed) -> str:

@@ -39,7 +39,7 @@ from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.staging import clean_up, publish_folder, staging_folder
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.whole_table import WholeTable, category_groups, donor_rows, fast_steps, prepare
+from ghostpoi.publish.whole_table import WholeTable, category_groups, donor_rows, fast_steps, grouped, prepare
 from ghostpoi.randomness import Seed
 
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
@@ -85,11 +85,12 @@ def work(settings: Publication) -> float:
 def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     unfinished = check_folders(request)
     file = formats.read(request.file, request.mapping)
+    table = grouped(file.table, request.groups, request.settings.method)
     columns = classify(file.table, file.rows, file.mapping, request.file, request.keep, request.drop)
     rows = (file.rows if request.keep_metadata else file.rows.without_metadata()).drop(columns.drop)
     for text in columns.warnings:
         say(f"warning: {text}")
-    whole = prepare(file.table, request.settings)
+    whole = prepare(table, request.settings)
     run = resume(request, file, unfinished) if unfinished else begin(request, file, say)
     released = protect_table(
         whole, request.settings, run.seed, request.device, cache=request.private / "trajectory_lm",

@@ -1,5 +1,6 @@
 """The whole table: rows in sessions, rows outside sessions, and the candidate sets of both."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -85,6 +86,18 @@ def places_of(table: Checkins, method: Method) -> Places:
         return places
     given = table.category_groups
     return replace(places, category_group=by_name(list(table.category_ids), given) if given else by_hours(places))
+
+
+def grouped(table: Checkins, groups: Mapping[str, str], method: Method) -> Checkins:
+    """Return the table with the groups of a taxonomy, which win over those of a column; refuse groups without use."""
+    if not groups:
+        return table
+    if method.keeps_category != "group":
+        raise InputError("--taxonomy has no effect unless crowds follow groups; add --set method.category=group")
+    if unknown := [str(name) for name in table.category_ids if name not in groups]:
+        named = f"{unknown[0]!r} and {len(unknown) - 1} more" if len(unknown) > 1 else repr(unknown[0])
+        raise InputError(f"--taxonomy: it lacks categories of {table.name} ({named}); add a line for each")
+    return replace(table, category_groups=groups)
 
 
 def category_groups(whole: WholeTable, method: Method) -> list[list[str]]:
