@@ -11,7 +11,9 @@ from ghostpoi.publish.seal import SIGNATURE
 from ghostpoi.publish.staging import leftovers
 from ghostpoi.publish.verify.check import Check
 
-PUBLIC_KEYS = {"tool", "method", "protocol", "settings", "columns", "rows", "plausibility", "speed", "data", "audit"}
+PUBLIC_KEYS = {
+    "tool", "method", "protocol", "settings", "columns", "identity", "rows", "plausibility", "speed", "data", "audit",
+}  # fmt: skip
 PRIVATE_KEYS = ("seed", "pairs", "checkpoint", "private")
 PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_KEYS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
 PRIVATE_COMMENT = re.compile(rf"^<!-- {PRIVATE_MARK} -->$", re.MULTILINE)
