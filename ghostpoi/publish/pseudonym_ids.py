@@ -62,7 +62,7 @@ def form_of(ids: Sequence[str]) -> Form:
 
 
 def _kind(character: str) -> str:
-    """Return all characters of one kind. A sign is the only one of its kind, unless a format may read it in two ways."""
+    """Return all characters of one kind. Signs are alone in their kind, except those that a file may have to quote."""
     if character.isdigit():
         return string.digits
     if character.isalpha() or character.isspace() or not character.isprintable() or character == '"':

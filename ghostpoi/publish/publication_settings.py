@@ -7,7 +7,7 @@ weak victim makes a defence look better than it is.
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from ghostpoi.data.pseudonyms import Pseudonyms
 from ghostpoi.errors import InputError
@@ -74,4 +74,4 @@ def with_pseudonyms(settings: Publication, kind: str | None, assignments: Sequen
             f"--pseudonyms {kind} and --set identity.pseudonyms={settings.identity.pseudonyms} contradict each other; "
             "give one of them"
         )
-    return replace(settings, identity=replace(settings.identity, pseudonyms=kind))
+    return replace(settings, identity=replace(settings.identity, pseudonyms=cast(Pseudonyms, kind)))

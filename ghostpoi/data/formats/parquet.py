@@ -90,12 +90,9 @@ class ParquetRows:
         if pa.types.is_dictionary(kind := field.type):
             new = values.cast(kind.value_type).dictionary_encode()
             room = len(new.dictionary) <= np.iinfo(kind.index_type.to_pandas_dtype()).max
-            field = field.with_type(
-                pa.dictionary(kind.index_type if room else pa.int32(), kind.value_type, kind.ordered)
-            )
-            values = pa.DictionaryArray.from_arrays(
-                new.indices.cast(field.type.index_type), new.dictionary, ordered=kind.ordered
-            )
+            index = kind.index_type if room else pa.int32()
+            field = field.with_type(pa.dictionary(index, kind.value_type, kind.ordered))
+            values = pa.DictionaryArray.from_arrays(new.indices.cast(index), new.dictionary, ordered=kind.ordered)
         else:
             values = values.cast(kind)
         return ParquetRows(self.table.set_column(at, field, values), self.path)

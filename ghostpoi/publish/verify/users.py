@@ -22,10 +22,8 @@ def order_check(written: Checkins, manifest: dict[str, Any]) -> list[Check]:
     moved = np.flatnonzero(order != np.arange(len(order)))
     if len(moved):
         return [Check("row order", False, f"row {moved[0] + 1:,} is not in the order of time and user id")]
-    as_stated = "as" if found == stated else f"not {stated} as"
-    return [
-        Check("user ids", found == stated, f"{found:,} user ids, {as_stated} in the manifest; rows ordered by time")
-    ]
+    detail = f"{found:,} user ids, {'as' if found == stated else f'not {stated} as'} in the manifest"
+    return [Check("user ids", found == stated, f"{detail}; rows are ordered by time")]
 
 
 def pseudonym_check(
