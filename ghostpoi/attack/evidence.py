@@ -37,7 +37,11 @@ class KeptColumn:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything an adversary knows. The constructor refuses clean POIs of sessions that did not leak."""
+    """Everything an adversary knows. The constructor refuses clean POIs and users of sessions that did not leak.
+
+    Under pseudonyms, `released.user` is who a session seems to belong to: the true user if a session of its pseudonym
+    leaked, otherwise the pseudonym, as a user of its own.
+    """
 
     released: Sessions  # the released training sessions
     leaked: Bools  # (S,) sessions whose clean POIs the adversary holds
@@ -46,6 +50,7 @@ class Evidence:
     rule: Rule | None = None  # None: the adversary does not know how the publisher substitutes
     further: tuple[Ints, ...] = ()  # (N,) each: the POIs of further releases of the same sessions, by the same rule
     kept: tuple[KeptColumn, ...] = ()
+    pseudonym: Longs | None = None  # (S,) no number of a true user; None: the release keeps the user ids
 
     def __post_init__(self) -> None:
         if self.leaked.shape != (len(self.released),) or self.clean.shape != self.released.poi.shape:
@@ -58,15 +63,27 @@ class Evidence:
             raise ValueError("a released POI lies outside 1..P")
         if (in_vocabulary(self.clean, self.rows) != self.positions).any() or self.clean[~self.positions].any():
             raise ValueError("clean must lie in 1..P where a session leaked and be 0 elsewhere")
+        if self.pseudonym is not None:
+            known = np.isin(self.pseudonym, self.pseudonym[self.leaked])
+            user, hidden = self.released.user, self.released.user[~known] != self.pseudonym[~known]
+            if hidden.any() or np.isin(user[known], self.pseudonym).any() or self.released.row.any():
+                raise ValueError("the user and the rows of a session must be hidden unless its pseudonym leaked")
 
     @staticmethod
     def of(
         released: Sessions, clean: Ints, leaked: Bools, rows: int, rule: Rule | None = None,
-        further: tuple[Ints, ...] = (), kept: tuple[KeptColumn, ...] = (),
+        further: tuple[Ints, ...] = (), kept: tuple[KeptColumn, ...] = (), pseudonym: Longs | None = None,
     ) -> "Evidence":  # fmt: skip
-        """Build evidence from the clean POI of every position, keeping only those of leaked sessions."""
+        """Build evidence from the true user of every session and the clean POI of every position.
+
+        It keeps only what the leak tells. `pseudonym` (S,) may be any numbers.
+        """
         known = np.where(np.repeat(leaked, released.length), clean, 0).astype(np.int32)
-        return Evidence(released, leaked, known, rows, rule, further, kept)
+        if pseudonym is not None:
+            pseudonym = _apart(pseudonym, released)
+            user = apparent_users(released.user, pseudonym, leaked)
+            released = replace(released, user=user, row=np.zeros_like(released.row))  # rows follow the users
+        return Evidence(released, leaked, known, rows, rule, further, kept, pseudonym)
 
     @property
     def positions(self) -> Bools:
@@ -89,7 +106,19 @@ class Evidence:
 
     def without_leak(self) -> "Evidence":
         """Return the same evidence with nothing leaked."""
-        return replace(self, leaked=np.zeros_like(self.leaked), clean=np.zeros_like(self.clean))
+        return self.with_leak(np.zeros_like(self.leaked))
+
+    def with_leak(self, leaked: Bools) -> "Evidence":
+        """Return the same evidence with only these of the leaked sessions leaked, (S,)."""
+        clean = np.where(np.repeat(leaked, self.released.length), self.clean, 0).astype(np.int32)
+        released = self.released
+        if self.pseudonym is not None:
+            released = replace(released, user=apparent_users(released.user, self.pseudonym, leaked))
+        return replace(self, released=released, leaked=leaked, clean=clean)
+
+    def with_users(self, user: Longs) -> "Evidence":
+        """Return the same evidence as it would be if these were the users, (S,): a guess of the adversary."""
+        return replace(self, released=replace(self.released, user=user.astype(np.int32)), pseudonym=None)
 
     def per_release(self) -> list["Evidence"]:
         """Return the evidence of each release alone."""
@@ -101,6 +130,22 @@ class Evidence:
         out = self.clean.copy()
         out[~self.positions] = restored
         return out
+
+
+def apparent_users(user: Ints, pseudonym: Longs, leaked: Bools) -> Ints:
+    """Return who each session seems to belong to, (S,): the user whom the leak tells, otherwise the pseudonym."""
+    return np.where(np.isin(pseudonym, pseudonym[leaked]), user, pseudonym).astype(np.int32)
+
+
+def _apart(pseudonym: Longs, sessions: Sessions) -> Longs:
+    """Number pseudonyms above all users and by time, since a number must tell nothing about the user."""
+    begin = np.append(sessions.time, 0)[sessions.start[:-1]]  # (S,)
+    _, first, place = np.unique(
+        pseudonym[order := np.argsort(begin, kind="stable")], return_index=True, return_inverse=True
+    )
+    number = np.empty(len(order), np.int64)
+    number[order] = np.argsort(np.argsort(first))[place]
+    return number + int(sessions.user.max(initial=-1)) + 1
 
 
 def rule_of(method: Method | None, candidates: Candidates, vocabulary: Vocabulary | None = None) -> Rule:

@@ -33,8 +33,8 @@ def protect(
     file: Path, output: Path, method: str = "crowd", seed: int | None = None, protocol: str = "strong",
     device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
     config: Path | None = None, keep: Texts = None, drop: Texts = None, no_candidate: str = "keep",
-    resume: bool = False, force: bool = False, dry_run: bool = False, keep_metadata: bool = False,
-    allow_short_seed: bool = False, taxonomy: Path | None = None, json: bool = False,
+    pseudonyms: str | None = None, taxonomy: Path | None = None, resume: bool = False, force: bool = False,
+    dry_run: bool = False, keep_metadata: bool = False, allow_short_seed: bool = False, json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import terminal_output
@@ -42,14 +42,14 @@ def protect(
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
     from ghostpoi.publish.private_folder import ReleaseRequest
-    from ghostpoi.publish.publication_settings import publication
+    from ghostpoi.publish.publication_settings import publication, with_pseudonyms
     from ghostpoi.publish.release import given_seed, make_release, work
     from ghostpoi.publish.seal import fingerprint
 
     if no_candidate not in ("keep", "withhold"):
         raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
-    settings, where = changed(publication(method, protocol), set, config), find_device(device)
-    groups = read_taxonomy(taxonomy) if taxonomy else {}
+    settings = with_pseudonyms(changed(publication(method, protocol), set, config), pseudonyms, set or [])
+    where, groups = find_device(device), read_taxonomy(taxonomy) if taxonomy else {}
     if dry_run:
         from ghostpoi.publish.cost_estimate import estimate
 
@@ -70,13 +70,14 @@ def protect(
 
 @reads_files
 def verify(
-    release: Path, against: Path | None = None, signed_by: str | None = None, map: Texts = None, json: bool = False
-) -> None:
+    release: Path, against: Path | None = None, private: Path | None = None, signed_by: str | None = None,
+    map: Texts = None, json: bool = False,
+) -> None:  # fmt: skip
     """Check a release against its manifest; exit code 1 if a check fails."""
     from ghostpoi.cli import terminal_output
     from ghostpoi.publish.verify import verify
 
-    checks = verify(release, against, mapping(map), signed_by)
+    checks = verify(release, against, mapping(map), signed_by, private)
     details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in checks]
     passed = all(check.passed for check in checks)
     show({"passed": passed, "checks": details}, json, terminal_output.verification)

@@ -29,7 +29,7 @@ from ghostpoi.evaluate.controls import (
     in_table_order,
     under,
 )  # fmt: skip
-from ghostpoi.evaluate.default_set import default_adversaries, with_columns
+from ghostpoi.evaluate.default_set import completed, default_adversaries
 from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
 from ghostpoi.evaluate.kept_columns import kept_columns
 from ghostpoi.evaluate.matched_control import differs_from_random, matched_draw, matched_rule
@@ -129,8 +129,8 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
     keep = request.store and pair.manifest is not None
     if keep:
         check_writable(request.release)
-    if pair.kept:
-        request = replace(request, adversaries=with_columns(request.adversaries))
+    adversaries = completed(request.adversaries, bool(pair.kept), pair.pseudonym is not None)
+    request = replace(request, adversaries=adversaries)
     data = align(pair, chosen.filters)
     found = _measure(request, chosen, pair, data, _grid(request, chosen, pair, data, report), say)
     found["release_sha256"] = pair.sha256
@@ -154,7 +154,7 @@ def audit_settings(request: AuditRequest, manifest: dict[str, Any] | None) -> Au
 def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, report: Report) -> Grid:
     publisher = publisher_of(pair.manifest)
     ours, rule = (public_rule(pair, data.vocabulary, chosen, method) for method in (publisher, METHODS[RANDOM]))
-    clean = data.train.poi
+    clean, pseudonym = data.train.poi, data.pseudonym
 
     @cache
     def random(number: int) -> Ints:
@@ -168,9 +168,13 @@ def _grid(request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: A
     def matched(number: int) -> Ints:
         return matched_draw(ours, clean, data.released, Seed(number))
 
-    releases = {RELEASE: Release(lambda number: data.released, ours), RANDOM: Release(random, rule)}
+    releases = {
+        RELEASE: Release(lambda number: data.released, ours, pseudonym),
+        RANDOM: Release(random, rule, pseudonym),
+    }
     if publisher is not None:
-        releases[RANDOM_MATCHED] = Release(matched, matched_rule(publisher, ours, clean, data.released))
+        same = matched_rule(publisher, ours, clean, data.released)
+        releases[RANDOM_MATCHED] = Release(matched, same, pseudonym)
     return Grid(
         train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=releases.__getitem__,
         seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
@@ -201,6 +205,7 @@ def _measure(
         "sessions": {"train": len(data.train), "val": len(data.val), "test": len(data.test)},
         "test_positions": positions,
         "kept_columns": list(pair.kept),
+        "pseudonyms": settings_of(pair.manifest).identity.pseudonyms if pair.manifest else "keep",
         "settings": asdict(chosen),
         "version": __version__,
     }

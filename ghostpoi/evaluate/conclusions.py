@@ -31,12 +31,12 @@ def accuracies(audit: Mapping[str, Any]) -> Accuracies:
 
 def conclude(audit: Mapping[str, Any]) -> dict[str, Any]:
     """Return the strongest adversary, the verdicts or why there are none, what was not run, and the gaps."""
-    acc = accuracies(audit)
+    acc, pseudonyms = accuracies(audit), audit.get("pseudonyms", "keep") != "keep"
     return {
         "strongest": strongest(acc.adversaries),
         "verdicts": verdicts(acc),
         "no_verdict": no_verdict(acc),
-        "not_run": not_run(acc.adversaries, bool(audit.get("kept_columns"))),
+        "not_run": not_run(acc.adversaries, bool(audit.get("kept_columns")), pseudonyms),
         "gaps": gaps(acc.clean, acc.adversaries),
     }
 

@@ -6,22 +6,31 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
 
 
-def default_adversaries(everybody: bool = False, columns: bool = False) -> tuple[str, ...]:
+def default_adversaries(everybody: bool = False, columns: bool = False, pseudonyms: bool = False) -> tuple[str, ...]:
     """Return the adversaries of one release that train no model.
 
-    `everybody` adds those that do, `columns` those that need columns which the release kept.
+    `everybody` adds those that do, `columns` those that need columns which the release kept, and `pseudonyms` those
+    that need user ids which change.
     """
     return tuple(
         name
         for name, a in ADVERSARIES.items()
-        if not a.many_releases and (everybody or not a.trains) and (columns or not a.needs_columns)
+        if not a.many_releases
+        and (everybody or not a.trains)
+        and (columns or not a.needs_columns)
+        and (pseudonyms or not a.needs_pseudonyms)
     )
 
 
-def with_columns(adversaries: tuple[str, ...]) -> tuple[str, ...]:
-    """Add to a full default set what a release with kept columns needs; a shorter list stays."""
+def completed(adversaries: tuple[str, ...], columns: bool, pseudonyms: bool) -> tuple[str, ...]:
+    """Add to a full default set what a release with kept columns or with pseudonyms needs; a shorter list stays."""
+    odd = [name for name in adversaries if ADVERSARIES[name].needs_pseudonyms and not pseudonyms]
+    if odd:
+        raise InputError(
+            f"--adversaries {odd[0]}: the release keeps the user ids, so nothing is to relink; leave it out"
+        )
     full = set(default_adversaries()) <= set(adversaries)
-    return in_order({*adversaries, *default_adversaries(columns=True)}) if full else adversaries
+    return in_order({*adversaries, *default_adversaries(False, columns, pseudonyms)}) if full else adversaries
 
 
 def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, ...]:
@@ -31,7 +40,7 @@ def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, .
     if everybody:
         raise InputError(f"--all and --adversaries {text} contradict each other; give one of them")
     names = [name.strip() for name in text.split(",") if name.strip()]
-    known = default_adversaries(everybody=True, columns=True)
+    known = default_adversaries(everybody=True, columns=True, pseudonyms=True)
     if unknown := [name for name in names if name not in known]:
         raise InputError(f"--adversaries {text}: there is no {unknown[0]!r}; choose from {', '.join(known)}")
     return in_order({"none", *names})
@@ -43,7 +52,7 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (order.get(name, len(order)), name)))
 
 
-def not_run(adversaries: Iterable[str], columns: bool = False) -> list[str]:
+def not_run(adversaries: Iterable[str], columns: bool = False, pseudonyms: bool = False) -> list[str]:
     """Return the adversaries of the default set that are missing. An audit without them is partial."""
     ran = set(adversaries)
-    return [name for name in default_adversaries(columns=columns) if name not in ran]
+    return [name for name in default_adversaries(False, columns, pseudonyms) if name not in ran]

@@ -21,7 +21,7 @@ from ghostpoi.attack.parallel_victims import train_each
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim
 from ghostpoi.attack.victims.transformer import Transformer
-from ghostpoi.data.checkins import Ints
+from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY
@@ -61,10 +61,12 @@ class Release:
 
     poi: Callable[[int], Ints]  # the released POIs under a seed, (N,)
     rule: Rule
+    pseudonym: Longs | None = None  # (S,) of the training sessions; None: the release keeps the user ids
 
     @cached_property
-    def rule_key(self) -> str:
-        return key_of(self.rule)
+    def key(self) -> str:
+        """The identity of everything but the POIs."""
+        return key_of(self.rule, self.pseudonym)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +114,7 @@ class Grid:
         device = self.device.type if adversary and adversary.trains else None
         key = key_of(
             __version__, contest.adversary, adversary, contest.leak, number, self.rows, device, self._train_key,
-            released, release.rule_key, *(self.kept if adversary and adversary.needs_columns else ()),
+            released, release.key, *(self.kept if adversary and adversary.needs_columns else ()),
         )  # fmt: skip
         self.report(f"adversary {contest.label}", 0)
         return self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
@@ -136,11 +138,7 @@ class Grid:
         return _sessions_key(self.train)
 
     def _restore(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Record:
-        leaked, rule = leak(self.train, contest.leak or 0.0, seed), self.releases(contest.release).rule
-        first, *further = released
-        evidence = Evidence.of(
-            with_poi(self.train, first), self.train.poi, leaked, self.rows, rule, tuple(further), self.kept
-        )
+        evidence = self._evidence(contest, released, seed)
         adversary, _ = find_adversary(contest.adversary)
         begin = time.perf_counter()
         if adversary is not None:
@@ -148,8 +146,22 @@ class Grid:
         else:
             poi, measures = leak_mixed(evidence), {}
         seconds = time.perf_counter() - begin
-        shares = recovery(self.train.poi, first, poi, evidence.positions)
+        shares = recovery(self.train.poi, released[0], poi, evidence.positions)
         return Record({**shares, **measures, "adversary_seconds": seconds}, poi)
+
+    def _evidence(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Evidence:
+        first, *further = released
+        release, leaked = self.releases(contest.release), leak(self.train, contest.leak or 0.0, seed)
+        return Evidence.of(
+            with_poi(self.train, first), self.train.poi, leaked, self.rows, release.rule, tuple(further), self.kept,
+            release.pseudonym,
+        )  # fmt: skip
+
+    def _restored(self, contest: Contest, poi: Ints, seed: Seed) -> Sessions:
+        """The sessions that a victim trains on: restored POIs of users that the adversary knows."""
+        adversary, _ = find_adversary(contest.adversary)
+        evidence = self._evidence(contest, [poi], seed)
+        return evidence.without_leak().released if adversary and not adversary.uses_leak else evidence.released
 
     def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
         """What a victim trains on, and what is known about it before training."""
@@ -159,11 +171,13 @@ class Grid:
         if contest.release == CLEAN:
             return Job(contest.label, self.train, seed), {}
         restored = self.restoration(contest, number)
-        return Job(contest.label, with_poi(self.train, restored.poi), seed), restored.measures
+        return Job(contest.label, self._restored(contest, restored.poi, seed), seed), restored.measures
 
     def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""
         jobs, restored = zip(*(self._job(*contest) for contest in contests), strict=True)
+        if not VICTIMS[victim].reads_users:  # so that releases that differ in their pseudonyms share victims
+            jobs = tuple(replace(job, train=without_users(job.train)) for job in jobs)
         shared = key_of(
             __version__, victim, self._victim(victim), self.protocol, self.device.type, self.vocabulary,
             _sessions_key(self.val), _sessions_key(self.test),
@@ -207,6 +221,11 @@ def find_adversary(name: str) -> tuple[Adversary | None, int]:
 def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
     """Return the same sessions with other POIs."""
     return replace(sessions, poi=poi.astype(np.int32))
+
+
+def without_users(sessions: Sessions) -> Sessions:
+    """Return the same sessions as if all were of one user."""
+    return replace(sessions, user=np.zeros_like(sessions.user))
 
 
 def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class TablePair:
     manifest: dict[str, Any] | None
     sha256: str  # of the released file
     kept: dict[str, pl.Series]  # (N,) each: the extra columns that vary and that the release shares with the file
+    pseudonym: Longs | None = None  # (N,) of each row; None: the release keeps the user ids
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ class AlignedSessions:
     released: Ints  # (N,) at the positions of train
     all: Sessions  # train, val and test
     all_released: Ints  # (N,) at the positions of all
+    pseudonym: (
+        Longs | None
+    )  # (S,) of the sessions of train, that of the first row; None: the release keeps the user ids
 
 
 def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
@@ -119,7 +123,10 @@ def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
     train, val, test, everything = (
         replace(part, poi=clean[part.row]) for part in (data.train, data.val, data.test, data.all)
     )
-    return AlignedSessions(vocabulary, train, val, test, released[train.row], everything, released[everything.row])
+    pseudonym = None if pair.pseudonym is None else pair.pseudonym[train.row[train.start[:-1]]]
+    return AlignedSessions(
+        vocabulary, train, val, test, released[train.row], everything, released[everything.row], pseudonym
+    )
 
 
 def publisher_of(manifest: dict[str, Any] | None) -> Method | None:

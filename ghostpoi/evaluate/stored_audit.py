@@ -21,7 +21,7 @@ from ghostpoi.publish.manifest import MANIFEST, release_identity, seal_of, store
 
 PUBLIC = (
     "strongest", "clean", "adversaries", "verdicts", "no_verdict", "not_run", "gaps", "controls", "plausibility",
-    "naturalness", "utility", "protocol", "victim", "leak", "test_positions", "kept_columns", "version",
+    "naturalness", "utility", "protocol", "victim", "leak", "test_positions", "kept_columns", "pseudonyms", "version",
 )  # fmt: skip
 PUBLIC_MEASURES = ("acc@1", "acc@5", "mrr", "accuracy_lost", "restored")  # of a victim: what reports show
 SAME = ("victim", "protocol", "leak", "version", "settings_sha256")  # what runs that add up have in common

@@ -97,6 +97,8 @@ def _check_shape(manifest: Any) -> None:
                 raise ValueError(f"{section}.{key} is missing")
             if not fits(found[key]):
                 raise ValueError(f"{section}.{key} has the wrong type")
+    if "identity" in manifest and not _are_settings(manifest["identity"]):
+        raise ValueError("identity has the wrong type")
     if not _is_text(manifest.get("method")):
         raise ValueError("method is missing")
     if not _are_settings(manifest["settings"].get("method", {})):

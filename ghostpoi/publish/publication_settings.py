@@ -5,9 +5,11 @@ weak victim makes a defence look better than it is.
 """
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
+from ghostpoi.data.pseudonyms import Pseudonyms
 from ghostpoi.errors import InputError
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.methods.crowd import Crowd
@@ -58,3 +60,18 @@ def publication(method: str = "crowd", protocol: str = "strong") -> Publication:
             training=replace(base.training, patience=3),
         )
     raise InputError(f"there is no protocol {protocol!r}; choose one of {', '.join(get_args(Protocol))}")
+
+
+def with_pseudonyms(settings: Publication, kind: str | None, assignments: Sequence[str] = ()) -> Publication:
+    """Apply --pseudonyms, if given; refuse one that contradicts an assignment of --set."""
+    if kind is None:
+        return settings
+    if kind not in get_args(Pseudonyms):
+        raise InputError(f"--pseudonyms {kind}: use {', '.join(get_args(Pseudonyms))}")
+    assigned = any(text.partition("=")[0].strip() == "identity.pseudonyms" for text in assignments)
+    if assigned and kind != settings.identity.pseudonyms:
+        raise InputError(
+            f"--pseudonyms {kind} and --set identity.pseudonyms={settings.identity.pseudonyms} contradict each other; "
+            "give one of them"
+        )
+    return replace(settings, identity=replace(settings.identity, pseudonyms=cast(Pseudonyms, kind)))

@@ -15,11 +15,13 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.data import formats
+from ghostpoi.data.checkins import Longs
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
 from ghostpoi.files import locked, replacing
 from ghostpoi.progress import Report, Say
+from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.columns import classify
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.manifest import store_manifest
@@ -34,6 +36,7 @@ from ghostpoi.publish.private_folder import (
     resume,
 )
 from ghostpoi.publish.protect import LM_UNITS, protect_table
+from ghostpoi.publish.pseudonyms import PAIRS
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.row_comparison import difference
@@ -98,9 +101,16 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     )  # fmt: skip
     report("writing the release", 0)
     shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
-    _write_pairs(run.folder / "pairs.npz", whole, released, shown)
-    donor = donor_rows(whole, released, request.settings.method, run.seed)
-    rows = rows.copy_fields(columns.change, donor)
+    hides_users = request.settings.identity.pseudonyms != "keep"
+    donor = donor_rows(whole, released, request.settings.method, run.seed, every=hides_users)
+    rows, new, user = rows.copy_fields(columns.change, donor), None, file.mapping["user"]
+    if hides_users:
+        new = pseudonyms.draw(whole.table, shown, request.settings, run.seed, rows.largest_number(user))
+        shown = new.row
+        rows = rows.take(shown).replace_ids(user, new.released_ids)
+    elif request.withhold:
+        rows = rows.take(shown)
+    _write_pairs(run.folder / PAIRS, whole, released, shown, new)
     manifest = {  # everything in it is public
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
@@ -118,23 +128,30 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
             "category_groups": category_groups(whole, request.settings.method),
             "aggregates": list(request.settings.method.published_aggregates),
         },
+        **({} if new is None else {"identity": new.public}),
         **figures(whole, request.settings.method, released, shown),
     }
-    manifest = _write_folder(request, run, file, rows.take(shown) if request.withhold else rows, manifest)
-    for name in ("pairs.npz", RUN):  # the note last: until it is moved, --resume can repeat all steps
+    manifest = _write_folder(request, run, file, rows, manifest)
+    for name in (PAIRS, RUN):  # the note last: until it is moved, --resume can repeat all steps
         os.replace(run.folder / name, request.private / name)
     shutil.rmtree(run.folder)
     return manifest
 
 
-def _write_pairs(path: Path, whole: WholeTable, released: Substitution, shown: Any) -> None:
-    """Store the pairs and all venues, including those that the release never shows, for the private report."""
+def _write_pairs(
+    path: Path, whole: WholeTable, released: Substitution, shown: Longs, new: pseudonyms.NewUsers | None
+) -> None:
+    """Store the pairs and all venues, including those that the release never shows, for the private report.
+
+    `shown` (M,) is the clean row of each released row.
+    """
     table, venues = whole.table, whole.table.venues
     categories = np.append(table.category_ids.astype(str), "")  # row 0 of the venues has category -1
     with replacing(path, mode=0o600) as out:
         np.savez_compressed(
             out, clean=table.venue, released=released.poi, poi_id=table.venue_ids.astype(str), lat=venues.lat,
             lon=venues.lon, category=categories[venues.category], shown=shown,
+            **(pseudonyms.map_arrays(table, new) if new else {}),
         )  # fmt: skip
 
 

@@ -138,16 +138,25 @@ def _sets(places: Places, ids: NDArray[np.object_], settings: Publication, known
     return found.renumbered(order, number)
 
 
-def donor_rows(whole: WholeTable, released: Substitution, method: Method, seed: Seed) -> Longs:
+def has_donor(whole: WholeTable, released: Ints, method: Method, every: bool) -> Bools:
+    """Mark the rows (N,) that get their venue fields from another row, given the released venues (N,).
+
+    If the method draws from sets with the clean venue itself, a row that keeps its venue gets a donor, too: its own
+    variant of the fields would mark it as genuine. With pseudonyms `every` row gets one: the variant may be the user's.
+    """
+    if every:
+        return np.ones(len(whole.table), bool)
+    return whole.has_candidates if method.own_sets else released != whole.table.venue
+
+
+def donor_rows(whole: WholeTable, released: Substitution, method: Method, seed: Seed, every: bool = False) -> Longs:
     """Return, for every row, the row whose venue fields it gets: a random genuine row of the released venue, or itself.
 
-    A donor must have the venue's usual category, by which the venue was chosen; some rows of a file may differ. If the
-    method draws from sets with the clean venue itself, a row that keeps its venue gets a donor, too: its own variant of
-    the fields would mark it as genuine.
+    A donor must have the venue's usual category, by which the venue was chosen; some rows of a file may differ.
     """
     table = whole.table
     donor = np.arange(len(table))
-    drawn = np.flatnonzero(whole.has_candidates if method.own_sets else released.poi != table.venue)
+    drawn = np.flatnonzero(has_donor(whole, released.poi, method, every))
     usual = np.flatnonzero(table.category == table.venues.category[table.venue])
     by_venue = usual[np.argsort(table.venue[usual], kind="stable")]
     count = np.bincount(table.venue[by_venue], minlength=len(table.venue_ids))

@@ -11,11 +11,11 @@ from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.errors import InputError
+from ghostpoi.publish.pseudonyms import PAIRS
 from ghostpoi.report.release_view import ReleaseView, open_release, read_audits
 from ghostpoi.report.row_alignment import align
 from ghostpoi.report.templates import plain
 
-PAIRS = "pairs.npz"
 # Columns that name the venue or its category for people, as lower-case letters only.
 VENUE_NAMES = ("name", "title", "venuename", "poiname", "placename", "locationname", "venue", "place")
 CATEGORY_NAMES = ("categoryname", "catname", "poicatname", "poicategoryname", "venuecategoryname", "category")

@@ -23,6 +23,7 @@ from ghostpoi.attack.evidence import leak, rule_of
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.data.places import Places, of_sessions
 from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
 from ghostpoi.evaluate.grid import Contest, Grid, Release, find_adversary, over_seeds, with_poi
@@ -34,7 +35,7 @@ from ghostpoi.publish.category_groups import by_hours
 from ghostpoi.publish.methods import Method
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import CandidateSettings
+from ghostpoi.settings import CandidateSettings, IdentitySettings
 from ghostpoi.study.plan import Study, Variant
 from ghostpoi.study.store import WORK, Cell, Store, identity, only_run, settings_hash
 
@@ -107,10 +108,12 @@ class Runner:
 
         @cache
         def release(name: str) -> Release:
-            method, sets = Variant(name).settings(self.protocol).method, data.candidates
+            settings, sets = Variant(name).settings(self.protocol), data.candidates
+            method, pseudonyms = settings.method, settings.identity.pseudonyms
             if method.own_sets:
                 sets = method.candidate_sets(self._places(method), CandidateSettings())
-            return Release(lambda seed: self._published(name, seed).poi, rule_of(method, sets, v))
+            pseudonym = None if pseudonyms == "keep" else pseudonyms_of(data.train, pseudonyms)
+            return Release(lambda seed: self._published(name, seed).poi, rule_of(method, sets, v), pseudonym)
 
         return Grid(
             train=data.train, val=data.val, test=data.test, vocabulary=v, releases=release, seeds=self.study.seeds,
@@ -130,6 +133,7 @@ class Runner:
     def _published(self, method: str, seed: int) -> Record:
         """The release of a method under a seed, from the cache if it is there."""
         data, settings = self.data, Variant(method).settings(self.protocol)
+        settings = replace(settings, identity=IdentitySettings())  # pseudonyms change no venue
 
         def make() -> Record:
             needs_lm, candidates = settings.method.needs_trajectory_lm, self._grid.releases(method).rule.candidates
@@ -159,8 +163,11 @@ def contests_of(study: Study) -> list[Contest]:
     several = [f"{name}-{n}" for name, a in ADVERSARIES.items() if a.many_releases for n in study.releases]
     for victim in study.victims:
         contests += [Contest(CLEAN, CLEAN, None, victim), *(Contest(CLEAN, LEAK_ONLY, r, victim) for r in study.leak)]
-        for method in (variant.text for variant in study.methods):
+        for variant in study.methods:
+            method, rotated = variant.text, variant.settings("strong").identity.pseudonyms != "keep"
             for name in study.adversaries:
+                if ADVERSARIES[name].needs_pseudonyms and not rotated:
+                    continue
                 ratios = study.leak if ADVERSARIES[name].uses_leak else (None,)
                 contests += [Contest(method, name, ratio, victim) for ratio in ratios]
             contests += [Contest(method, name, r, victim) for name in (LEAK_MIXED, *several) for r in study.leak]

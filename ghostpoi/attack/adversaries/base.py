@@ -38,6 +38,7 @@ class Adversary(Described):
     trains: ClassVar[bool] = False  # it trains a model of its own, which costs about as much as a victim
     many_releases: ClassVar[bool] = False  # it needs several releases of the same rows (`Evidence.further`)
     needs_columns: ClassVar[bool] = False  # it needs columns that the release kept (`Evidence.kept`)
+    needs_pseudonyms: ClassVar[bool] = False  # it needs user ids that change (`Evidence.pseudonym`)
 
     def __init_subclass__(cls) -> None:
         if cls.restore is Adversary.restore and cls.restore_and_measure is Adversary.restore_and_measure:

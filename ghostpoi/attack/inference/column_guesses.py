@@ -1,7 +1,6 @@
 """What kept columns suggest about clean venues: the guesses of A13."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -22,8 +21,7 @@ def with_half_of_leak(evidence: Evidence) -> Evidence:
     """Return the evidence of an adversary who holds every other leaked session only."""
     half = evidence.leaked.copy()
     half[np.flatnonzero(half)[1::2]] = False
-    clean = np.where(np.repeat(half, evidence.released.length), evidence.clean, 0).astype(np.int32)
-    return replace(evidence, leaked=half, clean=clean)
+    return evidence.with_leak(half)
 
 
 def guesses(evidence: Evidence, restored: Ints) -> Iterator[Ints]:

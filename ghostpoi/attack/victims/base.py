@@ -69,6 +69,7 @@ class Victim(ABC):
 
     label: ClassVar[str]  # the name in tables, charts and pages
     summary: ClassVar[str]  # what it is, in one sentence
+    reads_users: ClassVar[bool] = True  # False: it trains alike whoever the sessions belong to
 
     def settings(self, protocol: str) -> tuple[ModelSettings, Training]:
         """Return the shape of the model and how it is trained under a protocol."""

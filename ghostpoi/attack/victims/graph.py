@@ -62,6 +62,7 @@ class Graph(StackedVictim):
 
     label = "Graph"
     summary = "A Transformer on embeddings that a graph convolution spreads over the transitions."
+    reads_users = False
     model_type = GraphModel
     dropout: float = 0.4  # clean NYC validation acc@1 .231, with .2 it is .226
 

@@ -46,6 +46,7 @@ class GRU(StackedVictim):
 
     label = "GRU"
     summary = "A recurrent network with one gated recurrent unit, as in GRU4Rec."
+    reads_users = False
     model_type = GRUModel
     dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
     max_positions: int = 50  # a GRU forgets sooner, and each position is one more step to wait for

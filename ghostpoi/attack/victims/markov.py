@@ -23,6 +23,7 @@ class Markov(Victim):
 
     label = "Markov"
     summary = "A first-order Markov model: it counts which venue follows which."
+    reads_users = False
     back_off: float = 0.1  # weight of a POI two steps later or one step earlier
     popular: float = 10.0  # weight of popularity, a share of all check-ins
 

@@ -58,6 +58,7 @@ class Stan(StackedVictim):
 
     label = "STAN"
     summary = "A Transformer whose attention depends on time gaps and distances, as in STAN."
+    reads_users = False
     model_type = StanModel
     dropout: float = 0.4  # clean NYC validation acc@1 .232, with .2 it is .226
 

@@ -21,6 +21,7 @@ class Transformer(StackedVictim):
 
     label = "Transformer"
     summary = "The paper's causal Transformer."
+    reads_users = False
     model: ModelSettings | None = None  # None: as the protocol says
     training: Training | None = None
 

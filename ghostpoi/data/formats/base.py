@@ -32,6 +32,12 @@ class Rows(Columns, Protocol):
     def take(self, index: NDArray[np.int64]) -> "Rows":
         """Return these rows, in this order."""
 
+    def largest_number(self, column: str) -> int | None:
+        """Return the largest number that a column of ids can hold; None if it can hold any text."""
+
+    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "Rows":
+        """Replace a column of ids. It keeps its type."""
+
     def drop(self, columns: list[str]) -> "Rows":
         """Leave these columns out."""
 

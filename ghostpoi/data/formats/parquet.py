@@ -73,6 +73,30 @@ class ParquetRows:
         columns = [self._taken(name, index) for name in self.columns]
         return ParquetRows(pa.Table.from_arrays(columns, schema=self.table.schema), self.path)
 
+    def largest_number(self, column: str) -> int | None:
+        kind = _value_type(self.table.schema.field(column).type)
+        if pa.types.is_integer(kind):
+            return int(np.iinfo(kind.to_pandas_dtype()).max)
+        if pa.types.is_floating(kind) and self.get_column(column).cast(pl.String).str.contains(r"^-?\d+\.0$").all():
+            return 1 << (np.finfo(kind.to_pandas_dtype()).nmant + 1)
+        if kind in (pa.string(), pa.large_string(), pa.string_view()):
+            return None
+        raise self.refusal(column)
+
+    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "ParquetRows":
+        at = self.table.schema.get_field_index(column)
+        field = self.table.schema.field(at)
+        values = pa.array(ids.tolist(), pa.large_string())
+        if pa.types.is_dictionary(kind := field.type):
+            new = values.cast(kind.value_type).dictionary_encode()
+            room = len(new.dictionary) <= np.iinfo(kind.index_type.to_pandas_dtype()).max
+            index = kind.index_type if room else pa.int32()
+            field = field.with_type(pa.dictionary(index, kind.value_type, kind.ordered))
+            values = pa.DictionaryArray.from_arrays(new.indices.cast(index), new.dictionary, ordered=kind.ordered)
+        else:
+            values = values.cast(kind)
+        return ParquetRows(self.table.set_column(at, field, values), self.path)
+
     def drop(self, columns: list[str]) -> "ParquetRows":
         return ParquetRows(self.table.drop_columns(columns), self.path)
 
@@ -135,6 +159,11 @@ def _least_size(group: Any, schema: Any) -> int:
     return max(int(group.num_rows), 0) * width + max(int(group.total_byte_size), 0)
 
 
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values of a dictionary, or the type itself."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
@@ -148,7 +177,7 @@ def _expanded(column: pa.ChunkedArray) -> int:
 def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:
     """Return the column of a field: numbers, times or text. Times are instants in UTC."""
     column = _storage(rows.table.column(name))
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = _value_type(column.type)
     refused = (
         pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
         pa.types.is_fixed_size_binary, pa.types.is_duration, pa.types.is_time,

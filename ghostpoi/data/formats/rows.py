@@ -49,6 +49,16 @@ class TextRows:
         returns = None if self.returns is None else self.returns.gather(index)
         return TextRows(self.frame[index], self.dialect, returns)
 
+    def largest_number(self, column: str) -> int | None:
+        return None
+
+    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "TextRows":
+        """Replace a column of ids. If one of them was quoted, all are: how a row was written may tell whose it is."""
+        quote = '"' if self.dialect.quoted and self.frame[column].str.contains('"', literal=True).any() else ""
+        doubled = (i.replace(quote, quote * 2) if quote else i for i in ids.tolist())
+        new = pl.Series(column, [f"{quote}{i}{quote}" for i in doubled], dtype=pl.String)
+        return TextRows(self.frame.with_columns(new), self.dialect, self.returns)
+
     def drop(self, columns: list[str]) -> "TextRows":
         return TextRows(self.frame.drop(columns), text.without(self.dialect, columns), self.returns)
 

@@ -3,18 +3,28 @@
 from pathlib import Path
 
 from ghostpoi.data import formats
+from ghostpoi.errors import InputError
 from ghostpoi.publish.manifest import hash_complaint, read_manifest
 from ghostpoi.publish.seal import parse_fingerprint
 from ghostpoi.publish.verify.against_clean import compare
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.verify.folder import audit_belongs, nothing_private, signature
 from ghostpoi.publish.verify.speed import counted_speed
+from ghostpoi.publish.verify.users import order_check
 
 __all__ = ["Check", "verify"]
 
 
-def verify(release: Path, against: Path | None, mapping: dict[str, str], signed_by: str | None = None) -> list[Check]:
-    """Run all checks. If the data file does not match the manifest, its content is not checked."""
+def verify(
+    release: Path, against: Path | None, mapping: dict[str, str], signed_by: str | None = None,
+    private: Path | None = None,
+) -> list[Check]:  # fmt: skip
+    """Run all checks. If the data file does not match the manifest, its content is not checked.
+
+    The private folder, by default RELEASE.private, undoes pseudonyms for the comparison with the clean file.
+    """
+    if private is not None and against is None:
+        raise InputError("--private is for a comparison with the clean file; add --against FILE, or leave it out")
     demanded = None if signed_by is None else parse_fingerprint(signed_by)
     manifest = read_manifest(release)
     complaint = hash_complaint(release, manifest)
@@ -30,7 +40,8 @@ def verify(release: Path, against: Path | None, mapping: dict[str, str], signed_
     data = release / manifest["data"]["file"]
     written = formats.read(data, manifest["columns"]["fields"], manifest["data"]["format"])
     checks.append(counted_speed(written.table, manifest, last=against is None))
+    checks += order_check(written.table, manifest)
     if against is not None:
         clean = formats.read(against, mapping or written.mapping, written.format)
-        checks += compare(clean, written, manifest)
+        checks += compare(clean, written, manifest, private or Path(f"{release}.private"))
     return checks

@@ -1,6 +1,7 @@
 """Checks that need the clean file: rows, venues, and every figure of the manifest that follows from them."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.manifest import settings_of, with_groups
 from ghostpoi.publish.methods import Method
+from ghostpoi.publish.pseudonyms import read_map
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.verify.speed import allowed_speed, emptied_sets
-from ghostpoi.publish.whole_table import WholeTable, places_of, prepare
+from ghostpoi.publish.verify.users import pseudonym_check
+from ghostpoi.publish.whole_table import WholeTable, has_donor, places_of, prepare
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Pair:
     """The clean table and what was released of it."""
 
     whole: WholeTable
-    shown: Longs  # (M,) the released rows of the clean table
+    shown: Longs  # (M,) the clean row of each released row
     released: Ints  # (N,) the released venue of every clean row; a withheld row keeps its own
     drawn: Bools  # (N,) whether the row got its fields from a donor
 
@@ -35,9 +38,14 @@ class Pair:
         return np.flatnonzero(self.released != self.whole.table.venue)
 
 
-def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
-    """Run the checks that need the clean file; stop at the first that makes the later ones meaningless."""
+def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], private: Path) -> list[Check]:
+    """Run the checks that need the clean file; stop at the first that makes the later ones meaningless.
+
+    If user ids are pseudonyms, the private folder tells which row is which.
+    """
     table, settings = with_groups(clean.table, manifest), settings_of(manifest)
+    hides_users = settings.identity.pseudonyms != "keep"
+    known = read_map(private) if hides_users else None
     whole = prepare(table, settings)
     withheld = manifest["rows"]["withheld"]
     shown = np.flatnonzero(whole.has_candidates) if withheld else np.arange(len(table))
@@ -45,22 +53,29 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) 
     if len(shown) != expected or len(written.table) != expected:
         detail = f"the release has {len(written.table):,} rows; the file has {len(table):,}, {withheld:,} withheld"
         return [Check("rows", False, detail)]
+    identity = []
+    if known is not None:
+        identity = [pseudonym_check(known, table, shown, written.table, settings)]
+        if not identity[0].passed:
+            return identity
+        shown = known.row
     changed = manifest["columns"]["changed_with_the_venue"]
     if missing := set(changed).difference(written.rows.columns):
         return [Check("rows", False, f"columns of the manifest are missing: {', '.join(map(str, missing))}")]
     dropped = [name for name in clean.rows.columns if name in manifest["columns"]["dropped"]]
-    if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=changed):
-        return [Check("rows", False, problem)]
-    checks = [Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
+    ignored = [*changed, written.mapping["user"]] if hides_users else changed
+    if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=ignored):
+        return [*identity, Check("rows", False, problem)]
+    checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
     number = {name: venue for venue, name in enumerate(table.venue_ids)}
-    known = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int32)
-    venue = known[written.table.venue]  # in the numbering of the clean table, 0 for a venue that it lacks
+    renumbered = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int32)
+    venue = renumbered[written.table.venue]  # in the numbering of the clean table, 0 for a venue that it lacks
     if not venue.all():
         unknown = written.table.venue_ids[written.table.venue[int(np.argmin(venue))]]
         return [*checks, Check("venues", False, f"the venue {unknown} does not occur in {clean.path}")]
     released = table.venue.copy()
     released[shown] = venue
-    drawn = whole.has_candidates if settings.method.own_sets else released != table.venue
+    drawn = has_donor(whole, released, settings.method, every=hides_users)
     pair = Pair(whole, shown, released, drawn)
     emptied = emptied_sets(whole, released, settings.speed)
     return [

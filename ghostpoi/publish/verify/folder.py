@@ -12,7 +12,8 @@ from ghostpoi.publish.staging import leftovers
 from ghostpoi.publish.verify.check import Check
 
 PUBLIC_KEYS = {
-    "tool", "method", "protocol", "settings", "columns", "disclosure", "rows", "plausibility", "speed", "data", "audit"
+    "tool", "method", "protocol", "settings", "columns", "disclosure", "identity", "rows", "plausibility", "speed",
+    "data", "audit",
 }  # fmt: skip
 PRIVATE_KEYS = ("seed", "pairs", "checkpoint", "private")
 PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_KEYS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
