@@ -108,21 +108,20 @@ def verification(console: Console, found: dict[str, Any]) -> None:
 
 def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     """Print an audit: the strongest adversary first, every measure next to its controls."""
-    from ghostpoi.evaluate.controls import FLOORS
     from ghostpoi.report.audit_view import AuditView
     from ghostpoi.report.headline import headline
     from ghostpoi.report.labels import victim_label
 
     say = partial(console.print, markup=False, emoji=False)
     clean, top, seeds = found["clean"], found["adversaries"][found["strongest"]], len(found["clean"]["acc@1"]["seeds"])
-    view, controls = AuditView.of(found), found["controls"]
-    floor = view.best_floor
+    view = AuditView.of(found)
+    floor = f"{view.floor_text} gives {_spread(found['controls'][view.best_floor]['acc@1'])}"
     say(f"{_valid(release)}: {headline(view)}", style="bold")
     if not found["no_verdict"]:
         say(
             f"strongest adversary{' that ran' if found['not_run'] else ''} {found['strongest']}: acc@1 "
             f"{_spread(top['acc@1'])} against {_spread(clean['acc@1'])} on clean data, "
-            f"{top['accuracy_lost']['mean']:.0%} of the accuracy lost; {FLOORS[floor]} gives {_spread(controls[floor]['acc@1'])}"
+            f"{top['accuracy_lost']['mean']:.0%} of the accuracy lost; {floor}"
         )
     say(
         f"{'one seed, so the spread is unknown' if seeds == 1 else f'{seeds} seeds, mean ± standard deviation'}; "

@@ -90,6 +90,11 @@ class AuditView:
         """The name of the best prediction that needs no knowledge of who goes where."""
         return max(FLOORS, key=lambda name: self.controls[name].acc1["mean"])
 
+    @property
+    def floor_text(self) -> str:
+        """What a sentence calls the best floor."""
+        return FLOORS[self.best_floor]
+
     def verdict(self, adversary: str) -> str:
         """The key of VERDICTS that an adversary's sentence begins with; `partly` where it begins otherwise."""
         first = self.verdicts[adversary].partition(".")[0].strip().lower()

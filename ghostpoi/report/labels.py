@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import CONTROLS, FLOORS
+from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.report.templates import TEXTS

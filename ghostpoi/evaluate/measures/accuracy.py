@@ -108,7 +108,7 @@ def steps(sessions: Sessions) -> tuple[Longs, Longs]:
 def moves(sessions: Sessions) -> Bools:
     """Whether each step leads to another POI, (N - S,)."""
     here, there = steps(sessions)
-    return here != there
+    return np.not_equal(here, there)
 
 
 def known(poi: Longs, rows: int) -> Bools:

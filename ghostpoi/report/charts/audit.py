@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ghostpoi.evaluate.controls import CONTROLS, FLOORS, LEAK_ONLY, RANDOM, RANDOM_MATCHED
+from ghostpoi.evaluate.controls import CONTROLS, LEAK_ONLY, RANDOM, RANDOM_MATCHED
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread
 from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, line, scatter, vertical
@@ -61,7 +61,7 @@ def verdict_chart(audit: AuditView) -> Chart:
     whiskers = " Whiskers show one standard deviation over seeds." if audit.seeds > 1 else ""
     figure = draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42)
     matched_text = TEXTS["charts"]["verdict"]["matched"] if matched else ""
-    return chart("verdict", figure, whiskers=whiskers, matched=matched_text, floor=FLOORS[audit.best_floor])
+    return chart("verdict", figure, whiskers=whiskers, matched=matched_text, floor=audit.floor_text)
 
 
 def _lost_bars(rows: list[str], lost: list[Spread]) -> go.Bar:
