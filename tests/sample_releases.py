@@ -42,7 +42,7 @@ def victim(acc: float, restored: float | None = None, seeds: int = 2) -> dict[st
     return out if restored is None else out | {"restored": spread(*[restored] * seeds)}
 
 
-SCALES = {"acc@1": 1.0, "acc@5": 1.6, "mrr": 1.3, "acc@1_last": 0.9}
+SCALES = {"acc@1": 1.0, "acc@1_moves": 0.8, "acc@5": 1.6, "mrr": 1.3, "acc@1_last": 0.9}
 
 
 def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
@@ -67,6 +67,7 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
             "random": victim(0.01, 0.1, seeds),
             "random+frequency": victim(0.08, 0.2, seeds),
             "popularity": victim(0.02, seeds=seeds),
+            "stay": victim(0.04, seeds=seeds),
         },
         "plausibility": {"substitution_rate": 1.0, "mean_km": 1.5},
         "naturalness": {"released": -4.2},

@@ -114,15 +114,18 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     assert {"none", "frequency", "bigram", "per-user", "deconvolution", "habits", "habits+leak", "hidden-markov"} <= {
         *QUICK
     }
-    assert {"popularity", "markov", "markov_on_release", "leak-only", "leak-mixed", "random"} <= set(found["controls"])
+    assert {"popularity", "stay", "markov", "markov_on_release", "leak-only", "leak-mixed", "random"} <= set(
+        found["controls"]
+    )
     assert found["strongest"] in found["adversaries"]
     assert f"random+{found['strongest']}".removesuffix("+none") in found["controls"]
     assert set(found["gaps"]) == {"prot", "surv", "mean", "worst", "worst_all"}
     for measures in [found["clean"], *found["adversaries"].values(), *found["controls"].values()]:
-        for name in ("acc@1", "acc@5", "mrr", "accuracy_lost"):
+        for name in ("acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost"):
             assert set(measures[name]) == {"mean", "std", "seeds"}
             assert len(measures[name]["seeds"]) == 2
     assert all("restored" in measures for measures in found["adversaries"].values())
+    assert found["controls"]["stay"]["acc@1_moves"]["seeds"] == [0.0, 0.0]
     cache = tmp_path / "rel.private" / "audit"
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
     assert all(line.passed for line in verify(release, file, {}))
@@ -131,6 +134,8 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     first, second = again.stdout.splitlines()[:2]
     assert first.startswith(f"{release}: ")
     assert second.startswith(f"strongest adversary {found['strongest']}: acc@1 ")
+    said_of_floor = f"; guessing by popularity gives {found['controls']['popularity']['acc@1']['mean']:.4f}"
+    assert said_of_floor in " ".join(again.stdout.split())
     for name, verdict in found["verdicts"].items():
         assert f"{name:14} {verdict}"[:80] in again.stdout
 
@@ -358,27 +363,35 @@ def said(**changed: Any) -> dict[str, str]:
         "clean": [0.20, 0.21], "adversaries": {"none": [0.055, 0.055], "frequency": [0.16, 0.17]},
         "leak": {"leak-only": [0.08, 0.09], "leak-mixed": [0.06, 0.07]},
         "random": {"random": {"none": [0.05, 0.06], "frequency": [0.08, 0.09]}},
-        "floors": {"popularity": [0.02, 0.02]}, "positions": N,
+        "floors": {"popularity": [0.02, 0.02], "stay": [0.04, 0.04]}, "positions": N,
     }  # fmt: skip
     return verdicts(Accuracies(**given | changed))
 
 
+def beside(victim: str, how: str = "clearly better") -> str:
+    """What every verdict says about the best floor."""
+    floor = "the best floor, guessing that people stay where they are (.040)"
+    return f"The victim ({victim}) is {how} than {floor}."
+
+
 def test_verdicts_in_words() -> None:
     assert said() == {
-        "none": "Holds. Accuracy drops by 73%. A random release protects as well (.055).",
+        "none": f"Holds. Accuracy drops by 73%. {beside('.055')} A random release protects as well (.055).",
         "frequency": "Fails. The adversary wins back 73% of the accuracy denied; training on the leaked sessions alone "
-        "does worse (.085). A random release protects better (.085).",
+        f"does worse (.085). {beside('.165')} A random release protects better (.085).",
     }
     weak = said(adversaries={"none": [0.02, 0.02], "frequency": [0.085, 0.09]}, random={})
-    assert weak["none"] == "Holds. Accuracy drops by 90%, to no more than popularity alone gives."
-    assert (
-        weak["frequency"] == "Holds. Accuracy drops by 57%; training on the leaked sessions alone does as well (.085)."
+    assert weak["none"] == f"Holds. Accuracy drops by 90%. {beside('.020', 'worse')}"
+    assert weak["frequency"] == (
+        f"Holds. Accuracy drops by 57%; training on the leaked sessions alone does as well (.085). {beside('.087')}"
     )
     better = said(adversaries={"none": [0.03, 0.03], "frequency": [0.06, 0.07]})["frequency"]
     assert better == (
         "Holds. Accuracy drops by 68%; training on the leaked sessions alone does better (.085). "
-        "A random release protects less (.085)."
+        f"{beside('.065')} A random release protects less (.085)."
     )
+    popular = said(adversaries={"none": [0.05, 0.05]}, floors={"popularity": [0.05, 0.05], "stay": [0.04, 0.04]})
+    assert "(.050) is not clearly better than the best floor, guessing by popularity (.050)." in popular["none"]
 
 
 def test_who_holds_no_leak_is_not_measured_by_one() -> None:
@@ -386,9 +399,11 @@ def test_who_holds_no_leak_is_not_measured_by_one() -> None:
         given = {"adversaries": {"none": [0.05, 0.06], "habits": acc}, "random": {}, "leakless": ["none", "habits"]}
         return said(**given | changed)["habits"]
 
-    assert habits([0.16, 0.17]) == "Fails. The adversary wins back 73% of the accuracy denied, without any leak."
-    assert habits([0.08, 0.09]) == "Partly. The adversary wins back 20% of the accuracy denied, without any leak."
-    assert habits([0.05, 0.06]) == "Holds. Accuracy drops by 73%; training on the release itself does as well (.055)."
+    back = "The adversary wins back {} of the accuracy denied, without any leak. "
+    assert habits([0.16, 0.17]) == f"Fails. {back.format('73%')}{beside('.165')}"
+    assert habits([0.08, 0.09]) == f"Partly. {back.format('20%')}{beside('.085')}"
+    as_well = "Holds. Accuracy drops by 73%; training on the release itself does as well (.055). "
+    assert habits([0.05, 0.06]) == as_well + beside(".055")
     assert habits([0.02, 0.03]).startswith("Holds. The victim learns less than from the release itself (.025")
     assert habits([0.20, 0.21]).startswith("Fails. Accuracy is not clearly lower than on clean data")
 

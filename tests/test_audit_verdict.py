@@ -158,6 +158,16 @@ class TestPartial:
         said = f"Fails against {victim_label('frequency')} (partial audit; not run: {left})"
         assert f'class="headline fails">{said}</h2>' in (release / "report.html").read_text("utf-8")
 
+    def test_an_audit_without_accuracy_on_moves_is_of_another_version(self, audited: Path) -> None:
+        old = stored(audited)
+        for measures in old["controls"].values():
+            del measures["acc@1_moves"]
+        sample_releases.put_audit(audited, old)
+        assert "of another version; run ghostpoi audit again" in sentence(called("report", audited))
+        done = ask(audited, "--adversaries", "none")
+        assert "replaced the stored audit, which is damaged or of another version" in done.stderr
+        assert list(stored(audited)["adversaries"]) == ["none"]
+
 
 class TestNoVerdict:
     def test_few_test_positions_allow_no_verdict(self, release: Path) -> None:
@@ -266,10 +276,12 @@ def test_no_count_of_clean_visits_can_be_computed_from_a_manifest(audited: Path)
     assert size * positions >= 5
     victims = [audit["clean"], *audit["adversaries"].values(), *audit["controls"].values()]
     for measures in victims:
-        assert set(measures) <= {"acc@1", "acc@5", "mrr", "accuracy_lost", "restored"}
+        assert set(measures) <= {"acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost", "restored"}
         for name in ("acc@1", "acc@5", "mrr"):
             for value in measures[name]["seeds"]:
                 assert value / size == pytest.approx(round(value / size), abs=1e-6)
+        for value in measures["acc@1_moves"]["seeds"]:  # fewer steps: the step is at least as large
+            assert value / size == pytest.approx(round(value / size), abs=1e-6)
         lost = 1 - measures["acc@1"]["mean"] / audit["clean"]["acc@1"]["mean"]
         assert measures["accuracy_lost"]["mean"] == pytest.approx(lost)  # follows from rounded values alone
 

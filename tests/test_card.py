@@ -151,10 +151,13 @@ def test_the_audit_stands_beside_its_controls(tmp_path: Path) -> None:
     acc = audit["adversaries"]["frequency"]
     assert measures[victim_label("frequency")] == [
         f"{acc['acc@1']['mean']:.4f} ± {acc['acc@1']['std']:.4f}",
+        f"{acc['acc@1_moves']['mean']:.4f} ± {acc['acc@1_moves']['std']:.4f}",
         share(acc["accuracy_lost"]["mean"], 1),
         share(acc["restored"]["mean"], 1),
     ]
-    assert {f"control: {CONTROLS[name]}" for name in ("leak-only", "random")} <= set(measures)
+    assert {f"control: {CONTROLS[name]}" for name in ("leak-only", "random", "stay")} <= set(measures)
+    floor = max(("popularity", "stay"), key=lambda name: audit["controls"][name]["acc@1"]["mean"])
+    assert f"The best floor, {CONTROLS[floor]}, is a guess" in learned
     assert f"strongest adversary that ran is {victim_label(audit['strongest'])}." in learned
     utility = {row[0]: row[2:] for row in tables(text)[3]}
     assert utility["Flows between 1 km squares"] == [f"{audit['utility']['flows']['common_part']:.3f}", "1"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.measures.accuracy import accuracy, markov, metrics, popularity, recovery, stay, steps
+from ghostpoi.evaluate.measures.accuracy import accuracy, in_one, markov, metrics, popularity, recovery, stay, steps
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, against, gaps, spread, strongest
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import profile, utility
@@ -48,6 +48,14 @@ class TestAccuracy:
         found = accuracy(np.array([1.0, 2, 5, 11]), sessions_of([1, 12, 11], [3, 8, 2]))
         assert values(found["all"]) == pytest.approx((0.25, 0.75, 0.75, (1 + 1 / 2 + 1 / 5 + 1 / 11) / 4))
         assert values(found["last"]) == pytest.approx((0.0, 0.5, 0.5, (1 / 2 + 1 / 11) / 2))
+
+    def test_moves_by_hand(self) -> None:
+        # Steps 1-1 | 2-3 3-3 | 0-4: the second and the last one lead to another POI. Their ranks are 2 and 7.
+        found = accuracy(np.array([1.0, 2, 1, 7]), sessions_of([1, 1], [2, 3, 3], [0, 4]))
+        assert values(found["moves"]) == pytest.approx((0.0, 0.5, 1.0, (1 / 2 + 1 / 7) / 2))
+        assert values(found["all"])[0] == 0.5
+        one = in_one(found)
+        assert (one["acc@1"], one["acc@1_moves"], one["acc@1_last"]) == (0.5, 0.0, 2 / 3)
 
     def test_unknown_pois_are_wrong(self) -> None:
         found = accuracy(np.array([1.0, np.inf, np.inf, 1.0]), sessions_of([0, 12, 13], [13, 0, 12]))
@@ -101,6 +109,7 @@ class TestFloors:
         found = stay(self.TRAIN, test, 6)
         mrr = (1 / 2 + 1 / 4 + 1 / 2 + 1 / 5 + 1) / 6
         assert values(found["all"]) == pytest.approx((1 / 6, 5 / 6, 5 / 6, mrr))
+        assert values(found["moves"]) == pytest.approx((0.0, 4 / 5, 4 / 5, (mrr * 6 - 1) / 5))
 
     def test_markov_by_hand(self) -> None:
         # After 1: 2 twice, 4 once, then 1 3 5. After 2: 2 (popular) and 3 once each, then 1 4 5. After 3: nothing.

@@ -89,6 +89,19 @@ def test_every_adversary_and_control_is_named_and_failure_comes_first(release: P
     assert "mean ± standard deviation over 2 seeds" in page
 
 
+def test_the_best_floor_and_accuracy_on_moves_are_in_sight(release: Path) -> None:
+    page = " ".join(text(write_report(release)).split())
+    lost = labels.share(np.mean([1 - 0.04 / 0.2, 1 - 0.042 / 0.202]))
+    floor = "guessing that people stay where they are"
+    assert f'<p class="big">{lost}</p><p>accuracy lost by the best floor: {floor}</p>' in page
+    assert f"{floor.capitalize()}, which needs no model, is right in 4.1 ± 0.1% of cases." in page
+    assert "the three are right in 16.1 ± 0.1%, 12.1 ± 0.1% and 3.3 ± 0.1% of cases" in page
+    assert '<button type="button">On moves</button>' in page
+    lines = {s["name"]: s["x0"] for s in sample_releases.embedded(page, "chart-data")[0]["layout"]["shapes"]}
+    assert lines[CONTROLS["stay"]] == pytest.approx(100 * np.mean([1 - 0.04 / 0.2, 1 - 0.042 / 0.202]))
+    assert CONTROLS["popularity"] not in lines  # stay is better
+
+
 def test_the_public_page_rests_on_the_release_alone(release: Path, tmp_path: Path) -> None:
     """The strongest of the privacy tests: without the private folder, the same bytes come out."""
     first = write_report(release).read_bytes()
@@ -350,11 +363,12 @@ def test_methods_compare_by_their_measures(release: Path, other: Path) -> None:
     page = text(write_report(release, compare=(other,)))
     charts = {c["id"]: c for c in sample_releases.embedded(page, "chart-data")}
     assert [t["name"] for t in charts["tradeoff"]["data"]] == [
-        METHODS["ghost"].label, METHODS["random"].label, f"{CONTROLS['random']} (control)",
+        METHODS["ghost"].label, METHODS["random"].label, f"{CONTROLS['random']} (control)", CONTROLS["stay"],
     ]  # fmt: skip
     assert charts["tradeoff"]["data"][0]["y"][0] == pytest.approx(0.05)
     assert charts["tradeoff"]["data"][1]["y"][0] == pytest.approx(0.15)
     assert charts["tradeoff"]["data"][2]["y"][0] == pytest.approx(0.12)
+    assert charts["tradeoff"]["data"][3]["x"][0] == charts["tradeoff"]["data"][3]["y"][0] == pytest.approx(0.16)
     assert [t["y"][0] for t in charts["naturalness"]["data"]] == [-4.2, -5.0]
     twice = text(write_report(release, compare=(release,), output=release.parent / "twice.html"))
     name = f"{METHODS['ghost'].label} (release)"

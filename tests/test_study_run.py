@@ -109,11 +109,34 @@ def test_cells_controls_and_a_second_run(
     identity = found.measures("random", "bridge", 0.1)["denoiser_identity"]
     assert [seed[0] for seed in identity] == [1.0, 1.0]
     assert found.floor("popularity") is not None
+    stay, moved = found.floor("stay"), found.on_moves
+    assert stay
+    assert moved.floor("stay") == 0
+    clean, on_moves = (r.accuracy("clean", "clean") for r in (found, moved))
+    assert clean
+    assert on_moves
+    assert clean != on_moves
+    assert moved.value(GHOST, "markov") is not None
 
     monkeypatch.setattr(run, "publish", refuse)
     monkeypatch.setattr(grid, "train_each", refuse)
     go(study, data, tmp_path / "results")
     assert file.read_bytes() == before
+
+
+def test_cells_of_earlier_versions_are_measured_again(study: Path, data: Prepared, tmp_path: Path) -> None:
+    file = go(study, data, tmp_path / "results")
+    cells = cells_in(file)
+    for cell in cells:
+        cell["measures"].pop("moves", None)
+        cell["measures"].pop("stay", None)
+    file.write_text("".join(json.dumps(cell) + "\n" for cell in cells))
+    assert Results.read(tmp_path / "results", str(study), "paper").best_floor is None
+    go(study, data, tmp_path / "results")
+    found = Results.read(tmp_path / "results", str(study), "paper")
+    assert len(cells_in(file)) == CELLS
+    assert found.best_floor in ("stay", "popularity")
+    assert all(found.on_moves.accuracy(GHOST, name, 0.1) for name in ("none", "bridge", "leak-mixed"))
 
 
 def test_deleted_cells_come_back_the_same(

@@ -111,8 +111,42 @@ def test_controls(main: Fabricated) -> None:
         ("clean victim (ceiling)", ".1400±.0100", ".0000±.0000"),
         ("leak-only, 5%", ".0300±.0000", ".1100±.0100"),
         ("popularity floor", ".0100", ".1300±.0100"),
-        ("Markov floor, clean sessions", ".1800", "-.0400±.0100"),
+        ("stay floor", NONE, NONE),
+        ("Markov, clean sessions", ".1800", "-.0400±.0100"),
     )
+
+
+def test_the_best_floor_stands_in_every_table_of_accuracies(main: Fabricated, tmp_path: Path) -> None:
+    assert "best floor" not in made(main.results())["Table I"].columns  # cells of earlier versions lack stay
+    main.floors(
+        {},
+        popularity={"acc@1": 0.01, "acc@1_moves": 0.011},
+        stay={"acc@1": 0.07, "acc@1_moves": 0.0},
+        markov={"acc@1": 0.18, "acc@1_moves": 0.17},
+    )
+    found = made(main.results())
+    assert row(found["Table I"], "GHOST", "paper")["best floor"] == ".0700±.0000"
+    assert row(found["Table I"], "PGD", "printed")["best floor"] == NONE
+    assert found["Controls"].columns == ("control", "acc@1", "below clean by", "on moves")
+    assert ("stay floor", ".0700", ".0700±.0100", ".0000") in found["Controls"].rows
+    results = main.results()
+    assert (results.best_floor, results.on_moves.best_floor) == ("stay", "popularity")
+    figure = figures.FIGURES["main"][1](results)
+    assert "best floor" in figure.axes[0].get_legend_handles_labels()[1]
+    plt.close(figure)
+
+
+def test_accuracy_on_moves_stands_beside_accuracy_on_all(adaptive: Fabricated) -> None:
+    assert not [t for t in tables([adaptive.results()]) if "moves" in t.title or "on moves" in t.columns]
+    moved = {"acc@1": [0.05] * 3}
+    adaptive.accuracy("clean", "clean", around(0.19), moves={"acc@1": around(0.18)})
+    adaptive.accuracy("ghost", "habits+leak", around(0.14), 0.05, moves=moved)
+    found = made(adaptive.results())
+    on_moves = row(found["Accuracy on moves"], "GHOST")
+    assert (on_moves[labels.heading("habits+leak")], on_moves["clean"]) == (".0500±.0000", ".1800±.0010")
+    assert on_moves[labels.heading("none")] == NONE
+    worst = row(found["Worst case"], "GHOST")
+    assert (worst["worst case"], worst["on moves"]) == (".1400±.0010 (A8)", ".0500±.0000")
 
 
 def test_both_protocols_in_one_table(main: Fabricated) -> None:

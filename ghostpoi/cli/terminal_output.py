@@ -114,23 +114,25 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
 
     say = partial(console.print, markup=False, emoji=False)
     clean, top, seeds = found["clean"], found["adversaries"][found["strongest"]], len(found["clean"]["acc@1"]["seeds"])
-    say(f"{_valid(release)}: {headline(AuditView.of(found))}", style="bold")
+    view = AuditView.of(found)
+    floor = f"{view.floor_text} gives {_spread(found['controls'][view.best_floor]['acc@1'])}"
+    say(f"{_valid(release)}: {headline(view)}", style="bold")
     if not found["no_verdict"]:
         say(
             f"strongest adversary{' that ran' if found['not_run'] else ''} {found['strongest']}: acc@1 "
             f"{_spread(top['acc@1'])} against {_spread(clean['acc@1'])} on clean data, "
-            f"{top['accuracy_lost']['mean']:.0%} of the accuracy lost"
+            f"{top['accuracy_lost']['mean']:.0%} of the accuracy lost; {floor}"
         )
     say(
         f"{'one seed, so the spread is unknown' if seeds == 1 else f'{seeds} seeds, mean ± standard deviation'}; "
         f"leak {found['leak']:.1%} of the training sessions; victim {found['victim']}, protocol {found['protocol']}; "
         f"{found['test_positions']:,} clean test positions"
     )
-    table = _table("victim trained on", "acc@1", "acc@5", "MRR", "lost", "recovered")
+    table = _table("victim trained on", "acc@1", "moves", "acc@5", "MRR", "lost", "recovered")
     for group in ({"clean sessions": clean} | found["adversaries"], found["controls"]):
         for name, measures in group.items():
             recovered = f"{measures['restored']['mean']:.1%}" if "restored" in measures else ""
-            accuracies = (_spread(measures[metric]) for metric in ("acc@1", "acc@5", "mrr"))
+            accuracies = (_spread(measures[metric]) for metric in ("acc@1", "acc@1_moves", "acc@5", "mrr"))
             lost = "" if found["no_verdict"] else f"{measures['accuracy_lost']['mean']:.0%}"
             table.add_row(victim_label(name), *accuracies, lost, recovered)
         table.add_section()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -33,6 +33,7 @@ from ghostpoi.evaluate.default_set import completed, default_adversaries
 from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
 from ghostpoi.evaluate.kept_columns import kept_columns
 from ghostpoi.evaluate.matched_control import differs_from_random, matched_draw, matched_rule
+from ghostpoi.evaluate.measures.accuracy import in_one, moves
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, spread, strongest
 from ghostpoi.evaluate.measures.utility import utility
 from ghostpoi.evaluate.rounding import rounded
@@ -188,9 +189,10 @@ def _measure(
     positions, trained = data.test.positions - len(data.test), data.train.positions
     measures = _run_contests(request, grid, random_controls(pair.manifest), positions)
     clean = rounded(measures[request.contest(CLEAN, CLEAN)]["all"]["acc@1"], positions)
-    named = {_name(contest): _spreads(found, clean, positions, trained) for contest, found in measures.items()}
+    counts = StepCounts(positions, int(moves(data.test).sum()), trained)
+    named = {_name(contest): _spreads(found, clean, counts) for contest, found in measures.items()}
     for name, floor in (grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)}).items():
-        named[name] = _spreads(over_seeds([floor] * request.seeds), clean, positions, trained)
+        named[name] = _spreads(over_seeds([floor] * request.seeds), clean, counts)
     controls = sorted((name for name in named if name not in (CLEAN, *request.adversaries)), key=in_table_order)
     found = {
         "clean": named[CLEAN],
@@ -235,11 +237,21 @@ def _name(contest: Contest) -> str:
     return under(contest.release, contest.adversary) if random else contest.adversary
 
 
-def _spreads(measures: dict[str, Any], clean: Sequence[float], positions: int, trained: int) -> dict[str, Any]:
+class StepCounts(NamedTuple):
+    """What accuracies and shares are taken of."""
+
+    test: int
+    moves: int
+    trained: int
+
+
+def _spreads(measures: dict[str, Any], clean: Sequence[float], counts: StepCounts) -> dict[str, Any]:
     """Mean, deviation and seeds of the measures that an audit reports, rounded."""
-    values = dict(measures["all"]) | {"acc@1_last": measures["last"]["acc@1"]}
-    values = {name: rounded(seeds, positions) for name, seeds in values.items()}
-    values |= {name: rounded(measures[name], trained) for name in SHARES if name in measures}
+    values = {
+        name: rounded(seeds, counts.moves if name.endswith("_moves") else counts.test)
+        for name, seeds in in_one(measures).items()
+    }
+    values |= {name: rounded(measures[name], counts.trained) for name in SHARES if name in measures}
     values["accuracy_lost"] = accuracy_lost(clean, values["acc@1"])
     return {name: spread(seeds) for name, seeds in values.items()}
 

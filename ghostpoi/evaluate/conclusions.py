@@ -23,7 +23,7 @@ def accuracies(audit: Mapping[str, Any]) -> Accuracies:
         adversaries={name: _acc(adversaries[name]) for name in names},
         leak={name: _acc(controls[name]) for name in (LEAK_ONLY, LEAK_MIXED)},
         random=random,
-        floors={name: _acc(controls[name]) for name in FLOORS if name in controls},
+        floors={name: _acc(controls[name]) for name in FLOORS},
         positions=int(audit["test_positions"]),
         leakless=[name for name in names if name in ADVERSARIES and not ADVERSARIES[name].uses_leak],
     )

@@ -2,7 +2,8 @@
 
 CLEAN, LEAK_ONLY, LEAK_MIXED, RANDOM = "clean", "leak-only", "leak-mixed", "random"
 RANDOM_MATCHED = "random-matched"  # a random release with the method's own sets, at the positions that it substitutes
-FLOORS = ("popularity", "stay")  # what needs no knowledge of who goes where
+# What needs no knowledge of who goes where, and what a sentence calls it.
+FLOORS = {"popularity": "guessing by popularity", "stay": "guessing that people stay where they are"}
 
 CONTROLS: dict[str, str] = {
     LEAK_ONLY: "leaked sessions alone",

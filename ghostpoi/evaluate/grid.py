@@ -25,7 +25,7 @@ from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY
-from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy, markov, popularity, recovery, stay
+from ghostpoi.evaluate.measures.accuracy import PARTS, Metrics, accuracy, markov, popularity, recovery, stay
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE
@@ -179,7 +179,7 @@ class Grid:
         if not VICTIMS[victim].reads_users:  # so that releases that differ in their pseudonyms share victims
             jobs = tuple(replace(job, train=without_users(job.train)) for job in jobs)
         shared = key_of(
-            __version__, victim, self._victim(victim), self.protocol, self.device.type, self.vocabulary,
+            __version__, PARTS, victim, self._victim(victim), self.protocol, self.device.type, self.vocabulary,
             _sessions_key(self.val), _sessions_key(self.test),
         )  # fmt: skip
         keys = [key_of(shared, _sessions_key(job.train), job.seed.value) for job in jobs]

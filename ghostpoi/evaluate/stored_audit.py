@@ -23,7 +23,8 @@ PUBLIC = (
     "strongest", "clean", "adversaries", "verdicts", "no_verdict", "not_run", "gaps", "controls", "plausibility",
     "naturalness", "utility", "protocol", "victim", "leak", "test_positions", "kept_columns", "pseudonyms", "version",
 )  # fmt: skip
-PUBLIC_MEASURES = ("acc@1", "acc@5", "mrr", "accuracy_lost", "restored")  # of a victim: what reports show
+ALWAYS = ("acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost")  # measures of every victim
+PUBLIC_MEASURES = (*ALWAYS, "restored")  # what reports show
 SAME = ("victim", "protocol", "leak", "version", "settings_sha256")  # what runs that add up have in common
 
 
@@ -92,6 +93,9 @@ def _stored(audit: Any, of: dict[str, str], say: Say) -> dict[str, Any] | None:
         return None
     try:
         conclude(audit)
+        victims = (audit["clean"], *audit["adversaries"].values(), *audit["controls"].values())
+        if not all(name in measures for measures in victims for name in ALWAYS):
+            raise KeyError("a measure that earlier versions did not take")
         if audit.get("of", of) == of:
             stored: dict[str, Any] = audit
             return stored

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.evaluate.controls import CONTROLS, RANDOM, RANDOM_MATCHED
+from ghostpoi.evaluate.controls import CONTROLS, FLOORS, RANDOM, RANDOM_MATCHED
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, differs
 from ghostpoi.evaluate.rounding import step
 
 HALF = 0.5  # a release holds if it costs this share of the clean accuracy, fails if an adversary wins this share back
 MIN_POSITIONS = 100  # test positions that a verdict needs; with fewer, the sampling error of an accuracy reaches .1
-FLOOR_TEXTS = {"popularity": "guessing by popularity", "stay": "guessing that people stay where they are"}
 RANDOM_TEXTS = {RANDOM: "A random release", RANDOM_MATCHED: "One with this method's own sets and rate"}
 
 
@@ -30,6 +29,11 @@ class Accuracies:
     positions: int
     leakless: Collection[str] = ()  # adversaries that hold no leaked session
 
+    @property
+    def best_floor(self) -> tuple[str, Sequence[float]]:
+        """The name and the accuracy of the best floor."""
+        return max(self.floors.items(), key=lambda item: _mean(item[1]))
+
     def sign(self, one: Sequence[float], two: Sequence[float]) -> int:
         return differs(one, two, self.positions, step(self.positions))
 
@@ -38,11 +42,11 @@ def no_verdict(acc: Accuracies) -> str | None:
     """Return why this test allows no verdict, or None if it does."""
     if acc.positions < MIN_POSITIONS:
         return f"there are {acc.positions:,} test positions, and a verdict needs {MIN_POSITIONS:,}"
-    name, floor = max(acc.floors.items(), key=lambda item: _mean(item[1]), default=("", [0.0] * len(acc.clean)))
+    name, floor = acc.best_floor
     if acc.sign(acc.clean, floor) > 0:
         return None
-    than = f"than {FLOOR_TEXTS.get(name, name)} ({_acc(floor)})" if name else "than nothing"
-    return f"even a victim trained on clean data ({_acc(acc.clean)}) is not clearly better {than}"
+    than = f"{FLOORS[name]} ({_acc(floor)})"
+    return f"even a victim trained on clean data ({_acc(acc.clean)}) is not clearly better than {than}"
 
 
 def verdicts(acc: Accuracies) -> dict[str, str]:
@@ -51,7 +55,7 @@ def verdicts(acc: Accuracies) -> dict[str, str]:
         return {}
     found = {}
     for name, victim in acc.adversaries.items():
-        found[name] = f"{_verdict(name, acc)}."
+        found[name] = f"{_verdict(name, acc)}. {_beside_floor(victim, acc)}."
         for control, by_adversary in acc.random.items():
             if (other := by_adversary.get(name)) is not None:
                 protects = {1: "better", 0: "as well", -1: "less"}[acc.sign(victim, other)]
@@ -67,8 +71,7 @@ def _verdict(name: str, acc: Accuracies) -> str:
         compared = f"{_acc(victim)} against {_acc(acc.clean)}, {len(victim)} seed{'s' * (len(victim) > 1)}"
         return f"Fails. Accuracy is not clearly lower than on clean data ({compared})"
     if name == "none":
-        learned = "popularity" not in acc.floors or acc.sign(victim, acc.floors["popularity"]) > 0
-        return f"{verdict}. {lost}" + ("" if learned else ", to no more than popularity alone gives")
+        return f"{verdict}. {lost}"
     if acc.sign(victim, none) < 0:
         return f"Holds. The victim learns less than from the release itself ({_acc(victim)} against {_acc(none)})"
     # An adversary without a leak is compared with the release itself, not with what a leak gives.
@@ -84,6 +87,13 @@ def _verdict(name: str, acc: Accuracies) -> str:
     back = (_mean(victim) - _mean(none)) / (_mean(acc.clean) - _mean(none))
     won = f"{'Fails' if back >= HALF else 'Partly'}. The adversary wins back {back:.0%} of the accuracy denied"
     return f"{won}, without any leak" if name in acc.leakless else f"{won}; {training}"
+
+
+def _beside_floor(victim: Sequence[float], acc: Accuracies) -> str:
+    """Compare a victim with the best guess that needs no knowledge of who goes where."""
+    name, floor = acc.best_floor
+    does = {1: "clearly better than", 0: "not clearly better than", -1: "worse than"}[acc.sign(victim, floor)]
+    return f"The victim ({_acc(victim)}) is {does} the best floor, {FLOORS[name]} ({_acc(floor)})"
 
 
 def _mean(values: Sequence[float]) -> float:

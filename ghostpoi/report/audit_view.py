@@ -9,10 +9,11 @@ import numpy as np
 
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.conclusions import accuracies
-from ghostpoi.evaluate.controls import RANDOM, RANDOM_MATCHED, under
+from ghostpoi.evaluate.controls import FLOORS, RANDOM, RANDOM_MATCHED, under
 from ghostpoi.evaluate.default_set import not_run
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, differs, spread
 from ghostpoi.evaluate.rounding import step
+from ghostpoi.evaluate.stored_audit import ALWAYS
 from ghostpoi.evaluate.verdicts import no_verdict
 from ghostpoi.publish.manifest import release_identity
 from ghostpoi.report.labels import VERDICTS, victim_label
@@ -23,6 +24,7 @@ class Scores:
     """What one victim reached; `restored` only where an adversary worked on its training data."""
 
     acc1: Spread
+    moves: Spread  # acc@1 where the next POI differs from the present one
     acc5: Spread
     mrr: Spread
     accuracy_lost: Spread
@@ -83,6 +85,16 @@ class AuditView:
             *(("control", victim_label(name), scores) for name, scores in self.controls.items()),
         ]
 
+    @property
+    def best_floor(self) -> str:
+        """The name of the best prediction that needs no knowledge of who goes where."""
+        return max(FLOORS, key=lambda name: self.controls[name].acc1["mean"])
+
+    @property
+    def floor_text(self) -> str:
+        """What a sentence calls the best floor."""
+        return FLOORS[self.best_floor]
+
     def verdict(self, adversary: str) -> str:
         """The key of VERDICTS that an adversary's sentence begins with; `partly` where it begins otherwise."""
         first = self.verdicts[adversary].partition(".")[0].strip().lower()
@@ -114,7 +126,7 @@ def _read(audit: dict[str, Any]) -> AuditView:
         {name: _scores(measures) for name, measures in audit[group].items()} for group in ("adversaries", "controls")
     )
     seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
-    if audit["strongest"] not in adversaries or len(seeds) != 1:
+    if audit["strongest"] not in adversaries or len(seeds) != 1 or not set(FLOORS) <= set(controls):
         raise ValueError("the audit contradicts itself")
     reason = audit["no_verdict"] if "no_verdict" in audit else no_verdict(accuracies(audit))
     return AuditView(
@@ -139,9 +151,9 @@ def _read(audit: dict[str, Any]) -> AuditView:
 
 
 def _scores(measures: dict[str, Any]) -> Scores:
-    acc1, acc5, mrr, lost = (_spread(measures[name]) for name in ("acc@1", "acc@5", "mrr", "accuracy_lost"))
+    acc1, moves, acc5, mrr, lost = (_spread(measures[name]) for name in ALWAYS)
     restored = _spread(measures["restored"]) if "restored" in measures else None
-    return Scores(acc1=acc1, acc5=acc5, mrr=mrr, accuracy_lost=lost, restored=restored)
+    return Scores(acc1=acc1, moves=moves, acc5=acc5, mrr=mrr, accuracy_lost=lost, restored=restored)
 
 
 def _spread(value: Mapping[str, Any]) -> Spread:

@@ -20,7 +20,7 @@ from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import labels, paper
 from ghostpoi.study.plan import Variant
-from ghostpoi.study.results import MEASURES, Results
+from ghostpoi.study.results import BEST_FLOOR, MEASURES, Results
 
 FORMATS = ("png", "svg")
 INK, GREY = "#222222", "#777777"
@@ -30,6 +30,13 @@ METHODS: dict[str, tuple[str, str, str]] = STYLE["methods"]  # colour, marker, l
 SHADE, CONTROL_SHADE = "#8FB8DE", "#DDDDDD"
 MARKERS = "osD^vP*X<>dp"
 TARGET = paper.contents("earlier_results")["target"]["worst"]
+FLOOR_LINE: dict[str, Any] = {
+    "color": "#009E73",
+    "linestyle": "-.",
+    "linewidth": 1.2,
+    "zorder": 3,
+    "label": "best floor",
+}
 PANELS = ("flows", "naturalness")
 
 
@@ -62,6 +69,7 @@ def pareto(results: Results) -> Figure:
         axes.axhline(alone["mean"], color=GREY, linestyle=DOTTED, label=f"leak-only at {results.leak:.0%}")
         low, high = alone["mean"] - alone["std"], alone["mean"] + alone["std"]
         axes.axhspan(low, high, facecolor="none", edgecolor=GREY, hatch="///", alpha=0.3, linewidth=0)
+    floor_line(axes.axhline, results)
     axes.plot([], [], "o", color=INK, markerfacecolor="none", label="hollow: printed in the paper")
     text = "protection gap Δprot (right is better)", "most restored acc@1 over A1 to A3 (lower is better)"
     return finish(figure, axes, *text, f"Protection against recovery, {labels.place(results)}")
@@ -71,6 +79,7 @@ def convergence(results: Results) -> Figure:
     """Draw the aggregated gaps over the number of outer rounds, with the random control as bands."""
     figure, axes = plt.subplots(figsize=(6.4, 3.8))
     rounds = {m: Variant(m).settings(results.protocol).rounds.outer for m in results.methods if m != RANDOM}
+    clean, floor = (results.value(CLEAN, key) for key in (CLEAN, BEST_FLOOR))
     for key, (colour, marker, line, hatch) in STYLE["gaps"].items():
         found = sorted((rounds[m], m) for m in rounds if results.value(m, key))
         values = [value for _, m in found if (value := results.value(m, key))]
@@ -79,6 +88,8 @@ def convergence(results: Results) -> Figure:
         if control := results.value(RANDOM, key):
             low, high = control["mean"] - control["std"], control["mean"] + control["std"]
             axes.axhspan(low, high, facecolor="none", edgecolor=colour, hatch=hatch, alpha=0.35, linewidth=0.5)
+    if floor and clean:
+        axes.axhline(clean["mean"] - floor["mean"], **FLOOR_LINE)
     default = Variant("ghost").settings(results.protocol).rounds.outer
     axes.axvline(default, color=INK, linewidth=0.8, linestyle="--")
     axes.text(default + 0.1, 0.01, "default", transform=axes.get_xaxis_transform(), fontsize=8)
@@ -107,6 +118,7 @@ def leakage(results: Results) -> Figure:
                     hollow = {"linestyle": "none", "markersize": 9, "markerfacecolor": "none"}
                     axes.plot(list(told), list(told.values()), label=f"{name}, the paper's text", **style, **hollow)
         curve(top, CLEAN, LEAK_ONLY, color=GREY, linestyle=DOTTED, marker="*", markersize=8, capsize=0, label=LEAK_ONLY)
+        floor_line(top.axhline, results)
         top.set_title(labels.heading(adversary))
         below.axhline(0, color=INK, linewidth=0.8)
         below.set_xlabel("leak ratio")
@@ -146,6 +158,7 @@ def worst_cases(results: Results) -> Figure:
     for key, style in ((LEAK_ONLY, DOTTED), (CLEAN, "-")):
         if value := results.value(CLEAN, key):
             axes.axvline(value["mean"], color=GREY, linestyle=style, linewidth=1.6, zorder=3, label=key)
+    floor_line(axes.axvline, results)
     axes.axvline(TARGET, color=INK, linestyle="--", linewidth=1.2, zorder=3, label="target")
     axes.set_yticks(range(len(methods)), [labels.method(m, results.study) for m in methods])
     axes.set_xlim(left=0)
@@ -177,6 +190,7 @@ def trade_off(ablation: Results, others: Results | None = None) -> Figure:
                 )  # fmt: skip
         if alone := ablation.value(CLEAN, LEAK_ONLY):
             axes.axhline(alone["mean"], color=GREY, linestyle=DOTTED, label=LEAK_ONLY)
+        floor_line(axes.axhline, ablation)
         axes.axhline(TARGET, color=INK, linestyle="--", linewidth=1.2, label="target")
         if level := ablation.value(RANDOM, key):
             axes.axvline(level["mean"], color=INK, linestyle=":", linewidth=0.9, label="as good as random")
@@ -186,6 +200,12 @@ def trade_off(ablation: Results, others: Results | None = None) -> Figure:
     title = f"What a lower worst case costs (filled: the ablation; hollow: others)\n{labels.place(ablation)}"
     figure.suptitle(title, y=1.02)
     return figure
+
+
+def floor_line(draw: Callable[..., Any], results: Results) -> None:
+    """Draw the accuracy of the best floor across a panel, if it was measured."""
+    if floor := results.value(CLEAN, BEST_FLOOR):
+        draw(floor["mean"], **FLOOR_LINE)
 
 
 def _numbers(results: Results) -> str:

@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict, against, gaps, spread
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
 from ghostpoi.study.plan import Study
-from ghostpoi.study.store import Cell, Store, settings_hash
+from ghostpoi.study.store import Cell, Store, is_current, settings_hash
 
 LEAK = 0.05  # the paper's leak ratio
 MANY = "multi-release-"  # A11, before the number of releases that it holds
 GAPS = ("prot", "mean", "worst")
 SURVIVAL = "surv_"  # before the adversary of a survival gap
+BEST_FLOOR = "best floor"  # the better of the floors, once both are measured
 WORST_CASE = "worst case"  # the accuracy after the strongest adversary
 PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
 PROTOCOLS = ("strong", "paper")
@@ -55,6 +56,7 @@ class Results:
     protocol: str
     cells: tuple[Cell, ...]
     victim: str
+    part: str = "all"  # of the test steps: all or moves
 
     @staticmethod
     def read(folder: Path, study: str, protocol: str) -> "Results":
@@ -67,6 +69,11 @@ class Results:
     def of(self, victim: str) -> "Results":
         """The same study with another victim."""
         return replace(self, victim=victim)
+
+    @property
+    def on_moves(self) -> "Results":
+        """The same study, with accuracies over steps to another POI alone."""
+        return replace(self, part="moves")
 
     @property
     def data(self) -> str:
@@ -103,12 +110,19 @@ class Results:
     def accuracy(self, method: str, adversary: str, leak: float | None = None, metric: str = "acc@1") -> Series | None:
         """The accuracy of a victim per seed."""
         found = self.measures(method, adversary, leak)
-        return list(found["all"][metric]) if found else None
+        return list(found[self.part][metric]) if self.part in found else None
 
     def floor(self, name: str) -> float | None:
-        """The accuracy of `popularity` or `markov` on clean sessions; it has no seeds."""
-        found = self._index.get(("floor", CLEAN, None, None, None), {}).get(name)
-        return found["acc@1"] if found else None
+        """The accuracy of `popularity`, `stay` or `markov` on clean sessions; it has no seeds."""
+        found = self._index.get(("floor", CLEAN, None, None, None), {}).get(name, {})
+        value: float | None = found.get(self._floor_key)
+        return value
+
+    @property
+    def best_floor(self) -> str | None:
+        """The name of the better of the floors, None until both are measured."""
+        known = {name: value for name in FLOORS if (value := self.floor(name)) is not None}
+        return max(known, key=lambda name: known[name]) if len(known) == len(FLOORS) else None
 
     def series(self, method: str, key: str, leak: float | None = None) -> Series | None:
         """Whatever has a key, per seed: accuracy, gap, measure of the release, control; `clean` is a method too."""
@@ -120,7 +134,10 @@ class Results:
         if key == WORST_CASE:
             return worst.accuracy["seeds"] if (worst := self.worst(method, leak)) else None
         if key == "markov":
-            return _at(self._index.get(("floor", method, None, None, None)), "markov.acc@1")
+            return _at(self._index.get(("floor", method, None, None, None)), f"markov.{self._floor_key}")
+        if key == BEST_FLOOR:
+            found = self.floor(self.best_floor) if self.best_floor else None
+            return None if found is None else [found] * self.study.seeds
         return self.accuracy(CLEAN if key in (CLEAN, LEAK_ONLY) else method, key, leak)
 
     def value(self, method: str, key: str, leak: float | None = None) -> Spread | None:
@@ -163,6 +180,10 @@ class Results:
         found = [self.series(method, key, leak) for key in (WORST_CASE, LEAK_ONLY, CLEAN)]
         pairs = zip(*(seeds or [] for seeds in found), strict=False)
         return _spread([(worst - alone) / (clean - alone) for worst, alone, clean in pairs if clean != alone])
+
+    @property
+    def _floor_key(self) -> str:
+        return "acc@1" if self.part == "all" else f"acc@1_{self.part}"
 
     @cached_property
     def _index(self) -> dict[tuple[Any, ...], Mapping[str, Any]]:
@@ -209,8 +230,9 @@ def _asked_for(store: Store, study: Study) -> Iterator[Cell]:
             f"{store.path(study.name)} mixes cells of different data ({', '.join(sorted(names))}); "
             "use one --results folder for each"
         )
-    # The newest of the study's own cells wins, and any of them over another study's.
-    found = {tuple(c.get(k) for k in KEY): c for c in [*shared[::-1], *own] if c["data"] == names.most_common(1)[0][0]}
+    # The newest of the study's own cells wins, and any of them over another study's, unless it lacks what that one has.
+    cells = sorted([*shared[::-1], *own], key=is_current)
+    found = {tuple(c.get(k) for k in KEY): c for c in cells if c["data"] == names.most_common(1)[0][0]}
     return iter(found.values())
 
 

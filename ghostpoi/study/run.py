@@ -27,6 +27,7 @@ from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
 from ghostpoi.evaluate.grid import Contest, Grid, Release, find_adversary, over_seeds, with_poi
+from ghostpoi.evaluate.measures.accuracy import in_one
 from ghostpoi.evaluate.measures.detection import detect
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
@@ -37,7 +38,7 @@ from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, IdentitySettings
 from ghostpoi.study.plan import Study, Variant
-from ghostpoi.study.store import WORK, Cell, Store, identity, only_run, settings_hash
+from ghostpoi.study.store import WORK, Cell, Store, identity, is_current, only_run, settings_hash
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Runner:
         """Measure the missing cells and return their file. Without victims, only prepare what they will train on."""
         store = Store(self.results, self.protocol)
         with only_run(self.results, f"{self.study.name}-{self.protocol}"):
-            known = {identity(cell): cell["measures"] for cell in store.cells(self.study.name)[::-1]}
+            cells = [cell for cell in store.cells(self.study.name)[::-1] if is_current(cell)]
+            known = {identity(cell): cell["measures"] for cell in cells}
             contests = [c for c in contests_of(self.study) if identity(self._cell(c.cell)) not in known]
             if not victims:
                 for contest, seed in product(contests, range(self.study.seeds)):
@@ -81,10 +83,10 @@ class Runner:
             if identity(cell) in known:
                 continue
             if method == CLEAN:
-                yield [cell | {"measures": {name: found["all"] for name, found in self._grid.floors().items()}}]
+                yield [cell | {"measures": {name: in_one(found) for name, found in self._grid.floors().items()}}]
             else:
-                found = [self._grid.markov(method, seed)["all"]["acc@1"] for seed in range(self.study.seeds)]
-                yield [cell | {"measures": {"markov": {"acc@1": found}}}]
+                per_seed = [in_one(self._grid.markov(method, seed)) for seed in range(self.study.seeds)]
+                yield [cell | {"measures": {"markov": over_seeds(per_seed)}}]
 
     def _release(self, method: str, seed: int) -> dict[str, Any]:
         """Measure plausibility, naturalness and utility of a release, and the detector if the study asks for it."""

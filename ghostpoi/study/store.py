@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.errors import InputError
+from ghostpoi.evaluate.controls import CLEAN
 from ghostpoi.files import replacing
 
 SETTINGS = "settings.json"  # hash -> all settings of a method, section by section
@@ -60,6 +61,14 @@ class Store:
 def identity(cell: Cell) -> tuple[str, ...]:
     """Return what makes two cells the same measurement."""
     return tuple(json.dumps(cell.get(key)) for key in IDENTITY)
+
+
+def is_current(cell: Cell) -> bool:
+    """Whether a cell has what earlier versions did not measure: accuracy on moves, and the floor of those who stay."""
+    kind, measures = cell["kind"], cell["measures"]
+    if kind == "floor":
+        return ("stay" in measures or cell["method"] != CLEAN) and "acc@1_moves" in measures.get("markov", {})
+    return kind != "accuracy" or "moves" in measures
 
 
 def _rounded(cell: Cell) -> Any:

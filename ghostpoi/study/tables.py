@@ -13,7 +13,7 @@ from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import spread
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import NONE, SYMBOLS, percent, show
-from ghostpoi.study.results import MANY, MEASURES, WORST_CASE, Results
+from ghostpoi.study.results import BEST_FLOOR, MANY, MEASURES, WORST_CASE, Results
 
 NOTES = paper.contents("table_notes")
 DIGITS = {"mean_km": 3, "p95_km": 3}  # in the paper's tables; all others: 4
@@ -63,37 +63,48 @@ def tables(found: Sequence[Results]) -> list[Table]:
     """Make all tables of a study that was measured under one or more protocols."""
     name = found[0].study.name
     if name in LAYOUTS:
-        return [*(table for layout in LAYOUTS[name] for table in layout.tables(found)), *map(controls, found)]
+        layouts = [table for layout in LAYOUTS[name] for table in layout.tables(found)]
+        return [*layouts, *map(moves, filter(_has_moves, found)), *map(controls, found)]
     generic = [accuracy, worst_cases, recovered, release_measures, controls]
     if found[0].study.releases:
         generic.insert(3, several_releases)
-    made = [make(results) for results in found for make in generic]
+    made = [make(results) for results in found for make in (*generic, *([moves] if _has_moves(results) else []))]
     return made + [beside_prior(results) for results in found if name == "adaptive"]
 
 
 def accuracy(results: Results) -> Table:
     """Show every method against every adversary, between its controls."""
-    keys = (*results.adversaries, LEAK_MIXED, LEAK_ONLY, CLEAN)
+    keys = (*results.adversaries, LEAK_MIXED, LEAK_ONLY, *_floor(results), CLEAN)
     heads, rows = _rows(results, lambda here, m, leak: [show(here.value(m, key, leak)) for key in keys])
-    return _table("Accuracy, acc@1", results, [*heads, *map(labels.heading, keys)], rows, "spread", "controls")
+    title = "Accuracy, acc@1" if results.part == "all" else f"Accuracy on {results.part}, acc@1"
+    return _table(title, results, [*heads, *map(labels.heading, keys)], rows, "spread", "controls", "floors")
+
+
+def moves(results: Results) -> Table:
+    """Show the same over steps to another POI, which nobody predicts who guesses that people stay."""
+    return accuracy(results.on_moves)
 
 
 def worst_cases(results: Results) -> Table:
     """Show the strongest adversary against each method, and how far it is from the controls."""
 
+    floor, has_moves = _floor(results), _has_moves(results)
+
     def row(here: Results, method: str, leak: float) -> list[str]:
         first, second = (*here.attacks(method, leak), None, None)[:2]
         ahead = here.minus(method, first.adversary, second.adversary, leak) if first and second else None
-        mixed, alone = (here.minus(method, WORST_CASE, control, leak) for control in (LEAK_MIXED, LEAK_ONLY))
-        shown = (first, second, ahead, here.without_leak(method), here.value(method, LEAK_MIXED, leak), mixed, alone)
+        more = (here.minus(method, WORST_CASE, control, leak) for control in (LEAK_MIXED, LEAK_ONLY, *floor))
+        moved = [here.on_moves.value(method, first.adversary, leak) if first else None] if has_moves else []
+        shown = (first, *moved, second, ahead, here.without_leak(method), here.value(method, LEAK_MIXED, leak), *more)
         return [*map(show, shown), percent(here.share_of_lead(method, leak))]
 
     heads, rows = _rows(results, row)
     columns = [
-        *heads, WORST_CASE, "next", "minus next", "worst without leak", "leak-mixed", "minus leak-mixed",
-        "minus leak-only", "share of clean's lead",
+        *heads, WORST_CASE, *(["on moves"] if has_moves else []), "next", "minus next", "worst without leak",
+        "leak-mixed", "minus leak-mixed", "minus leak-only", *(f"minus {key}" for key in floor),
+        "share of clean's lead",
     ]  # fmt: skip
-    return _table("Worst case, acc@1", results, columns, rows, "worst")
+    return _table("Worst case, acc@1", results, columns, rows, "worst", "floors")
 
 
 def recovered(results: Results) -> Table:
@@ -135,16 +146,22 @@ def release_measures(results: Results) -> Table:
 
 def controls(results: Results) -> Table:
     """Show what belongs to no method: ceiling, leak-only, floors."""
-    clean, rows = results.series(CLEAN, CLEAN) or [], list[Row]()
-    found = {"clean victim (ceiling)": clean}
-    found |= {f"leak-only, {leak:.0%}": results.series(CLEAN, LEAK_ONLY, leak) or [] for leak in results.study.leak}
-    for name, key in (("popularity floor", "popularity"), ("Markov floor, clean sessions", "markov")):
-        found[name] = [] if (floor := results.floor(key)) is None else [floor]
+    found, moved = _controls(results), _controls(results.on_moves)
+    clean, rows = found["clean victim (ceiling)"], list[Row]()
     for name, seeds in found.items():
         same = seeds * len(clean) if len(seeds) == 1 else seeds  # a floor has no seeds
         gap = [c - v for c, v in zip(clean, same, strict=False)]
-        rows.append((name, *(show(spread(values)) if values else NONE for values in (seeds, gap))))
-    return _table("Controls, acc@1", results, ["control", "acc@1", "below clean by"], rows)
+        rows.append((name, *(show(spread(values)) if values else NONE for values in (seeds, gap, moved[name]))))
+    table = _table("Controls, acc@1", results, ["control", "acc@1", "below clean by", "on moves"], rows, "floors")
+    return table if any(moved.values()) else table.without("on moves")
+
+
+def _controls(results: Results) -> dict[str, list[float]]:
+    """The accuracies per seed of what belongs to no method; a floor has one, and what was not measured none."""
+    found = {"clean victim (ceiling)": results.series(CLEAN, CLEAN) or []}
+    found |= {f"leak-only, {leak:.0%}": results.series(CLEAN, LEAK_ONLY, leak) or [] for leak in results.study.leak}
+    names = {"popularity": "popularity floor", "stay": "stay floor", "markov": "Markov, clean sessions"}
+    return found | {name: [] if (x := results.floor(key)) is None else [x] for key, name in names.items()}
 
 
 def beside_prior(results: Results) -> Table:
@@ -166,6 +183,15 @@ def beside_prior(results: Results) -> Table:
 def _table(title: str, results: Results, columns: Iterable[str], rows: Iterable[Row], *notes: str) -> Table:
     title = f"{title} ({labels.place(results)})"
     return Table(title, tuple(columns), tuple(rows), tuple(NOTES[note] for note in notes))
+
+
+def _floor(results: Results) -> list[str]:
+    """The best floor as a column, if it was measured."""
+    return [BEST_FLOOR] if results.best_floor else []
+
+
+def _has_moves(results: Results) -> bool:
+    return results.on_moves.value(CLEAN, CLEAN) is not None
 
 
 def _recovered(results: Results, method: str, adversary: str, leak: float) -> str:
@@ -202,14 +228,16 @@ class TableLayout:
         """Make one per city in which the paper has such a table; data of no city of the paper stands beside NYC."""
         heads = ["method", "source", *map(labels.heading, [*self.columns, *self.extra])]
         heads += [f"A1 minus {self.versus}"] if self.versus else []
-        notes = tuple(NOTES[note] for note in ("spread", "paper", "controls", "calibrated"))
+        notes = tuple(NOTES[note] for note in ("spread", "paper", "controls", "floors", "calibrated"))
+        unknown = [] if any(results.best_floor for results in found) else [BEST_FLOOR]
         for city, name in paper.CITIES.items():
             here = [r for r in found if r.cells and (r.city or "nyc") == city]
             if any(section in paper.contents()[city] for section in self.sections) and (here or not self.versus):
                 other = f"{here[0].data}, which is not the paper's " if here and not here[0].city else ""
                 leaks = found[0].study.leak if self.by_leak else (None,)
                 rows = tuple(row for leak in leaks for row in self._rows(here, city, leak))
-                yield Table(f"{self.title} ({other}{name}, {labels.protocols(found)})", tuple(heads), rows, notes)
+                title = f"{self.title} ({other}{name}, {labels.protocols(found)})"
+                yield Table(title, tuple(heads), rows, notes).without(*unknown)
 
     def _rows(self, found: Sequence[Results], city: str, leak: float | None) -> Iterator[Row]:
         known = paper.leak_section(city).get(f"{leak:g}", {}) if leak else paper.section(city, *self.sections)

@@ -18,7 +18,6 @@ from ghostpoi.report.templates import TEXTS, label
 
 ROW_PX = 48
 HEIGHT = 440
-LINES = ((LEAK_ONLY, PURPLE, "dash"), ("popularity", MUTED, "dot"))  # controls beside every adversary
 
 
 def verdict_chart(audit: AuditView) -> Chart:
@@ -47,7 +46,7 @@ def verdict_chart(audit: AuditView) -> Chart:
             )  # fmt: skip
     shapes = [
         vertical(100 * audit.controls[n].accuracy_lost["mean"], CONTROLS[n], colour, dash, layer="above")
-        for n, colour, dash in LINES
+        for n, colour, dash in ((LEAK_ONLY, PURPLE, "dash"), (audit.best_floor, MUTED, "dot"))
         if n in audit.controls
     ]
     ends = [100 * (v["mean"] - v["std"]) for v in (*lost.values(), *random.values(), *matched.values())]
@@ -61,7 +60,8 @@ def verdict_chart(audit: AuditView) -> Chart:
     )  # fmt: skip
     whiskers = " Whiskers show one standard deviation over seeds." if audit.seeds > 1 else ""
     figure = draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42)
-    return chart("verdict", figure, whiskers=whiskers, matched=TEXTS["charts"]["verdict"]["matched"] if matched else "")
+    matched_text = TEXTS["charts"]["verdict"]["matched"] if matched else ""
+    return chart("verdict", figure, whiskers=whiskers, matched=matched_text, floor=audit.floor_text)
 
 
 def _lost_bars(rows: list[str], lost: list[Spread]) -> go.Bar:
@@ -81,17 +81,17 @@ def _whiskers(values: Sequence[Spread], scale: float = 1) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class MethodPoint:
-    """One audited method, or the random control."""
+    """One audited method, the random control, or the best floor."""
 
     name: str
     protection: Spread  # gap of the release as it is
     worst: Spread  # gap under the strongest adversary
     naturalness: float | None = None
-    control: bool = False
+    control: str = ""  # the symbol of a control
 
 
 def method_points(data: PageData) -> list[MethodPoint]:
-    """Every method with an audit, and the random control of the first one."""
+    """Every method with an audit, and the random control and the best floor of the first one."""
     points = [
         MethodPoint(name, a.gap([a.adversaries["none"]]), a.gap(a.adversaries.values()), a.naturalness)
         for name, release in data.releases.items()
@@ -101,7 +101,10 @@ def method_points(data: PageData) -> list[MethodPoint]:
     if main is not None and RANDOM in main.controls:
         draws = [v for name, v in main.controls.items() if name == RANDOM or name.startswith(f"{RANDOM}+")]
         gaps = main.gap([main.controls[RANDOM]]), main.gap(draws)
-        points.append(MethodPoint(f"{CONTROLS[RANDOM]} (control)", *gaps, control=True))
+        points.append(MethodPoint(f"{CONTROLS[RANDOM]} (control)", *gaps, control="diamond-open"))
+    if main is not None:
+        gap = main.gap([main.controls[main.best_floor]])
+        points.append(MethodPoint(CONTROLS[main.best_floor], gap, gap, control="x-open"))
     return points
 
 
@@ -138,7 +141,7 @@ def _naturalness_chart(points: list[tuple[int, MethodPoint]]) -> Chart:
 
 def _method_trace(number: int, point: MethodPoint, y: float | None, hover: str, **more: Any) -> go.Scatter:
     colour = MUTED if point.control else SERIES[number % len(SERIES)]
-    symbol = "diamond-open" if point.control else SYMBOLS[number % len(SYMBOLS)]
+    symbol = point.control or SYMBOLS[number % len(SYMBOLS)]
     return scatter(
         [point.protection["mean"]], [y], label(point.name), hover, "%{fullData.name}",
         error_x=_whiskers([point.protection]),
