@@ -40,6 +40,7 @@ from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")
 SEED = Seed(7)
+EVERYTHING = 1 << 60  # pairs of states
 
 
 def evidence_of(
@@ -433,7 +434,7 @@ class TestAgainstDictionaries:
         evidence, channel = situation
         v = Visits.of(evidence, channel, evidence.symbol)
         prior = v.popularity(5)
-        s = states_of(evidence, v, v.posterior(5.0 * prior[v.clean], 0.5, 5), 0.0)
+        s = states_of(evidence, v, v.posterior(5.0 * prior[v.clean], 0.5, 5), 0.0, EVERYTHING)
         e = transitions_of(s)
         lift = np.random.default_rng(seed).uniform(0.1, 3, len(e.before))
         belief, joint = forward_backward(s, e, lift) if len(e.before) else (s.weight, np.zeros(0))

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import gammaln
 
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.attack.inference.visits import INDEPENDENT, TINY, Visits, popularity_hint, sum_by
 from ghostpoi.data.checkins import Floats, Ints, Longs
-from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.publish.public_channel import Channel
 
 CONCENTRATIONS: Floats = 10.0 ** np.arange(-2, 3.01, 0.25)  # tried for K_u; the last stands for independent draws
@@ -96,13 +97,14 @@ class HabitModel:
 
 def closeness(visits: Visits, counts: Floats, lat: Floats, lon: Floats, km: float) -> Floats:
     """Return the mean of 1 / (distance + km) from each habit's POI to its user's other visits, `counts` (H,); (H,)."""
-    out = np.zeros(len(counts))
+    # Straight lines are as good as the way on the ground here, and much faster to compute.
+    out, point = np.zeros(len(counts)), EARTH_RADIUS_KM * unit_sphere(lat, lon)
     bounds = np.flatnonzero(np.diff(visits.habit_user, prepend=-1, append=-1))
     for begin, end in pairwise(bounds.tolist()):
         poi, count = visits.habit_clean[begin:end], counts[begin:end]
         to = np.flatnonzero(count >= MIN_VISITS)
         there, weight = poi[to], count[to]
-        near = 1 / (haversine_km(lat[poi][:, None], lon[poi][:, None], lat[there], lon[there]) + km)
+        near = 1 / (cdist(point[poi], point[there]) + km)
         near[to, np.arange(len(to))] = 0  # not from a venue to itself
         out[begin:end] = near @ weight / max(weight.sum(), TINY)
     return out

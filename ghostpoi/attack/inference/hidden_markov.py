@@ -56,13 +56,14 @@ class TransitionModel:
     common_steps: float = 1000.0  # steps from p that popularity alone counts as
     band_steps: float = 20.0  # leaked steps that an uninformative length counts as
     least: float = 0.01  # leave out a state this much less likely than the likeliest of its position
+    max_pairs: int = 5_000_000  # of states of consecutive positions, about 150 bytes each
     rounds: int = 6
 
     def restore(self, evidence: Evidence, rule: Rule) -> Ints:
         """Return the likeliest state of every position given its whole session, (N,)."""
         channel = self.habits.channel(evidence, rule)
         visits, popularity, share = self.habits.explain(evidence, channel, evidence.symbol)
-        states = states_of(evidence, visits, share, self.least)
+        states = states_of(evidence, visits, share, self.least, self.max_pairs)
         steps = transitions_of(states)
         near = self.nearness(evidence, rule, channel)[bands(states, steps, rule)]
         belief, joint = states.weight, states.weight[steps.before] * states.weight[steps.after]
@@ -77,7 +78,7 @@ class TransitionModel:
         """Return how much likelier leaked steps of each length are than what A7 infers about their ends, (bands,)."""
         at, blind = evidence.positions, evidence.without_leak()
         visits, _, share = self.habits.explain(blind, channel, evidence.symbol)
-        s = states_of(blind, visits, share, self.least / 10)
+        s = states_of(blind, visits, share, self.least / 10, self.max_pairs, at)
         e = transitions_of(s, at)
         true = evidence.clean[s.position[s.owner]] == s.poi  # (T,)
         taken = true[e.before] & true[e.after]
@@ -101,30 +102,56 @@ class TransitionModel:
         return own / (_others(s.habit[e.before], joint) + self.user_steps) / habit
 
 
-def states_of(evidence: Evidence, v: Visits, share: Floats, least: float) -> States:
-    """Return the options of every position that have at least `least` times the largest share; leaked ones have one."""
+def states_of(
+    evidence: Evidence, v: Visits, share: Floats, least: float, max_pairs: int, among: Bools | None = None
+) -> States:
+    """Return the likeliest options of every position as its states; a leaked position has one.
+
+    An option with less than `least` times the largest share is left out. So are further ones, the least likely first,
+    until `transitions_of` with the same `among` makes at most `max_pairs` pairs, or every position has one state.
+    """
     at, session = evidence.positions, evidence.released.session_of()
     place = np.arange(len(at)) - evidence.released.start[session]
     position = np.argsort(place, kind="stable")
+    follows = np.append(np.diff(session) == 0, False) if len(at) else at
     group = np.full(len(at), -1)
     group[~at] = v.group
-    group = group[position]  # (N,)
-    options = np.diff(np.append(v.first, len(v.owner)))
-    size = np.where(group < 0, 1, options[group]) if len(options) else np.ones(len(group), np.int64)
-    owner = np.repeat(np.arange(len(group)), size)
-    option = np.arange(len(owner)) - (np.cumsum(size) - size)[owner]
-    known, poi, weight = group[owner] < 0, evidence.clean[position][owner].astype(np.int64), np.ones(len(owner))
-    option = (v.first[group[owner]] if len(v.first) else 0) + option
-    poi[~known], weight[~known] = v.clean[option[~known]], share[option[~known]]
-    if len(owner):
-        kept = weight >= least * np.maximum.reduceat(weight, np.cumsum(size) - size)[owner]
-        owner, poi, weight = owner[kept], poi[kept], weight[kept]
-    first = np.searchsorted(owner, np.arange(len(group)))
+    rank = ranks_of(share, v.owner, v.first)
+    likely = share >= least * np.maximum.reduceat(share, v.first)[v.owner] if len(share) else share > 0
+    options = np.append(np.bincount(v.owner[likely], minlength=len(v.first)), 1)[group]  # (N,), the last for -1
+    left = np.flatnonzero(follows if among is None else follows & among)
+    kept = np.flatnonzero(likely & (rank < most_states(options[left], options[left + 1], max_pairs)))
+    number = np.bincount(v.owner[kept], minlength=len(v.first))
+    size = np.append(number, 1)[group][position]
+    owner, nth = np.repeat(np.arange(len(size)), size), np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    known, option = at[position][owner], np.append(np.cumsum(number) - number, 0)[group][position][owner] + nth
+    poi, weight = evidence.clean[position][owner].astype(np.int64), np.ones(len(owner))
+    chosen = kept[option[~known]]
+    poi[~known], weight[~known] = v.clean[chosen], share[chosen]
+    first = np.cumsum(size) - size
     user = evidence.user[position][owner]
     _, habit = np.unique(user * evidence.rows + poi, return_inverse=True)
-    follows = np.append(np.diff(session) == 0, False)[position] if len(at) else at
     bounds = np.searchsorted(place[position][owner], np.arange(int(place.max(initial=-1)) + 2))
-    return States(position, bounds, follows, first, owner, poi, user, habit, normalise(weight, first, owner))
+    weight = normalise(weight, first, owner)
+    return States(position, bounds, follows[position], first, owner, poi, user, habit, weight)
+
+
+def ranks_of(share: Floats, owner: Longs, first: Longs) -> Longs:
+    """Return the place of each option among those of its owner, 0 for the largest share; ties go to the first."""
+    rank = np.empty(len(share), np.int64)
+    order = np.lexsort((-share, owner))
+    rank[order] = np.arange(len(share)) - first[owner[order]] if len(share) else 0
+    return rank
+
+
+def most_states(left: Longs, right: Longs, max_pairs: int) -> int:
+    """Return the most states a position may keep, given the options at both ends of each step; at least 1."""
+    low, high = 1, int(max(left.max(initial=1), right.max(initial=1)))
+    while low < high:  # the number of pairs grows with the number of states
+        middle = (low + high + 1) // 2
+        fits = int((np.minimum(left, middle) * np.minimum(right, middle)).sum()) <= max_pairs
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
 
 
 def transitions_of(s: States, among: Bools | None = None) -> Transitions:

@@ -79,7 +79,7 @@ class Visits:
                 same = self.leaked + share * (weight - 1)  # those among them with the same released POI
                 likelihood = (concentration * channel + same) / (concentration + others)
             share = normalise((prior + others) * likelihood, self.first, self.owner)
-            visits = self.habit_visits(share, power)
+            visits = self.habit_leaked + sum_by(self.habit, share * weight, len(self.habit_leaked))
         return share
 
     def habit_visits(self, share: Floats, power: float) -> Floats:
