@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.",
 )
-publishing = (commands.inspect, commands.protect, commands.verify, commands.audit, commands.report)
+publishing = (commands.inspect, commands.choose, commands.protect, commands.verify, commands.audit, commands.report)
 for command in (*publishing, commands.synth, commands.prepare, demo, commands.plugins):
     add(app, command)
 app.add_typer(bench.app, name="bench")

@@ -121,6 +121,38 @@ def audit(
 
 
 @reads_files
+def choose(
+    file: Path, output: Path = Path("choice.html"), max_mean_km: float = 2.0, min_flows: float = 0.5,
+    max_popularity_js: float = 1.0, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
+    seeds: int = 3, map: Texts = None, set: Texts = None, config: Path | None = None, taxonomy: Path | None = None,
+    keep: Texts = None, drop: Texts = None, cache: Path | None = None, json: bool = False,
+) -> None:  # fmt: skip
+    """Try settings on a file and recommend the safest one that keeps what you need; exit code 1 if none does."""
+    from ghostpoi.cli import terminal_output
+    from ghostpoi.cli.choice import prepare_choice
+    from ghostpoi.evaluate.choose import choose, work
+    from ghostpoi.evaluate.choose.options import Wishes
+    from ghostpoi.progress import bar
+    from ghostpoi.report.choice_page import write_choice
+
+    wishes = Wishes(
+        max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
+        keep_category=keep_category,  # type: ignore[arg-type]
+    )  # fmt: skip
+    request, command = prepare_choice(
+        file, wishes, output, pseudonyms, leak, seeds, map, set, config, taxonomy, keep, drop, cache
+    )
+    with bar(work(request)) as progress:
+        found = choose(request, progress)
+    for trial in found["trials"]:
+        trial["command"] = command(trial["settings"])
+    write_choice(output, file.name, found)
+    show(found, json, terminal_output.chosen, output)
+    if found["recommended"] is None:
+        raise typer.Exit(1)
+
+
+@reads_files
 def report(
     release: Path, output: Path | None = None, compare: list[Path] | None = None, private: Path | None = None,
     with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None,

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ghostpoi.cli.options import printable
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY
 
 
 def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
@@ -162,6 +163,41 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         f"{u['gyration']['mean_km_before']:.2f} -> {u['gyration']['mean_km_after']:.2f} km, revisit rate "
         f"{u['visits']['revisit_rate_before']:.3f} -> {u['visits']['revisit_rate_after']:.3f}"
     )
+
+
+def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
+    """Print the settings that `choose` tried, and the command of the recommended one."""
+    from ghostpoi.report.labels import victim_label
+
+    say = partial(console.print, markup=False, emoji=False)
+    trials, best, controls = found["trials"], found["recommended"], found["controls"]
+    table = _table("setting", "worst", "adversary", "released", "mean km", "genuine", "flows", "popularity", "frontier")
+    for number, t in enumerate(trials):
+        mark = "recommended" if number == best else "yes" if t["frontier"] else ""
+        worst = ("" if t["complete"] else ">= ") + f"{t['worst']:.3f}"
+        table.add_row(
+            t["name"], worst, t["strongest"], f"{t['accuracy']['none']['mean']:.3f}", f"{t['mean_km']:.2f}",
+            f"{t['left_genuine']:.1%}", f"{t['flows']:.3f}", f"{t['popularity_js']:.3f}", mark,
+        )  # fmt: skip
+    say(table)
+    floors = ", ".join(f"{victim_label(name)} {controls[name]:.3f}" for name in FLOORS)
+    means = {name: sum(controls[name]) / len(controls[name]) for name in (CLEAN, LEAK_ONLY)}
+    say(
+        f"acc@1 of a {found['victim']} victim; clean data {means[CLEAN]:.3f}, leaked sessions alone "
+        f"{means[LEAK_ONLY]:.3f}, {floors}; >= marks settings that faced only the fast adversaries"
+    )
+    if best is None:
+        nearest = trials[found["nearest"]]
+        say(
+            f"no setting keeps all that you asked for; the nearest is {nearest['name']}, which misses "
+            f"{' and '.join(nearest['missed'])}",
+            style="bold",
+        )
+    else:
+        worst = trials[best]["accuracy"][trials[best]["strongest"]]
+        say(f"recommended: {trials[best]['name']}, worst case {_spread(worst)}", style="bold")
+        say(trials[best]["command"], soft_wrap=True)
+    say(f"page (it describes clean data: keep it private): {_valid(page)}")
 
 
 def plugins(console: Console) -> None:

@@ -5,7 +5,6 @@ training sessions to every adversary, trains a victim on what each restores, and
 part of each user's sessions. Every result is compared with controls.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -18,7 +17,7 @@ from ghostpoi import __version__, settings
 from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.data.checkins import Ints
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.cache import Cache
+from ghostpoi.evaluate.cache import Cache, default_folder, open_cache
 from ghostpoi.evaluate.conclusions import conclude
 from ghostpoi.evaluate.controls import (
     CLEAN,
@@ -267,13 +266,7 @@ def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: 
 def _cache(request: AuditRequest) -> Cache:
     """Open the cache. It is derived from clean data, so it must lie outside the release."""
     private = request.private_folder
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = request.cache or (private / "audit" if private.is_dir() else home / "ghostpoi" / "audit")
+    folder = request.cache or (private / "audit" if private.is_dir() else default_folder())
     if folder.resolve().is_relative_to(request.release.resolve()):
         raise InputError(f"--cache {folder} lies inside the release {request.release}; choose another folder")
-    try:
-        return Cache(folder)
-    except OSError as e:
-        raise InputError(
-            f"the cache folder {folder} cannot be used ({(e.strerror or str(e)).lower()}); choose another with --cache"
-        ) from None
+    return open_cache(folder)

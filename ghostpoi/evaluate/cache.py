@@ -6,6 +6,7 @@ runs share what they have in common. The content is derived from clean data: onl
 
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -15,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ghostpoi.data.checkins import Ints
+from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder, remove_partial, replacing
 
 Kind = Literal["releases", "restorations", "victims"]
@@ -59,6 +61,21 @@ class Cache:
             found = make()
             self.store(kind, key, found)
         return found
+
+
+def default_folder() -> Path:
+    """Return the folder of the cache in the user's home."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ghostpoi" / "audit"
+
+
+def open_cache(folder: Path) -> Cache:
+    """Open a cache that the user may have named."""
+    try:
+        return Cache(folder)
+    except OSError as e:
+        raise InputError(
+            f"the cache folder {folder} cannot be used ({(e.strerror or str(e)).lower()}); choose another with --cache"
+        ) from None
 
 
 def key_of(*parts: object) -> str:

@@ -115,12 +115,12 @@ def render(data: PageData) -> str:
         headline=headline(audit) if audit else "", tone=tone(audit) if audit else "",
         utility=_utility(data), points={point.name: point for point in points}, labels=labels, texts=TEXTS,
         charts=charts, map=shown, version=__version__, css=Markup(asset("style.css")), plotly=Markup(plotly),
-        script=Markup(script), policy=_policy(plotly, script), map_json=embedded(shown), theme=embedded(DARK),
+        script=Markup(script), policy=policy(plotly, script), map_json=embedded(shown), theme=embedded(DARK),
         chart_data=embedded([chart.json() for group in charts.values() for chart in group]),
     )  # fmt: skip
 
 
-def _policy(*scripts: str) -> str:
+def policy(*scripts: str) -> str:
     """The content security policy: the browser may run these scripts and nothing else, and fetch nothing."""
     hashes = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
     allowed = " ".join(f"'sha256-{h}'" for h in hashes)

@@ -1,0 +1,116 @@
+"""Choose settings for a file: try a small grid on the publisher's own data and recommend the best protected setting.
+
+All settings face a few fast adversaries. Those that fulfil the wishes and do best then face the whole default set, and
+the recommended one does so under several seeds. An adversary is measured by a victim that trains in a second.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.evaluate.cache import Cache
+from ghostpoi.evaluate.choose.options import Option, Wishes, frontier, options
+from ghostpoi.evaluate.choose.trial import VICTIM, Trial
+from ghostpoi.evaluate.default_set import default_adversaries
+from ghostpoi.evaluate.measures.accuracy_gaps import SAMPLING_ERRORS, spread, strongest
+from ghostpoi.progress import Report
+from ghostpoi.publish.publication_settings import Publication
+from ghostpoi.settings import override
+
+__all__ = ["ChooseRequest", "Option", "Wishes", "choose", "work"]
+
+FAST = ("none", "habits", "habits+leak")  # what every setting faces
+FINALISTS = 3  # settings that face the whole default set
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseRequest:
+    """What the publisher asks for."""
+
+    table: Checkins
+    settings: Publication  # all but the crowd's own
+    wishes: Wishes = field(default_factory=Wishes)
+    leak: float = 0.05
+    seeds: int = 3
+    cache: Cache
+
+    @property
+    def adversaries(self) -> tuple[str, ...]:
+        return default_adversaries(pseudonyms=self.settings.identity.pseudonyms != "keep")
+
+
+def work(request: ChooseRequest) -> float:
+    """Return all units of work for the progress bar, in adversaries."""
+    return len(options(request.wishes)) * len(FAST) + (FINALISTS + request.seeds) * len(request.adversaries)
+
+
+def choose(request: ChooseRequest, report: Report) -> dict[str, Any]:
+    """Return all trials as plain values, controls, and the number of the recommended trial or None."""
+
+    def protection(option: Option, adversaries: Sequence[str], seeds: int, doing: str) -> dict[str, Any]:
+        report(f"{doing} {option.name}", 0)
+        measured = _protection(_trial(request, option), adversaries, seeds)
+        report(f"{doing} {option.name}", seeds * len(adversaries))
+        return measured
+
+    tried = options(request.wishes)
+    found: dict[Option, dict[str, Any]] = {}
+    for option in tried:
+        useful = _trial(request, option).usefulness()
+        found[option] = useful | {"missed": request.wishes.missed(useful)} | protection(option, FAST, 1, "trying")
+    possible = sorted((o for o in tried if not found[o]["missed"]), key=lambda o: _order(found[o]))[:FINALISTS]
+    for option in possible:
+        found[option] |= protection(option, request.adversaries, 1, "all adversaries on")
+    best = _best(possible, found)
+    if best is not None:
+        found[best] |= protection(best, request.adversaries, request.seeds, "repeating")
+    rows = [{"name": o.name, "settings": o.assignments, **found[o]} for o in tried]
+    for row, on_frontier in zip(rows, frontier(rows), strict=True):
+        row |= {"frontier": on_frontier, "complete": len(row["accuracy"]) > len(FAST) + 1}
+    nearest = best or min(tried, key=lambda o: (len(found[o]["missed"]), *_order(found[o])))
+    return {
+        "trials": rows,
+        "recommended": None if best is None else tried.index(best),
+        "nearest": tried.index(nearest),
+        "controls": _trial(request, nearest).controls(request.seeds),
+        "leak": request.leak,
+        "seeds": request.seeds,
+        "victim": VICTIM,
+        "pseudonyms": request.settings.identity.pseudonyms,
+        "wishes": vars(request.wishes),
+    }
+
+
+def _trial(request: ChooseRequest, option: Option) -> Trial:
+    """Make a trial. It is made anew each time: a release takes seconds, and all of them would fill the memory."""
+    return Trial(request.table, override(request.settings, option.assignments), request.leak, request.cache)
+
+
+def _order(found: Mapping[str, Any]) -> tuple[float, float]:
+    """Order by protection, then by usefulness."""
+    return found["worst"], -found["flows"]
+
+
+def _best(finalists: Sequence[Option], found: Mapping[Option, dict[str, Any]]) -> Option | None:
+    """Return the most useful of the finalists that are protected as well as the best one, as far as the test can tell."""
+    least = min((found[o] for o in finalists), key=_order, default=None)
+    if least is None:
+        return None
+    error = SAMPLING_ERRORS * math.sqrt(2 * least["worst"] * (1 - least["worst"]) / least["test_positions"])
+    alike = [o for o in finalists if found[o]["worst"] <= least["worst"] + error]
+    return max(alike, key=lambda o: (found[o]["flows"], -found[o]["popularity_js"]))
+
+
+def _protection(trial: Trial, adversaries: Sequence[str], seeds: int) -> dict[str, Any]:
+    """Measure what adversaries learn from a release."""
+    found = trial.accuracies(adversaries, seeds)
+    top = strongest(found)
+    accuracy = {name: spread(values) for name, values in found.items()}
+    return {
+        "accuracy": accuracy,
+        "strongest": top,
+        "worst": accuracy[top]["mean"],
+        "test_positions": trial.test_positions,
+    }

@@ -1,0 +1,72 @@
+"""The settings that `choose` tries, and what the publisher wants of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ghostpoi.publish.methods.base import KeepsCategory
+
+WIDTHS = ((8, 3.0), (16, 5.0), (32, 10.0))  # minimum size and maximum width of a crowd
+STRICTNESS: tuple[KeepsCategory, ...] = ("exact", "group", "any")
+EPSILON = 1e-9
+
+
+@dataclass(frozen=True)
+class Option:
+    """One setting of crowds."""
+
+    category: KeepsCategory
+    draw: Literal["even", "popular-by-hour"]
+    size: int
+    reach_km: float
+
+    @property
+    def name(self) -> str:
+        kind = {"exact": "same category", "group": "same group", "any": "any category"}[self.category]
+        how = {"even": "drawn evenly", "popular-by-hour": "by popularity"}[self.draw]
+        return f"{kind}, {self.size}/{self.reach_km:g}, {how}"
+
+    @property
+    def assignments(self) -> list[str]:
+        """The settings as `--set` takes them."""
+        values = {"category": self.category, "draw": self.draw, "size": self.size, "reach_km": f"{self.reach_km:g}"}
+        return [f"method.{key}={value}" for key, value in values.items()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What a release must keep to be useful. Among the settings that do, the best protected one is recommended."""
+
+    max_mean_km: float = 2.0
+    min_flows: float = 0.5
+    max_popularity_js: float = 1.0
+    keep_category: KeepsCategory = "any"
+
+    def missed(self, trial: Mapping[str, Any]) -> list[str]:
+        """Name the wishes that a trial does not fulfil, as options of the command."""
+        wanted = {
+            f"--max-mean-km {self.max_mean_km:g}": trial["mean_km"] - self.max_mean_km,
+            f"--min-flows {self.min_flows:g}": self.min_flows - trial["flows"],
+            f"--max-popularity-js {self.max_popularity_js:g}": trial["popularity_js"] - self.max_popularity_js,
+        }
+        return [name for name, excess in wanted.items() if excess > EPSILON]
+
+
+def options(wishes: Wishes) -> list[Option]:
+    """Return the settings to try. Draws without popularity are tried where they can protect best: in any category."""
+    allowed = STRICTNESS[: STRICTNESS.index(wishes.keep_category) + 1]
+    popular = [Option(category, "popular-by-hour", *width) for category in allowed[::-1] for width in WIDTHS]
+    return popular + [Option(allowed[-1], "even", *width) for width in WIDTHS]
+
+
+def frontier(trials: list[dict[str, Any]]) -> list[bool]:
+    """Mark the trials that no other beats: none is better in worst case, flows or distance and as good in the rest."""
+
+    def costs(trial: dict[str, Any]) -> tuple[float, float, float]:
+        return trial["worst"], -trial["flows"], trial["mean_km"]
+
+    def beats(one: tuple[float, ...], two: tuple[float, ...]) -> bool:
+        return one != two and all(a <= b for a, b in zip(one, two, strict=True))
+
+    every = [costs(trial) for trial in trials]
+    return [not any(beats(other, own) for other in every) for own in every]

@@ -1,0 +1,118 @@
+"""One trial of `choose`: protect the file in memory with a setting, then measure the release as an audit would."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.victims import victim_settings
+from ghostpoi.data import pseudonyms
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.displacement import displacement
+from ghostpoi.evaluate.cache import Cache
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.evaluate.grid import Contest, Grid, Release
+from ghostpoi.evaluate.measures.utility import utility
+from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule
+from ghostpoi.publish.protect import protect_table
+from ghostpoi.publish.publication_settings import Publication
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.whole_table import WholeTable, genuine_rows, prepare
+from ghostpoi.randomness import Seed
+
+RELEASE = "release"
+VICTIM = "markov"  # it trains in a second and learns as much as a Transformer on the cities that were measured
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A setting, applied to a table. Everything is computed on first use and kept."""
+
+    table: Checkins
+    settings: Publication
+    leak: float
+    cache: Cache
+
+    @cached_property
+    def _whole(self) -> WholeTable:
+        return prepare(self.table, self.settings)
+
+    @cached_property
+    def _released(self) -> Substitution:
+        return protect_table(self._whole, self.settings, Seed(Seed(0).derive("choose")), CPU)
+
+    @cached_property
+    def _pair(self) -> TablePair:
+        table, venue, v = self.table, self._released.poi, self.table.venues
+        shown = np.unique(venue)  # a release describes only the venues that it shows
+        after = replace(
+            table, venue=(np.searchsorted(shown, venue) + 1).astype(np.int32), lat=v.lat[venue], lon=v.lon[venue],
+            category=v.category[venue], venue_ids=np.append("", table.venue_ids[shown]),
+        )  # fmt: skip
+        kind = self.settings.identity.pseudonyms
+        gap = self.settings.filters.session_gap_s
+        pseudonym = None if kind == "keep" else pseudonyms.of_rows(table.user, table.time, kind, gap)
+        return TablePair(table, after, np.arange(len(table)), None, "", {}, pseudonym)
+
+    @cached_property
+    def _data(self) -> AlignedSessions:
+        return align(self._pair, self.settings.filters)
+
+    @property
+    def test_positions(self) -> int:
+        """The number of clean next-venue positions that victims are tested on."""
+        return self._data.test.positions - len(self._data.test)
+
+    def usefulness(self) -> dict[str, float]:
+        """Return what the release keeps: distances and rows of the whole file, statistics of its sessions."""
+        rows, released = np.arange(len(self.table)), self._released.poi
+        moved = displacement(self.table.venues, self.table.venue, released)
+        kept = utility(self._data.all, self._data.all_released, self._data.vocabulary)
+        genuine = genuine_rows(self._whole, self.settings.method, rows, released)
+        return {
+            "mean_km": moved["mean_km"],
+            "p95_km": moved["p95_km"],
+            "substituted": moved["substitution_rate"],
+            "left_genuine": genuine["left_genuine"]["share"],
+            "category_match": moved["category_match"],
+            "flows": kept["flows"]["common_part"],
+            "popularity_js": kept["popularity"]["poi_js"],
+            "category_js": kept["popularity"]["category_js"],
+            "category_hour_js": kept["hours"]["category_hour_js"],
+        }
+
+    def accuracies(self, adversaries: Sequence[str], seeds: int) -> dict[str, list[float]]:
+        """Return acc@1 of the victim behind each adversary, and of `leak-mixed`, per seed."""
+        wanted = [Contest(RELEASE, name, self._ratio(name), VICTIM) for name in (*adversaries, LEAK_MIXED)]
+        return self._measured(wanted, seeds)
+
+    def controls(self, seeds: int) -> dict[str, Any]:
+        """Return acc@1 of victims that train on clean data and on the leak alone, and the floors."""
+        found: dict[str, Any] = self._measured(
+            [Contest(CLEAN, CLEAN, None, VICTIM), Contest(CLEAN, LEAK_ONLY, self.leak, VICTIM)], seeds
+        )
+        floors = self._grid(1).floors()
+        return found | {name: floors[name]["all"]["acc@1"] for name in FLOORS}
+
+    def _measured(self, contests: Sequence[Contest], seeds: int) -> dict[str, list[float]]:
+        cells = self._grid(seeds).cells(contests)
+        return {c.adversary: cell["measures"]["all"]["acc@1"] for c, cell in zip(contests, cells, strict=True)}
+
+    def _ratio(self, adversary: str) -> float | None:
+        known = ADVERSARIES.get(adversary)
+        return self.leak if known is None or known.uses_leak else None
+
+    def _grid(self, seeds: int) -> Grid:
+        data, (model, training) = self._data, victim_settings("strong")
+        rule = public_rule(self._pair, data.vocabulary, self.settings, self.settings.method)
+        release = Release(lambda number: data.released, rule, data.pseudonym)
+        return Grid(
+            train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary,
+            releases={RELEASE: release}.__getitem__, seeds=seeds, protocol="strong", model=model, training=training,
+            device=CPU, cache=self.cache,
+        )  # fmt: skip
