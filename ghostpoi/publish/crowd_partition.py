@@ -8,6 +8,7 @@ Every venue is in one crowd, and all venues of a crowd have the same candidates 
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from ghostpoi.data.candidates import Candidates, by_category
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
@@ -19,10 +20,12 @@ def find(
 ) -> Candidates:
     """Return the crowd of every venue as its candidate set; arguments are (P+1,) with row 0 as padding.
 
-    No crowd is wider than `reach_km`. A crowd is smaller than `size` where fewer venues are that close, and a venue
-    without any neighbour has no candidates. Only `known` venues can be drawn inside sessions, and rows in and outside
-    sessions must draw from the same crowd; so venues that models do not know form crowds of their own. If such a venue
-    is alone, it borrows the crowd of the nearest known venue.
+    A crowd is smaller than `size` where fewer venues are close. It is no wider than `reach_km`, until a venue that
+    would be alone joins the crowd of its nearest neighbour. Without a neighbour in reach, it has no candidates.
+
+    Only `known` venues can be drawn inside sessions, and rows in and outside sessions must draw from the same crowd; so
+    venues that models do not know form crowds of their own. If such a venue is still alone, it borrows the crowd of the
+    nearest known venue.
     """
     point = np.zeros((len(lat), 3))
     point[1:] = unit_sphere(lat[1:], lon[1:])
@@ -32,7 +35,7 @@ def find(
     crowds = [
         crowd[np.lexsort((lon[crowd], lat[crowd]))]
         for members in by_category(category if known is None else 2 * category + known)
-        for crowd in _partition(members, point, size, reach)
+        for crowd in _joined(list(_partition(members, point, size, reach)), members, point, reach)
     ]
     poi, radius = np.zeros((len(lat), max(map(len, crowds), default=1)), np.int32), np.zeros(len(lat))
     for crowd in crowds:
@@ -68,11 +71,28 @@ def _partition(members: Longs, point: Floats, size: int, reach: float) -> Iterat
         if len(part) >= 2 * size:
             cut = len(part) // 2
         elif _width(point[part]) > reach:
-            cut = int(np.diff(along[order]).argmax()) + 1  # at the widest gap, even if one side is small
+            least = max(1, len(part) // 4)  # on either side, so that few venues end up alone
+            cut = least + int(np.diff(along[order])[least - 1 : len(part) - least].argmax())  # at the widest gap
         else:
             yield part
             continue
         todo += [part[order[:cut]], part[order[cut:]]]
+
+
+def _joined(crowds: list[Longs], members: Longs, point: Floats, reach: float) -> list[Longs]:
+    """Let every venue that is alone join the crowd of its nearest neighbour within reach."""
+    alone = [crowd[0] for crowd in crowds if len(crowd) == 1]
+    if not alone or len(members) == 1:
+        return crowds
+    away, found = cKDTree(point[members]).query(point[alone], k=2, distance_upper_bound=reach)
+    name = np.zeros(len(point), np.int64)
+    for number, crowd in enumerate(crowds):
+        name[crowd] = number
+    for venue, km, neighbours in zip(alone, away, found, strict=True):
+        others = [members[n] for n, d in zip(neighbours, km, strict=True) if np.isfinite(d) and members[n] != venue]
+        if others:  # all of a crowd that moves moves together: two that are alone may be each other's neighbours
+            name[members[name[members] == name[venue]]] = name[others[0]]
+    return [members[name[members] == number] for number in np.unique(name[members])]
 
 
 def _width(point: Floats) -> float:

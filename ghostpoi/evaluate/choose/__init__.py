@@ -94,7 +94,7 @@ def _order(found: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _best(finalists: Sequence[Option], found: Mapping[Option, dict[str, Any]]) -> Option | None:
-    """Return the most useful of the finalists that are protected as well as the best one, as far as the test can tell."""
+    """Return the most useful finalist among those as well protected as the best, as far as the test can tell."""
     least = min((found[o] for o in finalists), key=_order, default=None)
     if least is None:
         return None

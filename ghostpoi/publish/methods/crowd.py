@@ -28,14 +28,15 @@ class Crowd(Method):
     exact_channel = True
 
     size: int = setting(
-        32, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
+        16, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
     )
-    reach_km: float = setting(40.0, "maximum width of a crowd", 0, 20_100)
+    reach_km: float = setting(5.0, "maximum width of a crowd, unless a lonely venue joins it", 0, 20_100)
     category: KeepsCategory = setting(
-        "exact", "which venues share a crowd: those of one category, of one group of categories, or any"
+        "any", "which venues share a crowd: those of one category, of one group of categories, or any"
     )
     draw: Literal["even", "popular", "popular-by-hour"] = setting(
-        "even", "draw all venues of a crowd equally often, or popular ones more often, overall or by slot of the week"
+        "popular-by-hour",
+        "draw all venues of a crowd equally often, or popular ones more often, overall or by slot of the week",
     )
     min_visits: int = setting(5, "a venue counts as having at least this many visits when popular ones are drawn", 1)
     beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 leaves it out", 0, 1e6)
