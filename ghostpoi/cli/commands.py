@@ -171,11 +171,13 @@ def report(
         say(f"warning: {release} is unsigned, so its figures may have been changed; check them with verify --against")
 
 
-def synth(output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0) -> None:
+def synth(
+    output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0, density: float = 40.0
+) -> None:
     """Write a synthetic city: people with homes, jobs and habits who check in at clustered venues."""
     from ghostpoi.data.synthetic_file import write_city
 
-    rows = write_city(output, users, pois, days, seed)
+    rows = write_city(output, users, pois, days, seed, density)
     say(f"{output}: {rows:,} check-ins of {users:,} people at {pois:,} venues over {days:,} days")
 
 

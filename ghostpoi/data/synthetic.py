@@ -22,7 +22,7 @@ DAY_STARTS_H = 4  # local hour at which a simulated day starts, so that a night 
 START = 1_333_440_000  # 2012-04-03 08:00 UTC, a Tuesday, 4 a.m. local time
 KM_PER_DEGREE = 111.195
 
-VENUES_PER_KM2 = 40.0
+DENSITY = 40.0  # venues per square kilometre
 VENUES_PER_DISTRICT = 50
 MAX_DISTRICTS = 1500  # limits the table of distances between districts; a larger city has larger districts
 USERS_PER_DISTRICT = 20  # minimum, so that most venues have regular visitors
@@ -67,13 +67,15 @@ class City:
     category_name: list[str]
 
 
-def make_city(users: int, pois: int, days: int, seed: int) -> City:
+def make_city(users: int, pois: int, days: int, seed: int, density: float = DENSITY) -> City:
     """Make a city. The same arguments give the same arrays."""
     for flag, value, low in (("users", users, 1), ("pois", pois, 1), ("days", days, 1), ("seed", seed, 0)):
         if value < low:
             raise InputError(f"--{flag} must be at least {low}, not {value}")
+    if not density > 0:
+        raise InputError(f"--density must be above 0, not {density:g}")
     rng = np.random.default_rng(seed)
-    venues = _Venues(pois, rng)
+    venues = _Venues(pois, density, rng)
     user, poi, time = _simulate(venues, users, days, rng)
     order = np.argsort(time, kind="stable")
     lat = np.round(CENTRE_LAT + venues.y / KM_PER_DEGREE, 6)
@@ -100,16 +102,16 @@ def _draw_columns(weight: Floats, row: Longs, rng: np.random.Generator) -> Longs
 class _Venues:
     """The venues of a city, and draws of venues by purpose, popularity and distance."""
 
-    def __init__(self, pois: int, rng: np.random.Generator) -> None:
+    def __init__(self, pois: int, density: float, rng: np.random.Generator) -> None:
         districts = min(max(pois // VENUES_PER_DISTRICT, 1), MAX_DISTRICTS)
         angle = rng.uniform(0, 2 * np.pi, districts)
-        radius = np.sqrt(pois / VENUES_PER_KM2 / np.pi) * rng.random(districts) ** 0.6  # 0.5 would be uniform
+        radius = np.sqrt(pois / density / np.pi) * rng.random(districts) ** 0.6  # 0.5 would be uniform
         self.centre = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)  # (D, 2) km
         size = rng.lognormal(0, 0.6, districts)
         self.district = _draw_columns(size[None, :], np.zeros(pois, np.int64), rng)  # (pois,)
 
         # All districts have the same density. Some venues share an address.
-        spread = np.sqrt(np.bincount(self.district, minlength=districts) / (2 * np.pi * 2 * VENUES_PER_KM2))
+        spread = np.sqrt(np.bincount(self.district, minlength=districts) / (2 * np.pi * 2 * density))
         place = self.centre[self.district] + rng.normal(size=(pois, 2)) * spread[self.district, None]
         order = np.argsort(self.district, kind="stable")
         neighbour = np.arange(pois)

@@ -22,14 +22,14 @@ COMPRESS = {
 }
 
 
-def write_city(path: Path, users: int, pois: int, days: int, seed: int) -> int:
+def write_city(path: Path, users: int, pois: int, days: int, seed: int, density: float = synth.DENSITY) -> int:
     """Make a city, write it to a file and return the number of check-ins."""
     kind = extension(path).lower()
     if kind not in (".txt", ".csv", ".tsv", ".parquet"):
         raise InputError(f"-o {path}: unknown file type; end the name in .txt (TSMC2014), .csv, .tsv or .parquet")
     if not path.parent.is_dir():
         raise InputError(f"-o {path}: the folder {path.parent} does not exist; create it first")
-    frame = city_frame(synth.make_city(users, pois, days, seed), seed)
+    frame = city_frame(synth.make_city(users, pois, days, seed, density), seed)
     if frame.height == 0:
         raise InputError(f"a city of {users} users and {days} days has no check-ins; raise --users or --days")
     data = _bytes(frame, kind)

@@ -14,6 +14,8 @@ from ghostpoi.data.candidates import Candidates, by_category
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, unit_sphere
 
+LONELY = 1.25  # how much farther than the reach of crowds a venue that is alone looks for a neighbour
+
 
 def find(
     lat: Floats, lon: Floats, category: Ints, size: int, reach_km: float, known: Bools | None = None
@@ -80,18 +82,27 @@ def _partition(members: Longs, point: Floats, size: int, reach: float) -> Iterat
 
 
 def _joined(crowds: list[Longs], members: Longs, point: Floats, reach: float) -> list[Longs]:
-    """Let every venue that is alone join the crowd of its nearest neighbour within reach."""
-    alone = [crowd[0] for crowd in crowds if len(crowd) == 1]
+    """Let every venue that is alone join its nearest neighbour, which may be somewhat farther away than `reach`.
+
+    It joins the neighbour's crowd if that stays narrow or has only two venues; otherwise the neighbour comes to it.
+    """
+    alone = [int(crowd[0]) for crowd in crowds if len(crowd) == 1]
     if not alone or len(members) == 1:
         return crowds
-    away, found = cKDTree(point[members]).query(point[alone], k=2, distance_upper_bound=reach)
-    name = np.zeros(len(point), np.int64)
+    away, found = cKDTree(point[members]).query(point[alone], k=2, distance_upper_bound=LONELY * reach)
+    name = np.zeros(len(point), np.int64)  # of the crowd of each venue
     for number, crowd in enumerate(crowds):
         name[crowd] = number
-    for venue, km, neighbours in zip(alone, away, found, strict=True):
-        others = [members[n] for n, d in zip(neighbours, km, strict=True) if np.isfinite(d) and members[n] != venue]
-        if others:  # all of a crowd that moves moves together: two that are alone may be each other's neighbours
-            name[members[name[members] == name[venue]]] = name[others[0]]
+    for venue, distances, nearest in zip(alone, away, found, strict=True):
+        real = members[nearest[np.isfinite(distances)]]
+        near = real[real != venue]
+        if not len(near) or (name[members] == name[venue]).sum() > 1:  # another lonely venue has joined it already
+            continue
+        host = members[name[members] == name[near[0]]]
+        if len(host) > 2 and _width(point[np.append(host, venue)]) > reach:
+            name[near[0]] = name[venue]
+        else:
+            name[venue] = name[near[0]]
     return [members[name[members] == number] for number in np.unique(name[members])]
 
 
