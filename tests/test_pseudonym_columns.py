@@ -32,6 +32,7 @@ def city() -> pl.DataFrame:
         link=pl.Series([f"https://example.org/c/{draw.getrandbits(40):x}/u/{u}" for u in user]),
         usual_mood=pl.Series([draw.choice("ggbg" if u % 2 else "bbgb") for u in user]),
         zone=pl.Series([540 if u == 9 else -240 for u in user]),
+        local_time=pl.from_epoch(pl.col("t") + 3600 * (pl.col("user") % 2)).dt.strftime("%Y-%m-%d %H:%M:%S"),
         mood=pl.Series([draw.choice(["good", "bad", ""]) for _ in user]),
         hour=pl.col("t") // 3600 % 24,
         weather=(10 * (pl.col("t") / DAY * 6.28).sin() + pl.col("t") // DAY % 5).round(0),
@@ -56,7 +57,7 @@ LINKS = "links the pseudonyms of a user"
     [
         ("age", SAME), ("gender", SAME), ("device", LINKS), ("link", "contains the user id"), ("row_number", LINKS),
         ("visit_number", LINKS), ("session", LINKS), ("user_session", LINKS), ("usual_mood", LINKS), ("zone", SAME),
-        ("gap", "holds the time since the user's previous pseudonym"),
+        ("local_time", LINKS), ("gap", "holds the time since the user's previous pseudonym"),
     ],
 )  # fmt: skip
 def test_a_column_that_tells_the_user_is_refused(name: str, why: str, kind: str, tmp_path: Path) -> None:
@@ -136,3 +137,9 @@ def test_how_times_are_written_must_not_tell_the_user(how: str, tmp_path: Path) 
     said = sentence(called(*words, "--pseudonyms", "session"))
     assert "how the times in the column 'timestamp' are written" in said
     assert said.endswith("write all times in UTC and whole seconds, in one form")
+
+
+def test_choose_refuses_what_protect_would_refuse(tmp_path: Path) -> None:
+    words = ("choose", file(tmp_path / "f.csv", "age"), "-o", tmp_path / "page.html", *MAP)
+    said = sentence(called(*words, "--pseudonyms", "session"))
+    assert f"the column 'age' {SAME}" in said

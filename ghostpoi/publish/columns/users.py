@@ -50,9 +50,12 @@ class UserTests:
         if found := self._gap(column):
             return found
         if kind == "time":
-            return None if offsets is None else self.agreement([offsets])
-        found = self._names_user(column) or self.agreement([*codes(column), *_tokens(column)])
-        found, rare = found or self._closeness(column), self.rare_values(column)
+            column = pl.Series(np.zeros(len(column), np.int64) if offsets is None else offsets)
+            found = self.agreement([value_codes(column)])
+        else:
+            found = self._names_user(column) or self.agreement([*codes(column), *_tokens(column)])
+            found = found or self._closeness(column)
+        rare = self.rare_values(column)
         return found or (rare if rare and rare.share > TELLS else None)
 
     def agreement(self, numberings: Iterable[Longs]) -> Finding | None:
