@@ -5,6 +5,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha1
 from typing import Any
 
@@ -225,4 +226,7 @@ def test_fractions_of_the_times_themselves_are_tested() -> None:
         InputError, match="the fractions of a second in the column 'time' vary, and their value predicts"
     ):
         sort(frame.with_columns(time=pl.Series([1000 * r.time + r.venue for r in rows])))
+    iso = [f"{datetime.fromtimestamp(r.time, UTC):%Y-%m-%dT%H:%M:%S}.{r.venue:03d}Z" for r in rows]
+    with pytest.raises(InputError, match="the fractions of a second in the column 'time' vary"):
+        sort(frame.with_columns(time=pl.Series(iso)))
     assert sort(frame.with_columns(time=pl.Series([1000 * r.time + r.draw.randrange(3) for r in rows]))).change

@@ -22,6 +22,7 @@ def prepare_choice(
     from ghostpoi.data.taxonomy import read_taxonomy
     from ghostpoi.evaluate.cache import default_folder, open_cache
     from ghostpoi.publish.columns import classify
+    from ghostpoi.publish.pseudonyms import wanted
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.publish.whole_table import grouped
     from ghostpoi.settings import override
@@ -37,7 +38,7 @@ def prepare_choice(
     settings = override(changed(publication("crowd"), set, config), [f"identity.pseudonyms={pseudonyms}"])
     by_group = override(settings, ["method.category=group"])
     read = formats.read(file, mapping(map))
-    classify(read.table, read.rows, read.mapping, file, keep or [], drop or [])
+    classify(read.table, read.rows, read.mapping, file, keep or [], drop or [], wanted(read, settings))
     table = grouped(read.table, read_taxonomy(taxonomy) if taxonomy else {}, by_group.method)
     request = ChooseRequest(
         table=table,

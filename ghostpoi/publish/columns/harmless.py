@@ -23,7 +23,8 @@ ALMOST_ALL = 0.999
 LIKELY = 0.98  # share of a sample from which all rows are looked at
 SAMPLE = 500
 Part = Callable[[Longs], Longs]
-FRACTION = r"(?::\d{2}\.|^)(\d+)"  # below the second
+FRACTION = r":\d{2}\.(\d+)"  # below the second
+OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -87,8 +88,9 @@ def below_second(time: pl.Series) -> Longs | None:
     """Return the digits below the second of a column of times; None if it has none."""
     value = numbers(time)
     if time.dtype.is_temporal() or not np.isfinite(value).all():
-        text = time.dt.nanosecond().cast(pl.String) if isinstance(time.dtype, pl.Datetime) else time
-        return value_codes(text.str.extract(FRACTION).fill_null("")) if text.dtype == pl.String else None
+        if isinstance(time.dtype, pl.Datetime):
+            return value_codes(time.dt.nanosecond())
+        return value_codes(time.str.extract(FRACTION).fill_null("")) if time.dtype == pl.String else None
     size = float(np.median(np.abs(value)))
     unit = next((unit for least, unit in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)) if size >= least), 1.0)
     return (value % unit * 1e6 // 1).astype(np.int64)
