@@ -24,7 +24,7 @@ from ghostpoi.models import fit
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
-from ghostpoi.publish import rows_outside_sessions
+from ghostpoi.publish import pseudonyms, rows_outside_sessions
 from ghostpoi.publish.columns import classify
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Substituter, Task
@@ -59,7 +59,7 @@ def estimate(
     """Estimate a run of `protect`; refuse a file that it would refuse."""
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
     file = formats.read(path, mapping)
-    columns = classify(file.table, file.rows, file.mapping, path, keep, drop)
+    columns = classify(file.table, file.rows, file.mapping, path, keep, drop, pseudonyms.hidden(file.table, settings))
     watch.lap("reading and testing columns")
     whole = prepare(grouped(file.table, groups or {}, settings.method), settings)
     watch.lap("finding candidates")

@@ -47,6 +47,11 @@ def numbers(table: Checkins, settings: Publication) -> Longs:
     return pseudonyms.of_rows(table.user, table.time, kind, settings.filters.session_gap_s)
 
 
+def hidden(table: Checkins, settings: Publication) -> Longs | None:
+    """Number the pseudonyms of all rows, (N,), or return None if user ids are kept."""
+    return None if settings.identity.pseudonyms == "keep" else numbers(table, settings)
+
+
 def draw(table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None = None) -> NewUsers:
     """Draw the pseudonyms of a table. `shown` (M,) are the rows that are not withheld.
 

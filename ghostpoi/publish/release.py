@@ -89,7 +89,10 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     unfinished = check_folders(request)
     file = formats.read(request.file, request.mapping)
     table = grouped(file.table, request.groups, request.settings.method)
-    columns = classify(file.table, file.rows, file.mapping, request.file, request.keep, request.drop)
+    columns = classify(
+        file.table, file.rows, file.mapping, request.file, request.keep, request.drop,
+        pseudonyms.hidden(file.table, request.settings),
+    )  # fmt: skip
     rows = (file.rows if request.keep_metadata else file.rows.without_metadata()).drop(columns.drop)
     for text in columns.warnings:
         say(f"warning: {text}")

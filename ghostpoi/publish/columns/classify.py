@@ -9,6 +9,7 @@ A column of the venue that did not change would undo the substitution. The rules
   with the venue.
 - A column with few values, or with numbers that increase from row to row, is kept if no test finds clean venues in it.
 - Any other column is refused until the publisher removes it (--drop) or accepts the risk (--keep).
+- If user ids become pseudonyms, a kept column that tells the user is refused, too.
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.publish.columns.dependence import Units, dependence, of_rows, of_users, tested_rows, value_codes
 from ghostpoi.publish.columns.finding import Finding
 from ghostpoi.publish.columns.harmless import (
+    OFFSET,
     below_second,
     follows_from_time,
     has_few_values,
@@ -36,13 +38,13 @@ from ghostpoi.publish.columns.harmless import (
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.row_order import numbered_by_first_row, order_reveals, venues_dated_by_id
 from ghostpoi.publish.columns.traces import Sample, numbers, trace
+from ghostpoi.publish.columns.users import UserTests, time_numberings
 
 VENUE_FIELDS = ("poi", "category", "lat", "lon", GROUP)
 IDS_IN_ORDER = (
     "venue ids increase with the first visit, so they tell which venues were new: nobody visited {:.0%} of them in the "
     "first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
 )
-OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
 IDS_BY_ROW = "venue ids follow the order of the venues' first rows, which tells where new venues appear; use random ids"
 UNKNOWN = "is not known to be harmless"
 
@@ -59,17 +61,25 @@ class VenueColumns:
 
 def classify(
     table: Checkins, rows: Columns, mapping: dict[str, str], path: Path | str,
-    keep: Sequence[str] = (), drop: Sequence[str] = (),
+    keep: Sequence[str] = (), drop: Sequence[str] = (), pseudonym: Longs | None = None,
 ) -> VenueColumns:  # fmt: skip
-    """Classify all columns of a file; refuse those that could reveal clean venues."""
+    """Classify all columns of a file; refuse those that could reveal clean venues.
+
+    If the release has new user ids, `pseudonym` (N,) numbers them, and columns that tell users are refused, too.
+    """
     _check_options(rows, mapping, path, keep, drop)
-    tests = Tests(table, rows, mapping)
+    tests = Tests(table, rows, mapping, pseudonym)
     if complaint := order_reveals(tests.related):
         raise InputError(f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time")
     if offsets := tests.offsets_finding():
         raise InputError(
             f"{path}: the offsets from UTC or the fractions of a second in the column {mapping['time']!r} vary, and "
             f"their value {offsets}, so they could reveal clean venues; write all times in UTC and whole seconds"
+        )
+    if written := tests.time_finding():
+        raise InputError(
+            f"{path}: how the times in the column {mapping['time']!r} are written (offsets from UTC, fractions of a "
+            f"second, spelling) {written}; write all times in UTC and whole seconds, in one form"
         )
     kind = {name: tests.kind(name) for name in tests.extra if name not in drop}
     change = [c for c in rows.columns if c in tests.fields]
@@ -78,7 +88,7 @@ def classify(
     found = {name: tests.finding(name, sample) for name in kind if name not in change}
     refused = {name: one for name, one in found.items() if one is not None}
     if wrong := {name: one for name, one in refused.items() if name not in keep}:
-        raise InputError(_refusal(path, wrong))
+        raise InputError(_refusal(path, wrong, "clean venues" if pseudonym is None else "clean venues or users"))
     warnings = [f"the column {name!r}, which --keep names, {one}" for name, one in refused.items() if one.share > 0]
     if dated := venues_dated_by_id(tests.related):
         warnings.append(IDS_IN_ORDER.format(dated))
@@ -87,21 +97,27 @@ def classify(
     return VenueColumns(change, [c for c in kind if c not in change], [c for c in rows.columns if c in drop], warnings)
 
 
-def telling(table: Checkins, rows: Columns, mapping: dict[str, str], change: Sequence[str]) -> dict[str, Finding]:
-    """Return the columns, other than those that change, that reveal clean venues. `rows` may be a release."""
-    tests = Tests(table, rows, mapping)
+def telling(
+    table: Checkins, rows: Columns, mapping: dict[str, str], change: Sequence[str], pseudonym: Longs | None = None
+) -> dict[str, Finding]:
+    """Return the columns, other than those that change, that reveal clean venues or, under pseudonyms, users.
+
+    `rows` may be a release.
+    """
+    tests = Tests(table, rows, mapping, pseudonym)
     sample = tests.sample(change)
     found = {name: tests.finding(name, sample) for name in tests.extra if name not in change}
-    found[mapping["time"]] = tests.offsets_finding()
+    found[mapping["time"]] = tests.offsets_finding() or tests.time_finding()
     return {name: one for name, one in found.items() if one is not None and one.share > 0}
 
 
 class Tests:
     """All tests of the columns of one file."""
 
-    def __init__(self, table: Checkins, rows: Columns, mapping: dict[str, str]) -> None:
+    def __init__(self, table: Checkins, rows: Columns, mapping: dict[str, str], pseudonym: Longs | None = None) -> None:
         self.table, self.rows, self.mapping = table, rows, mapping
         self.related = RelatedVenues(table)
+        self.users = None if pseudonym is None else UserTests(self.related, pseudonym)
         self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping}
         self.extra = [c for c in rows.columns if c not in self.fields and c not in (mapping["user"], mapping["time"])]
         position = {"category": table.category, "lat": table.lat, "lon": table.lon}
@@ -148,6 +164,18 @@ class Tests:
     def finding(self, name: str, sample: Sample) -> Finding | None:
         """Return what a kept column reveals; a share of 0 means that no rule knows the column to be harmless."""
         kind, column = self.kind(name), self.rows.get_column(name)
+        found = self._of_venues(kind, column, sample)
+        if self.users is None or (found and found.share):
+            return found
+        offsets = time_offsets(column, self.table.time) if kind == "time" else None
+        return self.users.finding(kind, column, offsets) or found
+
+    def time_finding(self) -> Finding | None:
+        """Return what the way in which times are written tells about users."""
+        raw = self.rows.get_column(self.mapping["time"])
+        return None if self.users is None else self.users.agreement(time_numberings(raw, below_second(raw)))
+
+    def _of_venues(self, kind: str, column: pl.Series, sample: Sample) -> Finding | None:
         if kind in ("constant", "rows"):
             return None
         if kind == "time":
@@ -201,12 +229,12 @@ def _constant_within(code: Longs, group: Ints | Longs) -> bool:
     return len(np.unique(group.astype(np.int64) << 32 | code)) == len(np.unique(group))
 
 
-def _refusal(path: Path | str, refused: dict[str, Finding]) -> str:
+def _refusal(path: Path | str, refused: dict[str, Finding], secret: str) -> str:
     """Name all refused columns, what they reveal, and the remedies, in one sentence."""
     parts = ", ".join(f"{name!r} {one}" for name, one in refused.items())
     drops, keeps = (" ".join(f"{option} {name}" for name in refused) for option in ("--drop", "--keep"))
     if len(refused) == 1:
-        what, them = f"the column {parts}, so it could reveal clean venues", "it"
+        what, them = f"the column {parts}, so it could reveal {secret}", "it"
     else:
-        what, them = f"{len(refused)} columns could reveal clean venues: {parts}", "them"
+        what, them = f"{len(refused)} columns could reveal {secret}: {parts}", "them"
     return f"{path}: {what}; leave {them} out with {drops}, or keep {them} at your own risk with {keeps}"

@@ -24,6 +24,7 @@ LIKELY = 0.98  # share of a sample from which all rows are looked at
 SAMPLE = 500
 Part = Callable[[Longs], Longs]
 FRACTION = r"(?::\d{2}\.|^)(\d+)"  # below the second
+OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 

@@ -14,7 +14,7 @@ from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.manifest import settings_of, with_groups
 from ghostpoi.publish.methods import Method
-from ghostpoi.publish.pseudonyms import read_map
+from ghostpoi.publish.pseudonyms import hidden, read_map
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.verify.check import Check
@@ -85,7 +85,7 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
         _genuine_fields(clean.rows, written.rows, changed, pair),
         allowed_speed(whole, released, emptied, settings.speed),
         *_figures(pair, emptied, settings.method, manifest),
-        *_kept(clean, [*changed, *dropped]),
+        *_kept(clean, [*changed, *dropped], hidden(table, settings)),
     ]
 
 
@@ -129,13 +129,14 @@ def _genuine_fields(clean: Rows, rows: Rows, names: list[str], pair: Pair) -> Ch
     return Check("venue fields", mixed == 0, detail)
 
 
-def _kept(clean: CheckinFile, not_kept: list[str]) -> list[Check]:
+def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None) -> list[Check]:
     """Test what the columns and the order of rows, which the release shares with the file, tell about clean venues."""
-    found = telling(clean.table, clean.rows, clean.mapping, not_kept)
+    found = telling(clean.table, clean.rows, clean.mapping, not_kept, pseudonym)
     listed = "; ".join(f"{name!r} {finding}" for name, finding in found.items())
+    secret = "clean venues" if pseudonym is None else "clean venues or users"
     order = order_reveals(RelatedVenues(clean.table))
     return [
-        Check("kept columns", not found, listed or "no test finds clean venues in them"),
+        Check("kept columns", not found, listed or f"no test finds {secret} in them"),
         Check("row order", order is None, f"rows {order}" if order else "it does not depend on the venues"),
     ]
 
