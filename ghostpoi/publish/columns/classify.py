@@ -90,6 +90,7 @@ def classify(
     if wrong := {name: one for name, one in refused.items() if name not in keep}:
         raise InputError(_refusal(path, wrong, "clean venues" if pseudonym is None else "clean venues or users"))
     warnings = [f"the column {name!r}, which --keep names, {one}" for name, one in refused.items() if one.share > 0]
+    warnings += [f"the column {name!r} {one}" for name in found if not found[name] and (one := tests.rare_values(name))]
     if dated := venues_dated_by_id(tests.related):
         warnings.append(IDS_IN_ORDER.format(dated))
     elif numbered_by_first_row(tests.related):
@@ -169,6 +170,10 @@ class Tests:
             return found
         offsets = time_offsets(column, self.table.time) if kind == "time" else None
         return self.users.finding(kind, column, offsets) or found
+
+    def rare_values(self, name: str) -> Finding | None:
+        """Return what a kept column tells about a few users, if too few to refuse it."""
+        return self.users.rare_values(self.rows.get_column(name)) if self.users and self.kind(name) != "time" else None
 
     def time_finding(self) -> Finding | None:
         """Return what the way in which times are written tells about users."""

@@ -14,7 +14,7 @@ import polars as pl
 
 from ghostpoi.data.checkins import Bools, Floats, Longs
 from ghostpoi.publish.columns.dependence import FEWEST, codes, value_codes
-from ghostpoi.publish.columns.finding import ERRORS, Finding, beyond_chance, strongest
+from ghostpoi.publish.columns.finding import ERRORS, TELLS, Finding, beyond_chance, strongest
 from ghostpoi.publish.columns.harmless import OFFSET
 from ghostpoi.publish.columns.readings import readings
 from ghostpoi.publish.columns.related_venues import RelatedVenues
@@ -27,6 +27,8 @@ TOKENS = (0, 1, 2, -1)  # places of a text that may hold an id
 LONG_ID = 4  # an id of so many characters is looked for anywhere in a text
 STEPS = 8  # how far from a pseudonym, in the order of time, its control may be
 DRAWS = 8  # rows of each pseudonym
+FEWEST_OF_VALUE = 10  # pairs with a value; fewer tell nothing about it
+CLEARLY = 0.5  # excess of pairs of a user that agree from which a value counts as telling
 SAMPLE = 4000  # rows in which ids are looked for
 LINKS = "links the pseudonyms of a user"
 GAPS = {"previous": "the time since the user's previous pseudonym", "next": "the time until the user's next pseudonym"}
@@ -49,7 +51,9 @@ class UserTests:
             return found
         if kind == "time":
             return None if offsets is None else self.agreement([offsets])
-        return self._names_user(column) or self.agreement([*codes(column), *_tokens(column)]) or self._closeness(column)
+        found = self._names_user(column) or self.agreement([*codes(column), *_tokens(column)])
+        found, rare = found or self._closeness(column), self.rare_values(column)
+        return found or (rare if rare and rare.share > TELLS else None)
 
     def agreement(self, numberings: Iterable[Longs]) -> Finding | None:
         """Return how much more often values agree within a user, for the numbering (N,) where it is clearest."""
@@ -58,6 +62,16 @@ class UserTests:
             _gain((code[one] == code[same]).astype(float) - (code[one] == code[other]), AGREE) for code in numberings
         )
         return strongest([Finding(gain, LINKS, "more pairs agree") for gain in gains])
+
+    def rare_values(self, column: pl.Series) -> Finding | None:
+        """Return the share of rows with a value that few users have and that links their pseudonyms, or None."""
+        code = value_codes(column)
+        one, same, other = code[self.pairs.random][:, :, 0]
+        counts = np.maximum(np.bincount(one, minlength=int(code.max()) + 1), 1)
+        within, chance = (np.bincount(one[one == two], minlength=len(counts)) / counts for two in (same, other))
+        links = (counts >= FEWEST_OF_VALUE) & (within - chance > CLEARLY)
+        share = float(links[code].mean())
+        return Finding(share, "has rare values that link the pseudonyms of a user") if share else None
 
     @property
     def _several(self) -> bool:
