@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
 import polars as pl
 
+from ghostpoi.data.checkins import Longs
 from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
 from ghostpoi.models.devices import device as _device
 from ghostpoi.publish.columns import classify
 from ghostpoi.publish.protect import protect_table
-from ghostpoi.publish.publication_settings import publication
+from ghostpoi.publish.pseudonyms import draw, hidden
+from ghostpoi.publish.publication_settings import publication, with_pseudonyms
 from ghostpoi.publish.whole_table import donor_rows, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import override
@@ -31,9 +34,13 @@ def protect(
     set: Sequence[str] = (),
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
+    pseudonyms: str | None = None,
     device: str = "auto",
 ) -> Frame:
     """Return the table with venues substituted. Rows, order, types and all other columns stay the same.
+
+    `pseudonyms="session"` or "week" also replaces user ids by random ones that change with every session or week; rows
+    are then ordered by time, and nothing tells which pseudonyms belong together.
 
     `columns` maps fields to columns, e.g. {"poi": "venue_id"}. `set` holds settings, e.g. ["method.size=64"]. `keep`
     names columns to keep even though they may reveal clean venues, `drop` columns to leave out. Omit `seed` for a real
@@ -43,23 +50,58 @@ def protect(
     if frame.height == 0:
         raise InputError("the table has no check-ins; give at least one row")
     settings = override(publication(method, protocol), list(set), "set")
+    settings = with_pseudonyms(settings, pseudonyms, list(set))
     mapping = find_columns(frame.columns, columns or {}, "the table")
     fields = frame.select(pl.col(column).alias(field) for field, column in mapping.items())
     checkins = to_checkins(fields, mapping["category"], lambda row: f"row {row + 1}")
-    found = classify(checkins, frame, mapping, "the table", list(keep), list(drop))
-    change = found.change
+    found = classify(checkins, frame, mapping, "the table", list(keep), list(drop), hidden(checkins, settings))
+    change, user = found.change, mapping["user"]
+    hides_users = settings.identity.pseudonyms != "keep"
     if levels := [name for name in change if name not in table.columns]:
         raise InputError(f"the index {levels[0]!r} changes with the venue; make it a column with reset_index() first")
+    if hides_users and user not in table.columns:
+        raise InputError(f"the index {user!r} gets pseudonyms; make it a column with reset_index() first")
     whole = prepare(checkins, settings)
     secret = Seed.fresh() if seed is None else Seed(seed)
     released = protect_table(whole, settings, secret, _device(device))
-    donor = donor_rows(whole, released, settings.method, secret)
+    donor = donor_rows(whole, released, settings.method, secret, every=hides_users)
+    result: Any
     if isinstance(table, pl.DataFrame):
-        return table.with_columns(table[name].gather(pl.Series(donor)) for name in change).drop(found.drop)
-    result: Any = table.drop(columns=found.drop)
-    for name in change:
-        result[name] = result[name].take(donor).set_axis(result.index)
+        result = table.with_columns(table[name].gather(pl.Series(donor)) for name in change).drop(found.drop)
+    else:
+        result = table.drop(columns=found.drop)
+        for name in change:
+            result[name] = result[name].take(donor).set_axis(result.index)
+    if hides_users:
+        kind = frame[user].dtype
+        new = draw(checkins, np.arange(len(checkins)), settings, secret, _largest_number(kind))
+        number = int if kind.is_integer() else float if kind.is_float() else str
+        result = _with_users(result, user, [number(i) for i in new.released_ids], new.row)
     return cast(Frame, result)
+
+
+def _largest_number(kind: pl.DataType) -> int | None:
+    """Return the largest number that a column of user ids can hold; None if it can hold any text."""
+    if kind.is_integer():
+        return int(pl.select(pl.lit(0, kind).upper_bound()).item())
+    if kind.is_float():
+        return 1 << (24 if kind == pl.Float32 else 53)
+    if kind in (pl.String, pl.Categorical, pl.Enum):
+        return None
+    raise InputError(f"user ids of type {kind} cannot become pseudonyms; store them as text or numbers")
+
+
+def _with_users(table: Any, column: str, ids: list[Any], row: Longs) -> Any:
+    """Return these rows with new user ids, in the type of the old ones. A pandas index that counts rows starts anew."""
+    if isinstance(table, pl.DataFrame):
+        kind = table[column].dtype
+        new = pl.Series(column, ids).cast(pl.Enum(sorted(set(ids))) if kind == pl.Enum else kind)
+        return table[row].with_columns(new)
+    counted = type(table.index).__name__ == "RangeIndex"
+    table = table.iloc[row].reset_index(drop=True) if counted else table.iloc[row]
+    old = table[column]
+    same = "category" if str(old.dtype) == "category" else old.dtype
+    return table.assign(**{column: type(old)(ids, index=table.index, dtype=same)})
 
 
 def _from_pandas(table: Any) -> pl.DataFrame:

@@ -31,8 +31,9 @@ def card(release: ReleaseView) -> str:
     return made.render(
         texts=TEXTS, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
         summary=release.summary, citations=release.citations,
+        pseudonyms=release.pseudonyms, genuine=release.genuine, limits=release.limits,
         outcomes=release.outcomes, config=_config(file), headline=headline(audit) if audit else "",
-        utility=[u for u in labels.UTILITY if audit and u.key in audit.utility.get(u.group, {})],
+        utility=[u for u in release.utility_measures if audit and u.key in audit.utility.get(u.group, {})],
         size=next(name for name, limit in TEXTS["sizes"].items() if file.rows < limit),
     )  # fmt: skip
 

@@ -71,9 +71,12 @@ def describe(release: ReleaseView) -> DataFile:
     changed = release.manifest["columns"]["changed_with_the_venue"]
     titles = _titles(rows)
     columns = (
-        Column(name, titles[at], _type(rows, at, role.get(name)), _description(role.get(name), name in changed))
+        Column(
+            name, titles[at], _type(rows, at, role.get(name)),
+            _description(role.get(name), name in changed, release.pseudonyms),
+        )
         for at, name in enumerate(rows.columns)
-    )
+    )  # fmt: skip
     dialect = rows.dialect if isinstance(rows, TextRows) else None
     return DataFile(
         path=source.path,
@@ -92,8 +95,10 @@ def _titles(rows: Rows) -> list[str]:
     return next(csv.reader([line], delimiter=rows.dialect.delimiter))
 
 
-def _description(role: str | None, changes: bool) -> str:
+def _description(role: str | None, changes: bool, pseudonyms: dict[str, str] | None) -> str:
     how = "changes with the venue" if changes else "as in the publisher's file"
+    if role == "user" and pseudonyms:
+        how = pseudonyms["column"]
     text = TEXTS["roles"].get(role, "Additional column")
     return f"{text}; {'the same for every substitute' if role == 'category' else how}."
 

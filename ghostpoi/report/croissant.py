@@ -22,8 +22,9 @@ def croissant(release: ReleaseView) -> str:
     share = {"share": lambda value: labels.share(value, 1)}
     made = template("croissant.json", share, finalize=json.dumps)  # every value that it prints is written as JSON
     text = made.render(
-        texts=TEXTS, m=release.manifest, file=file, fields=fields, summary=release.summary, citations=release.citations
-    )
+        texts=TEXTS, m=release.manifest, file=file, fields=fields, summary=release.summary,
+        citations=release.citations, pseudonyms=release.pseudonyms, limits=release.limits,
+    )  # fmt: skip
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -21,6 +21,7 @@ class UtilityMeasure(NamedTuple):
     unchanged: int  # the value where release and clean data agree
 
 
+PER_USER = ("gyration", "visits")  # groups of measures that describe users
 UTILITY = [UtilityMeasure(*row) for row in TEXTS["utility"]]
 
 

@@ -132,7 +132,7 @@ def _utility(data: PageData) -> list[dict[str, Any]]:
     """The measures of utility, each with the share that survives in percent."""
     found = utility_measures(data) or {}
     out = []
-    for measure in labels.UTILITY:
+    for measure in data.main.utility_measures:
         if (value := found.get(measure.group, {}).get(measure.key)) is not None:
             kept = min(max(1 - abs(value - measure.unchanged), 0.0), 1.0)
             out.append({"measure": measure, "value": f"{value:.3f}", "kept": f"{100 * kept:.1f}"})

@@ -11,7 +11,7 @@ from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.errors import InputError
-from ghostpoi.publish.pseudonyms import PAIRS
+from ghostpoi.publish.pseudonyms import PAIRS, read_map
 from ghostpoi.report.release_view import ReleaseView, open_release, read_audits
 from ghostpoi.report.row_alignment import align
 from ghostpoi.report.templates import plain
@@ -112,13 +112,14 @@ def read_page_data(
             f"--audit {strange[0]} measured none of these files; a release folder holds its own audit, and a file of "
             "another tool needs one of its present content"
         )
-    rows = [align(main, other, path) for other, path in zip(more, others, strict=True)]
-    if private is None:
+    pairs = None if private is None else _read_pairs(private, main)
+    users = None if private is None else _clean_users(private, main)
+    rows = [align(main, other, path, users) for other, path in zip(more, others, strict=True)]
+    if pairs is None:
         table, place = main.table, main.table.venues
         category = ["", *table.category_ids[place.category[1:]].tolist()]
         venues = _venues(main, table.venue_ids.tolist(), category, place.lat, place.lon)
         return PageData(main=main, others=more, venues=venues, released=table.venue, compared=[], clean=None)
-    pairs = _read_pairs(private, main)
     compared = [_in_terms_of(pairs, other, row) for other, row in zip(more, rows, strict=True)]
     venues = _venues(main, pairs.ids, pairs.category, np.array(pairs.lat), np.array(pairs.lon))
     return PageData(
@@ -177,6 +178,16 @@ def _read_pairs(private: Path, release: ReleaseView) -> Pairs:
     if not same:
         raise InputError(f"{path} belongs to another release than {release.folder}; give that release's private folder")
     return pairs
+
+
+def _clean_users(private: Path, release: ReleaseView) -> list[str]:
+    """The clean user id of every released row."""
+    ids = release.table.user_ids.tolist()
+    if release.pseudonyms:
+        known = read_map(private)
+        user = dict(zip(known.pseudonym.tolist(), known.user.tolist(), strict=True))
+        ids = [user.get(i, "") for i in ids]
+    return [ids[number] for number in release.table.user]
 
 
 def _in_terms_of(pairs: Pairs, other: ReleaseView, row: Longs) -> Ints:

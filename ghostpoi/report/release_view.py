@@ -14,11 +14,11 @@ from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
-from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_manifest
+from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.whole_table import fast_steps
 from ghostpoi.report.audit_view import AuditView
-from ghostpoi.report.labels import method_label
+from ghostpoi.report.labels import PER_USER, UTILITY, UtilityMeasure, method_label
 from ghostpoi.report.templates import TEXTS
 from ghostpoi.settings import SpeedSettings
 
@@ -30,6 +30,7 @@ NEEDED: dict[Any, tuple[str, ...]] = {  # by type; beyond what read_manifest che
     int | float: (*PLAUSIBILITY, "rows.left_genuine.share", "rows.drawn_own.share"),
     int: ("speed.steps", "speed.steps_over_limit", "rows.left_genuine.rows", "rows.drawn_own.rows"),
 }
+NOT_ANONYMOUS = "This is not anonymisation."  # the title of a limit
 Audits = dict[str, dict[str, Any]]  # by the SHA-256 of the release that each measured
 
 
@@ -81,6 +82,31 @@ class ReleaseView:
     @property
     def withheld(self) -> int:
         return int(self.manifest["rows"]["withheld"]) if self.ours else 0
+
+    @property
+    def pseudonyms(self) -> dict[str, str] | None:
+        """What to say about user ids that change with time; None if the release keeps the user ids of the file."""
+        kind = settings_of(self.manifest).identity.pseudonyms if self.ours else "keep"
+        texts: dict[str, dict[str, str]] = TEXTS["pseudonyms"]
+        return texts.get(kind)
+
+    @property
+    def limits(self) -> list[list[str]]:
+        """What the release does not protect against: title and text."""
+        new = {NOT_ANONYMOUS: self.pseudonyms["limit"]} if self.pseudonyms else {}
+        return [[title, new.get(title, text)] for title, text in TEXTS["limits"]]
+
+    @property
+    def genuine(self) -> str:
+        """What never changes, as the beginning of a sentence."""
+        category = self.manifest["plausibility"]["category_match"] == 1
+        never = {"users": not self.pseudonyms, "times": True, "categories": category}
+        return " and ".join(", ".join(name for name in never if never[name]).rsplit(", ", 1)).capitalize()
+
+    @property
+    def utility_measures(self) -> list[UtilityMeasure]:
+        """The measures of utility that mean something for this release: a pseudonym is no user."""
+        return [u for u in UTILITY if not (self.pseudonyms and u.group in PER_USER)]
 
     @property
     def row_counts(self) -> dict[str, dict[str, int]]:
