@@ -71,6 +71,9 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
     for name in ("in_sessions", "outside_sessions"):
         groups.add_row(name.replace("_", " "), *(f"{rows[name][key]:,}" for key in keys))
     console.print(groups)
+    if identity := manifest.get("identity"):
+        kind = manifest["settings"]["identity"]["pseudonyms"]
+        console.print(f"{identity['ids']:,} pseudonyms, one per user and {kind}; rows are ordered by time")
     if rows["withheld"]:
         console.print(f"{rows['withheld']:,} rows without a candidate were withheld")
     console.print(
@@ -96,6 +99,7 @@ def estimate(console: Console, guess: dict[str, Any]) -> None:
         f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions\n"
         f"leaves about {f['left_genuine']:.1%} genuine"
         + (f"; about {f['drawn_own']:.1%} draw their own venue" if f["drawn_own"] else "")
+        + (f"\ngives users {f['pseudonyms']:,} pseudonyms" if f["pseudonyms"] else "")
     )
 
 

@@ -59,7 +59,8 @@ def estimate(
     """Estimate a run of `protect`; refuse a file that it would refuse."""
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
     file = formats.read(path, mapping)
-    columns = classify(file.table, file.rows, file.mapping, path, keep, drop, pseudonyms.hidden(file.table, settings))
+    new = pseudonyms.wanted(file, settings)
+    columns = classify(file.table, file.rows, file.mapping, path, keep, drop, new)
     watch.lap("reading and testing columns")
     whole = prepare(grouped(file.table, groups or {}, settings.method), settings)
     watch.lap("finding candidates")
@@ -77,6 +78,7 @@ def estimate(
         # The peak so far includes the table, the candidate sets and one batch, which dominate a full run.
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "rows": len(whole.table),
+        "pseudonyms": 0 if new is None else int(new.max()) + 1,
         "rows_in_sessions": whole.data.all.positions,
         **_shares(whole, users, released, settings),
     }

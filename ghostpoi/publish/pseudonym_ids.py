@@ -30,19 +30,25 @@ def fresh_ids(
 
     A form with too few ids is lengthened. `most` is the largest number that the column can hold; None: it holds text.
     """
-    form, needed = form_of([i.lstrip("-") for i in ids] if most is not None else ids), ROOM * (count + len(ids))
-    while _room(form, most) < needed:
+    form = form_for(ids, count, most)
+    known, found = set(ids), dict[str, None]()
+    while len(found) < count:
+        drawn = (d for d in _draw(form, count - len(found), draw) if d not in known)
+        found |= dict.fromkeys(d for d in drawn if most is None or float(d) <= most)
+    return np.array(list(found), object)
+
+
+def form_for(ids: Sequence[str], count: int, most: int | None) -> Form:
+    """Return the form of these ids, lengthened until it has enough of them; refuse a type that holds too few."""
+    form = form_of(ids if most is None else [i.lstrip("-") for i in ids])
+    while _room(form, most) < ROOM * (count + len(ids)):
         form = _longer(form)
         if most is not None and _least(form) > most:
             raise InputError(
                 f"the type of the user column has too few values for {count:,} pseudonyms; store user ids as 64-bit "
                 "integers or as text"
             )
-    known, found = set(ids), dict[str, None]()
-    while len(found) < count:
-        drawn = (d for d in _draw(form, count - len(found), draw) if d not in known)
-        found |= dict.fromkeys(d for d in drawn if most is None or float(d) <= most)
-    return np.array(list(found), object)
+    return form
 
 
 def form_of(ids: Sequence[str]) -> Form:

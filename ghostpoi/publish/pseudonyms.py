@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
-from ghostpoi.publish.pseudonym_ids import fresh_ids
+from ghostpoi.publish.pseudonym_ids import form_for, fresh_ids
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.randomness import Seed
 
@@ -50,6 +51,14 @@ def numbers(table: Checkins, settings: Publication) -> Longs:
 def hidden(table: Checkins, settings: Publication) -> Longs | None:
     """Number the pseudonyms of all rows, (N,), or return None if user ids are kept."""
     return None if settings.identity.pseudonyms == "keep" else numbers(table, settings)
+
+
+def wanted(file: CheckinFile, settings: Publication) -> Longs | None:
+    """Return the same for a file; refuse a user column that cannot hold so many ids."""
+    number = hidden(file.table, settings)
+    if number is not None:
+        form_for(file.table.user_ids.tolist(), int(number.max()) + 1, file.rows.largest_number(file.mapping["user"]))
+    return number
 
 
 def draw(table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None = None) -> NewUsers:

@@ -91,7 +91,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     table = grouped(file.table, request.groups, request.settings.method)
     columns = classify(
         file.table, file.rows, file.mapping, request.file, request.keep, request.drop,
-        pseudonyms.hidden(file.table, request.settings),
+        pseudonyms.wanted(file, request.settings),
     )  # fmt: skip
     rows = (file.rows if request.keep_metadata else file.rows.without_metadata()).drop(columns.drop)
     for text in columns.warnings:
