@@ -1,13 +1,14 @@
 """Sessions under fresh pseudonyms, assigned to users with leaked sessions: the model of A17.
 
-A user returns to venues, at the same hours, and stays in a region. So does a stranger within one session: what a session
-repeats of itself is no evidence for anyone. Two pseudonyms of one user are never as close in time as check-ins of one
-session may be.
+A user returns to venues, at the same hours, and stays in a region. So does a stranger within one session: what a
+session repeats of itself is no evidence for anyone. Two pseudonyms of one user are never as close in time as check-ins
+of one session may be.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +25,6 @@ MOST = 64  # positions of a linked pseudonym that tell about its user
 LANDMARKS = 1000  # popular venues by which densities are normalised
 PAIRS = 1 << 20  # of positions, held at once
 UNLIKELY = 1e-3  # odds against nobody below which a link is forgotten
-ROUNDS = 4  # of excluding links that overlap in time
 
 
 @dataclass(frozen=True)
@@ -48,29 +48,29 @@ class Links:
 class Relinker:
     """Infers who released what. Its settings were chosen by linked sessions on NYC, with seeds that no study uses."""
 
-    repeats: float = 0.72  # share of visits that repeat one that is known, if many are
-    few: float = 2.0  # known visits at which half of that share is reached
+    repeats: float = 0.8  # share of visits that repeat one that is known, if many are
+    few: float = 1.0  # known visits at which half of that share is reached
     near: float = 0.13  # share of visits near one that is known
     near_km: float = 0.3  # where the density of such visits is a quarter of its maximum
     own: float = 0.5  # share of visits that repeat, or are near to, one of the same session
-    hours: float = 1.5  # standard deviation of the hour of day of visits to one venue
-    any_hour: float = 0.2  # weight of visits at other hours
+    hours: float = 1.0  # standard deviation of the hour of day of visits to one venue
+    any_hour: float = 0.1  # weight of visits at other hours
     caution: float = 0.9  # power of the likelihood of a session: its visits depend on each other
     least: float = 0.5  # probability of a link that is believed
-    rounds: int = 2  # in which believed links tell about their users
+    rounds: int = 1  # in which believed links tell about their users
 
     def users(self, evidence: Evidence, rule: Rule) -> Longs:
         """Return the user of every session, (S,): as the evidence has it, or as found for pseudonyms without a leak."""
         user = evidence.released.user.astype(np.int64)
-        if evidence.pseudonym is None or not evidence.leaked.any():
+        if evidence.pseudonym is None or not evidence.positions.any():
             return user
-        scene = Scene.of(self, evidence, rule)
+        scene = Scene.of(self, evidence, evidence.pseudonym, rule)
         linked, chance = np.full(scene.units, -1), np.zeros(scene.units)
         for _ in range(self.rounds + 1):
             links = scene.exclusive(scene.links(linked, np.where(chance > self.least, chance, 0.0)))
             linked, chance = links.likeliest(scene.units)
         found = np.where(chance > self.least, linked, -1)[scene.unit_of_session]
-        return np.where(found >= 0, scene.known[found], user)
+        return np.where((found >= 0) & (user == evidence.pseudonym), scene.known[found], user)
 
 
 @dataclass(frozen=True)
@@ -93,24 +93,25 @@ class Scene:
     gap: int  # the longest between check-ins of one session
 
     @staticmethod
-    def of(model: Relinker, evidence: Evidence, rule: Rule) -> "Scene":
-        released, habits = evidence.released, HabitModel()
-        assert evidence.pseudonym is not None
-        unit_of_session = np.unique(evidence.pseudonym, return_inverse=True)[1].astype(np.int64)
+    def of(model: Relinker, evidence: Evidence, pseudonym: Longs, rule: Rule) -> "Scene":
+        """Prepare the evidence."""
+        released = evidence.released
+        unit_of_session = np.unique(pseudonym, return_inverse=True)[1].astype(np.int64)
         unit = np.repeat(unit_of_session, released.length)
         order = np.lexsort((released.time, unit))
         start = np.searchsorted(unit[order], np.arange(int(unit_of_session.max(initial=-1)) + 2))
-        known = np.unique(released.user[evidence.leaked]).astype(np.int64)
+        known = np.unique(evidence.user[evidence.positions])
         at = np.minimum(np.searchsorted(known, released.user), len(known) - 1)
         user = np.full(len(start) - 1, -1)
         user[unit_of_session] = np.where(known[at] == released.user, at, -1)
         time, q, rows = released.time[order], evidence.symbol[order], evidence.rows
         reference = np.where(evidence.positions, evidence.clean, rows + evidence.symbol)[order].astype(np.int64)
+        begin, end = np.zeros(len(user), np.int64), np.zeros(len(user), np.int64)
+        begin[unit[order[::-1]]], end[unit[order]] = time[::-1], time  # the last assignment wins
         inside = np.diff(released.session_of()) == 0
         return Scene(
             model, known, unit_of_session, user, start, time // 3600 % HOURS, q, reference,
-            *_geography(evidence, rule, habits), time[start[:-1]], time[start[1:] - 1],
-            int(np.diff(released.time)[inside].max(initial=0)),
+            *_geography(evidence, rule, model.near_km), begin, end, int(np.diff(released.time)[inside].max(initial=0)),
         )  # fmt: skip
 
     @property
@@ -148,7 +149,7 @@ class Scene:
         m, n = self.model, len(self.symbol)
         place = np.arange(n) - self.start[self.unit]
         repeat, near = np.zeros(n), np.zeros(n)
-        for lag in range(1, LAST + 1):
+        for lag in range(1, min(LAST, int(place.max(initial=0))) + 1):
             i = np.flatnonzero(place >= lag)
             for total, found in zip((repeat, near), self.told(self.symbol[i - lag], self.symbol[i]), strict=True):
                 total[i] += found
@@ -175,8 +176,8 @@ class Scene:
     def links(self, linked: Longs, weight: Floats) -> Links:
         """Return all links that are not far less likely than nobody, given links (units,) believed with a weight."""
         m, total = self.model, np.bincount(self.user[self.user >= 0], minlength=len(self.known))
-        single = (total == 1).sum() / total.sum()  # Good-Turing: the share of sessions of unknown users
-        prior = np.log(np.maximum(1 - single, 0.05) * total / total.sum()) - np.log(np.maximum(single, 0.05))
+        nobody = ((total == 1).sum() + 1) / (total.sum() + 2)  # Good-Turing: the share of sessions of unknown users
+        prior = np.log((1 - nobody) * total / total.sum()) - np.log(nobody)
         member = np.where(self.user >= 0, self.user, np.where(weight > 0, linked, -1))  # (units,)
         trust = np.where(self.user >= 0, 1.0, weight)
         stranger, own = self.itself
@@ -187,7 +188,7 @@ class Scene:
             share = m.repeats * known / (known + m.few)
             chance = 1 + share * (repeat - 1) + m.near * (near - 1)
             lift = np.log(((1 - own) * chance + stranger) / (1 - own + stranger))
-            odds = prior[u] + m.caution * np.add.reduceat(lift, self.start[:-1])
+            odds = prior[u] + m.caution * sum_by(self.unit, lift, self.units)
             possible = free & (odds > np.log(UNLIKELY)) & ~self.overlaps(np.flatnonzero(self.user == u))
             unit = np.flatnonzero(possible)
             parts.append((unit, np.full(len(unit), u), odds[unit]))
@@ -224,30 +225,29 @@ class Scene:
 
     def overlaps(self, units: Longs) -> Bools:
         """Mark the pseudonyms that are too close in time to one of these to be of the same user, (units,)."""
-        return self.close(np.arange(self.units), units).any(1)
+        return np.asarray(self.clash(np.arange(self.units), units).any(axis=1))
 
-    def close(self, one: Longs, other: Longs) -> Bools:
+    def clash(self, one: Longs, other: Longs) -> Bools:
+        """Return whether two pseudonyms are too close in time to be of the same user, (one, other)."""
         before = self.end[one][:, None] + self.gap < self.begin[other]
         return ~(before | (self.end[other] + self.gap < self.begin[one][:, None]))
 
     def exclusive(self, links: Links) -> Links:
         """Return the links with their probability: one user per pseudonym, and no two of a user at one time."""
-        penalty = np.zeros(len(links.unit))
+        odds = np.exp(np.minimum(links.odds, 500))
+        chance = odds / (1 + sum_by(links.unit, odds, self.units)[links.unit])
+        odds = chance / np.maximum(1 - chance, 1e-9)  # against nobody and all other users
         bounds = np.searchsorted(links.user, np.arange(len(self.known) + 1))
-        for n in range(ROUNDS + 1):
-            odds = np.exp(np.minimum(links.odds + penalty, 500))
-            chance = odds / (1 + sum_by(links.unit, odds, self.units)[links.unit])
-            for a, b in zip(bounds[:-1], bounds[1:], strict=True):
-                some = a + np.flatnonzero(chance[a:b] > 0.02)
-                if n < ROUNDS and len(some) > 1:
-                    clash = self.close(links.unit[some], links.unit[some])
-                    np.fill_diagonal(clash, False)
-                    penalty[some] = clash @ np.log1p(-np.minimum(chance[some], 0.999))
-        return Links(links.unit, links.user, links.odds, chance)
+        for a, b in pairwise(bounds.tolist()):
+            some = a + np.flatnonzero(chance[a:b] > 0.02)
+            clash = self.clash(links.unit[some], links.unit[some])  # each with itself, too
+            chance[some] = odds[some] / (1 + clash @ odds[some])
+        return replace(links, chance=chance)
 
 
-def _geography(evidence: Evidence, rule: Rule, habits: HabitModel) -> tuple[sparse.csr_array, Floats, Floats]:
+def _geography(evidence: Evidence, rule: Rule, near_km: float) -> tuple[sparse.csr_array, Floats, Floats]:
     """Return `lift`, `place` and `density` of a scene."""
+    habits = HabitModel()
     channel, rows = habits.channel(evidence, rule).covering(evidence.symbol), evidence.rows
     released = np.bincount(evidence.symbol, minlength=channel.symbols).astype(float)
     leaked = np.bincount(evidence.clean[evidence.positions], minlength=rows).astype(float)
@@ -261,7 +261,7 @@ def _geography(evidence: Evidence, rule: Rule, habits: HabitModel) -> tuple[spar
     lift = sparse.vstack([direct, behind @ direct]).tocsr()
     if rule.lat is None or rule.lon is None:
         flat = np.zeros(rows + channel.symbols)
-        return lift, np.stack([flat + 1, flat, flat], 1), flat + Relinker.near_km**-2.0
+        return lift, np.stack([flat + 1, flat, flat], 1), flat + near_km**-2.0
     point = np.zeros((rows, 3))
     point[1:] = unit_sphere(rule.lat[1:], rule.lon[1:])
     centre = behind @ point
@@ -269,7 +269,7 @@ def _geography(evidence: Evidence, rule: Rule, habits: HabitModel) -> tuple[spar
     place = np.concatenate([point, centre])
     some = np.argsort(-popularity, kind="stable")[:LANDMARKS]
     km = EARTH_RADIUS_KM * np.sqrt(2 - 2 * np.clip(place @ point[some].T, -1, 1))
-    density = (km + Relinker.near_km) ** -2.0 @ (popularity[some] / popularity[some].sum())
+    density = (km + near_km) ** -2.0 @ (popularity[some] / popularity[some].sum())
     return lift, place, density
 
 
