@@ -294,7 +294,9 @@ def test_other_refusals(tmp_path: Path, files: Callable[[str], tuple[Path, Path]
 def test_who_runs_by_default_and_with_all() -> None:
     assert parse_adversaries(None) == QUICK
     every = parse_adversaries(None, everybody=True)
-    assert set(every) == {name for name, a in ADVERSARIES.items() if not (a.many_releases or a.needs_columns)}
+    assert set(every) == {
+        name for name, a in ADVERSARIES.items() if not (a.many_releases or a.needs_columns or a.needs_pseudonyms)
+    }
     assert set(every) - set(QUICK) == {"bridge", "paired-bridge"}  # those that train a model of their own
     with pytest.raises(InputError, match="--all and --adversaries none contradict each other"):
         parse_adversaries("none", everybody=True)

@@ -124,7 +124,7 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
         raise InputError(f"--leak {request.leak:g}: give a share above 0 and at most 1; the paper's is 0.05")
     if request.victim not in VICTIMS:
         raise InputError(f"--victim {request.victim}: there is no such victim; choose from {', '.join(VICTIMS)}")
-    pair = read_pair(request.file, request.release, request.mapping)
+    pair = read_pair(request.file, request.release, request.mapping, request.private_folder)
     chosen = audit_settings(request, pair.manifest)
     keep = request.store and pair.manifest is not None
     if keep:

@@ -23,6 +23,7 @@ from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
+from ghostpoi.evaluate.undone_pseudonyms import undo
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.manifest import complaint_about, read_manifest, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, Method
@@ -38,7 +39,7 @@ class TablePair:
     """A clean table and its release. Another tool's release has no manifest."""
 
     clean: Checkins
-    released: Checkins
+    released: Checkins  # with the clean user ids, in the order of the clean file
     clean_row: Longs  # (N,) the clean row of each released row; the publisher may have withheld some
     manifest: dict[str, Any] | None
     sha256: str  # of the released file
@@ -57,14 +58,15 @@ class AlignedSessions:
     released: Ints  # (N,) at the positions of train
     all: Sessions  # train, val and test
     all_released: Ints  # (N,) at the positions of all
-    pseudonym: (
-        Longs | None
-    )  # (S,) of the sessions of train, that of the first row; None: the release keeps the user ids
+    pseudonym: Longs | None  # (S,) of train, by the first row of each session; None: the release keeps the user ids
 
 
-def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
-    """Read a file and its release; refuse a release of other rows."""
-    manifest = None
+def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path | None = None) -> TablePair:
+    """Read a file and its release; refuse a release of other rows.
+
+    The private folder, by default RELEASE.private, undoes pseudonyms.
+    """
+    manifest, pseudonym = None, None
     if release.is_dir():
         manifest = read_manifest(release)
         if complaint := complaint_about(release, manifest):
@@ -73,6 +75,8 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
         after = formats.read(release / manifest["data"]["file"], fields, format)
         before = formats.read(file, mapping or fields, format)
         digest = str(manifest["data"]["sha256"])
+        if settings_of(manifest).identity.pseudonyms != "keep":
+            after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
         digest = hashlib.sha256(release.read_bytes()).hexdigest()
@@ -90,7 +94,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str]) -> TablePair:
     if manifest is not None and manifest.get("rows", {}).get("withheld"):
         rows = np.flatnonzero(prepare(clean, settings_of(manifest)).has_candidates)
     kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
-    pair = TablePair(clean, released, rows, manifest, digest, kept)
+    pair = TablePair(clean, released, rows, manifest, digest, kept, pseudonym)
     _check_rows(file, release, pair)
     return pair
 
