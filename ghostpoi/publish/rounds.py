@@ -94,7 +94,7 @@ class Substituter:
         choose = partial(_choose, settings.method, self.uniform, self.broken)
         self.walker = Walker(
             task.sessions, task.candidates, task.vocabulary, settings.speed, (surrogate, lm), choose, device,
-            settings.rounds.precision, again,
+            settings.rounds.precision, again, keep_clean=not settings.method.own_sets,
         )  # fmt: skip
 
     def round(self, seed: Seed, number: int, report: Report) -> Substitution:

@@ -5,8 +5,10 @@ from ghostpoi.publish.methods.base import KEEP, Method
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.em import Em
 from ghostpoi.publish.methods.ghost import Ghost, GhostEf, GhostSym
+from ghostpoi.publish.methods.k_anonymous import KAnonymous
 from ghostpoi.publish.methods.pgd import Pgd
 from ghostpoi.publish.methods.random import Random
+from ghostpoi.publish.methods.randomised_response import RandomisedResponse
 from ghostpoi.publish.methods.ts_ue import TsUe
 
 METHODS: Registry[Method] = Registry(
@@ -20,6 +22,8 @@ METHODS: Registry[Method] = Registry(
         "ts-ue": TsUe(),
         "random": Random(),
         "crowd": Crowd(),
+        "k-anonymous": KAnonymous(),
+        "randomised-response": RandomisedResponse(),
     },
 )
 
