@@ -4,6 +4,8 @@ from ghostpoi.plugins import Registry
 from ghostpoi.publish.methods.base import KEEP, Method
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.em import Em
+from ghostpoi.publish.methods.free_draw import FreeDraw
+from ghostpoi.publish.methods.geo_indistinguishability import GeoIndistinguishability
 from ghostpoi.publish.methods.ghost import Ghost, GhostEf, GhostSym
 from ghostpoi.publish.methods.k_anonymous import KAnonymous
 from ghostpoi.publish.methods.pgd import Pgd
@@ -22,9 +24,10 @@ METHODS: Registry[Method] = Registry(
         "ts-ue": TsUe(),
         "random": Random(),
         "crowd": Crowd(),
+        "geo-indistinguishability": GeoIndistinguishability(),
         "k-anonymous": KAnonymous(),
         "randomised-response": RandomisedResponse(),
     },
 )
 
-__all__ = ["KEEP", "METHODS", "Method"]
+__all__ = ["KEEP", "METHODS", "FreeDraw", "Method"]

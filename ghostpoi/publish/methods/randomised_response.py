@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Bools
+from ghostpoi.data.checkins import Bools, Floats
 from ghostpoi.data.places import Places
 from ghostpoi.publish.methods.crowd_draw import CrowdDraw
 from ghostpoi.publish.public_channel import Channel, channel_of
@@ -29,7 +29,7 @@ class RandomisedResponse(CrowdDraw):
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
         return self._weighted(self.crowds(places, known))
 
-    def channel(self, candidates: Candidates) -> Channel:
+    def channel(self, candidates: Candidates, lat: Floats | None = None, lon: Floats | None = None) -> Channel:
         return channel_of(self._weighted(candidates))
 
     def _weighted(self, crowds: Candidates) -> Candidates:
