@@ -225,7 +225,9 @@ def test_a_free_draw_from_protect_to_report(method: str, tmp_path: Path) -> None
         abs(json.loads(guess.stdout)["substitution_rate"] - made.manifest["plausibility"]["substitution_rate"]) < 0.05
     )
     ask = ("--victim", "markov", "--seeds", 1, "--no-naturalness", "--report", "--adversaries", "none,habits")
-    done = called("audit", city(), made.folder, *ask)
+    done = called(
+        "audit", city(), made.folder, *ask, "--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2"
+    )
     assert done.returncode == 0, done.stderr
     assert "matched random release" in done.stdout
     charts = {chart["id"] for chart in embedded((made.folder / "report.html").read_text("utf-8"), "chart-data")}
