@@ -93,7 +93,12 @@ def choosable(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 MAY_KEEP = {"crowd", "ts-ue"}
-IN_OTHER_FILES = {"geo-indistinguishability", "k-anonymous", "randomised-response"}  # tests/test_what_users_pick.py
+IN_OTHER_FILES = {
+    "geo-indistinguishability",
+    "k-anonymous",
+    "randomised-response",
+    "synthetic",
+}  # tests/test_what_users_pick.py
 
 
 def test_each_method_is_in_one_of_the_three_tests_below() -> None:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,15 @@ from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.places import SLOTS, Places, of_sessions
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.evaluate.matched_control import matched_draw
+from ghostpoi.models.prefix_cache import Prefix
+from ghostpoi.models.session_sampling import sample_sessions
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.geo_indistinguishability import GeoIndistinguishability
 from ghostpoi.publish.methods.k_anonymous import KAnonymous, medoids
 from ghostpoi.publish.methods.randomised_response import RandomisedResponse
+from ghostpoi.publish.methods.synthetic import Synthetic
 from ghostpoi.publish.planar_laplace import NearestVenues, moved, radius_km
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
@@ -208,7 +213,7 @@ def test_the_matched_control_of_a_free_draw_is_uniform_over_all_other_venues() -
     assert abs(counts[counts > 0] - 1000).max() < 120
 
 
-@pytest.mark.parametrize("method", ["geo-indistinguishability"])
+@pytest.mark.parametrize("method", ["geo-indistinguishability", "synthetic"])
 def test_a_free_draw_from_protect_to_report(method: str, tmp_path: Path) -> None:
     """All rows are drawn, the checks know that there is no rule to keep, and no chart shows candidates."""
     made = protect(city(), tmp_path / "release", "--method", method, "--seed", SEED)
@@ -235,3 +240,57 @@ def test_a_free_draw_from_protect_to_report(method: str, tmp_path: Path) -> None
     assert not charts & {"distance", "sizes"}
     inspected = called("inspect", city(), "--method", method, "--json")
     assert json.loads(inspected.stdout)["method"]["coverage"] == 1.0
+
+
+@cache
+def lm() -> CausalTransformer:
+    return CausalTransformer(len(prepared().data.vocabulary), settings().lm, 1).requires_grad_(False)
+
+
+def test_a_sampled_token_inverts_the_distribution_of_the_lm_given_the_sampled_prefix() -> None:
+    uniform = np.random.default_rng(5).random(12)
+    start = np.array([0, 5, 5, 12])  # a session may be empty
+    found = sample_sessions(lm(), start, uniform)
+    for begin, end in pairwise(start):
+        tokens = torch.tensor([[0, *found[begin:end].tolist()]])
+        for i in range(end - begin):
+            prefix = Prefix(lm(), 1, 20)
+            for token in tokens[0, : i + 1]:
+                hidden = prefix.append(token[None])
+            share = lm().log_probs(hidden)[0].double().exp().cumsum(0)
+            assert share[found[begin + i] - 1] <= uniform[begin + i] * share[-1] + 1e-6
+            assert share[found[begin + i]] >= uniform[begin + i] * share[-1] - 1e-6
+
+
+def test_sampled_first_tokens_follow_the_lm() -> None:
+    n = 20_000
+    found = sample_sessions(lm(), np.arange(n + 1), np.random.default_rng(6).random(n))
+    hidden = Prefix(lm(), 1, 1).append(torch.zeros(1, dtype=torch.int64))
+    expected = n * lm().log_probs(hidden)[0].exp().double().numpy()[1:]
+    counts = np.bincount(found, minlength=len(expected) + 1)[1:]
+    real = expected > 5
+    assert (((counts - expected) ** 2 / expected)[real]).sum() < chi2.ppf(0.999, real.sum())
+
+
+def test_a_long_session_goes_on_in_a_new_window() -> None:
+    short = CausalTransformer(9, replace(settings().lm, max_positions=3), 2).requires_grad_(False)
+    uniform = np.random.default_rng(7).random(6)
+    whole = sample_sessions(short, np.array([0, 6]), uniform)
+    assert whole.tolist() == sample_sessions(short, np.array([0, 3, 6]), uniform).tolist()
+
+
+def test_a_synthetic_release_depends_on_the_lm_alone() -> None:
+    data, method = prepared().data, Synthetic()
+    one, two = (
+        method.release(replace(data.all, poi=poi), data.vocabulary, lm(), Seed(4))
+        for poi in (data.all.poi, data.all.poi[::-1].copy())
+    )
+    assert (one == two).all()
+    places = places_at(0, 100, 200)
+    popular = replace(places, visits=np.array([0, 60, 2, 35]))
+    anchor = np.repeat(np.array([1, 3], np.int32), 5000)
+    counts = np.bincount(method.release_outside(popular, anchor, Seed(4)), minlength=4)
+    np.testing.assert_allclose(counts / 10_000, [0, 0.6, 0.05, 0.35], atol=0.015)  # 2 visits count as 5
+    channel = rule_of(method, Candidates.anywhere(4)).channel
+    assert (channel.clean == channel.released).all()  # a released row says no more than it shows
+    assert method.published_aggregates[0] == "what follows what in sessions"

@@ -11,6 +11,7 @@ from ghostpoi.publish.methods.k_anonymous import KAnonymous
 from ghostpoi.publish.methods.pgd import Pgd
 from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.methods.randomised_response import RandomisedResponse
+from ghostpoi.publish.methods.synthetic import Synthetic
 from ghostpoi.publish.methods.ts_ue import TsUe
 
 METHODS: Registry[Method] = Registry(
@@ -27,6 +28,7 @@ METHODS: Registry[Method] = Registry(
         "geo-indistinguishability": GeoIndistinguishability(),
         "k-anonymous": KAnonymous(),
         "randomised-response": RandomisedResponse(),
+        "synthetic": Synthetic(),
     },
 )
 
