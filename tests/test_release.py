@@ -103,7 +103,7 @@ def test_counts_add_up(method: str) -> None:
     changed = (before["venue_id"] != table(made.data, "txt")["venue_id"]).sum()
     assert rows["in_sessions"]["substituted"] + rows["outside_sessions"]["substituted"] == changed
     assert made.manifest["plausibility"]["substitution_rate"] == round(changed / before.height, 3)
-    assert made.manifest["plausibility"]["category_match"] == 1
+    assert (made.manifest["plausibility"]["category_match"] == 1) == (METHODS[method].keeps_category == "exact")
     assert rows["withheld"] == 0
 
 

@@ -153,7 +153,7 @@ def rule_of(method: Method | None, candidates: Candidates, vocabulary: Vocabular
     lat, lon = (vocabulary.lat, vocabulary.lon) if vocabulary else (None, None)
     if method is None:
         return Rule(candidates, uniform(candidates), False, lat, lon)
-    channel = method.channel(candidates)
+    channel = method.channel(candidates, lat, lon)
     return Rule(candidates, channel, method.exact_channel, lat, lon, method.popularity_power)
 
 

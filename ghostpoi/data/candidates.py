@@ -26,10 +26,18 @@ class Candidates:
     radius_km: Floats  # (P+1,)
     weight: Floats | None = None  # (P+1, K) of each candidate of an anchor; None: all weigh the same
     slot_weight: Floats | None = None  # (SLOTS, P+1) of each POI; None: the time does not matter
+    everywhere: bool = False  # each POI is a candidate of all, and `poi` lists none
+
+    @staticmethod
+    def anywhere(rows: int) -> "Candidates":
+        """Return the sets of a method that can release any of P = rows - 1 POIs for any other."""
+        return Candidates(np.zeros((rows, 1), np.int32), np.zeros(rows), everywhere=True)
 
     @property
     def size(self) -> Longs:
         size: Longs = np.count_nonzero(self.poi, axis=1)
+        if self.everywhere:
+            size[1:] = len(size) - 1
         return size  # (P+1,)
 
     def renumbered(self, to: Longs, rows: Longs) -> "Candidates":
@@ -37,7 +45,7 @@ class Candidates:
         return Candidates(
             to[self.poi[rows]].astype(np.int32), self.radius_km[rows],
             None if self.weight is None else self.weight[rows],
-            None if self.slot_weight is None else self.slot_weight[:, rows],
+            None if self.slot_weight is None else self.slot_weight[:, rows], self.everywhere,
         )  # fmt: skip
 
     def draw_weights(self, anchor: NDArray[np.integer], slot: Longs) -> Floats | None:

@@ -1,6 +1,7 @@
 """Places: what a publisher may use of every venue to decide which venues can stand for each other."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,10 @@ class Places:
     def group(self) -> Ints:
         """The group of each place's category, (P+1,), -1 in row 0."""
         return np.append(np.int32(-1), self.category_group[self.category[1:]]).astype(np.int32)
+
+    def kind(self, category: Literal["exact", "group", "any"]) -> Ints:
+        """Return what places must have in common to stand for each other, (P+1,): category, group, or nothing."""
+        return {"exact": self.category, "group": self.group, "any": 0 * self.category}[category]
 
     def take(self, rows: NDArray[np.integer]) -> "Places":
         """Return these places, in this order; the first must be row 0."""

@@ -23,10 +23,14 @@ def matched_draw(rule: Rule, clean: Ints, released: Ints, seed: Seed) -> Ints:
 
     Where the audit knows no other venue of the set, the released venue stays.
     """
+    generator = seed.generator("audit", "random-matched")
+    if rule.candidates.everywhere:  # any POI but the clean one
+        other = generator.integers(1, max(2, len(rule.candidates.poi) - 1), len(clean))
+        return np.where(released != clean, other + (other >= clean), released).astype(np.int32)
     sets = rule.candidates.poi[clean]  # (N, K)
     other = (sets > 0) & (sets != clean[:, None])
     size = other.sum(axis=1)
-    k = (seed.generator("audit", "random-matched").random(len(clean)) * size).astype(np.int64)  # take the k-th other
+    k = (generator.random(len(clean)) * size).astype(np.int64)  # take the k-th other
     column = (np.cumsum(other, axis=1) <= k[:, None]).sum(axis=1)
     drawn = (released != clean) & (size > 0)
     return np.where(drawn, sets[np.arange(len(clean)), np.where(drawn, column, 0)], released).astype(np.int32)

@@ -170,7 +170,7 @@ def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, met
     venue[known] = vocabulary.venue[known]
     found = poi_of[sets[venue]]
     found = np.take_along_axis(found, np.argsort(found == 0, axis=1, kind="stable"), 1)  # padding last
-    return Candidates(found, radius[venue])
+    return Candidates(found, radius[venue], everywhere=anywhere.everywhere)
 
 
 def joint_venues(pair: TablePair) -> tuple[Longs, Longs, Venues]:

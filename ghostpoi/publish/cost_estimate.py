@@ -133,9 +133,7 @@ def _substitute(
     released[sample.row] = data.vocabulary.venue[in_sessions.poi]
     drawn = int((released == 0).sum())
     watch.skip()
-    outside = rows_outside_sessions.draw(
-        table, whole.venue_sets, released, Seed(0), settings.speed, keep_clean=not method.own_sets
-    )
+    outside = rows_outside_sessions.release(whole, method, released, Seed(0), settings.speed)
     watch.lap("substituting", (len(table) - data.all.positions) / max(1, drawn))
     return outside.poi, rounds
 

@@ -32,9 +32,7 @@ def protect_table(
     released = np.zeros(len(table), np.int32)
     released[data.all.row] = data.vocabulary.venue[in_sessions.poi]
     report("drawing the rows outside sessions", 0)
-    result = rows_outside_sessions.draw(
-        table, whole.venue_sets, released, seed, settings.speed, keep_clean=not method.own_sets
-    )
+    result = rows_outside_sessions.release(whole, method, released, seed, settings.speed)
     result.mask_emptied[data.all.row] = in_sessions.mask_emptied
     return result
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -21,7 +22,7 @@ from ghostpoi.models import fit, tensor_file
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE, Report, Say, no_report
-from ghostpoi.publish.methods import KEEP, Method
+from ghostpoi.publish.methods import KEEP, FreeDraw, Method
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.scored_position import Position
 from ghostpoi.publish.session_walk import Walker
@@ -91,20 +92,25 @@ class Substituter:
         self.uniform = torch.zeros(n, dtype=torch.float64, device=device)
         self.broken = torch.zeros(n, dtype=torch.bool, device=device)  # one flag per position: threads share none
         lm = task.trajectory_lm if settings.method.needs_trajectory_lm else None
+        if isinstance(settings.method, FreeDraw):
+            return
         choose = partial(_choose, settings.method, self.uniform, self.broken)
         self.walker = Walker(
             task.sessions, task.candidates, task.vocabulary, settings.speed, (surrogate, lm), choose, device,
-            settings.rounds.precision, again,
+            settings.rounds.precision, again, keep_clean=not settings.method.own_sets,
         )  # fmt: skip
 
     def round(self, seed: Seed, number: int, report: Report) -> Substitution:
-        """Run one round with the surrogate in its present state."""
+        """Run one round with the surrogate in its present state. A method that draws freely runs by itself."""
         n, label = self.task.sessions.positions, f"substituting, round {number}"
+        if isinstance(method := self.task.settings.method, FreeDraw):
+            poi = method.release(self.task.sessions, self.task.vocabulary, self.task.trajectory_lm, seed)
+            report(label, WALK_UNITS)
+            return Substitution(poi, np.zeros(n, bool))
         self.uniform.copy_(torch.from_numpy(seed.generator("round", number).random(n)))
         self.broken.zero_()
         result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
         if self.broken.any():
-            method = self.task.settings.method
             raise BrokenMethod(f"{method!r} proposed a POI outside the candidate set or the speed mask")
         return result
 

@@ -10,11 +10,23 @@ from ghostpoi.data.candidates import Candidates, steps_kmh
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.data.places import slot_of
 from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.publish.methods import FreeDraw, Method
 from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.whole_table import WholeTable, places_of
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import SpeedSettings
 
 Neighbour = tuple[Ints, Longs]  # the venue before or after a check-in (0: none or undecided), and the time gap
+
+
+def release(whole: WholeTable, method: Method, released: Ints, seed: Seed, speed: SpeedSettings) -> Substitution:
+    """Release a venue for every row of `released` (N,) that is 0, as the method does it outside sessions."""
+    table = whole.table
+    if not isinstance(method, FreeDraw):
+        return draw(table, whole.venue_sets, released, seed, speed, keep_clean=not method.own_sets)
+    out, rows = released.copy(), np.flatnonzero(released == 0)
+    out[rows] = method.release_outside(places_of(table, method), table.venue[rows], seed)
+    return Substitution(out, np.zeros(len(out), bool))
 
 
 def draw(

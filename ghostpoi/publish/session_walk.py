@@ -36,21 +36,22 @@ class Walker:
     """A walk that chooses a POI (B,) for every position, each session on the prefix of its own choices.
 
     Sessions are independent: apart from rounding, the size of batches changes no choice. A walk can run repeatedly
-    while weights change. `again` announces that: CUDA graphs pay only then.
+    while weights change. `again` announces that: CUDA graphs pay only then. `keep_clean`: if the strict speed mask
+    excludes every candidate, a clean POI within the limit is kept.
     """
 
     def __init__(
         self, sessions: Sessions, candidates: Candidates, vocabulary: Vocabulary, speed: SpeedSettings,
         models: tuple[CausalTransformer | None, CausalTransformer | None],  # surrogate, trajectory LM
         choose: Callable[[Position], Tensor], device: torch.device, precision: Precision = "float32",
-        again: bool = False,
+        again: bool = False, keep_clean: bool = True,
     ) -> None:  # fmt: skip
         self.sessions, self.candidates, self.models, self.choose = sessions, candidates, models, choose
         self.device, self.precision = device, precision
         self.limit = min([m.settings.max_positions for m in models if m], default=1 << 30)
         with precise(precision, device), torch.no_grad():
             self.readouts = [m.readout() if m else None for m in models]
-        self.tables = _CandidateTables(candidates, vocabulary, speed, device)
+        self.tables = _CandidateTables(candidates, vocabulary, speed, device, keep_clean)
         self.released = torch.zeros(sessions.positions, dtype=torch.int64, device=device)
         self.mask_emptied = torch.zeros(sessions.positions, dtype=torch.bool, device=device)
         self.batches = _batches(sessions.length, self.limit, BUDGET.get(device.type, BUDGET["cpu"]))
@@ -206,9 +207,10 @@ class _CandidateTables:
     """Candidate sets and coordinates on the device, and the speed mask, in float64 like `candidates.speed_mask`."""
 
     def __init__(
-        self, candidates: Candidates, vocabulary: Vocabulary, speed: SpeedSettings, device: torch.device
-    ) -> None:
-        self.candidates = candidates
+        self, candidates: Candidates, vocabulary: Vocabulary, speed: SpeedSettings, device: torch.device,
+        keep_clean: bool,
+    ) -> None:  # fmt: skip
+        self.candidates, self.keep_clean = candidates, keep_clean
         self.sets = torch.from_numpy(candidates.poi.astype(np.int64)).to(device)  # (P+1, K)
         lat, lon = np.radians(vocabulary.lat), np.radians(vocabulary.lon)
         place = np.nan_to_num(np.stack([lat, lon, np.cos(lat)], axis=1))
@@ -240,10 +242,11 @@ class _CandidateTables:
         emptied = wave.has_set & ~feasible.any(1)
         if self.speed.empty == "ignore":
             return feasible | (real & emptied[:, None]), anchor_feasible, wave.alone, emptied
+        keep = anchor_feasible & self.keep_clean
         slowest = kmh[:, :-1].masked_fill(~real, torch.inf).argmin(1, keepdim=True)
         single = torch.zeros_like(real).scatter_(1, slowest, True)
-        feasible = feasible | (single & (emptied & ~anchor_feasible)[:, None])
-        best = torch.where(anchor_feasible, wave.anchor, wave.choices.gather(1, slowest).squeeze(1))
+        feasible = feasible | (single & (emptied & ~keep)[:, None])
+        best = torch.where(keep, wave.anchor, wave.choices.gather(1, slowest).squeeze(1))
         return feasible, anchor_feasible, torch.where(emptied, best, wave.alone), emptied
 
     def _kmh(self, previous: Tensor, choices: Tensor, hours: Tensor) -> Tensor:

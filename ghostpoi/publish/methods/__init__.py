@@ -4,9 +4,14 @@ from ghostpoi.plugins import Registry
 from ghostpoi.publish.methods.base import KEEP, Method
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.em import Em
+from ghostpoi.publish.methods.free_draw import FreeDraw
+from ghostpoi.publish.methods.geo_indistinguishability import GeoIndistinguishability
 from ghostpoi.publish.methods.ghost import Ghost, GhostEf, GhostSym
+from ghostpoi.publish.methods.k_anonymous import KAnonymous
 from ghostpoi.publish.methods.pgd import Pgd
 from ghostpoi.publish.methods.random import Random
+from ghostpoi.publish.methods.randomised_response import RandomisedResponse
+from ghostpoi.publish.methods.synthetic import Synthetic
 from ghostpoi.publish.methods.ts_ue import TsUe
 
 METHODS: Registry[Method] = Registry(
@@ -20,7 +25,11 @@ METHODS: Registry[Method] = Registry(
         "ts-ue": TsUe(),
         "random": Random(),
         "crowd": Crowd(),
+        "geo-indistinguishability": GeoIndistinguishability(),
+        "k-anonymous": KAnonymous(),
+        "randomised-response": RandomisedResponse(),
+        "synthetic": Synthetic(),
     },
 )
 
-__all__ = ["KEEP", "METHODS", "Method"]
+__all__ = ["KEEP", "METHODS", "FreeDraw", "Method"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Bools
+from ghostpoi.data.checkins import Bools, Floats
 from ghostpoi.data.places import Places
 from ghostpoi.publish.public_channel import Channel, channel_of
 from ghostpoi.settings import CandidateSettings, Section
@@ -63,6 +63,9 @@ class Method(Section, ABC):
         """Return the set that each place draws from. `known` (P+1,) marks those that models know; None means all."""
         return candidates.find(places.lat, places.lon, places.category, rule)
 
-    def channel(self, candidates: Candidates) -> Channel:
-        """Return the probability that each venue is released as another, as far as the code reveals it."""
+    def channel(self, candidates: Candidates, lat: Floats | None = None, lon: Floats | None = None) -> Channel:
+        """Return the probability that each venue is released as another, as far as the code reveals it.
+
+        `lat` and `lon` (P+1,) are the venues' positions, for methods that draw by distance.
+        """
         return channel_of(candidates, keeps=self.may_keep and not self.own_sets)

@@ -65,7 +65,7 @@ class Crowd(Method):
         return position.sample(weights + self.beta * position.mani() if self.beta else weights, uniform)
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
-        kind = {"exact": places.category, "group": places.group, "any": 0 * places.category}[self.category]
+        kind = places.kind(self.category)
         crowds = crowd_partition.find(places.lat, places.lon, kind, self.size, self.reach_km, known)
         if self.draw == "even":
             return crowds

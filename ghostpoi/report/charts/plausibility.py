@@ -10,6 +10,7 @@ from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.places import SLOTS, Places
 from ghostpoi.publish.category_groups import by_name
 from ghostpoi.publish.manifest import settings_of
+from ghostpoi.publish.methods import FreeDraw
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, share_axis, sides, vertical
 from ghostpoi.report.charts.theme import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
@@ -34,9 +35,12 @@ def plausibility_charts(data: PageData) -> list[Chart]:
     if not data.main.ours:
         return [_speed_chart(data)]
     rule = settings_of(data.main.manifest)
+    displacement = [] if data.clean is None else [_displacement_chart(data, data.clean)]
+    if isinstance(rule.method, FreeDraw):  # no candidates to show
+        return [_outcomes_chart(data.main), *displacement, _speed_chart(data)]
     km, share, size = _candidate_distances(data, rule)
-    moved = _reach_chart(data, km, share) if data.clean is None else _displacement_chart(data, data.clean)
-    return [_outcomes_chart(data.main), moved, _sizes_chart(size, rule), _speed_chart(data)]
+    moved = displacement or [_reach_chart(data, km, share)]
+    return [_outcomes_chart(data.main), *moved, _sizes_chart(size, rule), _speed_chart(data)]
 
 
 def _outcomes_chart(release: ReleaseView) -> Chart:
