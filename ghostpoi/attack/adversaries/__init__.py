@@ -16,6 +16,7 @@ from ghostpoi.attack.adversaries.multi_release import MultiRelease
 from ghostpoi.attack.adversaries.none import NoAdversary
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
+from ghostpoi.attack.adversaries.step_lengths import StepLengths
 from ghostpoi.plugins import Registry
 
 ADVERSARIES: Registry[Adversary] = Registry(
@@ -33,5 +34,6 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "paired-bridge": PairedBridge(),
         "multi-release": MultiRelease(),
         "kept-columns": KeptColumns(),
+        "step-lengths": StepLengths(),
     },
 )
