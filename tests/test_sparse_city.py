@@ -1,4 +1,4 @@
-"""In a sparse city, where the next venue of the same category is far away, the default still protects nearly all rows."""
+"""In a sparse city, the next venue of the same category is far away. The default still protects nearly all rows."""
 
 from pathlib import Path
 
