@@ -246,7 +246,7 @@ def test_verify_against_the_clean_file_needs_the_private_map(tmp_path: Path) -> 
     other = release("random", "txt", "--pseudonyms", "week")
     assert failed(folder, "--against", city(), "--private", other.private) == {"pseudonyms"}
     clean = formats.read(city()).table
-    with pytest.raises(InputError, match="belongs to another file or release"):
+    with pytest.raises(InputError, match="holds the pseudonyms of another release or file than"):
         clean_rows(other.private, clean, table_of(made))
 
 

@@ -112,15 +112,15 @@ def read_map(private: Path) -> PrivateMap:
 def clean_rows(private: Path, clean: Checkins, released: Checkins) -> Longs:
     """Return the clean row of each released row, (M,). Refuse a map of another file or release."""
     found = read_map(private)
-    if not belongs(found, clean, released):
+    if not _belongs(found, clean, released):
         raise InputError(
-            f"{private / PAIRS} belongs to another file or release than {clean.name} and {released.name}; "
-            "give the private folder of this release"
+            f"{private / PAIRS} holds the pseudonyms of another release or file than {released.name}; name the private "
+            "folder that protect wrote with --private"
         )
     return found.row
 
 
-def belongs(found: PrivateMap, clean: Checkins, released: Checkins) -> bool:
+def _belongs(found: PrivateMap, clean: Checkins, released: Checkins) -> bool:
     """Tell whether a map fits: the same rows, times and, behind the pseudonyms, users."""
     row = found.row
     if len(row) != len(released) or len(np.unique(row)) != len(row) or (row < 0).any() or (row >= len(clean)).any():
