@@ -28,7 +28,7 @@ class SessionModel:
         channel = self.habits.channel(evidence, rule)
         alike = ~tells_apart(channel.covering(evidence.symbol))[evidence.symbol]
         score: Floats | float = 0.0
-        for known, telling in ((evidence, ~alike), (replace(evidence, released=alone), alike)):
+        for known, telling in ((evidence, ~alike), (replace(evidence, released=alone, pseudonym=None), alike)):
             visits, _, share = self.habits.explain(known, channel, evidence.symbol)
             # The options of a position are the same at both levels, in the same order.
             size = np.diff(visits.first, append=len(visits.owner))[visits.group]
