@@ -1,6 +1,6 @@
 """Habits of users and of single sessions, combined: the model of A15."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,11 +24,11 @@ class SessionModel:
 
     def restore(self, evidence: Evidence, rule: Rule) -> Ints:
         """Return the likeliest clean POI of every position given the release alone, (N,)."""
-        alone = replace(evidence.released, user=np.arange(len(evidence.released), dtype=np.int32))
+        alone = evidence.with_users(np.arange(len(evidence.released), dtype=np.int32))
         channel = self.habits.channel(evidence, rule)
         alike = ~tells_apart(channel.covering(evidence.symbol))[evidence.symbol]
         score: Floats | float = 0.0
-        for known, telling in ((evidence, ~alike), (replace(evidence, released=alone), alike)):
+        for known, telling in ((evidence, ~alike), (alone, alike)):
             visits, _, share = self.habits.explain(known, channel, evidence.symbol)
             # The options of a position are the same at both levels, in the same order.
             size = np.diff(visits.first, append=len(visits.owner))[visits.group]
