@@ -24,7 +24,7 @@ class Relink(Adversary):
     needs_pseudonyms = True
 
     relinker: Relinker = Relinker()
-    then: HiddenMarkov = HiddenMarkov()
+    then: Adversary = HiddenMarkov()
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
         """Add the share of sessions that were linked, of those whose pseudonym did not leak."""
