@@ -157,7 +157,10 @@ class TestLinks:
         )
         assert with_links > without
 
-    def test_without_pseudonyms_it_is_the_hidden_markov_model(self) -> None:
+    @pytest.mark.parametrize(("name", "then"), [("relink", "hidden-markov"), ("relink-distilled", "distilled")])
+    def test_it_is_what_it_runs_with_the_users_found(self, name: str, then: str) -> None:
         clean, rule = homes(), crowds()
-        known = Evidence.of(drawn(clean, rule.candidates), clean.poi, leak(clean, 0.2, SEED), POIS + 1, rule)
-        assert (restored_by(Relink(), known) == restored_by(ADVERSARIES["hidden-markov"], known)).all()
+        evidence = evidence_of(clean, TWICE, rule)
+        known = Evidence.of(evidence.released, clean.poi, evidence.leaked, POIS + 1, rule).with_users(clean.user)
+        for given in (evidence, known):  # with pseudonyms, which it undoes in this city, and without
+            assert (restored_by(ADVERSARIES[name], given) == restored_by(ADVERSARIES[then], known)).all()

@@ -116,9 +116,9 @@ class Evidence:
             released = replace(released, user=apparent_users(released.user, self.pseudonym, leaked))
         return replace(self, released=released, leaked=leaked, clean=clean)
 
-    def with_users(self, user: Longs) -> "Evidence":
+    def with_users(self, user: Ints) -> "Evidence":
         """Return the same evidence as it would be if these were the users, (S,): a guess of the adversary."""
-        return replace(self, released=replace(self.released, user=user.astype(np.int32)), pseudonym=None)
+        return replace(self, released=replace(self.released, user=user), pseudonym=None)
 
     def per_release(self) -> list["Evidence"]:
         """Return the evidence of each release alone."""

@@ -158,10 +158,14 @@ class Grid:
         )  # fmt: skip
 
     def _restored(self, contest: Contest, poi: Ints, seed: Seed) -> Sessions:
-        """The sessions that a victim trains on: restored POIs of users that the adversary knows."""
-        adversary, _ = find_adversary(contest.adversary)
-        evidence = self._evidence(contest, [poi], seed)
-        return evidence.without_leak().released if adversary and not adversary.uses_leak else evidence.released
+        """The sessions with restored POIs and, for victims that read users, the users that the adversary finds."""
+        restored, (adversary, _) = with_poi(self.train, poi), find_adversary(contest.adversary)
+        if not VICTIMS[contest.victim].reads_users:
+            return restored
+        evidence = self._evidence(contest, [self.releases(contest.release).poi(seed.value)], seed)
+        if adversary is None:
+            return replace(restored, user=evidence.released.user)
+        return replace(restored, user=adversary.users(evidence if adversary.uses_leak else evidence.without_leak()))
 
     def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
         """What a victim trains on, and what is known about it before training."""

@@ -18,6 +18,7 @@ from ghostpoi.attack.adversaries.none import NoAdversary
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
 from ghostpoi.attack.adversaries.relink import Relink
+from ghostpoi.attack.adversaries.relink_distilled import RelinkDistilled
 from ghostpoi.attack.adversaries.session_habits import SessionHabits
 from ghostpoi.attack.adversaries.step_lengths import StepLengths
 from ghostpoi.plugins import Registry
@@ -41,5 +42,6 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "session-habits": SessionHabits(),
         "distilled": Distilled(),
         "relink": Relink(),
+        "relink-distilled": RelinkDistilled(),
     },
 )

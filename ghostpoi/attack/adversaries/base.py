@@ -52,6 +52,10 @@ class Adversary(Described):
         """Return what `restore` returns, and measures to record beside the usual ones. Implement one of the two."""
         return self.restore(evidence, seed, device), {}
 
+    def users(self, evidence: Evidence) -> Ints:
+        """Return who each session belongs to as far as the adversary can tell, (S,); some victims learn from it."""
+        return evidence.released.user
+
 
 def purify(adversary: Adversary, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
     """Return the POIs that the victim gets, (N,), with leaked sessions in clean form, and the adversary's measures."""

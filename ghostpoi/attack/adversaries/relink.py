@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Measures, Seed
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov
 from ghostpoi.attack.inference.relinking import Relinker
@@ -22,14 +24,14 @@ class Relink(Adversary):
     needs_pseudonyms = True
 
     relinker: Relinker = Relinker()
-    then: HiddenMarkov = HiddenMarkov()
+    then: Adversary = HiddenMarkov()
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
         """Add the share of sessions that were linked, of those whose pseudonym did not leak."""
-        if evidence.rule is None or evidence.pseudonym is None:
-            return self.then.restore_and_measure(evidence, seed, device)
-        user = self.relinker.users(evidence, evidence.rule)
+        user = self.users(evidence)
         hidden = evidence.released.user == evidence.pseudonym
-        linked = float((user != evidence.released.user)[hidden].mean()) if hidden.any() else 0.0
-        restored = self.then.restore(evidence.with_users(user), seed, device)
-        return restored, {"linked": linked}
+        linked = float((user != evidence.released.user)[hidden].mean()) if np.any(hidden) else 0.0
+        return self.then.restore(evidence.with_users(user), seed, device), {"linked": linked}
+
+    def users(self, evidence: Evidence) -> Ints:
+        return self.relinker.users(evidence, evidence.rule) if evidence.rule else evidence.released.user

@@ -16,7 +16,7 @@ from scipy import sparse
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.attack.inference.habit_model import HabitModel
 from ghostpoi.attack.inference.visits import TINY, estimate_popularity, popularity_hint, sum_by
-from ghostpoi.data.checkins import Bools, Floats, Longs
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 
 HOURS = 24
@@ -59,9 +59,9 @@ class Relinker:
     least: float = 0.5  # probability of a link that is believed
     rounds: int = 1  # in which believed links tell about their users
 
-    def users(self, evidence: Evidence, rule: Rule) -> Longs:
+    def users(self, evidence: Evidence, rule: Rule) -> Ints:
         """Return the user of every session, (S,): as the evidence has it, or as found for pseudonyms without a leak."""
-        user = evidence.released.user.astype(np.int64)
+        user = evidence.released.user
         if evidence.pseudonym is None or not evidence.positions.any():
             return user
         scene = Scene.of(self, evidence, evidence.pseudonym, rule)
@@ -70,7 +70,7 @@ class Relinker:
             links = scene.exclusive(scene.links(linked, np.where(chance > self.least, chance, 0.0)))
             linked, chance = links.likeliest(scene.units)
         found = np.where(chance > self.least, linked, -1)[scene.unit_of_session]
-        return np.where((found >= 0) & (user == evidence.pseudonym), scene.known[found], user)
+        return np.where((found >= 0) & (user == evidence.pseudonym), scene.known[found], user).astype(np.int32)
 
 
 @dataclass(frozen=True)
