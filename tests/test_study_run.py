@@ -139,6 +139,23 @@ def test_cells_of_earlier_versions_are_measured_again(study: Path, data: Prepare
     assert all(found.on_moves.accuracy(GHOST, name, 0.1) for name in ("none", "bridge", "leak-mixed"))
 
 
+def test_methods_that_draw_freely_run_in_a_study(data: Prepared, tmp_path: Path) -> None:
+    lm = "lm.dim=16 lm.heads=2 lm_training.epochs=1"
+    (path := tmp_path / "free.toml").write_text(
+        f'methods = ["geo-indistinguishability method.epsilon=8.0", "synthetic {lm}", "random {lm}"]\n'
+        'adversaries = ["none", "habits"]\nleak = [0.1]\nseeds = 1\n'
+    )
+    go(path, data, tmp_path / "results")
+    found = Results.read(tmp_path / "results", str(path), "paper")
+    near, made_up = found.methods[:2]
+    a, b = (found.value(method, "mean_km") for method in (near, made_up))
+    assert a
+    assert b
+    assert a["mean"] < b["mean"] / 2  # noise of 250 m, against sessions that depend on no clean row
+    assert found.accuracy(near, "habits")
+    assert found.accuracy(made_up, "habits")
+
+
 def test_deleted_cells_come_back_the_same(
     study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
