@@ -17,6 +17,7 @@ from ghostpoi.attack.adversaries.none import NoAdversary
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
 from ghostpoi.attack.adversaries.relink import Relink
+from ghostpoi.attack.adversaries.step_lengths import StepLengths
 from ghostpoi.plugins import Registry
 
 ADVERSARIES: Registry[Adversary] = Registry(
@@ -34,6 +35,7 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "paired-bridge": PairedBridge(),
         "multi-release": MultiRelease(),
         "kept-columns": KeptColumns(),
+        "step-lengths": StepLengths(),
         "relink": Relink(),
     },
 )

@@ -1,4 +1,4 @@
-"""A hidden Markov model of the clean sessions behind a release: the model of A9."""
+"""A hidden Markov model of the clean sessions behind a release: the model of A9 and, with known lengths, of A14."""
 
 from dataclasses import dataclass
 
@@ -61,18 +61,27 @@ class TransitionModel:
 
     def restore(self, evidence: Evidence, rule: Rule) -> Ints:
         """Return the likeliest state of every position given its whole session, (N,)."""
+        states, belief = self.infer(evidence, rule)
+        answer = np.zeros(len(evidence.clean), np.int32)
+        answer[states.position] = likeliest(belief, states.poi, states.owner, states.first)
+        return evidence.fill(answer[~evidence.positions])
+
+    def infer(self, evidence: Evidence, rule: Rule) -> tuple[States, Floats]:
+        """Return the states of all positions and their probabilities given whole sessions, (T,)."""
         channel = self.habits.channel(evidence, rule)
         visits, popularity, share = self.habits.explain(evidence, channel, evidence.symbol)
         states = states_of(evidence, visits, share, self.least, self.max_pairs)
         steps = transitions_of(states)
-        near = self.nearness(evidence, rule, channel)[bands(states, steps, rule)]
+        near = self.length_weight(evidence, rule, channel, states, steps)
         belief, joint = states.weight, states.weight[steps.before] * states.weight[steps.after]
         for _ in range(self.rounds if len(steps.before) else 0):
             lift = self.lift(states, steps, belief, joint, popularity) * near
             belief, joint = forward_backward(states, steps, lift)
-        answer = np.zeros(len(evidence.clean), np.int32)
-        answer[states.position] = likeliest(belief, states.poi, states.owner, states.first)
-        return evidence.fill(answer[~evidence.positions])
+        return states, belief
+
+    def length_weight(self, evidence: Evidence, rule: Rule, channel: Channel, s: States, e: Transitions) -> Floats:
+        """Return how much likelier its length makes each step, (E,), as leaked steps tell."""
+        return self.nearness(evidence, rule, channel)[bands(s, e, rule)]
 
     def nearness(self, evidence: Evidence, rule: Rule, channel: Channel) -> Floats:
         """Return how much likelier leaked steps of each length are than what A7 infers about their ends, (bands,)."""
@@ -171,11 +180,15 @@ def transitions_of(s: States, among: Bools | None = None) -> Transitions:
 
 
 def bands(s: States, e: Transitions, rule: Rule) -> Longs:
-    """Return the length of each step as a band, (E,): 0 for the same POI, then by BANDS_KM; 0 without coordinates."""
-    before, after = s.poi[e.before], s.poi[e.after]
+    """Return the length of each step as a band, (E,); 0 without coordinates."""
     if rule.lat is None or rule.lon is None:
-        return np.zeros(len(before), np.int64)
-    km = haversine_km(rule.lat[before], rule.lon[before], rule.lat[after], rule.lon[after])
+        return np.zeros(len(e.before), np.int64)
+    return length_bands(s.poi[e.before], s.poi[e.after], rule.lat, rule.lon)
+
+
+def length_bands(before: Longs | Ints, after: Longs | Ints, lat: Floats, lon: Floats) -> Longs:
+    """Return the length of steps between POIs as a band: 0 for the same POI, then by BANDS_KM."""
+    km = haversine_km(lat[before], lon[before], lat[after], lon[after])
     return np.where(before == after, 0, 1 + np.searchsorted(BANDS_KM, km))
 
 
