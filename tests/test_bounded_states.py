@@ -68,8 +68,8 @@ class TestStates:
 
     def test_most_states_by_hand(self) -> None:
         left, right = np.array([3, 5]), np.array([5, 2])  # 3 x 5 + 5 x 2 = 25 pairs; 3 x 4 + 4 x 2 = 20
-        assert [most_states(left, right, n) for n in (25, 24, 20, 19, 8, 7, 0)] == [5, 4, 4, 3, 2, 1, 1]
-        assert most_states(left[:0], right[:0], 0) == 1
+        assert [most_states(left, right, 9, n) for n in (25, 24, 20, 19, 8, 7, 0)] == [9, 4, 4, 3, 2, 1, 1]
+        assert most_states(left[:0], right[:0], 9, 0) == 9  # no steps, no pairs
 
 
 class TestRestoring:

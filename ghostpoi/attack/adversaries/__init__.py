@@ -7,6 +7,7 @@ from ghostpoi.attack.adversaries.base import Adversary
 from ghostpoi.attack.adversaries.bigram import Bigram
 from ghostpoi.attack.adversaries.bridge import Bridge
 from ghostpoi.attack.adversaries.deconvolution import Deconvolution
+from ghostpoi.attack.adversaries.distilled import Distilled
 from ghostpoi.attack.adversaries.frequency import Frequency
 from ghostpoi.attack.adversaries.habits import Habits
 from ghostpoi.attack.adversaries.habits_leak import HabitsLeak
@@ -17,6 +18,7 @@ from ghostpoi.attack.adversaries.none import NoAdversary
 from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
 from ghostpoi.attack.adversaries.relink import Relink
+from ghostpoi.attack.adversaries.session_habits import SessionHabits
 from ghostpoi.attack.adversaries.step_lengths import StepLengths
 from ghostpoi.plugins import Registry
 
@@ -36,6 +38,8 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "multi-release": MultiRelease(),
         "kept-columns": KeptColumns(),
         "step-lengths": StepLengths(),
+        "session-habits": SessionHabits(),
+        "distilled": Distilled(),
         "relink": Relink(),
     },
 )

@@ -129,7 +129,8 @@ def states_of(
     likely = share >= least * np.maximum.reduceat(share, v.first)[v.owner] if len(share) else share > 0
     options = np.append(np.bincount(v.owner[likely], minlength=len(v.first)), 1)[group]  # (N,), the last for -1
     left = np.flatnonzero(follows if among is None else follows & among)
-    kept = np.flatnonzero(likely & (rank < most_states(options[left], options[left + 1], max_pairs)))
+    most = most_states(options[left], options[left + 1], int(options.max(initial=1)), max_pairs)
+    kept = np.flatnonzero(likely & (rank < most))
     number = np.bincount(v.owner[kept], minlength=len(v.first))
     size = np.append(number, 1)[group][position]
     owner, nth = np.repeat(np.arange(len(size)), size), np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
@@ -153,9 +154,9 @@ def ranks_of(share: Floats, owner: Longs, first: Longs) -> Longs:
     return rank
 
 
-def most_states(left: Longs, right: Longs, max_pairs: int) -> int:
-    """Return the most states a position may keep, given the options at both ends of each step; at least 1."""
-    low, high = 1, int(max(left.max(initial=1), right.max(initial=1)))
+def most_states(left: Longs, right: Longs, high: int, max_pairs: int) -> int:
+    """Return the most states a position may keep, 1 to `high`, given the options at both ends of each step."""
+    low = 1
     while low < high:  # the number of pairs grows with the number of states
         middle = (low + high + 1) // 2
         fits = int((np.minimum(left, middle) * np.minimum(right, middle)).sum()) <= max_pairs
