@@ -39,7 +39,9 @@ def test_shares_of_the_shipped_table() -> None:
 
 def test_the_shipped_table_is_what_its_command_prints() -> None:
     path = real_data("gowalla_california.csv.xz")
-    made = subprocess.run([sys.executable, "-m", step_lengths.__name__, path], capture_output=True, text=True, check=True)
+    made = subprocess.run(
+        [sys.executable, "-m", step_lengths.__name__, path], capture_output=True, text=True, check=True
+    )
     shipped = Path(step_lengths.__file__).with_suffix(".toml").read_text("utf-8")
     assert tomllib.loads(made.stdout) == tomllib.loads(shipped)
 
