@@ -34,7 +34,7 @@ class KnownLengths(TransitionModel):
         expected = sum_by(cell, s.weight[e.before] * s.weight[e.after], SHAPE[0] * SHAPE[1]).reshape(SHAPE)
         told = known_shares() * expected.sum(1, keepdims=True)
         weight: Floats = (told + self.band_steps) / (expected + self.band_steps)
-        return weight.ravel()[cell]
+        return np.asarray(weight.ravel()[cell])
 
 
 def gap_bands(gap_s: Longs) -> Longs:
