@@ -1,5 +1,6 @@
 """A16: the chain that it mixes, its draws and walks by hand, and a leak that would drown among wrong sessions."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_draws_follow_the_probabilities() -> None:
 
 def followed(poi: np.ndarray, length: int, p: int) -> int:
     """What a victim that counts would say after p."""
-    pairs = [(a, b) for session in poi.reshape(-1, length).tolist() for a, b in zip(session, session[1:], strict=False)]
+    pairs = [pair for session in poi.reshape(-1, length).tolist() for pair in itertools.pairwise(session)]
     after = [b for a, b in pairs if a == p]
     return max(set(after), key=after.count)
 

@@ -1,7 +1,7 @@
 """How far people go between check-ins, by the time between them: what A14 knows instead of leaked steps.
 
-`step_lengths.toml` holds the counts of a public data set. `python -m ghostpoi.attack.inference.step_lengths FILE` prints
-such a table for any check-in file.
+`step_lengths.toml` holds the counts of a public data set. For any check-in file, `python -m
+ghostpoi.attack.inference.step_lengths FILE` prints such a table.
 """
 
 import sys
@@ -33,7 +33,8 @@ class KnownLengths(TransitionModel):
         cell = gap_bands(time[at + 1] - time[at]) * SHAPE[1] + bands(s, e, rule)
         expected = sum_by(cell, s.weight[e.before] * s.weight[e.after], SHAPE[0] * SHAPE[1]).reshape(SHAPE)
         told = known_shares() * expected.sum(1, keepdims=True)
-        return ((told + self.band_steps) / (expected + self.band_steps)).ravel()[cell]
+        weight: Floats = (told + self.band_steps) / (expected + self.band_steps)
+        return np.asarray(weight.ravel()[cell])
 
 
 def gap_bands(gap_s: Longs) -> Longs:
@@ -54,8 +55,9 @@ def counts(sessions: Sessions, vocabulary: Vocabulary) -> Longs:
 def known_shares() -> Floats:
     """Return the share of each length among the steps after each time, (gaps, lengths)."""
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    known: Floats = np.array(table["steps"], float)
-    return known / known.sum(1, keepdims=True)
+    known = np.array(table["steps"], float)
+    shares: Floats = known / known.sum(1, keepdims=True)
+    return shares
 
 
 if __name__ == "__main__":
