@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ghostpoi.cli.options import printable
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY
 
 
 def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
@@ -185,10 +185,13 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
         )  # fmt: skip
     say(table)
     floors = ", ".join(f"{victim_label(name)} {controls[name]:.3f}" for name in FLOORS)
-    means = {name: sum(controls[name]) / len(controls[name]) for name in (CLEAN, LEAK_ONLY)}
+    leaked = ", ".join(
+        f"{victim_label(name)} {sum(controls[name]) / len(controls[name]):.3f}" for name in (LEAK_ONLY, LEAK_STAY)
+    )
+    clean = sum(controls[CLEAN]) / len(controls[CLEAN])
     say(
-        f"acc@1 of a {found['victim']} victim; clean data {means[CLEAN]:.3f}, leaked sessions alone "
-        f"{means[LEAK_ONLY]:.3f}, {floors}; >= marks settings that faced only the fast adversaries"
+        f"acc@1 of a {found['victim']} victim; clean data {clean:.3f}, {leaked}, {floors}; "
+        ">= marks settings that faced only the fast adversaries"
     )
     if best is None:
         nearest = trials[found["nearest"]]

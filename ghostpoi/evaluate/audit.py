@@ -23,6 +23,7 @@ from ghostpoi.evaluate.controls import (
     CLEAN,
     LEAK_MIXED,
     LEAK_ONLY,
+    LEAK_STAY,
     RANDOM,
     RANDOM_MATCHED,
     in_table_order,
@@ -49,7 +50,7 @@ from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Settings, Training, TrajectoryLM
 
 RELEASE = "release"  # what the grid calls the audited release
-CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (RELEASE, LEAK_MIXED))
+CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (CLEAN, LEAK_STAY), (RELEASE, LEAK_MIXED))
 LM_UNITS = 0.5  # work of training the trajectory LM, in victims; only for the progress bar
 SHARES = ("restored", "of_substituted", "spoiled")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import FLOORS, LEAK_MIXED, LEAK_ONLY, RANDOM, RANDOM_MATCHED, under
+from ghostpoi.evaluate.controls import FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, RANDOM, RANDOM_MATCHED, under
 from ghostpoi.evaluate.default_set import in_order, not_run
 from ghostpoi.evaluate.measures.accuracy_gaps import gaps, strongest
 from ghostpoi.evaluate.verdicts import Accuracies, no_verdict, verdicts
@@ -21,7 +21,7 @@ def accuracies(audit: Mapping[str, Any]) -> Accuracies:
     return Accuracies(
         clean=_acc(audit["clean"]),
         adversaries={name: _acc(adversaries[name]) for name in names},
-        leak={name: _acc(controls[name]) for name in (LEAK_ONLY, LEAK_MIXED)},
+        leak={name: _acc(controls[name]) for name in (LEAK_ONLY, LEAK_STAY, LEAK_MIXED)},
         random=random,
         floors={name: _acc(controls[name]) for name in FLOORS},
         positions=int(audit["test_positions"]),

@@ -1,12 +1,14 @@
 """Controls and floors: what every result is compared with, by the key under which results store it."""
 
 CLEAN, LEAK_ONLY, LEAK_MIXED, RANDOM = "clean", "leak-only", "leak-mixed", "random"
+LEAK_STAY = "leak-stay"  # A16 without the release: leaked steps, and staying where none is known
 RANDOM_MATCHED = "random-matched"  # a random release with the method's own sets, at the positions that it substitutes
 # What needs no knowledge of who goes where, and what a sentence calls it.
 FLOORS = {"popularity": "guessing by popularity", "stay": "guessing that people stay where they are"}
 
 CONTROLS: dict[str, str] = {
     LEAK_ONLY: "leaked sessions alone",
+    LEAK_STAY: "leaked steps and staying, no release",
     LEAK_MIXED: "release with leaked sessions swapped in",
     RANDOM: "random release",
     RANDOM_MATCHED: "matched random release",

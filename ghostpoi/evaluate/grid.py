@@ -17,6 +17,7 @@ from ghostpoi import __version__
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
 from ghostpoi.attack.evidence import Evidence, KeptColumn, Rule, leak
+from ghostpoi.attack.inference.distillation import Distillation
 from ghostpoi.attack.parallel_victims import train_each
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim
@@ -24,7 +25,7 @@ from ghostpoi.attack.victims.transformer import Transformer
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.cache import Cache, Record, key_of
-from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY
+from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, LEAK_STAY
 from ghostpoi.evaluate.measures.accuracy import PARTS, Metrics, accuracy, markov, popularity, recovery, stay
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
@@ -172,10 +173,18 @@ class Grid:
         seed = Seed(number)
         if contest.adversary == LEAK_ONLY:
             return Job(contest.label, self.train.take(leak(self.train, contest.leak or 0.0, seed)), seed), {}
+        if contest.adversary == LEAK_STAY:
+            return Job(contest.label, self._leak_stay(contest, seed), seed), {}
         if contest.release == CLEAN:
             return Job(contest.label, self.train, seed), {}
         restored = self.restoration(contest, number)
         return Job(contest.label, self._restored(contest, restored.poi, seed), seed), restored.measures
+
+    def _leak_stay(self, contest: Contest, seed: Seed) -> Sessions:
+        """Sessions that teach leaked steps and staying: what the strongest use of the leak gives without a release."""
+        nothing = with_poi(self.train, np.ones_like(self.train.poi))
+        evidence = Evidence.of(nothing, self.train.poi, leak(self.train, contest.leak or 0.0, seed), self.rows)
+        return with_poi(self.train, Distillation().restore(evidence, None, seed))
 
     def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""

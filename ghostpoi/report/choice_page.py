@@ -9,7 +9,7 @@ from plotly.offline import get_plotlyjs
 
 from ghostpoi import __version__
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.report import labels
@@ -68,7 +68,7 @@ def _lines(found: dict[str, Any]) -> list[dict[str, Any]]:
     floor = max(FLOORS, key=lambda name: float(controls[name]))
     named = {
         "clean data": sum(controls[CLEAN]) / len(controls[CLEAN]),
-        "leaked sessions alone": sum(controls[LEAK_ONLY]) / len(controls[LEAK_ONLY]),
+        **{labels.victim_label(name): sum(controls[name]) / len(controls[name]) for name in (LEAK_ONLY, LEAK_STAY)},
         labels.victim_label(floor): controls[floor],
     }
     return [{"name": name, "value": value} for name, value in named.items()]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict, against, gaps, spread
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
@@ -138,7 +138,7 @@ class Results:
         if key == BEST_FLOOR:
             found = self.floor(self.best_floor) if self.best_floor else None
             return None if found is None else [found] * self.study.seeds
-        return self.accuracy(CLEAN if key in (CLEAN, LEAK_ONLY) else method, key, leak)
+        return self.accuracy(CLEAN if key in (CLEAN, LEAK_ONLY, LEAK_STAY) else method, key, leak)
 
     def value(self, method: str, key: str, leak: float | None = None) -> Spread | None:
         """The same with its mean and spread."""
@@ -240,6 +240,6 @@ def _asks(study: Study, cell: Cell) -> bool:
     """Whether a cell that another study measured belongs to this one."""
     if cell["kind"] != "accuracy":
         return cell["kind"] == "floor" or not study.detector or "detector" in cell["measures"]
-    names = (*study.adversaries, CLEAN, LEAK_ONLY, LEAK_MIXED, *(f"{MANY}{k}" for k in study.releases))
+    names = (*study.adversaries, CLEAN, LEAK_ONLY, LEAK_STAY, LEAK_MIXED, *(f"{MANY}{k}" for k in study.releases))
     known = cell["victim"] in study.victims and cell["adversary"] in names
     return known and cell.get("leak") in (None, *study.leak)

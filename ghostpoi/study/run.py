@@ -25,7 +25,7 @@ from ghostpoi.data.places import Places, of_sessions
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
 from ghostpoi.evaluate.cache import Cache, Record, key_of
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
 from ghostpoi.evaluate.grid import Contest, Grid, Release, find_adversary, over_seeds, with_poi
 from ghostpoi.evaluate.measures.accuracy import in_one
 from ghostpoi.evaluate.measures.detection import detect
@@ -164,7 +164,8 @@ def contests_of(study: Study) -> list[Contest]:
     contests = []
     several = [f"{name}-{n}" for name, a in ADVERSARIES.items() if a.many_releases for n in study.releases]
     for victim in study.victims:
-        contests += [Contest(CLEAN, CLEAN, None, victim), *(Contest(CLEAN, LEAK_ONLY, r, victim) for r in study.leak)]
+        contests += [Contest(CLEAN, CLEAN, None, victim)]
+        contests += [Contest(CLEAN, control, r, victim) for control in (LEAK_ONLY, LEAK_STAY) for r in study.leak]
         for variant in study.methods:
             method, rotated = variant.text, variant.settings("strong").identity.pseudonyms != "keep"
             for name in study.adversaries:

@@ -27,14 +27,14 @@ class Distillation:
     draws: int = 8  # of all sessions, that inferred steps are counted in
     power: float = 8.0  # of the chain's weights: walks take likely steps, because a victim needs to rank them first
 
-    def restore(self, evidence: Evidence, rule: Rule, seed: Seed) -> Ints:
-        """Return walks in place of the sessions that did not leak, (N,)."""
+    def restore(self, evidence: Evidence, rule: Rule | None, seed: Seed) -> Ints:
+        """Return walks in place of the sessions that did not leak, (N,). Without a rule, the release is not used."""
         noise, known = seed.generator("distillation"), with_half_of_leak(evidence)
         hidden = evidence.released.take(evidence.leaked & ~known.leaked)
         poi = evidence.clean[evidence.positions & ~known.positions]
         parts = self.parts(known, rule, noise)
         # The last of equals: where nothing tells, most weight on the release.
-        mixtures = list(product(self.inferred, self.stay))
+        mixtures = list(product(self.inferred if rule else (0.0,), self.stay))
         gains = [hits(mix(*parts, *mixture), hidden, poi) for mixture in mixtures]
         best = max(range(len(gains)), key=lambda k: (gains[k], k))
         chain = mix(*self.parts(evidence, rule, noise), *mixtures[best])
@@ -43,10 +43,14 @@ class Distillation:
         walks = walk(chain, evidence.released, start, noise.random(len(evidence.clean)))
         return evidence.fill(walks[~evidence.positions])
 
-    def parts(self, evidence: Evidence, rule: Rule, noise: Generator) -> tuple[sparse.csr_array, sparse.csr_array]:
+    def parts(
+        self, evidence: Evidence, rule: Rule | None, noise: Generator
+    ) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Return the counts of leaked and of inferred steps, (P+1, P+1) each."""
         at, rows = evidence.positions, evidence.rows
         leaked, rest = (evidence.released.take(which) for which in (evidence.leaked, ~evidence.leaked))
+        if rule is None:
+            return followers(leaked, evidence.clean[at], rows), sparse.csr_array((rows, rows))
         states, belief = self.steps.infer(evidence, rule)
         drawn = (draw_states(states, belief, noise.random(len(at)))[~at] for _ in range(self.draws))
         inferred = sum((followers(rest, poi, rows) for poi in drawn), sparse.csr_array((rows, rows)))

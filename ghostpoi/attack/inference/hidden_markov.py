@@ -56,7 +56,7 @@ class TransitionModel:
     common_steps: float = 1000.0  # steps from p that popularity alone counts as
     band_steps: float = 20.0  # leaked steps that an uninformative length counts as
     least: float = 0.01  # leave out a state this much less likely than the likeliest of its position
-    max_pairs: int = 5_000_000  # of states of consecutive positions, about 150 bytes each
+    max_pairs: int = 8_000_000  # of states of consecutive positions, about 150 bytes each
     rounds: int = 6
 
     def restore(self, evidence: Evidence, rule: Rule) -> Ints:

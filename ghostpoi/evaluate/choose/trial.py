@@ -14,7 +14,7 @@ from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.displacement import displacement
 from ghostpoi.evaluate.cache import Cache
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
 from ghostpoi.evaluate.grid import Contest, Grid, Release
 from ghostpoi.evaluate.measures.utility import utility
 from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule
@@ -94,7 +94,11 @@ class Trial:
     def controls(self, seeds: int) -> dict[str, Any]:
         """Return acc@1 of victims that train on clean data and on the leak alone, and the floors."""
         found: dict[str, Any] = self._measured(
-            [Contest(CLEAN, CLEAN, None, VICTIM), Contest(CLEAN, LEAK_ONLY, self.leak, VICTIM)], seeds
+            [
+                Contest(CLEAN, CLEAN, None, VICTIM),
+                *(Contest(CLEAN, control, self.leak, VICTIM) for control in (LEAK_ONLY, LEAK_STAY)),
+            ],
+            seeds,
         )
         floors = self._grid(1).floors()
         return found | {name: floors[name]["all"]["acc@1"] for name in FLOORS}

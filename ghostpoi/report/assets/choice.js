@@ -13,7 +13,7 @@
     { id: "flows", title: "flows that survive", value: (t) => t.flows },
     { id: "km", title: "mean displacement, km", value: (t) => t.mean_km },
   ];
-  const dashes = ["solid", "dash", "dot"];
+  const dashes = ["solid", "dash", "dashdot", "dot"];
   let chosen = null;
 
   function wishes() {
