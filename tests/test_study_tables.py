@@ -437,7 +437,9 @@ def test_the_picture_of_the_frontier(frontier: Fabricated) -> None:
     for axes, cost in zip(drawn.axes, (0.40, 1.5), strict=True):
         of_crowd = [(*text.xy, text.get_text()) for text in axes.texts if text.get_text() == crowd.split()[0]]
         assert of_crowd == [(pytest.approx(cost), pytest.approx(y), crowd.split()[0]) for y in (0.07, 0.06)]
-        faces = [line.get_markerfacecolor() for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata())]
+        faces = [
+            line.get_markerfacecolor() for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata())
+        ]
         assert faces == ["#0072B2", "white"]
     plt.close(drawn)
 

@@ -34,6 +34,7 @@ FLOOR_LINE: dict[str, Any] = {
     "zorder": 3,
     "label": "best floor",
 }
+KILOMETRES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 COSTS = {"flows": "common part of flows (right is better)", "mean_km": "mean displacement, km (left is better)"}
 
 
@@ -132,7 +133,8 @@ def leakage(results: Results) -> Figure:
 
 def frontier(results: Results) -> Figure:
     """Draw the worst case against flows and kilometres: one number per setting, hollow where pseudonyms change."""
-    figure, panels = plt.subplots(1, len(COSTS), figsize=(10.0, 4.4), sharey=True)
+    figure, panels = plt.subplots(1, len(COSTS), figsize=(10.0, 5.2), sharey=True)
+    figure.subplots_adjust(wspace=0.06)
     numbers = dict[str, int]()
     for method in results.methods:
         numbers.setdefault(_kept_ids(method), len(numbers) + 1)
@@ -145,21 +147,25 @@ def frontier(results: Results) -> Figure:
             hollow = {"markerfacecolor": "white"} if setting != method else {}
             at = cost["mean"], worst.accuracy["mean"]
             points(
-                axes, at[:1], [worst.accuracy], xerr=cost["std"], color=colour, marker=marker, markersize=7,
+                axes, at[:1], [worst.accuracy], xerr=cost["std"], color=colour, marker=marker, markersize=6,
                 linestyle="none", elinewidth=0.8, capsize=0, **hollow,
                 label=None if hollow else f"{numbers[setting]}  {labels.method(setting)}",
             )  # fmt: skip
-            axes.annotate(str(numbers[setting]), at, (5, 4), textcoords="offset points", fontsize=8, color=colour)
-        for name, style in ((CLEAN, "-"), (LEAK_ONLY, DOTTED)):
+            left = numbers[setting] % 2 == 0  # so that neighbours do not cover each other's numbers
+            beside = (-4 if left else 4, -10 if hollow else 4)
+            style = {"textcoords": "offset points", "fontsize": 8, "color": colour, "ha": "right" if left else "left"}
+            axes.annotate(str(numbers[setting]), at, beside, **style)
+        for name, line in ((CLEAN, "-"), (LEAK_ONLY, DOTTED)):
             if value := results.value(CLEAN, name):
-                axes.axhline(value["mean"], color=GREY, linestyle=style, linewidth=1.2, zorder=1, label=name)
+                axes.axhline(value["mean"], color=GREY, linestyle=line, linewidth=1.2, zorder=1, label=name)
         floor_line(axes.axhline, results)
         axes.set_xlabel(text)
     panels[0].plot([], [], "o", color=INK, markerfacecolor="white", label="hollow: new pseudonyms")
     panels[1].set_xscale("log")
+    low, high = panels[1].get_xlim()
+    panels[1].set_xticks([km for km in KILOMETRES if low <= km <= high], minor=False)
     panels[1].xaxis.set_major_formatter("{x:g}")
-    panels[1].xaxis.set_minor_formatter("{x:g}")
-    panels[0].set_ylim(bottom=0)
+    panels[1].minorticks_off()
     panels[0].set_ylabel("worst case, acc@1 (lower is better)")
     legend(figure, list(panels), 0.91)
     figure.suptitle(f"Protection against usefulness, {labels.place(results)}, leak {results.leak:.0%}")

@@ -36,7 +36,9 @@ def method(text: str, study: Study | None = None) -> str:
         for key in dict.fromkeys(change.split("=")[0] for other in others for change in other.changes):
             section, _, name = key.partition(".")
             values[key] = str(known[section][name])
-    inside = ", ".join(f"{SYMBOLS.get(key, key.partition('.')[2])}={value.removesuffix('.0')}" for key, value in values.items())
+    inside = ", ".join(
+        f"{SYMBOLS.get(key, key.partition('.')[2])}={value.removesuffix('.0')}" for key, value in values.items()
+    )
     if not inside:
         return label
     return f"{label[:-1]}, {inside})" if label.endswith(")") else f"{label} ({inside})"
