@@ -37,7 +37,7 @@ docs: .venv/ready pages
 pages: .venv/ready
 	$(BIN)/python docs/generate_reference.py
 	$(BIN)/ghostpoi study page reproduction -o docs/results/reproduction.md --figures docs/figures
-	$(BIN)/ghostpoi study page adaptive -o docs/results/adaptive.md --figures docs/figures
+	$(BIN)/ghostpoi study page frontier -o docs/results/frontier.md --figures docs/figures
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ghostpoi needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'

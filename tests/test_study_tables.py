@@ -18,11 +18,12 @@ from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, 
 from ghostpoi.cli import app
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.study import day_map, figures, labels, paper, plan
+from ghostpoi.study import claim_checks, day_map, figures, labels, paper, plan
 from ghostpoi.study.labels import NONE, show
 from ghostpoi.study.results import Results
 from ghostpoi.study.tables import Table, tables
 
+ROTATED = "crowd identity.pseudonyms=session"
 STEPS = [-0.001, 0.0, 0.001]
 
 
@@ -136,17 +137,17 @@ def test_the_best_floor_stands_in_every_table_of_accuracies(main: Fabricated, tm
     plt.close(figure)
 
 
-def test_accuracy_on_moves_stands_beside_accuracy_on_all(adaptive: Fabricated) -> None:
-    assert not [t for t in tables([adaptive.results()]) if "moves" in t.title or "on moves" in t.columns]
+def test_accuracy_on_moves_stands_beside_accuracy_on_all(frontier: Fabricated) -> None:
+    assert not [t for t in tables([frontier.results()]) if "moves" in t.title + t.columns[-1]]
     moved = {"acc@1": [0.05] * 3}
-    adaptive.accuracy("clean", "clean", around(0.19), moves={"acc@1": around(0.18)})
-    adaptive.accuracy("ghost", "habits+leak", around(0.14), 0.05, moves=moved)
-    found = made(adaptive.results())
+    frontier.accuracy("clean", "clean", around(0.19), moves={"acc@1": around(0.18)})
+    frontier.accuracy("ghost", "habits+leak", around(0.14), 0.05, moves=moved)
+    found = made(frontier.results())
     on_moves = row(found["Accuracy on moves"], "GHOST")
     assert (on_moves[labels.heading("habits+leak")], on_moves["clean"]) == (".0500±.0000", ".1800±.0010")
     assert on_moves[labels.heading("none")] == NONE
-    worst = row(found["Worst case"], "GHOST")
-    assert (worst["worst case"], worst["on moves"]) == (".1400±.0010 (A8)", ".0500±.0000")
+    worst = row(found["What a release keeps and gives away"], "GHOST")
+    assert (worst["worst case"], worst["worst case on moves"]) == (".140±.001 (A8)", ".050±.000")
 
 
 def test_both_protocols_in_one_table(main: Fabricated) -> None:
@@ -225,71 +226,99 @@ def test_data_of_another_city(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def adaptive(tmp_path: Path) -> Fabricated:
+def frontier(tmp_path: Path) -> Fabricated:
     """A9 is the strongest against crowd, A8 against GHOST and random; all others restore half as much."""
-    cells = Fabricated(tmp_path, "adaptive", "strong")
+    cells = Fabricated(tmp_path, "frontier", "strong")
     cells.accuracy("clean", "clean", around(0.19))
     cells.accuracy("clean", "leak-only", around(0.05), 0.05)
-    for method, most in {"ghost": 0.11, "crowd": 0.07, "random": 0.14}.items():
-        for name in plan.load("adaptive").adversaries:
+    for method, most in {"ghost": 0.11, "crowd": 0.07, ROTATED: 0.06, "random": 0.14}.items():
+        for name in plan.load("frontier").attackers(method):
             top = "hidden-markov" if method == "crowd" else "habits+leak"
             leak = 0.05 if ADVERSARIES[name].uses_leak else None
             acc = around(most if name == top else most / 2)
             cells.accuracy(method, name, acc, leak, restored=[0.2, 0.3, 0.4])
-        cells.accuracy(method, "leak-mixed", around(0.06), 0.05)
+        cells.accuracy(method, "leak-mixed", around(0.055), 0.05)
         gyration = {"mean_km_before": [4.0] * 3, "mean_km_after": around(5.0 if method == "random" else 4.5)}
         flows = around(0.43 if method == "random" else 0.40)
         cells.release(
             method, naturalness=around(-7.5 if method == "ghost" else -8.4), clean_naturalness=[-4.0] * 3,
-            utility={"popularity": {"poi_js": [0.15] * 3}, "flows": {"common_part": flows}, "gyration": gyration},
-            plausibility={"substitution_rate": [0.7 if method == "random" else 0.8] * 3},
+            utility={
+                "popularity": {"poi_js": [0.15] * 3}, "flows": {"common_part": flows}, "gyration": gyration,
+                "hours": {"category_hour_js": [0.3] * 3},
+            },
+            plausibility={
+                "substitution_rate": [0.7 if method == "random" else 0.8] * 3, "mean_km": [1.0, 1.5, 2.0],
+                "category_match": [1.0 if method != "crowd" else 0.05] * 3,
+            },
             detector={"auc": [0.9 if method == "ghost" else 0.8] * 3},
         )  # fmt: skip
     return cells
 
 
-def test_accuracy_and_worst_case(adaptive: Fabricated) -> None:
-    found = made(adaptive.results())
+def test_what_a_release_keeps_and_gives_away(frontier: Fabricated) -> None:
+    found = made(frontier.results())
     ghost = row(found["Accuracy"], "GHOST")
     assert (ghost["A7 user habits"], ghost["leak-mixed"], ghost["clean"]) == (
         ".0550±.0010",
-        ".0600±.0010",
+        ".0550±.0010",
         ".1900±.0010",
     )
     assert found["Accuracy"].rows[-1][0] == "random (control)"
-    assert row(found["Worst case"], "GHOST") == {
-        "method": "GHOST", "worst case": ".1100±.0010 (A8)", "next": ".0550±.0010 (A1)", "minus next": "+.0550±.0000↑",
-        "worst without leak": ".0550±.0010 (A1)", "leak-mixed": ".0600±.0010", "minus leak-mixed": "+.0500±.0000↑",
-        "minus leak-only": "+.0600±.0000↑", "share of clean's lead": "43%±0%",
+    table = found["What a release keeps and gives away"]
+    assert row(table, "GHOST") == {
+        "method": "GHOST", "mean km": "1.500±.500", "substituted": ".800±.000", "common part of flows": ".400±.001",
+        "popularity (JS, bits)": ".150±.000", "category kept": "1.000±.000", "category by hour (JS, bits)": ".300±.000",
+        "naturalness (mean log p)": "-7.500±.001", "A1 as released": ".055±.001", "without leak": ".055±.001 (A1)",
+        "worst case": ".110±.001 (A8)", "minus leak-only": "+.060±.000↑",
     }  # fmt: skip
-    assert row(found["Worst case"], "crowd (β=0)")["worst case"] == ".0700±.0010 (A9)"
+    assert row(table, "crowd")["worst case"] == ".070±.001 (A9)"
+    assert row(table, "crowd (pseudonyms=session)")["minus leak-only"] == "+.010±.000↑"
+    assert row(table, "crowd (category=group)")["worst case"] == NONE
     assert row(found["Recovered share of positions"], "GHOST")["A10 paired bridge"] == ".300±.100"
 
 
-def test_measures_of_the_release(adaptive: Fabricated) -> None:
-    table = made(adaptive.results())["The release itself"]
-    assert [r[0] for r in table.rows[:3]] == ["clean (reference)", "random (control)", "GHOST"]
+def test_the_release_without_any_adversary_can_be_the_worst_case(frontier: Fabricated) -> None:
+    frontier.accuracy("crowd", "leak-mixed", around(0.08), 0.05)
+    frontier.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.03}, markov={"acc@1": 0.18})
+    crowd = row(made(frontier.results())["What a release keeps and gives away"], "crowd")
+    assert crowd["worst case"] == ".080±.001 (leak-mixed)"
+    assert (crowd["without leak"], crowd["minus best floor"]) == (".035±.001 (A1)", "+.005±.001↑")
+
+
+def test_who_needs_pseudonyms_attacks_only_pseudonyms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    relinks = type("Relinks", (Guess,), {"needs_pseudonyms": True})
+    monkeypatch.setitem(ADVERSARIES.builtin, "relinks", relinks())
+    study = plan.load("frontier")
+    assert study.adversaries[-1] == "relinks"  # a plan for all adversaries has every new one
+    assert "multi-release" not in study.adversaries
+    assert "relinks" in study.attackers("crowd identity.pseudonyms=session")
+    assert "relinks" not in study.attackers("crowd")
+    missing = claim_checks.complete(Results.read(tmp_path, "frontier", "strong"))
+    rotated = sum(variant.rotated for variant in study.methods)
+    count = len(study.methods) * (len(study.adversaries) - 1 + 4) + rotated
+    assert missing.text.startswith(f"no cell is missing: {count} are")
+
+
+def test_cells_from_before_pseudonyms_still_count() -> None:
+    kept, rotated = (plan.Variant(text).recorded("strong") for text in ("ghost", "ghost identity.pseudonyms=session"))
+    assert "identity" not in kept
+    assert rotated["identity"] == {"pseudonyms": "session"}
+
+
+def test_measures_of_the_release(frontier: Fabricated) -> None:
+    table = made(frontier.results())["The release itself"]
+    assert [r[0] for r in table.rows[:2]] == ["clean (reference)", "random (control)"]
     assert row(table, "clean (reference)")["radius of gyration, km"] == "4.000±.000"
-    assert row(table, "GHOST") == {
-        "method": "GHOST", "naturalness (mean log p)": "-7.500±.001", "popularity (JS, bits)": ".150±.000",
-        "common part of flows": ".400±.001 (worse)", "radius of gyration, km": "4.500±.001", "substituted": ".800±.000",
-        "detector AUC (A12)": ".900±.000 (worse)",
-    }  # fmt: skip
-
-
-def test_an_earlier_measurement_stands_below_ours(adaptive: Fabricated) -> None:
-    table = made(adaptive.results())["acc@1 beside an earlier measurement"]
-    a8 = "A8 user habits with leak"
-    assert row(table, "GHOST", "measured")[a8] == ".1100±.0010"
-    assert row(table, "GHOST", "earlier")[a8] == ".112"
-    assert row(table, "GHOST", "earlier")["naturalness (mean log p)"] == "-7.5"
-    assert row(table, "PGD", "earlier")[a8] == NONE
-    assert row(table, "minimax channel, fixed per user and venue", "earlier")["A7 user habits"] == ".043"
-    assert "clean .185, leak-only .054" in table.notes[0]
+    ghost = row(table, "GHOST")
+    assert (ghost["common part of flows"], ghost["radius of gyration, km"], ghost["detector AUC (A12)"]) == (
+        ".400±.001 (worse)",
+        "4.500±.001",
+        ".900±.000 (worse)",
+    )
 
 
 def test_the_worst_case_is_not_that_of_the_luckiest_seed(tmp_path: Path) -> None:
-    cells = Fabricated(tmp_path, "adaptive", "strong")
+    cells = Fabricated(tmp_path, "frontier", "strong")
     cells.accuracy("ghost", "frequency", [0.2, 0.05, 0.05], 0.05)
     cells.accuracy("ghost", "bigram", [0.12] * 3, 0.05)
     worst = cells.results().worst("ghost")
@@ -298,22 +327,22 @@ def test_the_worst_case_is_not_that_of_the_luckiest_seed(tmp_path: Path) -> None
 
 
 def test_leak_ratios_victims_and_several_releases(tmp_path: Path) -> None:
-    cells = Fabricated(tmp_path, "adaptive-leak", "strong")
+    cells = Fabricated(tmp_path, "leaks", "strong")
     for ratio, alone in ((0.01, 0.02), (0.2, 0.1)):
         cells.accuracy("clean", "leak-only", around(alone), ratio)
         cells.accuracy("crowd", "habits+leak", around(0.1), ratio)
-    table = made(cells.results())["Worst case"]
-    assert row(table, "1%", "crowd (β=0)")["minus leak-only"] == "+.0800±.0000↑"
-    assert row(table, "20%", "crowd (β=0)")["minus leak-only"] == "+.0000±.0000"
+    table = made(cells.results())["What a release keeps and gives away"]
+    assert row(table, "1%", "crowd")["minus leak-only"] == "+.080±.000↑"
+    assert row(table, "20%", "crowd")["minus leak-only"] == "+.000±.000"
 
-    cells = Fabricated(tmp_path, "transfer", "strong")
+    cells = Fabricated(tmp_path, "victims", "strong")
     cells.accuracy("clean", "leak-only", around(0.05), 0.05, "gru")
     cells.accuracy("crowd", "habits+leak", around(0.09), 0.05, "gru")
-    table = made(cells.results())["Worst case"]
-    assert row(table, "GRU", "crowd (β=0)")["minus leak-only"] == "+.0400±.0000↑"
-    assert row(table, "Markov", "crowd (β=0)")["worst case"] == NONE
+    table = made(cells.results())["What a release keeps and gives away"]
+    assert row(table, "GRU", "crowd")["minus leak-only"] == "+.040±.000↑"
+    assert row(table, "Markov", "crowd")["worst case"] == NONE
 
-    cells = Fabricated(tmp_path, "adaptive-releases", "strong")
+    cells = Fabricated(tmp_path, "releases", "strong")
     cells.accuracy("clean", "leak-only", around(0.05), 0.05)
     for count, acc in ((1, 0.1), (4, 0.12)):
         cells.accuracy("random", f"multi-release-{count}", around(acc), 0.05, restored=[0.5] * 3)
@@ -332,7 +361,7 @@ def test_every_study_has_tables_without_any_cell(tmp_path: Path, study: str) -> 
         assert all(len(r) == len(table.columns) for r in table.rows)
         assert table.markdown().splitlines()[3] == "| " + " | ".join(["---"] * len(table.columns)) + " |"
         assert not set(table.latex()) & set("±Δβη↑↓")
-    assert found[-1].title.startswith(("Controls", "acc@1 beside"))
+    assert found[-1].title.startswith("Controls")
 
 
 @pytest.mark.parametrize(
@@ -346,9 +375,8 @@ def test_numbers(value: float | None, expected: str) -> None:
 def test_labels() -> None:
     assert labels.method("ghost rounds.outer=3") == "GHOST (T=3)"
     assert labels.method("ghost", plan.load("rounds")) == "GHOST (T=5)"
-    assert labels.method("crowd", plan.load("crowds")) == "crowd (size=32, reach km=40, β=0)"
-    assert labels.method(labels.CATEGORIES) == "whole categories (bound)"
-    assert labels.CATEGORIES in [variant.text for variant in plan.load("crowds").methods]
+    assert labels.method("crowd method.category=group method.reach_km=5.0") == "crowd (category=group, reach km=5)"
+    assert labels.number("leak-mixed") == "leak-mixed"
     assert labels.heading("multi-release-4") == "A11, 4 releases"
     assert labels.heading("surv_bigram") == "Δsurv A4"
 
@@ -399,15 +427,20 @@ def test_figures_are_the_same_every_time(main: Fabricated, tmp_path: Path, study
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
-def test_what_figures_say(adaptive: Fabricated, tmp_path: Path) -> None:
-    (path,) = figures.draw(adaptive.results(), folder=tmp_path / "figures", formats=("svg",))
-    text = path.read_text("utf-8")
-    for expected in ("A9 0.070", "A8 0.140", "strongest of A1 to A10", "crowd (β=0)", "leak-mixed, no adversary"):
-        assert expected in text
-    ablation = Results.read(adaptive.folder, "crowds", "strong")
-    drawn = figures.FIGURES["crowds"][1](ablation, adaptive.results())
-    assert "A1, A5, A8, A9" in drawn.axes[0].get_ylabel()
-    assert "GHOST" in [text.get_text() for text in drawn.legends[0].get_texts()]
+def test_the_picture_of_the_frontier(frontier: Fabricated) -> None:
+    frontier.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.03}, markov={"acc@1": 0.18})
+    drawn = figures.FIGURES["frontier"][1](frontier.results())
+    texts = [text.get_text() for text in drawn.legends[0].get_texts()]
+    (crowd,) = [text for text in texts if re.fullmatch(r"\d+  crowd", text)]
+    assert {"clean", "leak-only", "best floor", "hollow: new pseudonyms"} < set(texts)
+    assert not [text for text in texts if "pseudonyms=" in text]  # they share the number of their setting
+    for axes, cost in zip(drawn.axes, (0.40, 1.5), strict=True):
+        of_crowd = [(*text.xy, text.get_text()) for text in axes.texts if text.get_text() == crowd.split()[0]]
+        assert of_crowd == [(pytest.approx(cost), pytest.approx(y), crowd.split()[0]) for y in (0.07, 0.06)]
+        faces = [
+            line.get_markerfacecolor() for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata())
+        ]
+        assert faces == ["#0072B2", "white"]
     plt.close(drawn)
 
 
@@ -481,9 +514,9 @@ def test_a_new_adversary_and_a_study_of_ones_own(tmp_path: Path, monkeypatch: py
     for expected in (
         "**Accuracy, acc@1 (village, protocol strong)**",
         "| method | A1 as released | A13 lucky guess | leak-mixed | leak-only | clean |",
-        "| crowd (size=32) | - | - | - | .0500±.0010 | - |",
+        "| crowd | - | - | - | .0500±.0010 | - |",
         "| crowd (size=16) | .0300±.0010 | .0800±.0010 | - | .0500±.0010 | - |",
-        "| crowd (size=16) | .0800±.0010 (A13) | .0300±.0010 (A1) | +.0500±.0000↑ | .0300±.0010 (A1) |",
+        "| crowd (size=16) | .030±.001 | .030±.001 (A1) | .080±.001 (A13) | +.030±.000↑ |",
         "| leak-only, 10% | .0500±.0010 |",
     ):
         assert expected in done.stdout

@@ -45,7 +45,7 @@ def complete(*found: Results) -> CheckedClaim:
         f"{r.study.name}-{r.protocol}: {victim}, {method}, {key}, leak {leak}"
         for r in found
         for victim, method, leak in product(r.study.victims, r.methods, r.study.leak)
-        for key in (*r.adversaries, LEAK_MIXED, LEAK_ONLY, CLEAN, "naturalness")
+        for key in (*r.attackers(method), LEAK_MIXED, LEAK_ONLY, CLEAN, "naturalness")
         if r.of(victim).series(method, key, leak) is None
     ]
     return CheckedClaim(not missing, f"no cell is missing: {len(missing)} are, first {''.join(missing[:1])}")

@@ -15,21 +15,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import labels, paper
 from ghostpoi.study.plan import Variant
-from ghostpoi.study.results import BEST_FLOOR, MEASURES, Results
+from ghostpoi.study.results import BEST_FLOOR, Results
 
 FORMATS = ("png", "svg")
 INK, GREY = "#222222", "#777777"
 DOTTED = (0, (1, 1))
 STYLE = paper.contents("style")
 METHODS: dict[str, tuple[str, str, str]] = STYLE["methods"]  # colour, marker, line
-SHADE, CONTROL_SHADE = "#8FB8DE", "#DDDDDD"
-MARKERS = "osD^vP*X<>dp"
-TARGET = paper.contents("earlier_results")["target"]["worst"]
 FLOOR_LINE: dict[str, Any] = {
     "color": "#009E73",
     "linestyle": "-.",
@@ -37,17 +34,18 @@ FLOOR_LINE: dict[str, Any] = {
     "zorder": 3,
     "label": "best floor",
 }
-PANELS = ("flows", "naturalness")
+KILOMETRES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+COSTS = {"flows": "common part of flows (right is better)", "mean_km": "mean displacement, km (left is better)"}
 
 
-def draw(*found: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Draw the figure of a study; a second study's results stand beside the first where the figure has a place."""
-    study = found[0].study.name
+def draw(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Draw the figure of a study."""
+    study = results.study.name
     if study not in FIGURES:
         raise InputError(f"there are no figures for the study {study!r}; there are for {', '.join(FIGURES)}, map")
     name, make = FIGURES[study]
     with plt.rc_context(STYLE["rc"]):
-        return save(make(*found), folder, f"{name}-{found[0].protocol}", formats)
+        return save(make(results), folder, f"{name}-{results.protocol}", formats)
 
 
 def pareto(results: Results) -> Figure:
@@ -133,86 +131,62 @@ def leakage(results: Results) -> Figure:
     return figure
 
 
-def worst_cases(results: Results) -> Figure:
-    """Draw one bar per method, its worst case, with what a victim gets as released, mixed and without a leak."""
-    found = {m: worst for m in results.methods if (worst := results.worst(m))}
-    methods = sorted(found, key=lambda m: -found[m].accuracy["mean"])
-    figure, axes = plt.subplots(figsize=(7.4, 1.6 + 0.42 * max(1, len(methods))))
-    for at, method in enumerate(methods):
-        accuracy, control = found[method].accuracy, method == RANDOM
-        axes.barh(
-            at, accuracy["mean"], xerr=accuracy["std"], height=0.62, color=CONTROL_SHADE if control else SHADE,
-            edgecolor=INK, hatch="///" if control else "", linewidth=0.8, capsize=3, zorder=2,
-        )  # fmt: skip
-        text = f"{labels.number(found[method].adversary)} {accuracy['mean']:.3f}"
-        beside = (accuracy["mean"] + accuracy["std"], at)
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}  # keeps the vertical lines off the number
-        axes.annotate(text, beside, (6, 0), textcoords="offset points", va="center", fontsize=8, zorder=4, bbox=box)
-        leakless = results.without_leak(method)
-        marks = {"o": results.value(method, "none"), "x": results.value(method, LEAK_MIXED)}
-        for marker, value in (marks | {"^": leakless.accuracy if leakless else None}).items():
-            if value:
-                axes.plot(value["mean"], at, marker, color=INK, markerfacecolor="white", zorder=5)
-    for marker, text in STYLE["marks"].items():
-        axes.plot([], [], marker, color=INK, markerfacecolor="white", linestyle="none", label=text)
-    for key, style in ((LEAK_ONLY, DOTTED), (CLEAN, "-")):
-        if value := results.value(CLEAN, key):
-            axes.axvline(value["mean"], color=GREY, linestyle=style, linewidth=1.6, zorder=3, label=key)
-    floor_line(axes.axvline, results)
-    axes.axvline(TARGET, color=INK, linestyle="--", linewidth=1.2, zorder=3, label="target")
-    axes.set_yticks(range(len(methods)), [labels.method(m, results.study) for m in methods])
-    axes.set_xlim(left=0)
-    axes.grid(axis="y", visible=False)
-    text = f"acc@1 of the victim after the strongest of {_numbers(results)} (lower is better)"
-    return finish(
-        figure, axes, text, "", f"Worst case of every method\n{labels.place(results)}, leak {results.leak:.0%}"
-    )
-
-
-def trade_off(ablation: Results, others: Results | None = None) -> Figure:
-    """Draw the worst case against flows and naturalness: the ablation filled, other methods hollow.
-
-    All points show the worst over the same adversaries: those of the ablation.
-    """
-    figure, panels = plt.subplots(1, len(PANELS), figsize=(9.2, 4.0), sharey=True)
-    sides = [(ablation, n, m) for n, m in enumerate(ablation.methods)]
-    if others:
-        sides += [(others, n, m) for n, m in enumerate(m for m in others.methods if m not in ablation.methods)]
-    for axes, key in zip(panels, PANELS, strict=True):
-        for results, n, method in sides:
-            found, cost = results.worst(method, among=ablation.study.adversaries), results.value(method, key)
-            if found and cost:
-                colour, marker = (INK, "h") if method == RANDOM else (f"C{n % 10}", MARKERS[n % len(MARKERS)])
-                points(
-                    axes, [cost["mean"]], [found.accuracy], xerr=cost["std"], color=colour, marker=marker, markersize=8,
-                    markerfacecolor=colour if results is ablation and method != RANDOM else "white", linestyle="none",
-                    elinewidth=0.8, label=labels.method(method, results.study),
-                )  # fmt: skip
-        if alone := ablation.value(CLEAN, LEAK_ONLY):
-            axes.axhline(alone["mean"], color=GREY, linestyle=DOTTED, label=LEAK_ONLY)
-        floor_line(axes.axhline, ablation)
-        axes.axhline(TARGET, color=INK, linestyle="--", linewidth=1.2, label="target")
-        if level := ablation.value(RANDOM, key):
-            axes.axvline(level["mean"], color=INK, linestyle=":", linewidth=0.9, label="as good as random")
-        axes.set_xlabel(f"{MEASURES[key].heading} (right is better)")
-    panels[0].set_ylabel(f"worst acc@1 over {_numbers(ablation)}\n(lower is better)")
+def frontier(results: Results) -> Figure:
+    """Draw the worst case against flows and kilometres: one number per setting, hollow where pseudonyms change."""
+    figure, panels = plt.subplots(1, len(COSTS), figsize=(10.0, 5.2), sharey=True)
+    figure.subplots_adjust(wspace=0.06)
+    numbers = dict[str, int]()
+    for method in results.methods:
+        numbers.setdefault(_kept_ids(method), len(numbers) + 1)
+    for axes, (key, text) in zip(panels, COSTS.items(), strict=True):
+        for method in results.methods:
+            worst, cost, setting = results.worst(method), results.value(method, key), _kept_ids(method)
+            if not (worst and cost):
+                continue
+            colour, marker = STYLE["families"][_family(setting)]
+            hollow = {"markerfacecolor": "white"} if setting != method else {}
+            at = cost["mean"], worst.accuracy["mean"]
+            points(
+                axes, at[:1], [worst.accuracy], xerr=cost["std"], color=colour, marker=marker, markersize=6,
+                linestyle="none", elinewidth=0.8, capsize=0, **hollow,
+                label=None if hollow else f"{numbers[setting]}  {labels.method(setting)}",
+            )  # fmt: skip
+            left = numbers[setting] % 2 == 0  # so that neighbours do not cover each other's numbers
+            beside = (-4 if left else 4, -10 if hollow else 4)
+            style = {"textcoords": "offset points", "fontsize": 8, "color": colour, "ha": "right" if left else "left"}
+            axes.annotate(str(numbers[setting]), at, beside, **style)
+        for name, line in ((CLEAN, "-"), (LEAK_ONLY, DOTTED)):
+            if value := results.value(CLEAN, name):
+                axes.axhline(value["mean"], color=GREY, linestyle=line, linewidth=1.2, zorder=1, label=name)
+        floor_line(axes.axhline, results)
+        axes.set_xlabel(text)
+    panels[0].plot([], [], "o", color=INK, markerfacecolor="white", label="hollow: new pseudonyms")
+    panels[1].set_xscale("log")
+    low, high = panels[1].get_xlim()
+    panels[1].set_xticks([km for km in KILOMETRES if low <= km <= high], minor=False)
+    panels[1].xaxis.set_major_formatter("{x:g}")
+    panels[1].minorticks_off()
+    panels[0].set_ylabel("worst case, acc@1 (lower is better)")
     legend(figure, list(panels), 0.91)
-    title = f"What a lower worst case costs (filled: the ablation; hollow: others)\n{labels.place(ablation)}"
-    figure.suptitle(title, y=1.02)
+    figure.suptitle(f"Protection against usefulness, {labels.place(results)}, leak {results.leak:.0%}")
     return figure
+
+
+def _kept_ids(method: str) -> str:
+    """The same setting without pseudonyms."""
+    return " ".join(word for word in method.split() if not word.startswith("identity."))
+
+
+def _family(method: str) -> str:
+    if method.split()[0] == "crowd":
+        return Variant(method).settings("strong").method.keeps_category
+    return RANDOM if method == RANDOM else "paper" if method.split()[0] in METHODS else "other"
 
 
 def floor_line(draw: Callable[..., Any], results: Results) -> None:
     """Draw the accuracy of the best floor across a panel, if it was measured."""
     if floor := results.value(CLEAN, BEST_FLOOR):
         draw(floor["mean"], **FLOOR_LINE)
-
-
-def _numbers(results: Results) -> str:
-    """Write the adversaries of a plan in short: A1 to A10 if none is left out, else each number."""
-    names = [labels.number(a) for a in results.study.adversaries]
-    whole = names == [f"A{n + 1}" for n in range(len(names))]
-    return f"{names[0]} to {names[-1]}" if whole and len(names) > 1 else ", ".join(names)
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -250,6 +224,5 @@ FIGURES: dict[str, tuple[str, Callable[..., Figure]]] = {
     "main": ("pareto", pareto),
     "rounds": ("convergence", convergence),
     "leak": ("leak", leakage),
-    "adaptive": ("worst", worst_cases),
-    "crowds": ("trade-off", trade_off),
+    "frontier": ("frontier", frontier),
 }

@@ -3,22 +3,19 @@
 from collections.abc import Sequence
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import CLEAN
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study.paper import CITIES
 from ghostpoi.study.plan import Study, Variant
 from ghostpoi.study.results import GAPS, MANY, MEASURES, SURVIVAL, Attack, Results
 
-SYMBOLS = {
+SYMBOLS = {  # of settings that tables do not write as `--set` does
     "method.alpha": "\N{GREEK SMALL LETTER ALPHA}", "method.beta": "β", "method.eta": "η", "method.tau": "τ",
-    "method.size": "size", "method.reach_km": "reach km", "rounds.outer": "T", "surrogate.start": "start",
-    "surrogate.dropout": "dropout", "surrogate.feed_forward": "feed-forward", "training.clip": "clip",
+    "method.reach_km": "reach km", "rounds.outer": "T", "surrogate.feed_forward": "feed-forward",
 }  # fmt: skip
-CATEGORIES = "crowd method.size=1000000 method.reach_km=20000.0"  # one crowd for each category
 NONE = "-"  # not measured, or not printed in the paper
 ARROWS = {-1: "↓", 1: "↑", 0: ""}
-VARIANTS = {CLEAN: "clean (reference)", CATEGORIES: "whole categories (bound)"}
 
 Shown = Spread | Verdict | Attack | float | None
 
@@ -26,27 +23,31 @@ Shown = Spread | Verdict | Attack | float | None
 def method(text: str, study: Study | None = None) -> str:
     """Write a variant with its changed settings: `ghost method.eta=1.0` is GHOST (η=1).
 
-    The plain method gets its own values of the settings that other variants in the study change.
+    With a study, the plain method gets its own values of the settings that other variants in the study change.
     """
-    if text in VARIANTS:
-        return VARIANTS[text]
+    if text == CLEAN:
+        return "clean (reference)"
     variant = Variant(text)
     label = METHODS[variant.method].label
     values = dict(change.split("=", 1) for change in variant.changes)
     if not values and study:
-        others = [v for v in study.methods if v.method == text and v.text not in VARIANTS]
+        others = [v for v in study.methods if v.method == text]
         known = variant.settings("strong").public()
         for key in dict.fromkeys(change.split("=")[0] for other in others for change in other.changes):
             section, _, name = key.partition(".")
             values[key] = str(known[section][name])
-    inside = ", ".join(f"{SYMBOLS.get(key, key)}={value.removesuffix('.0')}" for key, value in values.items())
+    inside = ", ".join(
+        f"{SYMBOLS.get(key, key.partition('.')[2])}={value.removesuffix('.0')}" for key, value in values.items()
+    )
     if not inside:
         return label
     return f"{label[:-1]}, {inside})" if label.endswith(")") else f"{label} ({inside})"
 
 
 def number(adversary: str) -> str:
-    """Write an adversary in short: A9."""
+    """Write an adversary in short: A9; leak-mixed has no number."""
+    if adversary == LEAK_MIXED:
+        return adversary
     return f"A{ADVERSARIES['multi-release' if adversary.startswith(MANY) else adversary].number}"
 
 
@@ -87,12 +88,6 @@ def show(value: Shown, digits: int = 4, sign: str = "") -> str:
         return show(value.difference, digits, "+") + ARROWS[value.sign]
     spread = f"±{_fixed(value['std'], digits)}" if len(value["seeds"]) > 1 else ""
     return _fixed(value["mean"], digits, sign) + spread
-
-
-def percent(value: Spread | None) -> str:
-    """Write a share in percent."""
-    spread = f"±{value['std']:.0%}" if value and len(value["seeds"]) > 1 else ""
-    return f"{value['mean']:.0%}{spread}" if value else NONE
 
 
 def _fixed(value: float, digits: int, sign: str = "") -> str:

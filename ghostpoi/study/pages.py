@@ -26,10 +26,9 @@ from ghostpoi.study.results import PROTOCOLS, Results
 from ghostpoi.study.tables import tables
 
 TEMPLATES = Path(__file__).parent / "templates"
-# Each figure of a page: the study, its protocol, and a study that stands beside it.
-FIGURES: dict[str, list[tuple[str, ...]]] = {
+FIGURES = {  # of each page, by study and protocol
     "reproduction": [(study, protocol) for study in ("main", "rounds", "leak") for protocol in PROTOCOLS],
-    "adaptive": [("adaptive", "strong"), ("crowds", "strong", "adaptive")],
+    "frontier": [("frontier", "strong")],
 }
 
 
@@ -51,7 +50,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         made = tables([study(of, p) for p in (PROTOCOLS if protocol == "both" else (protocol,))])
         found = next(t for t in made if t.title.startswith(title)).without(*without)
         flag = "" if protocol == "strong" else f" --protocol {protocol}"
-        return replace(found, notes=(f"`ghostpoi study tables {of}{flag}`",)).markdown()
+        return replace(found, notes=(f"`ghostpoi study tables {of}{flag}`",)).markdown(gap="")
 
     bench = results / "bench-scoring.json"
     ran = plan.load("adaptive").adversaries  # others are younger than the results
@@ -60,7 +59,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         "study": study, "claim": claim, "table": table, "figure": lambda of, text: f"![{text}]({link}/{of}.svg)",
         "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": against,
         "lost": accuracy_lost, "printed": paper.section, "contradictions": paper.contradictions,
-        "stated": paper.contents()["claims"], "prior": paper.contents("earlier_results"), "adversaries": attackers,
+        "stated": paper.contents()["claims"], "number": labels.number, "adversaries": attackers,
         "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,
         "bench": json.loads(bench.read_text("utf-8")) if bench.exists() else {},
     }  # fmt: skip
@@ -78,8 +77,8 @@ def write(name: str, results: Path, output: Path, folder: Path | None, say: Call
         raise InputError(f"-o {output}: the folder {output.parent} does not exist; make it first")
     folder = folder or output.parent / "figures"
     text = render(name, results, os.path.relpath(folder, output.parent))
-    for study, protocol, *beside in FIGURES[name]:
-        figures.draw(*(Results.read(results, s, protocol) for s in (study, *beside)), folder=folder, formats=("svg",))
+    for study, protocol in FIGURES[name]:
+        figures.draw(Results.read(results, study, protocol), folder, formats=("svg",))
     if name == "reproduction" and not (folder / "map.svg").exists():
         draw_map(folder, say, formats=("svg",))
     with replacing(output) as out:

@@ -14,6 +14,7 @@ from ghostpoi.settings import override
 
 FOLDER = Path(__file__).parent / "studies"
 VICTIM = "transformer"
+ALL = "all"  # adversaries: those of the package that attack one release
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,16 @@ class Variant:
     def settings(self, protocol: str) -> Publication:
         return override(publication(self.method, protocol), self.changes, self.text)
 
+    def recorded(self, protocol: str) -> dict[str, Any]:
+        """Return the settings as results record them, without pseudonyms where user ids stay: older cells lack them."""
+        found = self.settings(protocol).public()
+        return found if self.rotated else {name: value for name, value in found.items() if name != "identity"}
+
+    @property
+    def rotated(self) -> bool:
+        """Whether the release has pseudonyms that change."""
+        return self.settings("strong").identity.pseudonyms != "keep"
+
 
 @dataclass(frozen=True)
 class Study:
@@ -48,6 +59,11 @@ class Study:
     releases: tuple[int, ...] = ()  # the numbers of releases that A11 holds
     detector: bool = False  # whether A12 examines every release
 
+    def attackers(self, method: str) -> list[str]:
+        """Return the adversaries that a method faces: some need pseudonyms that change."""
+        rotated = Variant(method).rotated
+        return [name for name in self.adversaries if rotated or not ADVERSARIES[name].needs_pseudonyms]
+
 
 def _all(values: Any, *types: type) -> bool:
     return isinstance(values, list) and all(type(value) in types for value in values)
@@ -56,7 +72,7 @@ def _all(values: Any, *types: type) -> bool:
 KEYS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {  # default, what the value must be, whether it is
     "title": ("", "a text", lambda v: isinstance(v, str)),
     "methods": ([], "a list of methods", lambda v: bool(v) and _all(v, str)),
-    "adversaries": ([], "a list of adversaries", lambda v: bool(v) and _all(v, str)),
+    "adversaries": ([], 'a list of adversaries or "all"', lambda v: v == ALL or (bool(v) and _all(v, str))),
     "leak": (
         [0.05],
         "a list of ratios above 0, up to 1",
@@ -91,6 +107,8 @@ def load(name: str) -> Study:
             raise InputError(f"{path}: {key!r} must be {what}")
     # `releases` adds those of many releases; studies have no columns but the venue's.
     single = [name for name, a in ADVERSARIES.items() if not (a.many_releases or a.needs_columns)]
+    if table["adversaries"] == ALL:
+        table["adversaries"] = [name for name in single if name in ADVERSARIES.builtin]
     named: list[tuple[str, list[str], Collection[str]]] = [("adversary", table["adversaries"], single)]
     if table["victims"] != [VICTIM]:
         from ghostpoi.attack.victims import VICTIMS  # needs torch, which the plans of most studies do without

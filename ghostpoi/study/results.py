@@ -22,6 +22,7 @@ GAPS = ("prot", "mean", "worst")
 SURVIVAL = "surv_"  # before the adversary of a survival gap
 BEST_FLOOR = "best floor"  # the better of the floors, once both are measured
 WORST_CASE = "worst case"  # the accuracy after the strongest adversary
+WITHOUT_LEAK = "without leak"  # after the strongest that holds no leaked session
 PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
 PROTOCOLS = ("strong", "paper")
 KEY = ("kind", "method", "adversary", "leak", "victim")
@@ -97,6 +98,10 @@ class Results:
         """The adversaries of the plan, A11 once per number of releases."""
         return [*self.study.adversaries, *(f"{MANY}{count}" for count in self.study.releases)]
 
+    def attackers(self, method: str) -> list[str]:
+        """Those of them that a method faces."""
+        return [a for a in self.adversaries if a.startswith(MANY) or a in self.study.attackers(method)]
+
     @property
     def leak(self) -> float:
         """The leak ratio where none is named: the paper's if the plan has it."""
@@ -131,13 +136,14 @@ class Results:
             return _at(self._index.get(("release", owner, None, None, None)), path)
         if key in GAPS or key.startswith(SURVIVAL):
             return self._gap(method, key, leak)
-        if key == WORST_CASE:
-            return worst.accuracy["seeds"] if (worst := self.worst(method, leak)) else None
+        if key in (WORST_CASE, WITHOUT_LEAK):
+            found = self.worst(method, leak) if key == WORST_CASE else self.without_leak(method)
+            return found.accuracy["seeds"] if found else None
         if key == "markov":
             return _at(self._index.get(("floor", method, None, None, None)), f"markov.{self._floor_key}")
         if key == BEST_FLOOR:
-            found = self.floor(self.best_floor) if self.best_floor else None
-            return None if found is None else [found] * self.study.seeds
+            floor = self.floor(self.best_floor) if self.best_floor else None
+            return None if floor is None else [floor] * self.study.seeds
         return self.accuracy(CLEAN if key in (CLEAN, LEAK_ONLY, LEAK_STAY) else method, key, leak)
 
     def value(self, method: str, key: str, leak: float | None = None) -> Spread | None:
@@ -162,8 +168,8 @@ class Results:
         return found is not None and found.sign * measure.better < 0
 
     def attacks(self, method: str, leak: float | None = None, among: Collection[str] = ()) -> list[Attack]:
-        """The adversaries that were measured on single releases, strongest in the mean over seeds first."""
-        names = [a for a in self.study.adversaries if not among or a in among]
+        """What was measured on single releases, strongest in the mean over seeds first; leak-mixed counts."""
+        names = [a for a in (*self.study.adversaries, LEAK_MIXED) if not among or a in among]
         made = [Attack(a, spread(seeds)) for a in names if (seeds := self.accuracy(method, a, leak))]
         return sorted(made, key=lambda attack: -attack.accuracy["mean"])
 
@@ -174,12 +180,6 @@ class Results:
     def without_leak(self, method: str) -> Attack | None:
         """The strongest adversary that holds no leaked session."""
         return self.worst(method, among=[a for a in self.study.adversaries if not uses_leak(a)])
-
-    def share_of_lead(self, method: str, leak: float | None = None) -> Spread | None:
-        """The worst case as a share of what clean sessions give beyond leak-only."""
-        found = [self.series(method, key, leak) for key in (WORST_CASE, LEAK_ONLY, CLEAN)]
-        pairs = zip(*(seeds or [] for seeds in found), strict=False)
-        return _spread([(worst - alone) / (clean - alone) for worst, alone, clean in pairs if clean != alone])
 
     @property
     def _floor_key(self) -> str:
@@ -219,7 +219,7 @@ def _asked_for(store: Store, study: Study) -> Iterator[Cell]:
     A study without cells of its own gets the data set that answers most of its plan.
     """
     own, shared = list[Cell](), list[Cell]()
-    wanted = {v.text: settings_hash(v.settings(store.protocol).public()) for v in study.methods} | {CLEAN: ""}
+    wanted = {v.text: settings_hash(v.recorded(store.protocol)) for v in study.methods} | {CLEAN: ""}
     for cell in store.cells(study.name):
         if cell.get("settings") == wanted.get(cell["method"]) and cell["seeds"] == list(range(study.seeds)):
             (own if cell["study"] == study.name else shared).append(cell)

@@ -156,7 +156,7 @@ class Runner:
         return {"kind": cell["kind"], "data": self.data.name} | cell | {"seeds": seeds, "settings": settings} | about
 
     def _settings(self, method: str) -> dict[str, Any]:
-        return {} if method == CLEAN else Variant(method).settings(self.protocol).public()
+        return {} if method == CLEAN else Variant(method).recorded(self.protocol)
 
 
 def contests_of(study: Study) -> list[Contest]:
@@ -167,10 +167,8 @@ def contests_of(study: Study) -> list[Contest]:
         contests += [Contest(CLEAN, CLEAN, None, victim)]
         contests += [Contest(CLEAN, control, r, victim) for control in (LEAK_ONLY, LEAK_STAY) for r in study.leak]
         for variant in study.methods:
-            method, rotated = variant.text, variant.settings("strong").identity.pseudonyms != "keep"
-            for name in study.adversaries:
-                if ADVERSARIES[name].needs_pseudonyms and not rotated:
-                    continue
+            method = variant.text
+            for name in study.attackers(method):
                 ratios = study.leak if ADVERSARIES[name].uses_leak else (None,)
                 contests += [Contest(method, name, ratio, victim) for ratio in ratios]
             contests += [Contest(method, name, r, victim) for name in (LEAK_MIXED, *several) for r in study.leak]

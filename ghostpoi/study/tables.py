@@ -12,10 +12,12 @@ from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import spread
 from ghostpoi.study import labels, paper
-from ghostpoi.study.labels import NONE, SYMBOLS, percent, show
-from ghostpoi.study.results import BEST_FLOOR, MANY, MEASURES, WORST_CASE, Results
+from ghostpoi.study.labels import NONE, SYMBOLS, Shown, show
+from ghostpoi.study.results import BEST_FLOOR, MANY, MEASURES, WITHOUT_LEAK, WORST_CASE, Results
 
 NOTES = paper.contents("table_notes")
+# What publishers ask about first; `release_measures` has the rest.
+KEPT = ("mean_km", "substitution_rate", "flows", "popularity", "category_match", "category_hour", "naturalness")
 DIGITS = {"mean_km": 3, "p95_km": 3}  # in the paper's tables; all others: 4
 TEX = str.maketrans({
     "±": r"$\pm$", "Δ": r"$\Delta$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", SYMBOLS["method.alpha"]: r"$\alpha$",
@@ -41,10 +43,10 @@ class Table:
         header, *rows = (tuple(row[n] for n in kept) for row in (self.columns, *self.rows))
         return replace(self, columns=header, rows=tuple(rows))
 
-    def markdown(self) -> str:
-        """Write a pipe table under its title."""
+    def markdown(self, gap: str = " ") -> str:
+        """Write a pipe table under its title; a page has no gaps between cells."""
         rows = (self.columns, ["---"] * len(self.columns), *self.rows)
-        lines = [f"**{self.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
+        lines = [f"**{self.title}**", "", *(f"|{gap}{f'{gap}|{gap}'.join(row)}{gap}|" for row in rows)]
         return "\n".join(lines + [line for note in self.notes for line in ("", note)]) + "\n"
 
     def latex(self) -> str:
@@ -65,11 +67,10 @@ def tables(found: Sequence[Results]) -> list[Table]:
     if name in LAYOUTS:
         layouts = [table for layout in LAYOUTS[name] for table in layout.tables(found)]
         return [*layouts, *map(moves, filter(_has_moves, found)), *map(controls, found)]
-    generic = [accuracy, worst_cases, recovered, release_measures, controls]
+    generic = [protection, accuracy, recovered, release_measures, controls]
     if found[0].study.releases:
         generic.insert(3, several_releases)
-    made = [make(results) for results in found for make in (*generic, *([moves] if _has_moves(results) else []))]
-    return made + [beside_prior(results) for results in found if name == "adaptive"]
+    return [make(results) for results in found for make in (*generic, *([moves] if _has_moves(results) else []))]
 
 
 def accuracy(results: Results) -> Table:
@@ -85,26 +86,26 @@ def moves(results: Results) -> Table:
     return accuracy(results.on_moves)
 
 
-def worst_cases(results: Results) -> Table:
-    """Show the strongest adversary against each method, and how far it is from the controls."""
-
+def protection(results: Results) -> Table:
+    """Show what each release keeps, and what the strongest adversaries get from it, beside the controls."""
     floor, has_moves = _floor(results), _has_moves(results)
+    kept = [key for key in KEPT if any(results.value(m, key) for m in results.methods)]
 
     def row(here: Results, method: str, leak: float) -> list[str]:
-        first, second = (*here.attacks(method, leak), None, None)[:2]
-        ahead = here.minus(method, first.adversary, second.adversary, leak) if first and second else None
-        more = (here.minus(method, WORST_CASE, control, leak) for control in (LEAK_MIXED, LEAK_ONLY, *floor))
-        moved = [here.on_moves.value(method, first.adversary, leak) if first else None] if has_moves else []
-        shown = (first, *moved, second, ahead, here.without_leak(method), here.value(method, LEAK_MIXED, leak), *more)
-        return [*map(show, shown), percent(here.share_of_lead(method, leak))]
+        worst = here.worst(method, leak)
+        moved = [here.on_moves.value(method, worst.adversary, leak) if worst else None] if has_moves else []
+        shown: list[Shown] = [here.value(method, key) for key in kept]
+        shown += [here.value(method, "none"), here.without_leak(method)]
+        shown += [here.minus(method, WITHOUT_LEAK, key) for key in floor]
+        shown += [worst, here.minus(method, WORST_CASE, LEAK_ONLY, leak), *moved]
+        return [show(value, 3) for value in shown]
 
     heads, rows = _rows(results, row)
     columns = [
-        *heads, WORST_CASE, *(["on moves"] if has_moves else []), "next", "minus next", "worst without leak",
-        "leak-mixed", "minus leak-mixed", "minus leak-only", *(f"minus {key}" for key in floor),
-        "share of clean's lead",
+        *heads, *map(labels.heading, (*kept, "none")), WITHOUT_LEAK, *(f"minus {key}" for key in floor),
+        WORST_CASE, "minus leak-only", *(["worst case on moves"] if has_moves else []),
     ]  # fmt: skip
-    return _table("Worst case, acc@1", results, columns, rows, "worst", "floors")
+    return _table("What a release keeps and gives away", results, columns, rows, "worst", "spread", "floors")
 
 
 def recovered(results: Results) -> Table:
@@ -126,7 +127,7 @@ def several_releases(results: Results) -> Table:
         shown = (results.value(method, name), results.minus(method, name, LEAK_ONLY))
         more = NONE if name == first else show(results.minus(method, name, first))
         restored = _recovered(results, method, name, results.leak)
-        rows.append((labels.method(method, results.study), str(count), *map(show, shown), more, restored))
+        rows.append((labels.method(method), str(count), *map(show, shown), more, restored))
     columns = ["method", "releases", "A11 acc@1", "minus leak-only", f"minus {counts[0]} release", "recovered share"]
     return _table("Several releases of the same rows", results, columns, rows, "spread")
 
@@ -138,7 +139,7 @@ def release_measures(results: Results) -> Table:
     def row(method: str) -> Row:
         worse = [k for k in keys if method not in (CLEAN, RANDOM) and results.is_worse(method, k)]
         shown = (show(results.value(method, k), 3) + (" (worse)" if k in worse else "") for k in keys)
-        return labels.method(method, results.study), *shown
+        return labels.method(method), *shown
 
     rows = map(row, (CLEAN, RANDOM, *results.methods[:-1]))
     return _table("The release itself", results, ["method", *map(labels.heading, keys)], rows, "measures")
@@ -162,22 +163,6 @@ def _controls(results: Results) -> dict[str, list[float]]:
     found |= {f"leak-only, {leak:.0%}": results.series(CLEAN, LEAK_ONLY, leak) or [] for leak in results.study.leak}
     names = {"popularity": "popularity floor", "stay": "stay floor", "markov": "Markov, clean sessions"}
     return found | {name: [] if (x := results.floor(key)) is None else [x] for key, name in names.items()}
-
-
-def beside_prior(results: Results) -> Table:
-    """Show what was measured before this project below our measurements of the same."""
-    prior, rows = paper.contents("earlier_results"), list[Row]()
-    keys = list(dict.fromkeys(key for row in prior["measured"].values() for key in row))
-    digits = {key: (2, 1) if key == "naturalness" else (4, 3) for key in keys}
-    for method, row in prior["measured"].items():
-        name = labels.method(method) if method in results.methods else method
-        if method in results.methods:
-            rows.append((name, "measured", *(show(results.value(method, key), digits[key][0]) for key in keys)))
-        rows.append((name, "earlier", *(show(row.get(key), digits[key][1]) for key in keys)))
-    columns = ["method", "source", *map(labels.heading, keys)]
-    made = _table("acc@1 beside an earlier measurement", results, columns, rows, "earlier")
-    (note,) = made.notes
-    return replace(made, notes=(note.format(clean=show(prior["clean"], 3), alone=show(prior["leak-only"], 3)),))
 
 
 def _table(title: str, results: Results, columns: Iterable[str], rows: Iterable[Row], *notes: str) -> Table:
@@ -207,7 +192,7 @@ def _rows(
     counts = {"victim": len(victims), "leak": len(leaks), "method": 2}
     heads, rows = [name for name, count in counts.items() if count > 1], list[Row]()
     for victim, leak, method in product(victims, leaks, results.methods):
-        names = (VICTIMS[victim].label, f"{leak:.0%}", labels.method(method, results.study))
+        names = (VICTIMS[victim].label, f"{leak:.0%}", labels.method(method))
         shown = (name for name, head in zip(names, counts, strict=True) if head in heads)
         rows.append((*shown, *make(results.of(victim), method, leak)))
     return heads, rows
