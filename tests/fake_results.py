@@ -90,7 +90,8 @@ def frontier(folder: Path) -> None:
         cells.floors({v.text: _seeds(0.02) for v in study.methods}, **FLOORS)
         for victim, leak in product(study.victims, study.leak):
             cells.accuracy("clean", "clean", _seeds(0.19), None, victim, moves={"acc@1": _seeds(0.18)})
-            cells.accuracy("clean", "leak-only", _seeds(0.06), leak, victim, moves={"acc@1": _seeds(0.05)})
+            for key, alone in (("leak-only", 0.06), ("leak-stay", 0.07)):
+                cells.accuracy("clean", key, _seeds(alone), leak, victim, moves={"acc@1": _seeds(0.05)})
             for number, variant in enumerate(study.methods):
                 crowd, keeps = variant.method == "crowd", variant.settings("strong").method.keeps_category
                 most = 0.063 if variant.text == ROTATED else 0.072 + 0.001 * number + (0.03 if keeps != "any" else 0)

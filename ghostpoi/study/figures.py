@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, LEAK_STAY, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import labels, paper
@@ -155,7 +155,7 @@ def frontier(results: Results) -> Figure:
             beside = (-4 if left else 4, -10 if hollow else 4)
             style = {"textcoords": "offset points", "fontsize": 8, "color": colour, "ha": "right" if left else "left"}
             axes.annotate(str(numbers[setting]), at, beside, **style)
-        for name, line in ((CLEAN, "-"), (LEAK_ONLY, DOTTED)):
+        for name, line in ((CLEAN, "-"), (LEAK_ONLY, DOTTED), (LEAK_STAY, "--")):
             if value := results.value(CLEAN, name):
                 axes.axhline(value["mean"], color=GREY, linestyle=line, linewidth=1.2, zorder=1, label=name)
         floor_line(axes.axhline, results)

@@ -20,7 +20,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, spread
 from ghostpoi.evaluate.measures.detection import DETECTOR
 from ghostpoi.files import replacing
-from ghostpoi.study import claim_checks, figures, labels, paper, plan
+from ghostpoi.study import claim_checks, figures, labels, paper
 from ghostpoi.study.day_map import draw_map
 from ghostpoi.study.results import PROTOCOLS, Results
 from ghostpoi.study.tables import tables
@@ -53,8 +53,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         return replace(found, notes=(f"`ghostpoi study tables {of}{flag}`",)).markdown(gap="")
 
     bench = results / "bench-scoring.json"
-    ran = plan.load("adaptive").adversaries  # others are younger than the results
-    attackers = {key: adversary for key, adversary in ADVERSARIES.items() if key in ran or adversary.many_releases}
+    attackers = {key: adversary for key, adversary in ADVERSARIES.builtin.items() if not adversary.needs_columns}
     context: dict[str, Any] = vars(claim_checks) | {
         "study": study, "claim": claim, "table": table, "figure": lambda of, text: f"![{text}]({link}/{of}.svg)",
         "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": against,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, RANDOM
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import spread
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import NONE, SYMBOLS, Shown, show
@@ -75,7 +75,7 @@ def tables(found: Sequence[Results]) -> list[Table]:
 
 def accuracy(results: Results) -> Table:
     """Show every method against every adversary, between its controls."""
-    keys = (*results.adversaries, LEAK_MIXED, LEAK_ONLY, *_floor(results), CLEAN)
+    keys = (*results.adversaries, LEAK_MIXED, *_leak(results), *_floor(results), CLEAN)
     heads, rows = _rows(results, lambda here, m, leak: [show(here.value(m, key, leak)) for key in keys])
     title = "Accuracy, acc@1" if results.part == "all" else f"Accuracy on {results.part}, acc@1"
     return _table(title, results, [*heads, *map(labels.heading, keys)], rows, "spread", "controls", "floors")
@@ -88,7 +88,7 @@ def moves(results: Results) -> Table:
 
 def protection(results: Results) -> Table:
     """Show what each release keeps, and what the strongest adversaries get from it, beside the controls."""
-    floor, has_moves = _floor(results), _has_moves(results)
+    floor, alone, has_moves = _floor(results), _leak(results), _has_moves(results)
     kept = [key for key in KEPT if any(results.value(m, key) for m in results.methods)]
 
     def row(here: Results, method: str, leak: float) -> list[str]:
@@ -97,13 +97,13 @@ def protection(results: Results) -> Table:
         shown: list[Shown] = [here.value(method, key) for key in kept]
         shown += [here.value(method, "none"), here.without_leak(method)]
         shown += [here.minus(method, WITHOUT_LEAK, key) for key in floor]
-        shown += [worst, here.minus(method, WORST_CASE, LEAK_ONLY, leak), *moved]
+        shown += [worst, *(here.minus(method, WORST_CASE, key, leak) for key in alone), *moved]
         return [show(value, 3) for value in shown]
 
     heads, rows = _rows(results, row)
     columns = [
         *heads, *map(labels.heading, (*kept, "none")), WITHOUT_LEAK, *(f"minus {key}" for key in floor),
-        WORST_CASE, "minus leak-only", *(["worst case on moves"] if has_moves else []),
+        WORST_CASE, *(f"minus {key}" for key in alone), *(["worst case on moves"] if has_moves else []),
     ]  # fmt: skip
     return _table("What a release keeps and gives away", results, columns, rows, "worst", "spread", "floors")
 
@@ -146,7 +146,7 @@ def release_measures(results: Results) -> Table:
 
 
 def controls(results: Results) -> Table:
-    """Show what belongs to no method: ceiling, leak-only, floors."""
+    """Show what belongs to no method: ceiling, what a leak gives without a release, floors."""
     found, moved = _controls(results), _controls(results.on_moves)
     clean, rows = found["clean victim (ceiling)"], list[Row]()
     for name, seeds in found.items():
@@ -160,7 +160,8 @@ def controls(results: Results) -> Table:
 def _controls(results: Results) -> dict[str, list[float]]:
     """The accuracies per seed of what belongs to no method; a floor has one, and what was not measured none."""
     found = {"clean victim (ceiling)": results.series(CLEAN, CLEAN) or []}
-    found |= {f"leak-only, {leak:.0%}": results.series(CLEAN, LEAK_ONLY, leak) or [] for leak in results.study.leak}
+    for key, leak in product(_leak(results), results.study.leak):
+        found[f"{key}, {leak:.0%}"] = results.series(CLEAN, key, leak) or []
     names = {"popularity": "popularity floor", "stay": "stay floor", "markov": "Markov, clean sessions"}
     return found | {name: [] if (x := results.floor(key)) is None else [x] for key, name in names.items()}
 
@@ -173,6 +174,11 @@ def _table(title: str, results: Results, columns: Iterable[str], rows: Iterable[
 def _floor(results: Results) -> list[str]:
     """The best floor as a column, if it was measured."""
     return [BEST_FLOOR] if results.best_floor else []
+
+
+def _leak(results: Results) -> list[str]:
+    """What a leak gives without a release, as columns; earlier versions measured only the first."""
+    return [LEAK_ONLY, *([LEAK_STAY] if results.value(CLEAN, LEAK_STAY) else [])]
 
 
 def _has_moves(results: Results) -> bool:
