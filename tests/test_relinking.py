@@ -15,7 +15,7 @@ from ghostpoi.attack.adversaries.relink import Relink
 from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.attack.inference.relinking import Relinker
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Longs
+from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.publish.public_channel import uniform
 from ghostpoi.randomness import Seed
@@ -158,9 +158,20 @@ class TestLinks:
         assert with_links > without
 
     @pytest.mark.parametrize(("name", "then"), [("relink", "hidden-markov"), ("relink-distilled", "distilled")])
-    def test_it_is_what_it_runs_with_the_users_found(self, name: str, then: str) -> None:
+    def test_without_pseudonyms_it_is_what_it_extends(self, name: str, then: str) -> None:
         clean, rule = homes(), crowds()
-        evidence = evidence_of(clean, TWICE, rule)
-        known = Evidence.of(evidence.released, clean.poi, evidence.leaked, POIS + 1, rule).with_users(clean.user)
-        for given in (evidence, known):  # with pseudonyms, which it undoes in this city, and without
-            assert (restored_by(ADVERSARIES[name], given) == restored_by(ADVERSARIES[then], known)).all()
+        known = Evidence.of(drawn(clean, rule.candidates), clean.poi, leak(clean, 0.2, SEED), POIS + 1, rule)
+        assert (restored_by(ADVERSARIES[name], known) == restored_by(ADVERSARIES[then], known)).all()
+
+    def test_half_of_the_leak_links_without_the_other_half(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        clean, rule, seen = homes(), crowds(), list[int]()
+        evidence, real = evidence_of(clean, TWICE, rule), Relinker.users
+
+        def users(self: Relinker, given: Evidence, rule: Rule) -> Ints:
+            assert given.pseudonym is not None
+            seen.append(int(np.isin(given.released.user, clean.user).sum()))
+            return real(self, given, rule)
+
+        monkeypatch.setattr(Relinker, "users", users)
+        restored_by(ADVERSARIES["relink-distilled"], evidence)
+        assert seen == [6, 12]  # sessions whose user is known: half of the leaked ones, then all

@@ -17,7 +17,7 @@ from ghostpoi.publish.public_channel import Channel
 GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 QUADRATURE = 128  # points that stand for the surroundings of a venue
 NEIGHBOURS = 8  # of a position; the surroundings reach as far as the last of them
-LIKELIEST = 512  # clean venues that a channel lists for each released one, at most
+LIKELIEST = 128  # clean venues that a channel lists for each released one, at most
 LEAST = 1e-4  # it leaves out those less likely than this, compared with the likeliest
 
 

@@ -59,9 +59,13 @@ def prepare(table: Checkins, settings: Publication) -> WholeTable:
             )
     whole = _build(table, settings)
     if not whole.has_candidates.any():
+        kept = settings.method.keeps_category
+        of_it = {"exact": " of its category", "group": " of its group of categories", "any": ""}[kept]
+        wider = "method.reach_km=20" if settings.method.own_sets else "candidates.radius_km=5"
+        coarser = "" if kept == "any" else " or map a coarser category with --map category=COLUMN"
         raise InputError(
-            "no venue has another of its category nearby, so nothing can be substituted; "
-            "widen the search with --set candidates.radius_km=5 or map a coarser category with --map category=COLUMN"
+            f"no venue has another{of_it} nearby, so nothing can be substituted; "
+            f"widen the search with --set {wider}{coarser}"
         )
     return whole
 
