@@ -38,7 +38,7 @@ adversaries = ["none", "bridge", "frequency"]
 leak = [0.1]
 seeds = 2
 """
-CELLS = (
+CELLS = 1 + 2 + 2 * (3 + 1) + 2 + 3  # clean, leak-only and -stay, two methods with leak-mixed, two releases, floors
     1 + 2 + 2 * (3 + 1) + 2 + 3
 )  # clean, two of the leak alone, two methods with leak-mixed, two releases, three floors
 

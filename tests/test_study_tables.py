@@ -338,7 +338,7 @@ def test_leak_ratios_victims_and_several_releases(tmp_path: Path) -> None:
 
     cells = Fabricated(tmp_path, "victims", "strong")
     cells.accuracy("clean", "leak-only", around(0.05), 0.05, "gru")
-    cells.accuracy("crowd", "habits+leak", around(0.09), 0.05, "gru")
+    cells.accuracy("crowd", "hidden-markov", around(0.09), 0.05, "gru")
     table = made(cells.results())["What a release keeps and gives away"]
     assert row(table, "GRU", "crowd")["minus leak-only"] == "+.040±.000↑"
     assert row(table, "Markov", "crowd")["worst case"] == NONE
