@@ -39,8 +39,6 @@ leak = [0.1]
 seeds = 2
 """
 CELLS = 1 + 2 + 2 * (3 + 1) + 2 + 3  # clean, leak-only and -stay, two methods with leak-mixed, two releases, floors
-    1 + 2 + 2 * (3 + 1) + 2 + 3
-)  # clean, two of the leak alone, two methods with leak-mixed, two releases, three floors
 
 
 @pytest.fixture(scope="module")
