@@ -26,6 +26,7 @@ from ghostpoi.study.results import PROTOCOLS, Results
 from ghostpoi.study.tables import tables
 
 TEMPLATES = Path(__file__).parent / "templates"
+GROWING = ("frontier", "victims", "leaks", "releases")
 FIGURES = {  # of each page, by study and protocol
     "reproduction": [(study, protocol) for study in ("main", "rounds", "leak") for protocol in PROTOCOLS],
     "frontier": [("frontier", "strong")],
@@ -39,7 +40,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
 
     @cache
     def study(study: str, protocol: str = "strong") -> Results:
-        return Results.read(results, study, protocol)
+        return _read(results, study, protocol)
 
     def claim(*checks: claim_checks.CheckedClaim) -> str:
         if false := [check.text for check in checks if not check.holds]:
@@ -59,6 +60,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": against,
         "lost": accuracy_lost, "printed": paper.section, "contradictions": paper.contradictions,
         "stated": paper.contents()["claims"], "number": labels.number, "adversaries": attackers,
+        "unmeasured": lambda of: Results.read(results, of, "strong").unmeasured,
         "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,
         "bench": json.loads(bench.read_text("utf-8")) if bench.exists() else {},
     }  # fmt: skip
@@ -70,6 +72,12 @@ def render(name: str, results: Path, link: str = "figures") -> str:
     return re.sub(r"\n{3,}", "\n\n", re.sub(r" +\n", "\n", text)).strip() + "\n"
 
 
+def _read(results: Path, study: str, protocol: str) -> Results:
+    """Read a study. Those of many methods may grow: what they lack is left out, and their page says so."""
+    found = Results.read(results, study, protocol)
+    return found.measured if study in GROWING else found
+
+
 def write(name: str, results: Path, output: Path, folder: Path | None, say: Callable[[str], None]) -> Path:
     """Write a page and its figures; the map shows a synthetic city and is drawn only if it is not there yet."""
     if not output.parent.is_dir():
@@ -77,7 +85,7 @@ def write(name: str, results: Path, output: Path, folder: Path | None, say: Call
     folder = folder or output.parent / "figures"
     text = render(name, results, os.path.relpath(folder, output.parent))
     for study, protocol in FIGURES[name]:
-        figures.draw(Results.read(results, study, protocol), folder, formats=("svg",))
+        figures.draw(_read(results, study, protocol), folder, formats=("svg",))
     if name == "reproduction" and not (folder / "map.svg").exists():
         draw_map(folder, say, formats=("svg",))
     with replacing(output) as out:

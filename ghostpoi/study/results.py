@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,6 +93,19 @@ class Results:
         names = [v.text for v in self.study.methods if v.text != RANDOM]
         families = list(dict.fromkeys(name.split()[0] for name in names))
         return [*sorted(names, key=lambda name: families.index(name.split()[0])), RANDOM]
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """The methods of the plan that have not faced all their adversaries yet."""
+        plan = list(product(self.study.victims, self.study.leak))
+        asked = {m: [(v, a, leak) for v, leak in plan for a in self.attackers(m)] for m in self.methods}
+        return [m for m, keys in asked.items() if any(self.of(v).series(m, a, leak) is None for v, a, leak in keys)]
+
+    @property
+    def measured(self) -> "Results":
+        """The same study without the methods that have not faced all their adversaries yet."""
+        methods = tuple(v for v in self.study.methods if v.text not in self.unmeasured)
+        return replace(self, study=replace(self.study, methods=methods))
 
     @property
     def adversaries(self) -> list[str]:
@@ -230,8 +244,9 @@ def _asked_for(store: Store, study: Study) -> Iterator[Cell]:
             f"{store.path(study.name)} mixes cells of different data ({', '.join(sorted(names))}); "
             "use one --results folder for each"
         )
-    # The newest of the study's own cells wins, and any of them over another study's, unless it lacks what that one has.
-    cells = sorted([*shared[::-1], *own], key=is_current)
+    # The study's own cells win over any other's, then those of the main matrix: methods are compared, and cells of two
+    # runs differ by more than their seeds tell. Of the study's own, those of today's shape win, then the newest.
+    cells = [*shared[::-1], *sorted(own, key=is_current)]
     found = {tuple(c.get(k) for k in KEY): c for c in cells if c["data"] == names.most_common(1)[0][0]}
     return iter(found.values())
 
