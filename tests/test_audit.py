@@ -311,7 +311,12 @@ def test_who_knows_the_rule_restores_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("method", "more"),
-    [("random", ()), ("crowd", ("method.size=4",)), ("crowd", ("method.size=4", "method.beta=0.5"))],
+    [
+        ("random", ()),
+        ("crowd", ("method.size=4", "method.category=exact", "method.draw=even")),
+        ("crowd", ("method.size=4", "method.category=exact", "method.draw=popular")),
+        ("crowd", ("method.size=4", "method.category=exact", "method.draw=even", "method.beta=0.5")),
+    ],
 )
 def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: str, more: tuple[str, ...]) -> None:
     file, release = released(tmp_path, False, method, "speed.limit_kmh=9999", *more)
@@ -323,7 +328,8 @@ def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: st
     assert ours.exact
     assert random.exact
     assert (ours.channel.find(data.train.poi, data.released) >= 0).all()
-    assert (ours.popularity_power > 0) == ("method.beta=0.5" in more)
+    assert (ours.popularity_power > 0) == bool({"method.beta=0.5", "method.draw=popular"} & {*more})
+    assert (ours.candidates.weight is not None) == ("method.draw=popular" in more)
     if method == "crowd":  # its sets are its own, in the size that the manifest gives
         assert (random.channel.find(data.train.poi, data.released) < 0).any()
         assert ours.candidates.size[1:].max() < 8

@@ -47,7 +47,7 @@ def crowds(method: Crowd, places: Places) -> set[tuple[int, ...]]:
 
 def test_a_crowd_follows_the_category_its_group_or_neither() -> None:
     places = street([9] * 6, [0, 1, 2, 0, 1, 2], [0, 0, 1])
-    assert crowds(Crowd(size=2), places) == {(1, 4), (2, 5), (3, 6)}
+    assert crowds(Crowd(size=2, category="exact"), places) == {(1, 4), (2, 5), (3, 6)}
     assert crowds(Crowd(size=2, category="group"), places) == {(1, 2), (4, 5), (3, 6)}
     assert crowds(Crowd(size=2, category="any"), places) == {(1, 2, 3), (4, 5, 6)}
 

@@ -139,22 +139,23 @@ def test_names_are_shown_as_they_are() -> None:
 
 
 def test_the_method_s_own_sets_are_described_and_the_default_is_that_of_protect(tmp_path: Path) -> None:
-    """The park's three visitors have a second park 30 km away: in the crowd, but beyond the paper's rule."""
+    """The park's three visitors have a second park 30 km away: in a wide crowd, but beyond the paper's rule."""
     far = ("lake", "g", 9.0 + 30 * KM, 9.0)
     rows = [*ROWS, *(visit("b", far, 9 * DAY + 60 * i) for i in range(3))]
     path = tmp_path / "x.csv"
     lines = [",".join(map(str, (user, poi, kind, lat, lon, time))) for user, poi, time, kind, lat, lon in rows]
     path.write_text("\n".join(["user,poi,category,lat,lon,time", *lines]) + "\n")
     sets = ("--set", "filters.min_poi_checkins=2", "--set", "filters.min_user_checkins=2")
+    wide = ("--set", "method.reach_km=40", "--set", "method.category=exact")
     for method, said in (
         (["--method", "random"], "69.6% of rows can be substituted with random: 68.2% in sessions, 100.0% outside"),
-        ([], "100.0% of rows can be substituted with crowd: 100.0% in sessions, 100.0% outside"),
+        ([*wide], "100.0% of rows can be substituted with crowd: 100.0% in sessions, 100.0% outside"),
     ):
         done = called("inspect", path, *sets, *method)
         assert done.returncode == 0, done.stderr
         assert said in " ".join(done.stdout.split())
-        assert ("candidates:" in done.stdout) == bool(method)
-    found = json.loads(called("inspect", path, *sets, "--json").stdout)
+        assert ("candidates:" in done.stdout) == (method != [*wide])
+    found = json.loads(called("inspect", path, *sets, *wide, "--json").stdout)
     assert found["method"] == {
         "name": "crowd",
         "summary": METHODS["crowd"].summary,
@@ -164,7 +165,9 @@ def test_the_method_s_own_sets_are_described_and_the_default_is_that_of_protect(
         "coverage_outside_sessions": 1.0,
         "mean_size": 2.0,
     }
-    assert called("inspect", path, *sets, "--set", "method.reach_km=20").stdout.count("69.6% of rows") == 1
+    narrow = called("inspect", path, *sets, *wide[2:], "--set", "method.reach_km=20")
+    assert narrow.stdout.count("69.6% of rows") == 1
+    assert json.loads(called("inspect", path, *sets, "--json").stdout)["method"]["name"] == "crowd"
     assert "did you mean crowd?" in sentence(called("inspect", path, "--method", "crowds"))
 
 

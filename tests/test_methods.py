@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from small_city import prepared, settings, task_of
 
 from ghostpoi.data.candidates import Candidates, speed_mask
-from ghostpoi.data.places import of_sessions
+from ghostpoi.data.places import of_sessions, slot_of
 from ghostpoi.errors import InputError
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
@@ -112,11 +112,14 @@ def test_a_method_that_may_not_keep_changes_every_position_with_a_choice(name: s
     assert not kept.any()
 
 
-def test_crowd_keeps_the_clean_venue_as_often_as_a_uniform_draw_does() -> None:
+def test_crowd_keeps_the_clean_venue_as_often_as_its_weight_says() -> None:
     (free, kept), clean = choosable("crowd"), prepared().data.all.poi
     own = sets(METHODS["crowd"]).poi[clean]
     assert (own[free] == clean[free, None]).any(1).all()  # every crowd includes the clean venue
-    p = 1 / feasible(published("crowd", 1).poi, own).sum(1)[free]
+    weight = sets(METHODS["crowd"]).draw_weights(clean, slot_of(prepared().data.all.time))
+    assert weight is not None
+    allowed = feasible(published("crowd", 1).poi, own) * weight
+    p = (np.where(own == clean[:, None], allowed, 0).sum(1) / allowed.sum(1))[free]
     assert abs(kept.sum() - p.sum()) < 3 * np.sqrt((p * (1 - p)).sum())
 
 

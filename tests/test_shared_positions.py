@@ -6,7 +6,7 @@ from pathlib import Path
 from small_city import SEED, protect
 
 LOOSE = [f"filters.{name}=1" for name in ("min_poi_checkins", "min_user_checkins", "min_session_length")]
-SETS = [word for text in (*LOOSE, "method.size=4") for word in ("--set", text)]
+SETS = [word for text in (*LOOSE, "method.size=4", "method.draw=even") for word in ("--set", text)]
 
 
 def malls(path: Path, swapped: bool) -> Path:

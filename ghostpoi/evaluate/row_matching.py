@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ghostpoi.attack.evidence import Rule, rule_of
 from ghostpoi.data import formats, sessions
@@ -160,17 +161,26 @@ def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, met
     poi_of[vocabulary.venue[known]] = known
     # Candidate sets of all venues, replaced by those over the publisher's vocabulary where it knows the venue.
     in_sessions, anywhere = own.session_sets, own.venue_sets
-    sets = np.zeros((venues, max(in_sessions.poi.shape[1], anywhere.poi.shape[1])), np.int32)
-    sets[:, : anywhere.poi.shape[1]] = anywhere.poi
-    sets[modelled] = 0
-    sets[modelled, : in_sessions.poi.shape[1]] = modelled[in_sessions.poi]
+
+    def combined(inside: NDArray[Any], outside: NDArray[Any]) -> NDArray[Any]:
+        table = np.zeros((venues, max(inside.shape[1], outside.shape[1])), outside.dtype)
+        table[:, : outside.shape[1]] = outside
+        table[modelled] = 0
+        table[modelled, : inside.shape[1]] = inside
+        return table
+
+    sets = combined(modelled[in_sessions.poi], anywhere.poi)
     radius = anywhere.radius_km.copy()
     radius[modelled[1:]] = in_sessions.radius_km[1:]
     venue = np.zeros(len(vocabulary), np.int64)
     venue[known] = vocabulary.venue[known]
     found = poi_of[sets[venue]]
-    found = np.take_along_axis(found, np.argsort(found == 0, axis=1, kind="stable"), 1)  # padding last
-    return Candidates(found, radius[venue], everywhere=anywhere.everywhere)
+    order = np.argsort(found == 0, axis=1, kind="stable")  # padding last
+    found = np.take_along_axis(found, order, 1)
+    weight = None
+    if in_sessions.weight is not None and anywhere.weight is not None:
+        weight = np.take_along_axis(combined(in_sessions.weight, anywhere.weight)[venue], order, 1) * (found > 0)
+    return Candidates(found, radius[venue], weight, everywhere=anywhere.everywhere)
 
 
 def joint_venues(pair: TablePair) -> tuple[Longs, Longs, Venues]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ghostpoi.errors import InputError
 
 NONZERO = string.digits[1:]
-NUMBERED = re.compile(r"(\D*)([0-9]+)(\.0)?")  # a polars float ends with .0
+NUMBERED = re.compile(r"([^\d\s\"]*)([0-9]+)(\.0)?")  # a polars float ends with .0
 HEX = {"0123456789abcdef": re.compile(r"[0-9a-f-]+"), "0123456789ABCDEF": re.compile(r"[0-9A-F-]+")}
 ROOM = 2  # times as many ids as are in use, so that few draws repeat one
 
@@ -53,7 +53,7 @@ def form_for(ids: Sequence[str], count: int, most: int | None) -> Form:
 
 def form_of(ids: Sequence[str]) -> Form:
     """Return the form of some ids: a number behind a common prefix, hexadecimal digits, or kinds of characters."""
-    parts = [found.groups("") for i in ids if (found := NUMBERED.fullmatch(i))]
+    parts = [found.groups("") for i in ids if i.isprintable() and (found := NUMBERED.fullmatch(i))]
     if len(parts) == len(ids) and len({(prefix, end) for prefix, _, end in parts}) == 1:
         padded = any(number[0] == "0" and len(number) > 1 for _, number, _ in parts)
         first, more = (string.digits if padded else NONZERO), max(len(number) for _, number, _ in parts) - 1
