@@ -63,6 +63,7 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
         "gaps": {"prot": spread(0.19, 0.19), "surv": {}, "mean": None, "worst": None, "worst_all": spread(0.05, 0.05)},
         "controls": {
             "leak-only": victim(0.06, seeds=seeds),
+            "leak-stay": victim(0.05, seeds=seeds),
             "leak-mixed": victim(0.03, seeds=seeds),
             "random": victim(0.01, 0.1, seeds),
             "random+frequency": victim(0.08, 0.2, seeds),

@@ -89,9 +89,9 @@ class TestPartial:
     def test_a_partial_audit_is_called_partial_everywhere(self, release: Path) -> None:
         done = ask(release, "--adversaries", "none,frequency")
         assert done.returncode == 0, done.stderr
-        left = [name for name in default_adversaries(columns=True) if name not in ("none", "frequency")]
+        left = [name for name in default_adversaries() if name not in ("none", "frequency")]
         assert stored(release)["not_run"] == left
-        said = f"Partial audit, no verdict: 2 of 9 adversaries ran; not run: {', '.join(left)}"
+        said = f"Partial audit, no verdict: 2 of 11 adversaries ran; not run: {', '.join(left)}"
         assert headlines(release, done) == [said] * 3
         assert "strongest adversary that ran" in done.stdout
 
@@ -105,7 +105,7 @@ class TestPartial:
         assert f"strongest adversary {before['strongest']}: " in done.stdout
 
     def test_runs_add_up_to_the_full_audit(self, release: Path) -> None:
-        every = default_adversaries(columns=True)
+        every = default_adversaries()
         for some in (("habits+leak", "bigram"), every[:4], every[4:]):
             assert ask(release, "--adversaries", ",".join(some)).returncode == 0
         merged, full = stored(release), stored(whole_crowd())
@@ -150,12 +150,20 @@ class TestPartial:
         assert "replaced the stored audit, which belongs to other data" in done.stderr
         assert list(stored(other)["adversaries"]) == ["none"]
 
-    def test_an_audit_of_an_earlier_version_may_be_partial_too(self, release: Path) -> None:
-        old = {key: value for key, value in sample_releases.audit().items() if key not in ("not_run", "no_verdict")}
-        sample_releases.put_audit(release, old)
+    @pytest.mark.parametrize("key", ["not_run", "no_verdict"])
+    def test_an_audit_that_may_be_partial_without_saying_so_is_of_another_version(
+        self, release: Path, key: str
+    ) -> None:
+        sample_releases.put_audit(release, sample_releases.audit())
         assert called("report", release).returncode == 0
-        left = "bigram, per-user, deconvolution, habits, habits+leak, hidden-markov"
-        said = f"Fails against {victim_label('frequency')} (partial audit; not run: {left})"
+        old = {name: value for name, value in sample_releases.audit().items() if name != key}
+        sample_releases.put_audit(release, old)
+        assert "of another version; run ghostpoi audit again" in sentence(called("report", release))
+
+    def test_a_partial_audit_may_fail(self, release: Path) -> None:
+        sample_releases.put_audit(release, sample_releases.audit(not_run=["bigram", "habits"]))
+        assert called("report", release).returncode == 0
+        said = f"Fails against {victim_label('frequency')} (partial audit; not run: bigram, habits)"
         assert f'class="headline fails">{said}</h2>' in (release / "report.html").read_text("utf-8")
 
     def test_an_audit_without_accuracy_on_moves_is_of_another_version(self, audited: Path) -> None:

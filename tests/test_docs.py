@@ -163,10 +163,6 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> Non
         assert loaded == [], page
 
 
-@pytest.mark.skipif(
-    not (ROOT / "results" / "frontier-strong.jsonl").exists(),
-    reason="results/frontier-strong.jsonl is not measured yet",
-)
 @pytest.mark.parametrize("method", ["crowd", "ghost", "random"])
 def test_the_table_of_the_readme_is_what_was_measured(method: str) -> None:
     found = Results.read(ROOT / "results", "frontier", "strong")

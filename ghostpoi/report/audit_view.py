@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.conclusions import accuracies
 from ghostpoi.evaluate.controls import FLOORS, RANDOM, RANDOM_MATCHED, under
-from ghostpoi.evaluate.default_set import not_run
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, differs, spread
 from ghostpoi.evaluate.rounding import step
 from ghostpoi.evaluate.stored_audit import ALWAYS
-from ghostpoi.evaluate.verdicts import no_verdict
 from ghostpoi.publish.manifest import release_identity
 from ghostpoi.report.labels import VERDICTS, victim_label
 
@@ -128,14 +125,14 @@ def _read(audit: dict[str, Any]) -> AuditView:
     seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
     if audit["strongest"] not in adversaries or len(seeds) != 1 or not set(FLOORS) <= set(controls):
         raise ValueError("the audit contradicts itself")
-    reason = audit["no_verdict"] if "no_verdict" in audit else no_verdict(accuracies(audit))
+    reason = audit["no_verdict"]
     return AuditView(
         clean=clean,
         adversaries=adversaries,
         controls=controls,
         verdicts={} if reason else {name: str(audit["verdicts"][name]) for name in adversaries},
         no_verdict=None if reason is None else str(reason),
-        not_run=[str(name) for name in audit.get("not_run", not_run(adversaries))],
+        not_run=[str(name) for name in audit["not_run"]],
         strongest=audit["strongest"],
         leak=float(audit["leak"]),
         protocol=str(audit["protocol"]),

@@ -60,7 +60,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": against,
         "lost": accuracy_lost, "printed": paper.section, "contradictions": paper.contradictions,
         "stated": paper.contents()["claims"], "number": labels.number, "adversaries": attackers,
-        "unmeasured": lambda of: Results.read(results, of, "strong").unmeasured,
+        "unmeasured": cache(lambda of: Results.read(results, of, "strong").unmeasured),
         "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,
         "bench": json.loads(bench.read_text("utf-8")) if bench.exists() else {},
     }  # fmt: skip
