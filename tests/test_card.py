@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from sample_releases import copied
 from small_city import SEED, Release, called, city, release, scratch
 from test_croissant import ODD, rewritten, rich, table
 
@@ -292,3 +293,28 @@ def test_figures_say_over_which_rows_they_are(tmp_path: Path) -> None:
         f"{steps} steps between the released rows of a user, in and outside sessions",
     ):
         assert part in section(card_text, "Plausibility")
+
+
+@pytest.mark.parametrize(
+    ("more", "says", "column"),
+    [
+        (("method.category=exact", "method.draw=even"), "Every substitute has the category", "the same for every"),
+        (
+            ("method.category=group", "method.draw=even"),
+            "this release gives that up. The manifest lists",
+            "changes with",
+        ),
+        ((), "A substitute may have any category.", "changes with the venue"),
+    ],
+)
+def test_card_and_report_say_what_happens_to_categories(
+    more: tuple[str, ...], says: str, column: str, tmp_path: Path
+) -> None:
+    flags = [word for text in more for word in ("--set", text)]
+    made = copied(release("crowd", "txt", *flags), tmp_path)
+    assert called("report", made).returncode == 0
+    text, page = (" ".join((made / name).read_text().split()) for name in ("card.md", "report.html"))
+    assert says in text
+    assert says in page
+    assert f"Category of the venue; {column}" in text
+    assert ("thereby publish, aggregates of the clean file" in text) == (not more)

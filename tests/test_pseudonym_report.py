@@ -42,7 +42,7 @@ def test_the_card_says_it(kind: str, tmp_path: Path) -> None:
     assert "steps between the released rows of a user id" in card
     column = {"session": "User id; random, and new for every session.", "week": "User id; random, and new every week."}
     assert column[kind] in card
-    assert "Users, times and categories do not change" not in card
+    assert "Users and times do not change" not in card
     assert "Usual hours and usual places can still link" in card
     kept = copied(release("random"), tmp_path)
     assert called("report", kept).returncode == 0

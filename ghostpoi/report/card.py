@@ -30,7 +30,7 @@ def card(release: ReleaseView) -> str:
     made = template("card.md", filters, autoescape=False, finalize=prose, keep_trailing_newline=True)
     return made.render(
         texts=TEXTS, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
-        summary=release.summary, citations=release.citations,
+        summary=release.summary, disclosure=release.disclosure, citations=release.citations,
         pseudonyms=release.pseudonyms, genuine=release.genuine, limits=release.limits,
         outcomes=release.outcomes, config=_config(file), headline=headline(audit) if audit else "",
         utility=[u for u in release.utility_measures if audit and u.key in audit.utility.get(u.group, {})],

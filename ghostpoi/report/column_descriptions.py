@@ -69,11 +69,11 @@ def describe(release: ReleaseView) -> DataFile:
     source, rows = release.file, release.file.rows
     role = {column: field for field, column in source.mapping.items()}
     changed = release.manifest["columns"]["changed_with_the_venue"]
-    titles = _titles(rows)
+    titles, same = _titles(rows), release.manifest["disclosure"]["category"] == "exact"
     columns = (
         Column(
             name, titles[at], _type(rows, at, role.get(name)),
-            _description(role.get(name), name in changed, release.pseudonyms),
+            _description(role.get(name), name in changed, release.pseudonyms, same),
         )
         for at, name in enumerate(rows.columns)
     )  # fmt: skip
@@ -95,12 +95,12 @@ def _titles(rows: Rows) -> list[str]:
     return next(csv.reader([line], delimiter=rows.dialect.delimiter))
 
 
-def _description(role: str | None, changes: bool, pseudonyms: dict[str, str] | None) -> str:
+def _description(role: str | None, changes: bool, pseudonyms: dict[str, str] | None, same_category: bool) -> str:
     how = "changes with the venue" if changes else "as in the publisher's file"
     if role == "user" and pseudonyms:
         how = pseudonyms["column"]
     text = TEXTS["roles"].get(role, "Additional column")
-    return f"{text}; {'the same for every substitute' if role == 'category' else how}."
+    return f"{text}; {'the same for every substitute' if role == 'category' and same_category else how}."
 
 
 def _type(rows: Rows, at: int, role: str | None) -> str:

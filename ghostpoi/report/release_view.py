@@ -104,6 +104,14 @@ class ReleaseView:
         return " and ".join(", ".join(name for name in never if never[name]).rsplit(", ", 1)).capitalize()
 
     @property
+    def disclosure(self) -> str:
+        """What a substitute has in common with the clean venue, and which aggregates the draws publish."""
+        found, texts = self.manifest["disclosure"], TEXTS["disclosure"]
+        shown = "; ".join(found["aggregates"])
+        kept: str = texts.get(found["category"], texts["any"])
+        return f"{kept} {texts['aggregates'].format(shown)}" if shown else kept
+
+    @property
     def utility_measures(self) -> list[UtilityMeasure]:
         """The measures of utility that mean something for this release: a pseudonym is no user."""
         return [u for u in UTILITY if not (self.pseudonyms and u.group in PER_USER)]
