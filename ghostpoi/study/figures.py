@@ -132,7 +132,11 @@ def leakage(results: Results) -> Figure:
 
 
 def frontier(results: Results) -> Figure:
-    """Draw the worst case against flows and kilometres: one number per setting, hollow where pseudonyms change."""
+    """Draw the worst case against flows and kilometres: one number per setting, hollow where pseudonyms change.
+
+    A setting that has not faced all its adversaries yet is left out.
+    """
+    results = results.measured
     figure, panels = plt.subplots(1, len(COSTS), figsize=(10.0, 5.2), sharey=True)
     figure.subplots_adjust(wspace=0.06)
     numbers = dict[str, int]()

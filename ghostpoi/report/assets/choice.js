@@ -29,8 +29,17 @@
       && strictness.indexOf(trial.category) <= strictness.indexOf(wish.category);
   }
 
-  // A setting that faced all adversaries goes before one whose worst case may be higher.
-  const better = (a, b) => b.complete - a.complete || a.worst - b.worst || b.flows - a.flows;
+  // As `choose` decides: of the settings that faced all adversaries, if any, those as well protected as the best one, as far
+  // as the test can tell; of these, the most useful.
+  function best(possible) {
+    const complete = possible.filter((t) => t.complete);
+    const among = complete.length ? complete : possible;
+    if (!among.length) return null;
+    const least = among.reduce((a, b) => (b.worst < a.worst ? b : a));
+    const error = 2 * Math.sqrt(2 * least.worst * (1 - least.worst) / least.test_positions);
+    const alike = among.filter((t) => t.worst <= least.worst + error);
+    return alike.reduce((a, b) => (b.flows > a.flows || (b.flows === a.flows && b.popularity_js < a.popularity_js) ? b : a));
+  }
 
   function draw(wish) {
     const ink = colour("#1b2126"), muted = colour("#57616b"), grid = colour("#e3e6e8");
@@ -82,8 +91,8 @@
   }
 
   function answer() {
-    const best = trials.filter((t) => fulfils(t, wishes())).sort(better)[0];
-    show(best ? best.number : null, "Recommended");
+    const found = best(trials.filter((t) => fulfils(t, wishes())));
+    show(found ? found.number : null, "Recommended");
   }
 
   element("wishes").addEventListener("input", answer);
