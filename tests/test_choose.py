@@ -97,7 +97,7 @@ def test_every_setting_stands_beside_controls_and_floors() -> None:
     assert {"clean", "leak-only", "leak-stay", "popularity", "stay"} <= found["controls"].keys()
     assert len(found["trials"]) == len(options(Wishes()))
     for trial in found["trials"]:
-        assert {"none", "habits", "habits+leak", "leak-mixed"} <= trial["accuracy"].keys()
+        assert {"none", "habits+leak", "leak-mixed"} <= trial["accuracy"].keys()
         assert trial["worst"] == max(each["mean"] for each in trial["accuracy"].values())
 
 

@@ -123,7 +123,7 @@ def audit(
 @reads_files
 def choose(
     file: Path, output: Path = Path("choice.html"), max_mean_km: float = 2.0, min_flows: float = 0.5,
-    max_popularity_js: float = 1.0, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
+    max_popularity_js: float = 0.1, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
     seeds: int = 3, map: Texts = None, set: Texts = None, config: Path | None = None, taxonomy: Path | None = None,
     keep: Texts = None, drop: Texts = None, cache: Path | None = None, json: bool = False,
 ) -> None:  # fmt: skip

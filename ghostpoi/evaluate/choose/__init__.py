@@ -1,7 +1,7 @@
 """Choose settings for a file: try a small grid on the publisher's own data and recommend the best protected setting.
 
-All settings face a few fast adversaries. Those that fulfil the wishes and do best then face the whole default set, and
-the recommended one does so under several seeds. An adversary is measured by a victim that trains in a second.
+All settings face two fast adversaries. Those that fulfil the wishes and do best then face the whole default set under
+several seeds. An adversary is measured by a victim that trains in a second.
 """
 
 import math
@@ -21,8 +21,8 @@ from ghostpoi.settings import override
 
 __all__ = ["ChooseRequest", "Option", "Wishes", "choose", "work"]
 
-FAST = ("none", "habits", "habits+leak")  # what every setting faces
-FINALISTS = 3  # settings that face the whole default set
+FAST = ("none", "habits+leak")  # what every setting faces
+FINALISTS = 2  # settings that face the whole default set
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class ChooseRequest:
 
 def work(request: ChooseRequest) -> float:
     """Return all units of work for the progress bar, in adversaries."""
-    return len(options(request.wishes)) * len(FAST) + (FINALISTS + request.seeds) * len(request.adversaries)
+    return len(options(request.wishes)) * len(FAST) + FINALISTS * request.seeds * len(request.adversaries)
 
 
 def choose(request: ChooseRequest, report: Report) -> dict[str, Any]:
@@ -62,10 +62,8 @@ def choose(request: ChooseRequest, report: Report) -> dict[str, Any]:
         found[option] = useful | {"missed": request.wishes.missed(useful)} | protection(option, FAST, 1, "trying")
     possible = sorted((o for o in tried if not found[o]["missed"]), key=lambda o: _order(found[o]))[:FINALISTS]
     for option in possible:
-        found[option] |= protection(option, request.adversaries, 1, "all adversaries on")
+        found[option] |= protection(option, request.adversaries, request.seeds, "all adversaries on")
     best = _best(possible, found)
-    if best is not None:
-        found[best] |= protection(best, request.adversaries, request.seeds, "repeating")
     rows = [{"name": o.name, "settings": o.assignments, **found[o]} for o in tried]
     for row, on_frontier in zip(rows, frontier(rows), strict=True):
         row |= {"frontier": on_frontier, "complete": len(row["accuracy"]) > len(FAST) + 1}

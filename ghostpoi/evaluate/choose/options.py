@@ -39,7 +39,7 @@ class Wishes:
 
     max_mean_km: float = 2.0
     min_flows: float = 0.5
-    max_popularity_js: float = 1.0
+    max_popularity_js: float = 0.1
     keep_category: KeepsCategory = "any"
 
     def missed(self, trial: Mapping[str, Any]) -> list[str]:
