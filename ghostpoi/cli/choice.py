@@ -33,9 +33,12 @@ def prepare_choice(
         raise InputError(f"--leak {leak:g}: give a share above 0 and at most 1; the paper's is 0.05")
     if own := [text for text in set or [] if text.startswith("method.")]:
         raise InputError(f"--set {own[0]}: choose tries the settings of the method itself; leave it out")
+    if own := [text for text in set or [] if text.startswith("identity.")]:
+        raise InputError(f"--set {own[0]}: use --pseudonyms instead")
     if not output.parent.is_dir() or output.is_dir():
         raise InputError(f"-o {output}: give the name of a page in a folder that exists")
-    settings = override(changed(publication("crowd"), set, config), [f"identity.pseudonyms={pseudonyms}"])
+    wanted = [f"identity.pseudonyms={pseudonyms}"] if pseudonyms != "keep" else []
+    settings = override(changed(publication("crowd"), set, config), wanted)
     by_group = override(settings, ["method.category=group"])
     read = formats.read(file, mapping(map))
     classify(read.table, read.rows, read.mapping, file, keep or [], drop or [], wanted(read, settings))
