@@ -37,8 +37,8 @@ def prepare_choice(
         raise InputError(f"--set {own[0]}: use --pseudonyms instead")
     if not output.parent.is_dir() or output.is_dir():
         raise InputError(f"-o {output}: give the name of a page in a folder that exists")
-    wanted = [f"identity.pseudonyms={pseudonyms}"] if pseudonyms != "keep" else []
-    settings = override(changed(publication("crowd"), set, config), wanted)
+    asked = [f"identity.pseudonyms={pseudonyms}"] if pseudonyms != "keep" else []
+    settings = override(changed(publication("crowd"), set, config), asked)
     by_group = override(settings, ["method.category=group"])
     read = formats.read(file, mapping(map))
     classify(read.table, read.rows, read.mapping, file, keep or [], drop or [], wanted(read, settings))
