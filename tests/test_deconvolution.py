@@ -33,8 +33,8 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.evaluate.grid import with_poi
 from ghostpoi.evaluate.measures.accuracy import recovery
+from ghostpoi.evaluate.restoration import with_poi
 from ghostpoi.publish.public_channel import Channel, uniform
 from ghostpoi.randomness import Seed
 

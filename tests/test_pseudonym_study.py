@@ -14,7 +14,8 @@ from ghostpoi.data.prepared import Prepared, prepare_file
 from ghostpoi.data.pseudonyms import of_sessions
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.evaluate import grid
-from ghostpoi.evaluate.grid import Contest, Grid
+from ghostpoi.evaluate.grid import Grid
+from ghostpoi.evaluate.restoration import Contest
 from ghostpoi.study import plan, run
 
 ROTATED = "random identity.pseudonyms=session"

@@ -12,6 +12,7 @@ from conftest import ghostpoi
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridge import Bridge
+from ghostpoi.attack.adversaries.frequency import Frequency
 from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.attack.victims.transformer import Transformer
 from ghostpoi.cli import study as commands
@@ -19,15 +20,15 @@ from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared, prepare_file
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate import grid
+from ghostpoi.evaluate import grid, restoration
 from ghostpoi.publish.methods.ts_ue import TsUe
 from ghostpoi.publish.rounds import Task
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import calibrate, plan, run
+from ghostpoi.study import calibrate, fingerprint, plan, run
 from ghostpoi.study.results import Results
-from ghostpoi.study.store import only_run
+from ghostpoi.study.store import identity, only_run, some_seeds
 
 TINY = "surrogate.dim=16 surrogate.heads=2 lm.dim=16 lm.heads=2 rounds.outer=1 rounds.inner=1 lm_training.epochs=1"
 GHOST = f"ghost {TINY}"
@@ -124,19 +125,53 @@ def test_cells_controls_and_a_second_run(
     assert file.read_bytes() == before
 
 
-def test_cells_of_earlier_versions_are_measured_again(study: Path, data: Prepared, tmp_path: Path) -> None:
+def test_cells_of_other_code_are_measured_again(
+    study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = go(study, data, tmp_path / "results")
-    cells = cells_in(file)
-    for cell in cells:
-        cell["measures"].pop("moves", None)
-        cell["measures"].pop("stay", None)
-    file.write_text("".join(json.dumps(cell) + "\n" for cell in cells))
-    assert Results.read(tmp_path / "results", str(study), "paper").best_floor is None
+    before, plain = cells_in(file), fingerprint.code_of
+
+    def changed(*stages: object) -> str:  # as if the code of A3 were another
+        return "other" if any(isinstance(stage, Frequency) for stage in stages) else plain(*stages)
+
+    monkeypatch.setattr(fingerprint, "code_of", changed)
+    monkeypatch.setattr(restoration, "code_of", changed)
+    monkeypatch.setattr(run, "publish", refuse)  # nothing else is made again
     go(study, data, tmp_path / "results")
-    found = Results.read(tmp_path / "results", str(study), "paper")
-    assert len(cells_in(file)) == CELLS
-    assert found.best_floor in ("stay", "popularity")
-    assert all(found.on_moves.accuracy(GHOST, name, 0.1) for name in ("none", "bridge", "leak-mixed"))
+    for old, new in zip(before, cells_in(file), strict=True):
+        assert (old["fingerprint"] != new["fingerprint"]) == (old.get("adversary") == "frequency")
+
+
+def test_more_seeds_join_those_that_are_there(
+    study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, made = tmp_path / "results", list[int]()
+    two = {identity(cell): cell for cell in cells_in(go(study, data, results))}
+    study.write_text(STUDY.replace("seeds = 2", "seeds = 3"))
+    assert Results.read(results, str(study), "paper").value("random", "none") is None
+    publish = run.publish
+    monkeypatch.setattr(
+        run, "publish", lambda task, seed, device: made.append(seed.value) or publish(task, seed, device)
+    )
+    file = go(study, data, results)
+    assert made == [2, 2]
+    for cell in cells_in(file):
+        assert cell["seeds"] == [0, 1, 2]
+        if (cell["kind"], cell["method"]) != ("floor", "clean"):
+            assert some_seeds(cell["measures"], [0, 1]) == two[identity(cell)]["measures"]
+    assert len(Results.read(results, str(study), "paper").series("random", "none") or ()) == 3
+    study.write_text(STUDY)
+    assert len(Results.read(results, str(study), "paper").series("random", "none") or ()) == 2
+
+
+def test_worker_processes_make_the_same_cells(study: Path, data: Prepared, tmp_path: Path) -> None:
+    alone = go(study, data, tmp_path / "alone")
+    runner = run.Runner(plan.load(str(study)), "paper", data, torch.device("cpu"), tmp_path / "workers", print)
+    runner.run(victims=False, workers=2)
+    work = tmp_path / "workers" / ".work"
+    assert len(list((work / "releases").iterdir())) == 4
+    assert len(list((work / "restorations").iterdir())) == 2 * 2 * (3 + 1)
+    assert measures(go(study, data, tmp_path / "workers")) == measures(alone)
 
 
 def test_methods_that_draw_freely_run_in_a_study(data: Prepared, tmp_path: Path) -> None:
@@ -188,7 +223,7 @@ def test_without_victims_everything_else_is_prepared(
     assert not file.exists()
     work = tmp_path / "results" / ".work"
     assert len(list((work / "releases").iterdir())) == 4  # two methods, two seeds
-    assert len(list((work / "restorations").iterdir())) == 2 * 2 * 3  # none, frequency, leak-mixed: the bridge trains
+    assert len(list((work / "restorations").iterdir())) == 2 * 2 * (3 + 1)  # with leak-mixed
     assert not list((work / "victims").iterdir())
     monkeypatch.setattr(run, "publish", refuse)
     assert len(cells_in(runner.run())) == CELLS

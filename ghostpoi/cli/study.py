@@ -21,7 +21,7 @@ def list_studies() -> None:
 
 def run(
     names: list[str], data: Path, protocol: str = "strong", device: str = "auto", results: Path = RESULTS,
-    victims: bool = True, show_tables: bool = False,
+    workers: int = 1, victims: bool = True, show_tables: bool = False,
 ) -> None:  # fmt: skip
     """Measure the missing cells of studies. Call it again to resume after an interruption."""
     from ghostpoi.data.prepared import load
@@ -32,7 +32,7 @@ def run(
     studies = [plan.load(name) for name in names]
     prepared, where = load(data), find_device(device)
     for study in studies:
-        path = Runner(study, protocol, prepared, where, results, say).run(victims)
+        path = Runner(study, protocol, prepared, where, results, say).run(victims, workers)
         say(f"{study.name}: cells in {path}")
     for name in names if show_tables else ():
         tables(name, results, protocol)

@@ -30,12 +30,13 @@ from ghostpoi.evaluate.controls import (
     under,
 )  # fmt: skip
 from ghostpoi.evaluate.default_set import completed, default_adversaries
-from ghostpoi.evaluate.grid import Contest, Grid, Release, over_seeds, with_poi
+from ghostpoi.evaluate.grid import Grid, over_seeds
 from ghostpoi.evaluate.kept_columns import kept_columns
 from ghostpoi.evaluate.matched_control import differs_from_random, matched_draw, matched_rule
 from ghostpoi.evaluate.measures.accuracy import in_one, moves
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, spread, strongest
 from ghostpoi.evaluate.measures.utility import utility
+from ghostpoi.evaluate.restoration import Contest, Release, with_poi
 from ghostpoi.evaluate.rounding import rounded
 from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.stored_audit import check_writable, store

@@ -13,61 +13,26 @@ from typing import Any
 import numpy as np
 import torch
 
-from ghostpoi import __version__
-from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
-from ghostpoi.attack.evidence import Evidence, KeptColumn, Rule, leak
+from ghostpoi.attack.evidence import Evidence, KeptColumn, leak
 from ghostpoi.attack.inference.distillation import Distillation
 from ghostpoi.attack.parallel_victims import train_each
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim
 from ghostpoi.attack.victims.transformer import Transformer
-from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, LEAK_STAY
-from ghostpoi.evaluate.measures.accuracy import PARTS, Metrics, accuracy, markov, popularity, recovery, stay
+from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy, markov, popularity, stay
+from ghostpoi.evaluate.restoration import Contest, Release, Restorer, find_adversary, sessions_key, with_poi
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
+from ghostpoi.source import code_of
 
-FURTHER = 1000  # added to a seed for each further release of the same sessions; no cell uses seeds that large
-
-
-@dataclass(frozen=True)
-class Contest:
-    """A victim trained on what an adversary makes of a release."""
-
-    release: str  # `clean` or a name that Grid.releases knows
-    adversary: str  # a name of ADVERSARIES, with the number of releases it holds if it holds several, or a control
-    leak: float | None  # share of the training sessions that leaked
-    victim: str
-
-    @property
-    def cell(self) -> dict[str, Any]:
-        """The cell of this contest, without seeds and measures."""
-        names = {"kind": "accuracy", "method": self.release, "adversary": self.adversary}
-        return names | {"leak": self.leak, "victim": self.victim}
-
-    @property
-    def label(self) -> str:
-        return self.adversary if self.release == CLEAN else f"{self.adversary} on {self.release}"
-
-
-@dataclass(frozen=True)
-class Release:
-    """What the grid needs to know about a release."""
-
-    poi: Callable[[int], Ints]  # the released POIs under a seed, (N,)
-    rule: Rule
-    pseudonym: Longs | None = None  # (S,) of the training sessions; None: the release keeps the user ids
-
-    @cached_property
-    def key(self) -> str:
-        """The identity of everything but the POIs."""
-        return key_of(self.rule, self.pseudonym)
+VICTIM_STAGES = ("ghostpoi.attack.parallel_victims", "ghostpoi.evaluate.measures.accuracy")  # beside the victim itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +58,10 @@ class Grid:
     def rows(self) -> int:
         return len(self.vocabulary)
 
-    def cells(self, contests: Sequence[Contest]) -> list[dict[str, Any]]:
+    def cells(self, contests: Sequence[Contest], seeds: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """Return one cell per contest. On CUDA the victims of one seed train together, on a CPU those of all seeds."""
         found: dict[Contest, list[dict[str, Any]]] = {contest: [] for contest in contests}
-        seeds = range(self.seeds)
+        seeds = range(self.seeds) if seeds is None else seeds
         for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
             for victim in dict.fromkeys(c.victim for c in contests):
                 jobs = [(c, seed) for seed in some for c in contests if c.victim == victim]
@@ -109,16 +74,8 @@ class Grid:
 
     def restoration(self, contest: Contest, number: int) -> Record:
         """Return what an adversary makes of a release under a seed, and its recovered shares."""
-        release = self.releases(contest.release)
-        adversary, count = find_adversary(contest.adversary)
-        released = [release.poi(number + FURTHER * k) for k in range(count)]
-        device = self.device.type if adversary and adversary.trains else None
-        key = key_of(
-            __version__, contest.adversary, adversary, contest.leak, number, self.rows, device, self._train_key,
-            released, release.key, *(self.kept if adversary and adversary.needs_columns else ()),
-        )  # fmt: skip
         self.report(f"adversary {contest.label}", 0)
-        return self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
+        return self._restorer.restoration(contest, number)
 
     def floors(self) -> dict[str, dict[str, Metrics]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
@@ -135,27 +92,10 @@ class Grid:
         return trajectory_lm.load_or_train(folder, self.train, self.rows, settings, self.device, say)
 
     @cached_property
-    def _train_key(self) -> str:
-        return _sessions_key(self.train)
-
-    def _restore(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Record:
-        evidence = self._evidence(contest, released, seed)
-        adversary, _ = find_adversary(contest.adversary)
-        begin = time.perf_counter()
-        if adversary is not None:
-            poi, measures = purify(adversary, evidence, seed, self.device)
-        else:
-            poi, measures = leak_mixed(evidence), {}
-        seconds = time.perf_counter() - begin
-        shares = recovery(self.train.poi, released[0], poi, evidence.positions)
-        return Record({**shares, **measures, "adversary_seconds": seconds}, poi)
-
-    def _evidence(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Evidence:
-        first, *further = released
-        release, leaked = self.releases(contest.release), leak(self.train, contest.leak or 0.0, seed)
-        return Evidence.of(
-            with_poi(self.train, first), self.train.poi, leaked, self.rows, release.rule, tuple(further), self.kept,
-            release.pseudonym,
+    def _restorer(self) -> Restorer:
+        return Restorer(
+            train=self.train, rows=self.rows, releases=self.releases, device=self.device, cache=self.cache,
+            kept=self.kept,
         )  # fmt: skip
 
     def _restored(self, contest: Contest, poi: Ints, seed: Seed) -> Sessions:
@@ -163,7 +103,7 @@ class Grid:
         restored, (adversary, _) = with_poi(self.train, poi), find_adversary(contest.adversary)
         if not VICTIMS[contest.victim].reads_users:
             return restored
-        evidence = self._evidence(contest, [self.releases(contest.release).poi(seed.value)], seed)
+        evidence = self._restorer.evidence(contest, [self.releases(contest.release).poi(seed.value)], seed)
         if adversary is None:
             return replace(restored, user=evidence.released.user)
         return replace(restored, user=adversary.users(evidence if adversary.uses_leak else evidence.without_leak()))
@@ -172,7 +112,8 @@ class Grid:
         """What a victim trains on, and what is known about it before training."""
         seed = Seed(number)
         if contest.adversary == LEAK_ONLY:
-            return Job(contest.label, self.train.take(leak(self.train, contest.leak or 0.0, seed)), seed), {}
+            leaked = self.train.take(leak(self.train, contest.leak or 0.0, seed))
+            return Job(contest.label, repeated(leaked, len(self.train)), seed), {}
         if contest.adversary == LEAK_STAY:
             return Job(contest.label, self._leak_stay(contest, seed), seed), {}
         if contest.release == CLEAN:
@@ -192,10 +133,10 @@ class Grid:
         if not VICTIMS[victim].reads_users:  # so that releases that differ in their pseudonyms share victims
             jobs = tuple(replace(job, train=without_users(job.train)) for job in jobs)
         shared = key_of(
-            __version__, PARTS, victim, self._victim(victim), self.protocol, self.device.type, self.vocabulary,
-            _sessions_key(self.val), _sessions_key(self.test),
+            code_of(self._victim(victim), *VICTIM_STAGES), victim, self._victim(victim), self.protocol,
+            self.device.type, self.vocabulary, sessions_key(self.val), sessions_key(self.test),
         )  # fmt: skip
-        keys = [key_of(shared, _sessions_key(job.train), job.seed.value) for job in jobs]
+        keys = [key_of(shared, sessions_key(job.train), job.seed.value) for job in jobs]
         found = {key: kept.measures for key in keys if (kept := self.cache.load("victims", key)) is not None}
         todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in found}
         self.report(BEFORE, len(jobs) - len(todo))
@@ -220,25 +161,24 @@ class Grid:
         return Transformer(self.model, self.training) if isinstance(victim, Transformer) else victim
 
 
-def find_adversary(name: str) -> tuple[Adversary | None, int]:
-    """Return the adversary of a contest, None for a control, and the number of releases it holds.
-
-    `multi-release-4` is A11 with four releases of the same sessions.
-    """
-    several, _, count = name.rpartition("-")
-    if several in ADVERSARIES and ADVERSARIES[several].many_releases:
-        return ADVERSARIES[several], int(count)
-    return ADVERSARIES.get(name), 1
-
-
-def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
-    """Return the same sessions with other POIs."""
-    return replace(sessions, poi=poi.astype(np.int32))
-
-
 def without_users(sessions: Sessions) -> Sessions:
     """Return the same sessions as if all were of one user."""
     return replace(sessions, user=np.zeros_like(sessions.user))
+
+
+def repeated(sessions: Sessions, count: int) -> Sessions:
+    """Return the sessions over and over, `count` in all, so that few fill as long an epoch as all would.
+
+    An epoch of a few steps leaves a model nearly untrained. Early stopping would keep such a model where staying is a
+    good guess: a model with tied embeddings predicts the present POI before it has learned anything.
+    """
+    if not len(sessions):
+        return sessions
+    pick = np.resize(np.arange(len(sessions)), count)
+    length = sessions.length[pick]
+    start = np.append(0, np.cumsum(length))
+    at = np.repeat(sessions.start[pick] - start[:-1], length) + np.arange(start[-1])
+    return Sessions(sessions.user[pick], start, sessions.poi[at], sessions.time[at], sessions.row[at])
 
 
 def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -247,7 +187,3 @@ def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         name: over_seeds([d[name] for d in per_seed]) if isinstance(value, Mapping) else [d[name] for d in per_seed]
         for name, value in per_seed[0].items()
     }
-
-
-def _sessions_key(sessions: Sessions) -> str:
-    return key_of(sessions.user, sessions.start, sessions.poi, sessions.time)

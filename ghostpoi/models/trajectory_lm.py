@@ -19,6 +19,7 @@ from ghostpoi.models.training_windows import from_start
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
+from ghostpoi.source import code_of
 
 
 def pretrain(
@@ -46,11 +47,19 @@ def naturalness(model: CausalTransformer, sessions: Sessions) -> float:
 
 
 def cache_key(sessions: Sessions, rows: int, settings: TrajectoryLM) -> str:
-    """Return a SHA-256 of everything that T_psi depends on."""
+    """Return a SHA-256 of the data and the settings that T_psi depends on. Its seed is derived from it."""
     digest = hashlib.sha256(f"{rows}\x1f{settings!r}\x1f{len(sessions)}\x1f{sessions.positions}\x1f".encode())
     digest.update(np.ascontiguousarray(sessions.start, "<i8").tobytes())
     digest.update(np.ascontiguousarray(sessions.poi, "<i8").tobytes())
     return digest.hexdigest()
+
+
+def weights_key(model: CausalTransformer) -> str:
+    """Return a hash of a model's weights: what depends on a model is cached by it."""
+    digest = hashlib.sha256()
+    for weight in model.state_dict().values():
+        digest.update(np.ascontiguousarray(weight.cpu().numpy()).tobytes())
+    return digest.hexdigest()[:32]
 
 
 def load_or_train(
@@ -58,12 +67,14 @@ def load_or_train(
     say: Callable[[str], None] = lambda text: None, progress: EpochProgress | None = None,
 ) -> CausalTransformer:  # fmt: skip
     """Load T_psi of these sessions from its file in `folder`. If the file is missing or bad, train and store it."""
-    key = cache_key(sessions, rows, settings)
+    key, code = cache_key(sessions, rows, settings), code_of(__name__)
     path = folder / f"{key}.safetensors"
     try:
         weights, note = tensor_file.read(path, torch.device(device))
         if note.get("key") != key:
             raise tensor_file.Damaged("it belongs to other data or settings")
+        if note.get("code") != code:
+            raise tensor_file.Damaged("another version of the code made it")
         model = CausalTransformer(rows, settings.model, 0).to(device)
         model.load_state_dict(weights)
         return model.eval().requires_grad_(False)
@@ -75,7 +86,7 @@ def load_or_train(
     model = pretrain(sessions, rows, settings, Seed(int(key[:32], 16)), device, progress)
     try:
         make_private_folder(folder)  # the weights remember clean trajectories
-        tensor_file.write(path, model.state_dict(), {"key": key})
+        tensor_file.write(path, model.state_dict(), {"key": key, "code": code})
     except OSError as e:
         say(f"cannot store the trajectory LM in {folder} ({e.strerror or e}); the next run trains it again")
     return model

@@ -15,7 +15,7 @@ from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict, against, g
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
 from ghostpoi.study.plan import Study
-from ghostpoi.study.store import Cell, Store, is_current, settings_hash
+from ghostpoi.study.store import Cell, Store, settings_hash, some_seeds
 
 LEAK = 0.05  # the paper's leak ratio
 MANY = "multi-release-"  # A11, before the number of releases that it holds
@@ -235,7 +235,9 @@ def _asked_for(store: Store, study: Study) -> Iterator[Cell]:
     own, shared = list[Cell](), list[Cell]()
     wanted = {v.text: settings_hash(v.recorded(store.protocol)) for v in study.methods} | {CLEAN: ""}
     for cell in store.cells(study.name):
-        if cell.get("settings") == wanted.get(cell["method"]) and cell["seeds"] == list(range(study.seeds)):
+        places = [cell["seeds"].index(seed) for seed in range(study.seeds) if seed in cell["seeds"]]
+        if cell.get("settings") == wanted.get(cell["method"]) and len(places) == study.seeds:
+            cell = cell | {"seeds": list(range(study.seeds)), "measures": some_seeds(cell["measures"], places)}
             (own if cell["study"] == study.name else shared).append(cell)
     shared = [cell for cell in shared if _asks(study, cell)]
     names = Counter(cell["data"] for cell in own or shared)
@@ -245,8 +247,8 @@ def _asked_for(store: Store, study: Study) -> Iterator[Cell]:
             "use one --results folder for each"
         )
     # The study's own cells win over any other's, then those of the main matrix: methods are compared, and cells of two
-    # runs differ by more than their seeds tell. Of the study's own, those of today's shape win, then the newest.
-    cells = [*shared[::-1], *sorted(own, key=is_current)]
+    # runs differ by more than their seeds tell.
+    cells = [*shared[::-1], *own]
     found = {tuple(c.get(k) for k in KEY): c for c in cells if c["data"] == names.most_common(1)[0][0]}
     return iter(found.values())
 

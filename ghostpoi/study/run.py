@@ -8,12 +8,11 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -26,19 +25,33 @@ from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
-from ghostpoi.evaluate.grid import Contest, Grid, Release, find_adversary, over_seeds, with_poi
+from ghostpoi.evaluate.grid import Grid, over_seeds
 from ghostpoi.evaluate.measures.accuracy import in_one
 from ghostpoi.evaluate.measures.detection import detect
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.models.trajectory_lm import naturalness
+from ghostpoi.evaluate.restoration import FURTHER, Contest, Release, find_adversary, with_poi
+from ghostpoi.models.trajectory_lm import naturalness, weights_key
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.category_groups import by_hours
 from ghostpoi.publish.methods import Method
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, IdentitySettings
-from ghostpoi.study.plan import Study, Variant
-from ghostpoi.study.store import WORK, Cell, Store, identity, is_current, only_run, settings_hash
+from ghostpoi.source import code_of
+from ghostpoi.study.fingerprint import fingerprints, release_stages
+from ghostpoi.study.plan import VICTIM, Study, Variant
+from ghostpoi.study.store import WORK, Cell, Store, identity, only_run, settings_hash
+from ghostpoi.study.workers import prepare
+
+
+class Missing(NamedTuple):
+    """A cell of the plan, without measures, and the seeds that it lacks."""
+
+    cell: Cell
+    contest: Contest | None
+    seeds: list[int]
 
 
 @dataclass(frozen=True)
@@ -52,49 +65,101 @@ class Runner:
     results: Path
     say: Callable[[str], None]
 
-    def run(self, victims: bool = True) -> Path:
+    def run(self, victims: bool = True, workers: int = 1) -> Path:
         """Measure the missing cells and return their file. Without victims, only prepare what they will train on."""
         store = Store(self.results, self.protocol)
         with only_run(self.results, f"{self.study.name}-{self.protocol}"):
-            cells = [cell for cell in store.cells(self.study.name)[::-1] if is_current(cell)]
-            known = {identity(cell): cell["measures"] for cell in cells}
-            contests = [c for c in contests_of(self.study) if identity(self._cell(c.cell)) not in known]
-            if not victims:
-                for contest, seed in product(contests, range(self.study.seeds)):
-                    adversary, _ = find_adversary(contest.adversary)
-                    if contest.release != CLEAN and not (adversary and adversary.trains):
-                        self._grid.restoration(contest, seed)
-            for cells in self._measured(contests, known) if victims else ():
-                settings = {cell["settings"]: self._settings(cell["method"]) for cell in cells}
-                store.add(self.study.name, cells, settings)
+            missing = self._missing(store)
+            if workers > 1 or not victims:
+                self._prepare(missing, workers)
+            for seeds in self._portions(missing) if victims else ():
+                for cells in self._measured(missing, seeds):
+                    settings = {cell["settings"]: self._settings(cell["method"]) for cell in cells}
+                    store.add(self.study.name, cells, settings)
         return store.path(self.study.name)
 
-    def _measured(self, contests: list[Contest], known: Mapping[Any, dict[str, Any]]) -> Iterator[list[Cell]]:
-        """Yield the cells that are not known, as they are measured."""
-        methods = [variant.text for variant in self.study.methods]
-        for method in methods:
-            cell = self._cell({"kind": "release", "method": method})
-            if ("detector" if self.study.detector else "utility") not in known.get(identity(cell), {}):
-                per_seed = [self._release(method, seed) for seed in range(self.study.seeds)]
-                yield [cell | {"measures": over_seeds(per_seed)}]
-        yield [self._cell(cell) for cell in self._grid.cells(contests)]
-        for method in (CLEAN, *methods):
-            cell = self._cell({"kind": "floor", "method": method})
-            if identity(cell) in known:
-                continue
-            if method == CLEAN:
-                yield [cell | {"measures": {name: in_one(found) for name, found in self._grid.floors().items()}}]
-            else:
-                per_seed = [in_one(self._grid.markov(method, seed)) for seed in range(self.study.seeds)]
-                yield [cell | {"measures": {"markov": over_seeds(per_seed)}}]
+    def _missing(self, store: Store) -> list[Missing]:
+        """The cells of the plan with the seeds that they lack, whichever study measured the others."""
+        known = {identity(cell): cell for cell in store.cells(self.study.name)[::-1]}
+        found = []
+        for asked, contest in self._plan():
+            cell = self._cell(asked)
+            there = known.get(identity(cell), {})
+            fresh = there.get("fingerprint") == cell["fingerprint"] and self._has_detector(there)
+            lacking = [seed for seed in range(self.study.seeds) if not (fresh and seed in there["seeds"])]
+            found.append(Missing(cell, contest, lacking))
+        return [one for one in found if one.seeds]
+
+    def _plan(self) -> Iterator[tuple[Cell, Contest | None]]:
+        """All cells of the study, without what they were measured with; a contest belongs to an accuracy."""
+        for variant in self.study.methods:
+            yield {"kind": "release", "method": variant.text}, None
+        for method in (CLEAN, *(variant.text for variant in self.study.methods)):
+            yield {"kind": "floor", "method": method}, None
+        for contest in contests_of(self.study):
+            yield contest.cell, contest
+
+    def _has_detector(self, cell: Cell) -> bool:
+        return cell["kind"] != "release" or not self.study.detector or "detector" in cell["measures"]
+
+    def _prepare(self, missing: Sequence[Missing], workers: int) -> None:
+        """Make the releases and the restorations that cells need."""
+        asked = [(one, seed) for one in missing if one.cell["method"] != CLEAN for seed in one.seeds]
+        contests = [(one.contest, seed) for one, seed in asked if one.contest and one.contest.release != CLEAN]
+        several = [(c, seed + FURTHER * k) for c, seed in contests for k in range(find_adversary(c.adversary)[1])]
+        made = dict.fromkeys((one.cell["method"], seed) for one, seed in asked)
+        made |= dict.fromkeys((c.release, seed) for c, seed in several)
+        for method in dict.fromkeys(method for method, _ in made):
+            self._trajectory_lm(method)  # so that workers find it
+        tasks = list(dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests))
+        if workers > 1:
+            prepare(replace(self, say=silent), list(made), tasks, workers, self.say)
+            return
+        for method, seed in made:
+            self.published(method, seed)
+        for contest, seed in tasks:
+            self.restoration(contest, seed)
+
+    def _portions(self, missing: Sequence[Missing]) -> list[list[int]]:
+        """The seeds that are measured and stored together: on CUDA one by one, on a CPU all."""
+        seeds = sorted({seed for one in missing for seed in one.seeds})
+        return [[seed] for seed in seeds] if self.device.type == "cuda" else [seeds]
+
+    def _measured(self, missing: Sequence[Missing], portion: Sequence[int]) -> Iterator[list[Cell]]:
+        """Yield the cells that lack these seeds, with their measures."""
+        lacking: dict[tuple[int, ...], list[Missing]] = {}
+        for one in missing:
+            lacking.setdefault(tuple(seed for seed in portion if seed in one.seeds), []).append(one)
+        for seeds, those in lacking.items():
+            for one in those if seeds else ():
+                if one.contest is None:
+                    yield [one.cell | self._alone(one.cell, seeds)]
+            contests = {one.contest: one.cell for one in those if one.contest} if seeds else {}
+            measured = self._grid.cells(list(contests), seeds) if contests else []
+            yield [cell | {"seeds": found["seeds"], "measures": found["measures"]}
+                   for cell, found in zip(contests.values(), measured, strict=True)]  # fmt: skip
+
+    def _alone(self, cell: Cell, seeds: Sequence[int]) -> Cell:
+        """The seeds and measures of a cell without a contest."""
+        method = cell["method"]
+        if cell["kind"] == "release":
+            return {"seeds": list(seeds), "measures": over_seeds([self._release(method, seed) for seed in seeds])}
+        if method == CLEAN:  # it depends on no seed
+            floors = {name: in_one(found) for name, found in self._grid.floors().items()}
+            return {"seeds": list(range(self.study.seeds)), "measures": floors}
+        found = over_seeds([in_one(self._grid.markov(method, seed)) for seed in seeds])
+        return {"seeds": list(seeds), "measures": {"markov": found}}
+
+    def restoration(self, contest: Contest, seed: int) -> None:
+        """Leave in the cache what an adversary makes of a release."""
+        self._grid.restoration(contest, seed)
 
     def _release(self, method: str, seed: int) -> dict[str, Any]:
         """Measure plausibility, naturalness and utility of a release, and the detector if the study asks for it."""
-        train, vocabulary, released = self.data.train, self.data.vocabulary, self._published(method, seed)
-        settings = self.study.methods[0].settings(self.protocol)
-        lm = self._grid.trajectory_lm(settings.trajectory_lm, self.say)
+        train, vocabulary, released = self.data.train, self.data.vocabulary, self.published(method, seed)
+        lm = self._grid.trajectory_lm(self.study.methods[0].settings(self.protocol).trajectory_lm, self.say)
         measures = {
-            "plausibility": plausibility(train, released.poi, vocabulary, settings.speed),
+            "plausibility": plausibility(train, released.poi, vocabulary, self._publication(method).speed),
             "naturalness": naturalness(lm, with_poi(train, released.poi)),
             "clean_naturalness": naturalness(lm, train),
             "utility": utility(train, released.poi, vocabulary),
@@ -103,6 +168,15 @@ class Runner:
             leaked = leak(train, self.study.leak[0], Seed(seed))
             measures["detector"] = detect(train, released.poi, leaked, vocabulary, Seed(seed), self.device)
         return measures | released.measures
+
+    def _trajectory_lm(self, method: str) -> CausalTransformer | None:
+        """The trajectory LM of a method that needs one."""
+        settings = self._publication(method)
+        needed = settings.method.needs_trajectory_lm
+        return self._grid.trajectory_lm(settings.trajectory_lm, self.say) if needed else None
+
+    def _publication(self, method: str) -> Publication:
+        return Variant(method).settings(self.protocol)
 
     @cached_property
     def _grid(self) -> Grid:
@@ -115,7 +189,7 @@ class Runner:
             if method.own_sets:
                 sets = method.candidate_sets(self._places(method), CandidateSettings())
             pseudonym = None if pseudonyms == "keep" else pseudonyms_of(data.train, pseudonyms)
-            return Release(lambda seed: self._published(name, seed).poi, rule_of(method, sets, v), pseudonym)
+            return Release(lambda seed: self.published(name, seed).poi, rule_of(method, sets, v), pseudonym)
 
         return Grid(
             train=data.train, val=data.val, test=data.test, vocabulary=v, releases=release, seeds=self.study.seeds,
@@ -132,14 +206,14 @@ class Runner:
     def _data_key(self) -> str:
         return key_of(self.data.train, self.data.vocabulary, self.data.candidates)
 
-    def _published(self, method: str, seed: int) -> Record:
+    def published(self, method: str, seed: int) -> Record:
         """The release of a method under a seed, from the cache if it is there."""
-        data, settings = self.data, Variant(method).settings(self.protocol)
-        settings = replace(settings, identity=IdentitySettings())  # pseudonyms change no venue
+        data = self.data
+        settings = replace(self._publication(method), identity=IdentitySettings())  # pseudonyms change no venue
+        lm = self._trajectory_lm(method)
 
         def make() -> Record:
-            needs_lm, candidates = settings.method.needs_trajectory_lm, self._grid.releases(method).rule.candidates
-            lm = self._grid.trajectory_lm(settings.trajectory_lm, self.say) if needs_lm else None
+            candidates = self._grid.releases(method).rule.candidates
             task = Task(settings, data.train, data.vocabulary, candidates, lm)
             begin = time.perf_counter()
             poi = publish(task, Seed(seed), self.device).poi
@@ -147,16 +221,27 @@ class Runner:
             self.say(f"{self.protocol}: released {method}, seed {seed}, in {seconds:.1f} s")
             return Record({"release_seconds": seconds}, poi)
 
-        return self._grid.cache.get("releases", key_of(__version__, self._data_key, settings, seed), make)
+        code, weights = code_of(*release_stages(method)), weights_key(lm) if lm else ""
+        return self._grid.cache.get("releases", key_of(code, weights, self._data_key, settings, seed), make)
 
     def _cell(self, cell: Cell) -> Cell:
-        """Add what the cell was measured with."""
+        """Add what the cell is measured with."""
         about = {"hardware": hardware(self.device), "version": __version__, "commit": commit()}
-        seeds, settings = list(range(self.study.seeds)), settings_hash(self._settings(cell["method"]))
-        return {"kind": cell["kind"], "data": self.data.name} | cell | {"seeds": seeds, "settings": settings} | about
+        cell = {"kind": cell["kind"], "data": self.data.name} | cell
+        return cell | {
+            "settings": settings_hash(self._settings(cell["method"])), "fingerprint": self._fingerprint(cell),
+        } | about  # fmt: skip
+
+    @cached_property
+    def _fingerprint(self) -> Callable[[Cell], str]:
+        return fingerprints(self.data, self.protocol)
 
     def _settings(self, method: str) -> dict[str, Any]:
         return {} if method == CLEAN else Variant(method).recorded(self.protocol)
+
+
+def silent(text: str) -> None:
+    """Say nothing: a worker's parent tells how far all are."""
 
 
 def contests_of(study: Study) -> list[Contest]:

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN
 from ghostpoi.files import replacing
 
 SETTINGS = "settings.json"  # hash -> all settings of a method, section by section
 WORK = ".work"  # unfinished work
-IDENTITY = ("kind", "data", "method", "adversary", "leak", "victim", "seeds", "settings", "version")
+IDENTITY = ("kind", "data", "method", "adversary", "leak", "victim", "settings")
 MAIN = "main"  # the study whose cells others share
 DIGITS = 8  # decimals of every number
 
@@ -54,8 +53,10 @@ class Store:
         known = json.loads(path.read_text("utf-8")) if path.exists() else {}
         if new := {key: value for key, value in settings.items() if key and key not in known}:
             _write(path, json.dumps(known | new, indent=1, sort_keys=True) + "\n")
-        kept = {identity(cell): _rounded(cell) for cell in (*_read(self.path(study)), *cells)}
-        _write(self.path(study), "".join(json.dumps(cell, ensure_ascii=False) + "\n" for cell in kept.values()))
+        kept = {identity(cell): cell for cell in _read(self.path(study))}
+        for cell in map(_rounded, cells):
+            kept[identity(cell)] = extended(kept.get(identity(cell)), cell)
+        _write(self.path(study), "".join(_line(cell) for cell in kept.values()))
 
 
 def identity(cell: Cell) -> tuple[str, ...]:
@@ -63,18 +64,36 @@ def identity(cell: Cell) -> tuple[str, ...]:
     return tuple(json.dumps(cell.get(key)) for key in IDENTITY)
 
 
-def is_current(cell: Cell) -> bool:
-    """Whether a cell has what earlier versions did not measure: accuracy on moves, and the floor of those who stay."""
-    kind, measures = cell["kind"], cell["measures"]
-    if kind == "floor":
-        return ("stay" in measures or cell["method"] != CLEAN) and "acc@1_moves" in measures.get("markov", {})
-    return kind != "accuracy" or "moves" in measures
+def extended(old: Cell | None, new: Cell) -> Cell:
+    """Return the new cell with the old one's seeds before its own, if both have the same fingerprint."""
+    if old is None or old.get("fingerprint") != new["fingerprint"]:
+        return new
+    kept = [i for i, seed in enumerate(old["seeds"]) if seed not in new["seeds"]]
+    seeds = [*(old["seeds"][i] for i in kept), *new["seeds"]]
+    return new | {"seeds": seeds, "measures": _joined(some_seeds(old["measures"], kept), new["measures"])}
+
+
+def some_seeds(measures: Any, places: Sequence[int]) -> Any:
+    """Return measures, nested dicts of one value per seed, of the seeds at some places. A floor has no seeds."""
+    if isinstance(measures, Mapping):
+        return {name: some_seeds(value, places) for name, value in measures.items()}
+    return [measures[i] for i in places] if isinstance(measures, list) else measures
+
+
+def _joined(old: Any, new: Any) -> Any:
+    if isinstance(new, Mapping):
+        return {name: _joined(old[name], value) for name, value in new.items()}
+    return [*old, *new] if isinstance(new, list) else new
 
 
 def _rounded(cell: Cell) -> Any:
     """The cell as it is stored."""
-    told = {key: value for key, value in cell.items() if key != "study" and value is not None}
+    told = {key: value for key, value in cell.items() if value is not None}
     return json.loads(json.dumps(told), parse_float=lambda number: round(float(number), DIGITS))
+
+
+def _line(cell: Cell) -> str:
+    return json.dumps({key: value for key, value in cell.items() if key != "study"}, ensure_ascii=False) + "\n"
 
 
 def _read(path: Path) -> list[Cell]:

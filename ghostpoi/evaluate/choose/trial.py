@@ -15,8 +15,9 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.displacement import displacement
 from ghostpoi.evaluate.cache import Cache
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
-from ghostpoi.evaluate.grid import Contest, Grid, Release
+from ghostpoi.evaluate.grid import Grid
 from ghostpoi.evaluate.measures.utility import utility
+from ghostpoi.evaluate.restoration import Contest, Release
 from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule
 from ghostpoi.publish.protect import protect_table
 from ghostpoi.publish.publication_settings import Publication
