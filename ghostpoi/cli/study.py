@@ -38,6 +38,16 @@ def run(
         tables(name, results, protocol)
 
 
+def reproduce(data: list[Path], device: str = "auto", results: Path = RESULTS, workers: int = 0) -> None:
+    """Make every cell of the reproduction: all studies of the paper, both protocols, each data set. Resumes."""
+    from ghostpoi.data.prepared import load
+    from ghostpoi.models.devices import device as find_device
+    from ghostpoi.study.reproduce import reproduce
+
+    for path in reproduce([load(one) for one in data], find_device(device), results, workers, say):
+        tell(path)
+
+
 def calibrate(
     data: Path, protocol: str = "paper", device: str = "auto", results: Path = RESULTS, seeds: int = 3, trials: int = 7
 ) -> None:
@@ -98,5 +108,5 @@ def page(output: Path, name: str = "reproduction", results: Path = RESULTS, fold
 
 
 add(app, list_studies, "study", "list")
-for command in (run, calibrate, tables, figures, page):
+for command in (run, reproduce, calibrate, tables, figures, page):
     add(app, command, "study")

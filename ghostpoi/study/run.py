@@ -67,7 +67,7 @@ class Runner:
 
     def run(self, victims: bool = True, workers: int = 1) -> Path:
         """Measure the missing cells and return their file. Without victims, only prepare what they will train on."""
-        store = Store(self.results, self.protocol)
+        store, workers = Store(self.results, self.protocol), workers or os.cpu_count() or 1
         with only_run(self.results, f"{self.study.name}-{self.protocol}"):
             missing = self._missing(store)
             if workers > 1 or not victims:
@@ -77,6 +77,14 @@ class Runner:
                     settings = {cell["settings"]: self._settings(cell["method"]) for cell in cells}
                     store.add(self.study.name, cells, settings)
         return store.path(self.study.name)
+
+    @property
+    def title(self) -> str:
+        return f"{self.study.name}, {self.protocol}, {self.data.name}"
+
+    def left(self) -> int:
+        """The number of measurements that are missing: a cell counts once for each seed."""
+        return sum(len(one.seeds) for one in self._missing(Store(self.results, self.protocol)))
 
     def _missing(self, store: Store) -> list[Missing]:
         """The cells of the plan with the seeds that they lack, whichever study measured the others."""
@@ -123,7 +131,8 @@ class Runner:
     def _portions(self, missing: Sequence[Missing]) -> list[list[int]]:
         """The seeds that are measured and stored together: on CUDA one by one, on a CPU all."""
         seeds = sorted({seed for one in missing for seed in one.seeds})
-        return [[seed] for seed in seeds] if self.device.type == "cuda" else [seeds]
+        together = len(seeds) if self.device.type == "cpu" else 1
+        return [seeds[i : i + together] for i in range(0, len(seeds), together or 1)]
 
     def _measured(self, missing: Sequence[Missing], portion: Sequence[int]) -> Iterator[list[Cell]]:
         """Yield the cells that lack these seeds, with their measures."""
