@@ -1,15 +1,15 @@
 """Victims on a CPU in parallel processes: small models gain more from that than from threads."""
 
 import multiprocessing
-import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from ghostpoi.attack.victims.base import Exam, Job, Result, Victim, silent
+from ghostpoi.processes import process_pool
 
 WORTHWHILE = 2_000_000  # positions read in all epochs; below that, starting processes costs more than it saves
 POLL_S = 0.2
@@ -28,11 +28,9 @@ def train_each(victim: Victim, jobs: Sequence[Job], exam: Exam, protocol: str) -
     if workers < 2 or positions < WORTHWHILE:
         yield from ((number, victim.train([job], exam, protocol)[0]) for number, job in enumerate(jobs))
         return
-    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads in an unknown state
-    queue = context.SimpleQueue()
-    pool = ProcessPoolExecutor(workers, context, _start, (queue, cores // workers))
+    queue = multiprocessing.get_context("spawn").SimpleQueue()
     shared = victim, replace(exam, progress=silent), protocol
-    try:
+    with process_pool(workers, _start, (queue,), cores // workers) as pool:
         number: dict[Future[Result], int] = {pool.submit(_train, job, *shared): i for i, job in enumerate(jobs)}
         left = set(number)
         while left:
@@ -41,16 +39,10 @@ def train_each(victim: Victim, jobs: Sequence[Job], exam: Exam, protocol: str) -
                 exam.progress(*queue.get())
             for future in done:
                 yield number[future], future.result()
-    finally:  # also when interrupted: nobody waits for the remaining victims
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            child.terminate()
 
 
-def _start(queue: Any, threads: int) -> None:
+def _start(queue: Any) -> None:
     global _queue
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    torch.set_num_threads(threads)
     _queue = queue
 
 

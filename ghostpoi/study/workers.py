@@ -3,22 +3,16 @@
 Most adversaries use one core, and a release on CUDA waits for its own host more than for the device.
 """
 
-import multiprocessing
-import os
-import signal
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Sequence
+from concurrent.futures import as_completed
 from typing import Protocol
 
-import torch
-
 from ghostpoi.evaluate.restoration import Contest
+from ghostpoi.processes import process_pool
 from ghostpoi.progress import Say
 
 EVERY_S = 10.0  # between two lines about progress
-THREADS = "OMP_NUM_THREADS"  # read by a process when it starts
 
 Task = tuple[str | Contest, int]  # a release or a contest, under a seed
 
@@ -36,7 +30,7 @@ _maker: Maker  # in a worker process
 
 def prepare(maker: Maker, releases: Sequence[Task], contests: Sequence[Task], workers: int, say: Say) -> None:
     """Make releases, then restorations. Every process gets a copy of the maker."""
-    with _pool(maker, workers) as pool:
+    with process_pool(workers, _start, (maker,)) as pool:
         for what, tasks in (("releases", releases), ("restorations", contests)):
             begin = told = time.perf_counter()
             futures = [pool.submit(_work, task) for task in tasks]
@@ -49,31 +43,8 @@ def prepare(maker: Maker, releases: Sequence[Task], contests: Sequence[Task], wo
                     say(f"{what}: {done} of {len(tasks)}, about {left:.0f} s left")
 
 
-@contextmanager
-def _pool(maker: Maker, workers: int) -> Iterator[ProcessPoolExecutor]:
-    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads in an unknown state
-    before = os.environ.get(THREADS)
-    os.environ[THREADS] = "1"
-    pool = ProcessPoolExecutor(workers, context, _start, (maker,))
-    try:
-        yield pool
-    finally:  # also when interrupted: nobody waits for the remaining tasks
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            child.terminate()
-        _restore(before)
-
-
-def _restore(threads: str | None) -> None:
-    os.environ.pop(THREADS)
-    if threads is not None:
-        os.environ[THREADS] = threads
-
-
 def _start(maker: Maker) -> None:
     global _maker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    torch.set_num_threads(1)
     _maker = maker
 
 

@@ -5,7 +5,10 @@ several seeds. An adversary is measured by a victim that trains in a second.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +18,7 @@ from ghostpoi.evaluate.choose.options import Option, Wishes, frontier, options
 from ghostpoi.evaluate.choose.trial import VICTIM, Trial
 from ghostpoi.evaluate.default_set import default_adversaries
 from ghostpoi.evaluate.measures.accuracy_gaps import SAMPLING_ERRORS, spread, strongest
+from ghostpoi.processes import process_pool
 from ghostpoi.progress import Report
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.settings import override
@@ -23,6 +27,7 @@ __all__ = ["ChooseRequest", "Option", "Wishes", "choose", "work"]
 
 FAST = ("none", "habits+leak")  # what every setting faces
 FINALISTS = 2  # settings that face the whole default set
+WORTHWHILE = 50_000  # rows; with fewer, one process is done before others have started
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,20 +54,17 @@ def work(request: ChooseRequest) -> float:
 def choose(request: ChooseRequest, report: Report) -> dict[str, Any]:
     """Return all trials as plain values, controls, and the number of the recommended trial or None."""
 
-    def protection(option: Option, adversaries: Sequence[str], seeds: int, doing: str) -> dict[str, Any]:
-        report(f"{doing} {option.name}", 0)
-        measured = _protection(_trial(request, option), adversaries, seeds)
-        report(f"{doing} {option.name}", seeds * len(adversaries))
-        return measured
-
     tried = options(request.wishes)
     found: dict[Option, dict[str, Any]] = {}
-    for option in tried:
-        useful = _trial(request, option).usefulness()
-        found[option] = useful | {"missed": request.wishes.missed(useful)} | protection(option, FAST, 1, "trying")
-    possible = sorted((o for o in tried if not found[o]["missed"]), key=lambda o: _order(found[o]))[:FINALISTS]
-    for option in possible:
-        found[option] |= protection(option, request.adversaries, request.seeds, "all adversaries on")
+    with _pool(request, len(tried)) as each:
+        for option, measured in each(_first, request, tried):
+            found[option] = measured
+            report(f"tried {option.name}", len(FAST))
+        possible = sorted((o for o in tried if not found[o]["missed"]), key=lambda o: _order(found[o]))[:FINALISTS]
+        report("all adversaries on the best", 0)
+        for option, measured in each(_final, request, possible):
+            found[option] |= measured
+            report(f"all adversaries on {option.name}", request.seeds * len(request.adversaries))
     best = _best(possible, found)
     rows = [{"name": o.name, "settings": o.assignments, **found[o]} for o in tried]
     for row, on_frontier in zip(rows, frontier(rows), strict=True):
@@ -79,6 +81,36 @@ def choose(request: ChooseRequest, report: Report) -> dict[str, Any]:
         "pseudonyms": request.settings.identity.pseudonyms,
         "wishes": vars(request.wishes),
     }
+
+
+Measure = Callable[[ChooseRequest, Option], dict[str, Any]]
+Each = Callable[[Measure, ChooseRequest, Sequence[Option]], Iterator[tuple[Option, dict[str, Any]]]]
+
+
+@contextmanager
+def _pool(request: ChooseRequest, most: int) -> Iterator[Each]:
+    """What measures several options: side by side on a large file, where that saves more than processes cost."""
+    workers = min(os.cpu_count() or 1, most)
+    if workers < 2 or len(request.table) < WORTHWHILE:
+        yield lambda measure, request, those: ((option, measure(request, option)) for option in those)
+        return
+    with process_pool(workers) as pool:
+
+        def each(measure: Measure, request: ChooseRequest, those: Sequence[Option]) -> Iterator[Any]:
+            asked = {pool.submit(measure, request, option): option for option in those}
+            yield from ((asked[done], done.result()) for done in as_completed(asked))
+
+        yield each
+
+
+def _first(request: ChooseRequest, option: Option) -> dict[str, Any]:
+    trial = _trial(request, option)
+    useful = trial.usefulness()
+    return useful | {"missed": request.wishes.missed(useful)} | _protection(trial, FAST, 1)
+
+
+def _final(request: ChooseRequest, option: Option) -> dict[str, Any]:
+    return _protection(_trial(request, option), request.adversaries, request.seeds)
 
 
 def _trial(request: ChooseRequest, option: Option) -> Trial:

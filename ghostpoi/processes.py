@@ -1,0 +1,37 @@
+"""A pool of worker processes: one core each, interrupted with their parent, and none outlives it."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+THREADS = "OMP_NUM_THREADS"  # read by numpy and torch when a process starts
+
+
+@contextmanager
+def process_pool(
+    workers: int, start: Callable[..., None] | None = None, arguments: tuple[Any, ...] = (), threads: int = 1
+) -> Iterator[ProcessPoolExecutor]:
+    """Open a pool. Every process first calls `start`. Leaving the block ends all processes, finished or not."""
+    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads in an unknown state
+    before = os.environ.get(THREADS)
+    os.environ[THREADS] = str(threads)
+    pool = ProcessPoolExecutor(workers, context, _begin, (start, arguments))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        del os.environ[THREADS]
+        if before is not None:
+            os.environ[THREADS] = before
+
+
+def _begin(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    if start:
+        start(*arguments)
