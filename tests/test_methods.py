@@ -22,7 +22,7 @@ from ghostpoi.progress import no_report
 from ghostpoi.publish.methods import KEEP, METHODS, Method
 from ghostpoi.publish.methods.ghost import Ghost
 from ghostpoi.publish.methods.random import Random
-from ghostpoi.publish.methods.ts_ue import TsUe
+from ghostpoi.publish.methods.ts_ue_calibrated import TsUeCalibrated
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import BrokenMethod, Substituter, Task, publish
 from ghostpoi.publish.scored_position import Position, sample, with_entropy_floor
@@ -317,12 +317,12 @@ def test_exact_choices() -> None:
             assert even[b] == options[int(u[b] * len(options))]
             assert adv[b, pgd[b]] == adv[b, options].max()
             assert adv[b, em[b]] == adv[b, options].min()
-        choice = TsUe().choose(position, u)
+        choice = TsUeCalibrated().choose(position, u)
         clean = position.embedding(position.anchor)
         moved += int((choice[rows] != KEEP).sum())
         kept += int((choice[rows] == KEEP).sum())
-        assert (TsUe(reach=0.0).choose(position, u)[rows & position.anchor_feasible] == KEEP).all()
-        # A small step along the sphere lowers the loss: what TS-UE does before it looks for the nearest venue.
+        assert (TsUeCalibrated(reach=0.0).choose(position, u)[rows & position.anchor_feasible] == KEEP).all()
+        # A small step along the sphere lowers the loss: what it does before it looks for the nearest venue.
         spot = clean.clone().requires_grad_(True)
         with torch.enable_grad():
             before = position.loss(spot)

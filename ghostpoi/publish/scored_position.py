@@ -149,7 +149,7 @@ class Position:
         return self._predicted(s)
 
     def _predicted(self, model: CachedModel, shared: bool = False) -> Tensor:
-        """Return the log-probabilities of the candidates after the prefix, (B, K). `shared`: sessions have one state."""
+        """Return log P(candidate | prefix), (B, K). `shared`: all sessions have the same state."""
         o, hidden, readout = self._feasible_options(), model.hidden[: len(self.anchor)], model.readout
         if shared:
             log_z = readout.log_partition(hidden[:1]).expand(len(hidden))

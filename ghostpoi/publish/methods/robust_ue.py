@@ -19,7 +19,9 @@ class RobustUe(Method):
     summary = "Take the candidate with the lowest surrogate loss after the worst replacement by a similar candidate."
     needs_surrogate = True
 
-    share: float = setting(0.5, "share of the other candidates, nearest first, that an adversary may replace a substitute by", 0, 1)
+    share: float = setting(
+        0.5, "share of the other candidates, nearest first, that an adversary may replace a substitute by", 0, 1
+    )
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
         import torch

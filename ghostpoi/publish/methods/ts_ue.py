@@ -53,4 +53,5 @@ class TsUe(Method):
 
     def direction(self, gradient: Tensor, clean: Tensor) -> Tensor:
         """Return the unit vectors (B, d) that a step goes against."""
-        return gradient / gradient.norm(dim=1, keepdim=True).clamp(min=1e-12)
+        length: Tensor = gradient.norm(dim=1, keepdim=True)
+        return gradient / length.clamp(min=1e-12)
