@@ -13,7 +13,7 @@ import torch
 from small_city import release
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded_hashes.json").read_text())
-WITHOUT_MODELS = ("random", "crowd")
+WITHOUT_MODELS = ("random", "crowd", "transferable-ue")
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_printed_numbers_stand_below_ours(main: Fabricated) -> None:
 
 def test_what_is_missing_is_a_dash(main: Fabricated) -> None:
     found = made(main.results())
-    assert row(found["Table I"], "EM", "paper")["Δprot"] == NONE
+    assert row(found["Table I"], "EM (score=likelihood)", "paper")["Δprot"] == NONE
     assert row(found["Table I"], "PGD", "paper")["Markov"] == NONE
     tokyo = found["Table I TKY"]
     assert {r[1] for r in tokyo.rows} == {"printed"}
@@ -101,7 +101,7 @@ def test_what_is_missing_is_a_dash(main: Fabricated) -> None:
 def test_plausibility_and_naturalness(main: Fabricated) -> None:
     found = made(main.results())
     assert row(found["Table II"], "GHOST", "paper")["mean km"] == "2.000±1.000"
-    assert row(found["Table II"], "TS-UE (calibrated)", "printed")["substituted"] == ".7490"
+    assert row(found["Table II"], "TS-UE", "printed")["substituted"] == ".7490"
     naturalness = "naturalness (mean log p)"
     assert row(found["Table III"], "clean (reference)", "paper")[naturalness] == "-4.0000±.0000"
     assert row(found["Table III"], "clean (reference)", "printed")[naturalness] == "-3.8272"
@@ -207,8 +207,8 @@ def test_rows_against_their_rivals(
     assert row(table, ours[0][0], "printed")["A1 as released"] == ".0575±.0020"
     if study == "surrogate":  # variants follow their method, the plain one with its own values
         assert [r[0] for r in ours] == [
-            "TS-UE (calibrated, start=0.02, dropout=0.2, feed-forward=256, clip=1)",
-            "TS-UE (calibrated, start=0.1)",
+            "TS-UE (start=0.02, dropout=0.2, feed-forward=256, clip=1)",
+            "TS-UE (start=0.1)",
             "random (control)",
         ]
 

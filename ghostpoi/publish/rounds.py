@@ -98,6 +98,7 @@ class Substituter:
         self.walker = Walker(
             task.sessions, task.candidates, task.vocabulary, settings.speed, (surrogate, lm), choose, device,
             settings.rounds.precision, again, keep_clean=not settings.method.own_sets,
+            predicts=settings.method.needs_likelihood,
         )  # fmt: skip
 
     def round(self, seed: Seed, number: int, report: Report) -> Substitution:

@@ -79,6 +79,16 @@ class Position:
         """Return log T_psi(candidate | prefix), (B, K); -inf for padding and infeasible candidates."""
         return self._scored("mani", self._score_mani)
 
+    @property
+    def has_prefix(self) -> bool:
+        """Whether the surrogate has seen an earlier position of the sessions, in this window."""
+        s = _given(self._surrogate, "surrogate")
+        return s.prefix.length + len(s.pending) > 0
+
+    def likelihood(self) -> Tensor:
+        """Return log S_phi(candidate | prefix), (B, K), if `has_prefix`; -inf for padding and infeasible candidates."""
+        return self._scored("likelihood", self._score_likelihood)
+
     def _scored(self, name: str, score: Callable[[], Tensor]) -> Tensor:
         if name not in self._scores:
             with torch.no_grad(), precise(self._precision, self.anchor.device):
@@ -126,17 +136,29 @@ class Position:
         return self._to_grid(o, value * (target > 0))
 
     def _score_mani(self) -> Tensor:
-        t, o = _given(self._trajectory_lm, "trajectory LM"), self._feasible_options()
-        prefix = t.ready(len(self.anchor))
-        hidden = t.hidden[: len(self.anchor)]
-        if prefix.length == 1:  # only the start token: all sessions share one state
-            log_z = t.readout.log_partition(hidden[:1]).expand(len(hidden))
+        t = _given(self._trajectory_lm, "trajectory LM")
+        t.ready(len(self.anchor))
+        # After the start token alone, all sessions share one state.
+        return self._predicted(t, shared=t.prefix.length == 1)
+
+    def _score_likelihood(self) -> Tensor:
+        s = _given(self._surrogate, "surrogate")
+        if not (s.wants_hidden and self.has_prefix):
+            raise ValueError("the surrogate predicts nothing here; see `needs_likelihood` and `has_prefix`")
+        s.ready(len(self.anchor))
+        return self._predicted(s)
+
+    def _predicted(self, model: CachedModel, shared: bool = False) -> Tensor:
+        """Return log P(candidate | prefix), (B, K). `shared`: all sessions have the same state."""
+        o, hidden, readout = self._feasible_options(), model.hidden[: len(self.anchor)], model.readout
+        if shared:
+            log_z = readout.log_partition(hidden[:1]).expand(len(hidden))
         elif o.layout is None:
-            log_z = t.readout.log_partition(hidden)
+            log_z = readout.log_partition(hidden)
         else:  # only sessions with a candidate
             asked = torch.bincount(o.session, minlength=len(hidden)).nonzero().squeeze(1)
-            log_z = hidden.new_zeros(len(hidden)).index_copy_(0, asked, t.readout.log_partition(hidden[asked]))
-        return self._to_grid(o, t.readout.logit_of(hidden[o.session], o.poi) - log_z[o.session])
+            log_z = hidden.new_zeros(len(hidden)).index_copy_(0, asked, readout.log_partition(hidden[asked]))
+        return self._to_grid(o, readout.logit_of(hidden[o.session], o.poi) - log_z[o.session])
 
     def _feasible_options(self) -> Options:
         """Drop infeasible candidates on a CPU. CUDA scores them, too: the host would have to wait for their number."""

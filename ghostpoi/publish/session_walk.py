@@ -37,17 +37,18 @@ class Walker:
 
     Sessions are independent: apart from rounding, the size of batches changes no choice. A walk can run repeatedly
     while weights change. `again` announces that: CUDA graphs pay only then. `keep_clean`: if the strict speed mask
-    excludes every candidate, a clean POI within the limit is kept.
+    excludes every candidate, a clean POI within the limit is kept. `predicts`: `choose` asks the surrogate for
+    `position.likelihood()`.
     """
 
     def __init__(
         self, sessions: Sessions, candidates: Candidates, vocabulary: Vocabulary, speed: SpeedSettings,
         models: tuple[CausalTransformer | None, CausalTransformer | None],  # surrogate, trajectory LM
         choose: Callable[[Position], Tensor], device: torch.device, precision: Precision = "float32",
-        again: bool = False, keep_clean: bool = True,
+        again: bool = False, keep_clean: bool = True, predicts: bool = False,
     ) -> None:  # fmt: skip
         self.sessions, self.candidates, self.models, self.choose = sessions, candidates, models, choose
-        self.device, self.precision = device, precision
+        self.device, self.precision, self.predicts = device, precision, predicts
         self.limit = min([m.settings.max_positions for m in models if m], default=1 << 30)
         with precise(precision, device), torch.no_grad():
             self.readouts = [m.readout() if m else None for m in models]
@@ -137,7 +138,7 @@ class Walker:
         with precise(self.precision, self.device):
             cached = [
                 CachedModel(m, r, len(batch), longest, wants) if m and r else None
-                for m, r, wants in zip(self.models, self.readouts, (False, True), strict=True)
+                for m, r, wants in zip(self.models, self.readouts, (self.predicts, True), strict=True)
             ]
         for i, wave in enumerate(waves):
             if i % self.limit == 0:

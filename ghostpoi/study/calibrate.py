@@ -1,4 +1,4 @@
-"""Calibrate what the paper leaves open: the epochs of the clean model and the radius of TS-UE.
+"""Calibrate what the paper leaves open: the epochs of the clean model and the radius of `ts-ue-calibrated`.
 
 Calibration looks only at the clean model and at the substitution rate, with seeds that no study uses. It prints and
 stores what it finds and changes no setting.
@@ -16,7 +16,7 @@ from ghostpoi.data.prepared import Prepared
 from ghostpoi.models import fit
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.progress import Say
-from ghostpoi.publish.methods.ts_ue import TsUe
+from ghostpoi.publish.methods.ts_ue_calibrated import TsUeCalibrated
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
@@ -51,13 +51,13 @@ def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int
 
 
 def reach(data: Prepared, protocol: str, device: torch.device, trials: int, say: Say) -> dict[str, Any]:
-    """Find the radius of TS-UE by bisection on the substitution rate."""
-    settings = publication("ts-ue", protocol)
+    """Find the radius of `ts-ue-calibrated` by bisection on the substitution rate."""
+    settings = publication("ts-ue-calibrated", protocol)
     low, high = REACHES
     tried: list[tuple[float, float]] = []
     for _ in range(trials):
         size = float(f"{(low * high) ** 0.5:.3g}")
-        changed = replace(settings, method=TsUe(reach=size))
+        changed = replace(settings, method=TsUeCalibrated(reach=size))
         task = Task(changed, data.train, data.vocabulary, data.candidates)
         rate = float((publish(task, Seed(FIRST_SEED), device).poi != data.train.poi).mean())
         tried.append((size, rate))

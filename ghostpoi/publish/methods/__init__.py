@@ -11,8 +11,11 @@ from ghostpoi.publish.methods.k_anonymous import KAnonymous
 from ghostpoi.publish.methods.pgd import Pgd
 from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.methods.randomised_response import RandomisedResponse
+from ghostpoi.publish.methods.robust_ue import RobustUe
 from ghostpoi.publish.methods.synthetic import Synthetic
+from ghostpoi.publish.methods.transferable_ue import TransferableUe
 from ghostpoi.publish.methods.ts_ue import TsUe
+from ghostpoi.publish.methods.ts_ue_calibrated import TsUeCalibrated
 
 METHODS: Registry[Method] = Registry(
     "methods",
@@ -23,6 +26,9 @@ METHODS: Registry[Method] = Registry(
         "pgd": Pgd(),
         "em": Em(),
         "ts-ue": TsUe(),
+        "ts-ue-calibrated": TsUeCalibrated(),
+        "robust-ue": RobustUe(),
+        "transferable-ue": TransferableUe(),
         "random": Random(),
         "crowd": Crowd(),
         "geo-indistinguishability": GeoIndistinguishability(),

@@ -41,6 +41,11 @@ class Method(Section, ABC):
         return False
 
     @property
+    def needs_likelihood(self) -> bool:
+        """Whether it uses what the surrogate predicts, `position.likelihood()`."""
+        return False
+
+    @property
     def keeps_category(self) -> KeepsCategory:
         """What a substitute has in common with the clean venue: its category, its group of categories, or neither."""
         return "exact"

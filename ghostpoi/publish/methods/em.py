@@ -1,18 +1,35 @@
 """EM: error-minimising unlearnable examples, adapted to POIs."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ghostpoi.publish.methods.base import Method, Position, Tensor
+from ghostpoi.settings import setting
 
 
 @dataclass(frozen=True)
 class Em(Method):
-    """Take the candidate with the lowest surrogate loss, so that there is little left to learn."""
+    """Take the candidate with the lowest surrogate loss, so that there is little left to learn.
+
+    The paper also says that EM rewards "high victim-predicted likelihood". With `score=likelihood` it takes the
+    candidate that the surrogate itself predicts after the released prefix. The first position has no prefix, so there
+    the loss decides.
+    """
 
     label = "EM"
     summary = "Take the candidate with the lowest surrogate loss."
     needs_surrogate = True
     in_paper = True
 
+    score: Literal["loss", "likelihood"] = setting(
+        "loss", "what decides: the surrogate's loss on the next venue, or how likely it finds the candidate"
+    )
+
+    @property
+    def needs_likelihood(self) -> bool:
+        return self.score == "likelihood"
+
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
+        if self.needs_likelihood and position.has_prefix:
+            return position.likelihood().argmax(1)
         return position.adv().masked_fill(~position.feasible, float("inf")).argmin(1)
