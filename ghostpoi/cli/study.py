@@ -60,6 +60,14 @@ def calibrate(
     write_json(results / f"calibration-{protocol}.json", found)
 
 
+def facts(data: list[Path], results: Path = RESULTS) -> None:
+    """Count small candidate sets, far candidates and fast steps of prepared data. Needs no model."""
+    from ghostpoi.data.prepared import load
+    from ghostpoi.study.data_facts import write_facts
+
+    tell(write_facts([load(path) for path in data], results))
+
+
 def tables(name: str, results: Path = RESULTS, protocol: str = "strong", latex: bool = False) -> None:
     """Print the tables of a study, with the paper's printed numbers where it has any."""
     from ghostpoi.study.results import PROTOCOLS, Results
@@ -98,5 +106,5 @@ def page(output: Path, name: str = "reproduction", results: Path = RESULTS, fold
 
 
 add(app, list_studies, "study", "list")
-for command in (run, calibrate, tables, figures, page):
+for command in (run, calibrate, facts, tables, figures, page):
     add(app, command, "study")
