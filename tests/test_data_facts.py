@@ -24,7 +24,7 @@ def vocabulary(*km: float) -> Vocabulary:
     """POIs of one category on a meridian; row 0 is padding."""
     rows = len(km) + 1
     lat, category = np.array([0, *km]) * KM, np.array([-1] + [0] * len(km), np.int32)
-    return Vocabulary(lat, np.zeros(rows), category, np.array([str(i) for i in range(rows)]))
+    return Vocabulary(lat, np.zeros(rows), category, np.arange(rows, dtype=np.int32))
 
 
 def line() -> Prepared:

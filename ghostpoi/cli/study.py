@@ -60,6 +60,23 @@ def calibrate(
     write_json(results / f"calibration-{protocol}.json", found)
 
 
+def levels(data: Path, protocol: str = "strong", device: str = "auto", results: Path = RESULTS) -> None:
+    """Measure the naturalness of releases in several readings of the paper's Table III. Changes no setting."""
+    from ghostpoi.data.prepared import load
+    from ghostpoi.evaluate.cache import Cache
+    from ghostpoi.models.devices import device as find_device
+    from ghostpoi.study.levels import Levels
+    from ghostpoi.study.run import commit, hardware
+    from ghostpoi.study.store import WORK, write_json
+
+    prepared, where = load(data), find_device(device)
+    study = Levels(prepared, protocol, where, Cache(results / WORK), say)
+    about = {"data": prepared.name, "protocol": protocol, "hardware": hardware(where), "commit": commit()}
+    path = results / f"levels-{protocol}.json"
+    write_json(path, about | {"printed": study.printed, "rows": study.rows()})
+    tell(path)
+
+
 def facts(data: list[Path], results: Path = RESULTS) -> None:
     """Count small candidate sets, far candidates and fast steps of prepared data. Needs no model."""
     from ghostpoi.data.prepared import load
@@ -106,5 +123,5 @@ def page(output: Path, name: str = "reproduction", results: Path = RESULTS, fold
 
 
 add(app, list_studies, "study", "list")
-for command in (run, calibrate, facts, tables, figures, page):
+for command in (run, calibrate, levels, facts, tables, figures, page):
     add(app, command, "study")
