@@ -65,6 +65,7 @@ def levels(data: Path, protocol: str = "strong", device: str = "auto", results: 
     from ghostpoi.data.prepared import load
     from ghostpoi.evaluate.cache import Cache
     from ghostpoi.models.devices import device as find_device
+    from ghostpoi.study import levels_table
     from ghostpoi.study.levels import Levels
     from ghostpoi.study.run import commit, hardware
     from ghostpoi.study.store import WORK, write_json
@@ -72,8 +73,8 @@ def levels(data: Path, protocol: str = "strong", device: str = "auto", results: 
     prepared, where = load(data), find_device(device)
     study = Levels(prepared, protocol, where, Cache(results / WORK), say)
     about = {"data": prepared.name, "protocol": protocol, "hardware": hardware(where), "commit": commit()}
-    path = results / f"levels-{protocol}.json"
-    write_json(path, about | {"printed": study.printed, "rows": study.rows()})
+    path = levels_table.path(results, protocol)
+    write_json(path, about | {"printed": levels_table.printed(), "rows": study.rows()})
     tell(path)
 
 

@@ -3,7 +3,6 @@
 No model and no release is needed. The results are counts and shares, so they may be published.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +16,9 @@ from ghostpoi.data.displacement import NOMINAL_KM
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.plausibility import steps_over_limit
 from ghostpoi.settings import CandidateSettings, SpeedSettings
+from ghostpoi.study import stored_json
 from ghostpoi.study.store import write_json
 
 FILE = "data-facts.json"  # by name of the data
@@ -40,13 +39,7 @@ def write_facts(cities: Sequence[Prepared], results: Path) -> Path:
 
 def read_facts(results: Path) -> dict[str, Any]:
     """Read the facts of all cities, by name of the data; empty if there are none."""
-    path = results / FILE
-    try:
-        return dict(json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError) as e:
-        raise InputError(f"{path} cannot be read ({e}); delete it and run ghostpoi study facts again") from None
+    return stored_json.read(results / FILE, "ghostpoi study facts")
 
 
 def data_facts(data: Prepared) -> dict[str, Any]:

@@ -6,9 +6,9 @@ fitted, so a reading that comes near it explains it.
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,13 +27,12 @@ from ghostpoi.progress import Say
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
-from ghostpoi.study.paper import section
+from ghostpoi.study.levels_table import fits, printed
 from ghostpoi.study.plan import Variant
 
 METHODS = ("ghost", "ts-ue", "em", "pgd", "random")
 SEED = 0
-LONGEST = 40  # epochs of an LM that does not reach the printed clean value
-NEAR_CLEAN, NEAR_LEVELS = 0.15, 0.5  # a reading's distance to the printed values that counts as the same
+LONGEST = 20  # epochs of an LM that does not reach the printed clean value
 
 Values = NDArray[np.float32]  # (N,) log-likelihoods
 Score = Callable[[CausalTransformer, Sessions, Sessions], float]  # of an LM, clean sessions, released sessions
@@ -91,7 +90,6 @@ SCORES: dict[str, Score] = {
     "behind clean POIs": lambda lm, clean, s: _mean(values(lm, clean, s)),
     "substituted positions behind clean POIs": lambda lm, clean, s: _mean(values(lm, clean, s), s.poi != clean.poi),
     "temperature 0.7": lambda lm, clean, s: _mean(values(sharpened(lm, 0.7), s, s)),
-    "temperature 0.3, as the sampling": lambda lm, clean, s: _mean(values(sharpened(lm, 0.3), s, s)),
 }
 
 READINGS = (
@@ -158,20 +156,15 @@ class Levels:
 
     def row(self, reading: Reading) -> dict[str, Any]:
         """Fit the LM of a reading to the printed clean value, release with it, and score all releases."""
-        train, score = self.data.train, SCORES[reading.score]
+        train, score, table = self.data.train, SCORES[reading.score], printed()
         course = self._course(reading.changes, reading.end, twin=False)
-        epochs = course.nearest(lambda lm: score(lm, train, train), self.printed["clean"])
+        epochs = course.nearest(lambda lm: score(lm, train, train), table["clean"])
         lm = course.after(epochs)
         publisher = self._course(reading.changes, reading.end, reading.twin).after(epochs)
         found = {"clean": score(lm, train, train)}
         found |= {method: score(lm, train, self._release(method, publisher)) for method in METHODS}
         self.say(f"{reading.name}, {epochs} epochs: {', '.join(f'{key} {value:.2f}' for key, value in found.items())}")
-        return {**reading._asdict(), "epochs": epochs, "values": found, "fits": fits(found, self.printed)}
-
-    @cached_property
-    def printed(self) -> dict[str, float]:
-        """The paper's values for NYC, whichever city is measured: Table III has no other that we hold."""
-        return {method: row["naturalness"][0] for method, row in section("nyc", "naturalness").items()}
+        return {**reading._asdict(), "epochs": epochs, "values": found, "fits": fits(found, table)}
 
     @cache  # noqa: B019  (a run has one of these)
     def _course(self, changes: str, end: bool, twin: bool) -> Course:
@@ -201,13 +194,3 @@ def with_end(sessions: Sessions, end: int) -> Sessions:
     poi = np.insert(sessions.poi, last, end)
     time, row = (np.insert(a, last, a[last - 1]) for a in (sessions.time, sessions.row))
     return replace(sessions, start=start, poi=poi, time=time, row=row)
-
-
-def fits(found: Mapping[str, float], printed: Mapping[str, float]) -> dict[str, bool]:
-    """Say what a reading explains: the clean value, the levels of all printed releases, and their order."""
-    methods = [method for method in printed if method != "clean"]
-    return {
-        "clean": abs(found["clean"] - printed["clean"]) <= NEAR_CLEAN,
-        "levels": all(abs(found[method] - printed[method]) <= NEAR_LEVELS for method in methods),
-        "order": sorted(methods, key=lambda m: found[m]) == sorted(methods, key=lambda m: printed[m]),
-    }
