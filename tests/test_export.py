@@ -108,7 +108,7 @@ def test_a_public_export_says_what_the_release_says_and_nothing_else() -> None:
         for k in range(1, len(table.venue_ids))
     }
     assert folder.stat().st_mode & 0o777 == 0o755
-    assert "It holds no clean data." in (folder / "README.md").read_text()
+    assert "It says nothing that the release does not say." in (folder / "README.md").read_text()
 
 
 def test_a_private_export_has_the_sessions_of_the_clean_file_and_its_split() -> None:

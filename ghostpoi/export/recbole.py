@@ -7,10 +7,8 @@ from urllib.parse import quote
 
 from ghostpoi.export.base import ExportData, Visits
 
-HISTORY = (
-    50  # items of a prefix, the last ones: RecBole's MAX_ITEM_LIST_LENGTH, which it does not enforce on such files
-)
-MISSING = re.compile(r"[-#<.\d]*(n/?a|nan|null|none|ind|qnan)>?", re.IGNORECASE)  # what pandas takes for no value
+HISTORY = 50  # the last items of a prefix: RecBole's MAX_ITEM_LIST_LENGTH, which it does not enforce on such files
+MISSING = re.compile(r"[-#<.\d]*(n/?a|nan|null|none|ind|qnan)>?", re.IGNORECASE | re.ASCII)  # to pandas, no value
 SPECIAL = re.compile(r'[\s"%]')  # separators and quotes; % so that the codes can be undone
 ROWS = ("user_id:token", "item_id:token", "timestamp:float")
 ITEMS = ("item_id:token", "latitude:float", "longitude:float", "category:token")

@@ -16,7 +16,7 @@ from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.settings import FilterSettings
 
 PRIVATE = f"<!-- {PRIVATE_MARK} -->\n**This folder is private: it holds clean data. Never publish it.**\n"
-PUBLIC = "It holds no clean data.\n"
+PUBLIC = "It says nothing that the release does not say.\n"
 
 
 def export(release: Path, to: str, output: Path, private: Path | None = None) -> None:
