@@ -50,4 +50,6 @@ def verdict(found: Sequence[Answer | None]) -> str:
         return "Yes"
     if outcomes == ["no"] * count:
         return "**No**" + (f", clearly reversed in {reverse} of {count}" if reverse else "")
+    if outcomes == ["open"] * count:
+        return "Open: the sign is right, but not clear"
     return "Mixed: " + ", ".join(f"{outcomes.count(o)} {o}" for o in ("yes", "open", "no") if o in outcomes)

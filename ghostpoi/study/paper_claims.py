@@ -4,23 +4,23 @@ An answer is a difference with the sign that the paper claims, or a fact. All di
 one family of Holm's correction.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from ghostpoi.evaluate.measures.accuracy_gaps import against, holm, spread
 from ghostpoi.study import labels, paper
-from ghostpoi.study.answers import Answer
+from ghostpoi.study.answers import NOT_YET, Answer, verdict
 from ghostpoi.study.claim_checks import ranking
 from ghostpoi.study.labels import ARROWS, show
-from ghostpoi.study.results import MEASURES, PAPER_ADVERSARIES, Results
+from ghostpoi.study.results import GOWALLA, MEASURES, NYC, PAPER_ADVERSARIES, PROTOCOLS, Results
 
 FOUR = ("ghost", "pgd", "em", "ts-ue")  # the methods of the paper's Table I
 EQUAL, FLOOR = "ghost method.alpha=1.0 method.beta=1.0", "ghost method.eta=3.0"
 MOST_ABOVE = 0.005  # "within 0.5 pp of the lowest in every cell"
 MOST_SURVIVAL = 0.04  # of A3 at a leak of 20%
 ALIKE = 1.1  # largest mean displacement over smallest: "a tight band"
-ORDINALS = ("", "second ", "third ")
+PLACES = ("", "second ", "third ", "fourth ")
 
 Study = Callable[[str], Results]  # the studies of one city under one protocol, by name
 Respond = Callable[[Study], Answer | None]  # None: not measured yet
@@ -44,6 +44,26 @@ def answers(claims: Sequence[PaperClaim], study: Study) -> list[Answer | None]:
     ]
 
 
+def summary(claims: Sequence[PaperClaim], study: Callable[[str, str, str], Results]) -> list[tuple[str, ...]]:
+    """Return a row for each claim: text, the paper's figure, ours for each city (`strong / paper`), and the verdict.
+
+    `study` reads a study by name, protocol and name of the data.
+    """
+    by_city = [[_of(claims, study, protocol, data) for protocol in PROTOCOLS] for data in (NYC, GOWALLA)]
+    rows = []
+    for number, claim in enumerate(claims):
+        found = [[answers[number] for answers in protocols] for protocols in by_city]
+        cells = [" / ".join(str(a or labels.NONE) for a in city) if any(city) else NOT_YET for city in found]
+        rows.append((claim.text, claim.printed, *cells, verdict([answer for city in found for answer in city])))
+    return rows
+
+
+def _of(
+    claims: Sequence[PaperClaim], study: Callable[[str, str, str], Results], protocol: str, data: str
+) -> list[Answer | None]:
+    return answers(claims, lambda name: study(name, protocol, data))
+
+
 def _difference(one: str, two: str, key: str, wanted: int, name: str = "main") -> Respond:
     def answer(study: Study) -> Answer | None:
         found = study(name).against(one, two, key)
@@ -54,9 +74,15 @@ def _difference(one: str, two: str, key: str, wanted: int, name: str = "main") -
 
 def _placed(values: dict[str, float], method: str, wanted: int, digits: int = 4) -> str:
     """Write a value with its place: `.0716, lowest of 4`."""
-    place = sorted(values, key=lambda m: -wanted * values[m]).index(method)
-    end = ("highest" if wanted > 0 else "lowest") if place < len(ORDINALS) else ("lowest" if wanted > 0 else "highest")
-    return f"{show(values[method], digits)}, {ORDINALS[place] if place < len(ORDINALS) else ''}{end} of {len(values)}"
+    place = sorted(values, key=lambda m: values[m]).index(method)
+    above = len(values) - 1 - place
+    words = f"{PLACES[place]}lowest" if wanted < 0 and above else f"{PLACES[above]}highest" if place else "lowest"
+    return f"{show(values[method], digits)}, {words} of {len(values)}"
+
+
+def _of_four(answer: Answer, measured: Collection[str]) -> Answer | None:
+    """A claim about all four methods can fail with some of them, but it holds only with all."""
+    return answer if answer.outcome == "no" or len(measured) == len(FOUR) else None
 
 
 def _extreme(method: str, key: str, wanted: int) -> Respond:
@@ -71,7 +97,7 @@ def _extreme(method: str, key: str, wanted: int) -> Respond:
         rival = max(others, key=lambda m: wanted * values[m])
         found = results.against(method, rival, key)
         digits = 2 if key in MEASURES else 4
-        return Answer(_placed(values, method, wanted, digits), (found,), (wanted,)) if found else None
+        return _of_four(Answer(_placed(values, method, wanted, digits), (found,), (wanted,)), values) if found else None
 
     return answer
 
@@ -89,7 +115,7 @@ def _never_far(study: Study) -> Answer | None:
     if not all("ghost" in here for here in values):
         return None
     most = _above_lowest(values)
-    return Answer(show(most), fact=most <= MOST_ABOVE)
+    return _of_four(Answer(show(most), fact=most <= MOST_ABOVE), values[0])
 
 
 def _pareto(study: Study) -> Answer | None:
@@ -98,7 +124,8 @@ def _pareto(study: Study) -> Answer | None:
     if "ghost" not in denied or "ghost" not in kept:
         return None
     above = [m for m in denied if m != "ghost" and denied[m] >= denied["ghost"] and kept[m] >= kept["ghost"]]
-    return Answer(f"dominated by {', '.join(map(labels.method, above))}" if above else "undominated", fact=not above)
+    text = f"dominated by {', '.join(map(labels.method, above))}" if above else "undominated"
+    return _of_four(Answer(text, fact=not above), denied)
 
 
 def _by_leak(key: str) -> Respond:
@@ -135,7 +162,7 @@ def _harmed(study: Study) -> Answer | None:
 def _ranked_alike(study: Study) -> Answer | None:
     results = study("main")
     methods = list(_means(results, "none"))
-    if "ghost" not in methods:
+    if len(methods) < len(FOUR):
         return None
     orders = [[ranking(results, methods, a, metric) for metric in ("acc@1", "acc@5", "mrr")] for a in PAPER_ADVERSARIES]
     same = sum(one == two == three for one, two, three in orders)
@@ -168,7 +195,7 @@ def _displaced_alike(study: Study) -> Answer | None:
     if not km:
         return None
     fact = max(km) <= ALIKE * min(km) and set(kept) == {1.0}
-    return Answer(f"{show(min(km), 2)} to {show(max(km), 2)}", fact=fact)
+    return _of_four(Answer(f"{show(min(km), 3)} to {show(max(km), 3)}", fact=fact), km)
 
 
 def _best_weights(study: Study) -> Answer | None:
@@ -242,7 +269,7 @@ OTHERS = (
     PaperClaim("GHOST is the most natural (mean log p)", _printed("ghost", "naturalness", 1, "naturalness", 2),
                _extreme("ghost", "naturalness", 1)),
     PaperClaim("All keep the category and move check-ins about equally far (mean km)",
-               " to ".join(show(f(row["mean_km"][0] for row in paper.section("nyc", "plausibility").values()), 2)
+               " to ".join(show(f(row["mean_km"][0] for row in paper.section("nyc", "plausibility").values()), 3)
                            for f in (min, max)), _displaced_alike),
     PaperClaim("The manifold prior protects (A1, GHOST minus GHOST-EF)",
                _minus("manifold", "ghost", "ghost-ef", "none"), _difference("ghost", "ghost-ef", "none", -1)),

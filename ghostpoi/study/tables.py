@@ -12,11 +12,12 @@ from ghostpoi.evaluate.measures.accuracy_gaps import spread
 from ghostpoi.study import labels
 from ghostpoi.study.labels import NONE, Shown, corrected, show
 from ghostpoi.study.paper_tables import LAYOUTS, NOTES
-from ghostpoi.study.results import BEST_FLOOR, MANY, MEASURES, WITHOUT_LEAK, WORST_CASE, Results
+from ghostpoi.study.results import BEST_FLOOR, MANY, MEASURES, PAPER_ADVERSARIES, WITHOUT_LEAK, WORST_CASE, Results
 from ghostpoi.study.text_table import Row, Table
 
 # What publishers ask about first; `release_measures` has the rest.
 KEPT = ("mean_km", "substitution_rate", "flows", "popularity", "category_match", "category_hour", "naturalness")
+RIVALS = {"ghost", "pgd", RANDOM}
 
 Cells = Sequence[Shown | str]
 
@@ -24,11 +25,25 @@ def tables(found: Sequence[Results]) -> list[Table]:
     """Make all tables of a study that was measured under one or more protocols."""
     name = found[0].study.name
     if name in LAYOUTS:
-        return [*(layout.table(found) for layout in LAYOUTS[name]), *map(moves, filter(_has_moves, found)), *map(controls, found)]
+        compared = [duels(found)] if RIVALS <= {*found[0].methods} else []
+        return [*(layout.table(found) for layout in LAYOUTS[name]), *compared, *map(moves, filter(_has_moves, found)), *map(controls, found)]
     generic = [protection, accuracy, recovered, release_measures, controls]
     if found[0].study.releases:
         generic.insert(3, several_releases)
     return [make(results) for results in found for make in (*generic, *([moves] if _has_moves(results) else []))]
+
+
+def duels(found: Sequence[Results]) -> Table:
+    """Show GHOST minus PGD and minus the control; the differences of one city and protocol are one family."""
+    keys, rows = (*PAPER_ADVERSARIES, "mean"), list[Row]()
+    for rival, results in product((RANDOM, "pgd"), found):
+        family = corrected([[results.against("ghost", other, key) for key in keys] for other in (RANDOM, "pgd")])
+        where = f"{labels.data(results)}, {results.protocol}, {results.study.seeds} seeds"
+        shown = family[rival == "pgd"]
+        if any(shown):
+            rows.append((labels.method(rival), where, *map(show, shown)))
+    columns = ("GHOST minus", "measured on", *map(labels.heading, keys))
+    return Table("GHOST minus random and PGD, acc@1 and Δmean", columns, tuple(rows), (NOTES["spread"],))
 
 
 def accuracy(results: Results) -> Table:
