@@ -70,6 +70,32 @@ def calibrate(
     write_json(results / f"calibration-{protocol}.json", found)
 
 
+def levels(data: Path, protocol: str = "strong", device: str = "auto", results: Path = RESULTS) -> None:
+    """Measure the naturalness of releases in several readings of the paper's Table III. Changes no setting."""
+    from ghostpoi.data.prepared import load
+    from ghostpoi.evaluate.cache import Cache
+    from ghostpoi.models.devices import device as find_device
+    from ghostpoi.study import levels_table
+    from ghostpoi.study.levels import Levels
+    from ghostpoi.study.run import commit, hardware
+    from ghostpoi.study.store import WORK, write_json
+
+    prepared, where = load(data), find_device(device)
+    study = Levels(prepared, protocol, where, Cache(results / WORK), say)
+    about = {"data": prepared.name, "protocol": protocol, "hardware": hardware(where), "commit": commit()}
+    path = levels_table.path(results, protocol)
+    write_json(path, about | {"printed": levels_table.printed(), "rows": study.rows()})
+    tell(path)
+
+
+def facts(data: list[Path], results: Path = RESULTS) -> None:
+    """Count small candidate sets, far candidates and fast steps of prepared data. Needs no model."""
+    from ghostpoi.data.prepared import load
+    from ghostpoi.study.data_facts import write_facts
+
+    tell(write_facts([load(path) for path in data], results))
+
+
 def tables(
     name: str, results: Path = RESULTS, protocol: str = "strong", latex: bool = False, city: str | None = None
 ) -> None:
@@ -111,5 +137,5 @@ def page(output: Path, name: str = "reproduction", results: Path = RESULTS, fold
 
 
 add(app, list_studies, "study", "list")
-for command in (run, reproduce, calibrate, tables, figures, page):
+for command in (run, reproduce, calibrate, levels, facts, tables, figures, page):
     add(app, command, "study")

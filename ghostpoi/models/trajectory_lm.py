@@ -15,7 +15,7 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.files import make_private_folder
 from ghostpoi.models import tensor_file
 from ghostpoi.models.fit import EpochProgress, hidden_states, train
-from ghostpoi.models.training_windows import from_start
+from ghostpoi.models.training_windows import Windows, from_start
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
@@ -33,10 +33,15 @@ def pretrain(
     return model.requires_grad_(False)
 
 
-@torch.no_grad()
 def log_likelihood(model: CausalTransformer, sessions: Sessions) -> NDArray[np.float32]:
     """Return log T_psi(p_i | p_0 .. p_{i-1}) of every position, (N,)."""
-    readout, windows = model.readout(), from_start(sessions, model.settings.max_positions)
+    return of_targets(model, from_start(sessions, model.settings.max_positions))
+
+
+@torch.no_grad()
+def of_targets(model: CausalTransformer, windows: Windows) -> NDArray[np.float32]:
+    """Return the log-likelihood of every target of these windows, (N,)."""
+    readout = model.readout()
     parts = [readout.log_prob_of(hidden, target) for hidden, target in hidden_states(model, windows)]
     return torch.cat(parts).cpu().numpy() if parts else np.zeros(0, np.float32)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ghostpoi.data.checkins import Ints
+from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.displacement import displacement
 from ghostpoi.data.geo import over_limit
 from ghostpoi.data.sessions import Sessions, Vocabulary
@@ -16,9 +16,15 @@ def plausibility(clean: Sessions, released: Ints, vocabulary: Vocabulary, speed:
     """
     if released.shape != clean.poi.shape:
         raise ValueError("the release needs one POI per clean position")
-    found, inside = displacement(vocabulary, clean.poi, released), np.diff(clean.session_of()) == 0
+    found = displacement(vocabulary, clean.poi, released)
     for name, poi in (("clean", clean.poi), ("released", released)):
-        place = vocabulary.lat[poi], vocabulary.lon[poi]
-        over = over_limit(*place, clean.time, speed.limit_kmh, speed.min_gap_s)[inside]
+        over = steps_over_limit(clean, poi, vocabulary, speed)
         found[f"speed_violations_{name}"] = float(over.mean()) if len(over) else 0.0
     return found
+
+
+def steps_over_limit(sessions: Sessions, poi: Ints, vocabulary: Vocabulary, speed: SpeedSettings) -> Bools:
+    """Mark the steps inside sessions that are faster than the limit, if these POIs (N,) stand at their positions."""
+    over: Bools = over_limit(vocabulary.lat[poi], vocabulary.lon[poi], sessions.time, speed.limit_kmh, speed.min_gap_s)
+    inside: Bools = np.diff(sessions.session_of()) == 0
+    return over[inside]
