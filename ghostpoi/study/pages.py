@@ -3,12 +3,12 @@
 Beside a finding, a template has `claim(...)`, which renders to nothing if it holds and stops the build if it does not.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,20 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, accuracy_lost, against, spread
 from ghostpoi.evaluate.measures.detection import DETECTOR
 from ghostpoi.files import replacing
-from ghostpoi.study import claim_checks, figures, labels, paper, paper_claims
+from ghostpoi.study import (
+    claim_checks,
+    figures,
+    labels,
+    levels_table,
+    paper,
+    paper_claims,
+    paper_text,
+    stored_json,
+)
+from ghostpoi.study.data_facts import read_facts
 from ghostpoi.study.day_map import draw_map
+from ghostpoi.study.overhead import manifold_overhead
+from ghostpoi.study.reproduce import STUDIES
 from ghostpoi.study.results import GOWALLA, NYC, PROTOCOLS, Results
 from ghostpoi.study.tables import duels, tables
 
@@ -56,32 +68,54 @@ def render(name: str, results: Path, link: str = "figures") -> str:
 
     def commands(of: str, protocol: str = "strong", data: str | None = None) -> str:
         flag = "" if protocol == "strong" else f" --protocol {protocol}"
-        city = f" --city {data}" if data and data != NYC else ""
-        return (
-            f"Measure: `ghostpoi study run {of} --data {PREPARED[data or NYC]}{flag}`. "
-            f"Print: `ghostpoi study tables {of}{flag}{city}`."
+        city, measure = (
+            f" --city {data}" if data and data != NYC else "",
+            f"study run {of} --data {PREPARED[data or NYC]}",
         )
+        again = f"`ghostpoi {measure}`" + (", again with `--protocol paper`" if protocol == "both" else "")
+        return f"Measure: {again}. Print: `ghostpoi study tables {of}{flag}{city}`."
 
     bench = results / "bench-scoring.json"
     attackers = {key: adversary for key, adversary in ADVERSARIES.builtin.items() if not adversary.needs_columns}
     context: dict[str, Any] = vars(claim_checks) | {
         "study": study, "claim": claim, "table": table, "commands": commands, "cities": PREPARED, "nyc": NYC,
-        "figure": lambda of, text, data=NYC: f"![{text}]({link}/{figures.file_name(of, 'strong', data)}.svg)",
+        "figure": lambda name, text: f"![{text}]({link}/{name}.svg)", "figure_name": figures.file_name,
         "summary": lambda which: paper_claims.summary(getattr(paper_claims, which), study), "data_name": labels.data,
         "duels": lambda *found: replace(duels(found), notes=()).markdown(gap=""), "practical": PRACTICAL,
-        "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": partial(against, least=PRACTICAL),
-        "corrected": labels.corrected, "lost": accuracy_lost, "printed": paper.section, "contradictions": paper.contradictions,
+        "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread,
+        "against": partial(against, least=PRACTICAL), "corrected": labels.corrected, "lost": accuracy_lost,
+        "printed": paper.section, "contradictions": paper.contradictions,
         "stated": paper.contents()["claims"], "number": labels.number, "adversaries": attackers,
         "unmeasured": cache(lambda of, *where: Results.read(results, of, *(where or ("strong",))).unmeasured),
         "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,
-        "bench": json.loads(bench.read_text("utf-8")) if bench.exists() else {},
+        "overhead": lambda: manifold_overhead(stored_json.read(bench, "ghostpoi bench scoring")),
+        "facts_of": read_facts(results).get(NYC), "lacking": lambda: lacking(results), "paper_text": paper_text,
+        "levels": levels_table.read(results, "strong"), "levels_table": levels_table,
     }  # fmt: skip
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     try:
         text = environment.from_string((TEMPLATES / f"{name}.md").read_text("utf-8")).render(context)
-    except (jinja2.UndefinedError, TypeError) as e:
+    except (jinja2.UndefinedError, KeyError, TypeError) as e:
         raise InputError(f"page {name}: {results} lacks something that the page needs ({e}); restore it") from e
     return re.sub(r"\n{3,}", "\n\n", re.sub(r" +\n", "\n", text)).strip() + "\n"
+
+
+def lacking(results: Path) -> list[str]:
+    """List what the studies of the reproduction plan and nobody measured yet."""
+    found = []
+    for data in PREPARED:
+        plans = {(s, p): Results.read(results, s, p, data) for s, p in product((*STUDIES, "releases"), PROTOCOLS)}
+        if not any(plan.cells for plan in plans.values()):
+            found.append(f"{labels.data(plans['main', 'strong'])}, everything")
+            continue
+        gaps: dict[tuple[str, str], list[str]] = {}
+        for (study, protocol), plan in plans.items():
+            if plan.unmeasured and (study, protocol) != ("releases", "paper"):  # which nobody plans
+                methods = ", ".join(labels.method(m, plan.study) for m in plan.unmeasured)
+                gaps.setdefault((study, methods), []).append(protocol)
+        name = labels.data(plans["main", "strong"])
+        found += [f"{name}, `{study}` ({' and '.join(under)}): {methods}" for (study, methods), under in gaps.items()]
+    return found
 
 
 def write(name: str, results: Path, output: Path, folder: Path | None, say: Callable[[str], None]) -> Path:

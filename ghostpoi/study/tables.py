@@ -21,12 +21,18 @@ RIVALS = {"ghost", "pgd", RANDOM}
 
 Cells = Sequence[Shown | str]
 
+
 def tables(found: Sequence[Results]) -> list[Table]:
     """Make all tables of a study that was measured under one or more protocols."""
     name = found[0].study.name
     if name in LAYOUTS:
-        compared = [duels(found)] if RIVALS <= {*found[0].methods} else []
-        return [*(layout.table(found) for layout in LAYOUTS[name]), *compared, *map(moves, filter(_has_moves, found)), *map(controls, found)]
+        compared = [duels(found)] if {*found[0].methods} >= RIVALS else []
+        return [
+            *(layout.table(found) for layout in LAYOUTS[name]),
+            *compared,
+            *map(moves, filter(_has_moves, found)),
+            *map(controls, found),
+        ]
     generic = [protection, accuracy, recovered, release_measures, controls]
     if found[0].study.releases:
         generic.insert(3, several_releases)
