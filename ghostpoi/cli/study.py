@@ -35,7 +35,7 @@ def run(
         path = Runner(study, protocol, prepared, where, results, say).run(victims, workers)
         say(f"{study.name}: cells in {path}")
     for name in names if show_tables else ():
-        tables(name, results, protocol)
+        tables(name, results, protocol, city=prepared.name)
 
 
 def reproduce(data: list[Path], device: str = "auto", results: Path = RESULTS, workers: int = 0) -> None:
@@ -96,22 +96,25 @@ def facts(data: list[Path], results: Path = RESULTS) -> None:
     tell(write_facts([load(path) for path in data], results))
 
 
-def tables(name: str, results: Path = RESULTS, protocol: str = "strong", latex: bool = False) -> None:
+def tables(
+    name: str, results: Path = RESULTS, protocol: str = "strong", latex: bool = False, city: str | None = None
+) -> None:
     """Print the tables of a study, with the paper's printed numbers where it has any."""
     from ghostpoi.study.results import PROTOCOLS, Results
     from ghostpoi.study.tables import tables
 
-    found = [Results.read(results, name, p) for p in (PROTOCOLS if protocol == "both" else (protocol,))]
+    found = [Results.read(results, name, p, city) for p in (PROTOCOLS if protocol == "both" else (protocol,))]
     for one in found:
         if not one.cells:
-            say(f"no results of {name} under {one.protocol} in {results}; make them with ghostpoi study run {name}")
+            where = f"{results}{f' on {city}' if city else ''}"
+            say(f"no results of {name} under {one.protocol} in {where}; make them with ghostpoi study run {name}")
     for table in tables(found):
         print(table.latex() if latex else table.markdown())
 
 
 def figures(
     name: str, results: Path = RESULTS, protocol: str = "strong", output: Path = Path("figures"),
-    data: Path | None = None,
+    data: Path | None = None, city: str | None = None,
 ) -> None:  # fmt: skip
     """Draw the figures of a study as PNG and SVG."""
     from ghostpoi.study import figures
@@ -121,7 +124,7 @@ def figures(
     if name == "map":
         paths = draw_map(output, say, data)
     else:
-        paths = figures.draw(Results.read(results, name, protocol), folder=output)
+        paths = figures.draw(Results.read(results, name, protocol, city), folder=output)
     for path in paths:
         tell(path)
 

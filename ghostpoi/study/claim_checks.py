@@ -6,6 +6,7 @@ from itertools import product
 from typing import NamedTuple
 
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.evaluate.measures.accuracy_gaps import holm
 from ghostpoi.study import labels
 from ghostpoi.study.labels import Shown, show
 from ghostpoi.study.results import Results
@@ -24,7 +25,8 @@ def compare(
     signs: Sequence[int], results: Results, one: str, two: str, under: str | Sequence[str], leak: float | None = None
 ) -> CheckedClaim:
     """CheckedClaim how one method compares with another in all keys, for instance `under` several adversaries."""
-    found = {key: results.against(one, two, key, leak) for key in ([under] if isinstance(under, str) else under)}
+    keys = [under] if isinstance(under, str) else under
+    found = dict(zip(keys, holm([results.against(one, two, key, leak) for key in keys]), strict=True))
     text = f"{one} is {' or '.join(SIGNS[s] for s in signs)} {two} in {results.study.name}-{results.protocol}: "
     numbers = ", ".join(f"{labels.heading(key)} {show(gap)}" for key, gap in found.items())
     return CheckedClaim(all(gap is not None and gap.sign in signs for gap in found.values()), text + numbers)

@@ -20,7 +20,7 @@ from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import labels, paper
 from ghostpoi.study.plan import Variant
-from ghostpoi.study.results import BEST_FLOOR, Results
+from ghostpoi.study.results import BEST_FLOOR, Results, city_of
 
 FORMATS = ("png", "svg")
 INK, GREY = "#222222", "#777777"
@@ -45,13 +45,19 @@ def draw(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> li
         raise InputError(f"there are no figures for the study {study!r}; there are for {', '.join(FIGURES)}, map")
     name, make = FIGURES[study]
     with plt.rc_context(STYLE["rc"]):
-        return save(make(results), folder, f"{name}-{results.protocol}", formats)
+        return save(make(results), folder, file_name(name, results.protocol, results.data), formats)
+
+
+def file_name(name: str, protocol: str, data: str) -> str:
+    """Return the name of a figure without its ending; NYC is not named."""
+    return f"{name}-{protocol}" + ("" if city_of(data) == "nyc" else f"-{data}")
 
 
 def pareto(results: Results) -> Figure:
     """Draw what a naive learner is denied against the most that A1 to A3 restore: ours filled, the paper's hollow."""
     figure, axes = plt.subplots(figsize=(6.4, 4.2))
-    printed, clean = paper.section("nyc", "main"), results.series(CLEAN, CLEAN)
+    printed = paper.section(results.city, "main") if results.city else {}
+    clean = results.series(CLEAN, CLEAN)
     for method, (colour, marker, _) in METHODS.items():
         denied, worst = results.value(method, "prot"), results.series(method, "worst")
         if denied and worst and clean:
@@ -68,7 +74,8 @@ def pareto(results: Results) -> Figure:
         low, high = alone["mean"] - alone["std"], alone["mean"] + alone["std"]
         axes.axhspan(low, high, facecolor="none", edgecolor=GREY, hatch="///", alpha=0.3, linewidth=0)
     floor_line(axes.axhline, results)
-    axes.plot([], [], "o", color=INK, markerfacecolor="none", label="hollow: printed in the paper")
+    if printed:
+        axes.plot([], [], "o", color=INK, markerfacecolor="none", label="hollow: printed in the paper")
     text = "protection gap Δprot (right is better)", "most restored acc@1 over A1 to A3 (lower is better)"
     return finish(figure, axes, *text, f"Protection against recovery, {labels.place(results)}")
 
@@ -99,7 +106,7 @@ def convergence(results: Results) -> Figure:
 def leakage(results: Results) -> Figure:
     """Draw what A2 and A3 reach as more leaks, beside what the leaked sessions give on their own."""
     figure, panels = plt.subplots(2, 2, figsize=(8.6, 6.0), sharex=True)
-    ratios, printed = sorted(results.study.leak), paper.leak_section("nyc")
+    ratios, printed = sorted(results.study.leak), paper.leak_section(results.city) if results.city else {}
 
     def curve(axes: Axes, method: str, key: str, **style: Any) -> None:
         found = [(r, value) for r in ratios if (value := results.value(method, key, r))]

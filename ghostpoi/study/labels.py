@@ -1,23 +1,30 @@
 """How methods, settings, adversaries, measures and numbers are written in tables, figures and pages."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED
-from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict, holm
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study.paper import CITIES
 from ghostpoi.study.plan import Study, Variant
-from ghostpoi.study.results import GAPS, MANY, MEASURES, SURVIVAL, Attack, Results
+from ghostpoi.study.results import GAPS, GOWALLA, MANY, MARKOV, MEASURES, SURVIVAL, Attack, Results
 
 SYMBOLS = {  # of settings that tables do not write as `--set` does
     "method.alpha": "\N{GREEK SMALL LETTER ALPHA}", "method.beta": "β", "method.eta": "η", "method.tau": "τ",
     "method.reach_km": "reach km", "rounds.outer": "T", "surrogate.feed_forward": "feed-forward",
 }  # fmt: skip
 NONE = "-"  # not measured, or not printed in the paper
+WITHOUT_RELEASE = {  # rows of tables that belong to no method
+    CLEAN: "clean (reference)", LEAK_ONLY: "leak-only (no release)", "stay": "stay (floor)",
+    "popularity": "popularity (floor)", MARKOV: "Markov floor (clean)",
+}  # fmt: skip
+DATA = {GOWALLA: "Gowalla-CA"}  # names of data that is no city of the paper
 ARROWS = {-1: "↓", 1: "↑", 0: ""}
 
 Shown = Spread | Verdict | Attack | float | None
+Cell = TypeVar("Cell", bound=Shown | str)
 
 
 def method(text: str, study: Study | None = None) -> str:
@@ -25,8 +32,8 @@ def method(text: str, study: Study | None = None) -> str:
 
     With a study, the plain method gets its own values of the settings that other variants in the study change.
     """
-    if text == CLEAN:
-        return "clean (reference)"
+    if text in WITHOUT_RELEASE:
+        return WITHOUT_RELEASE[text]
     variant = Variant(text)
     label = METHODS[variant.method].label
     values = dict(change.split("=", 1) for change in variant.changes)
@@ -69,17 +76,28 @@ def protocols(found: Sequence[Results]) -> str:
 
 def place(*found: Results) -> str:
     """Write which data was measured, under which protocols."""
-    city, data = found[0].city, found[0].data or "nothing measured"
-    return f"{CITIES[city] if city else data}, {protocols(found)}"
+    return f"{data(found[0])}, {protocols(found)}"
 
 
-def show(value: Shown, digits: int = 4, sign: str = "") -> str:
+def data(results: Results) -> str:
+    """Write the name of the data."""
+    return CITIES[results.city] if results.city else DATA.get(results.data, results.data)
+
+
+def corrected(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
+    """Return the rows of a table, its differences as one family of Holm's correction."""
+    flat = [cell for row in rows for cell in row]
+    new = iter(holm([cell if isinstance(cell, Verdict) else None for cell in flat]))
+    return [[found if (found := next(new)) is not None else cell for cell in row] for row in rows]  # type: ignore[misc]
+
+
+def show(value: Shown | str, digits: int = 4, sign: str = "") -> str:
     """Write a measurement as mean±standard deviation over seeds: `.0544±.0031`; one seed has no spread.
 
     A difference has its sign and an arrow if it is clear, an attack the number of its adversary.
     """
-    if value is None:
-        return NONE
+    if value is None or isinstance(value, str):
+        return value or NONE
     if isinstance(value, float):
         return _fixed(value, digits, sign)
     if isinstance(value, Attack):

@@ -3,12 +3,12 @@
 Beside a finding, a template has `claim(...)`, which renders to nothing if it holds and stops the build if it does not.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,32 @@ import jinja2
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, spread
+from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, accuracy_lost, against, spread
 from ghostpoi.evaluate.measures.detection import DETECTOR
 from ghostpoi.files import replacing
-from ghostpoi.study import claim_checks, figures, labels, paper
+from ghostpoi.study import (
+    claim_checks,
+    figures,
+    labels,
+    levels_table,
+    paper,
+    paper_claims,
+    paper_text,
+    stored_json,
+)
+from ghostpoi.study.data_facts import read_facts
 from ghostpoi.study.day_map import draw_map
-from ghostpoi.study.results import PROTOCOLS, Results
-from ghostpoi.study.tables import tables
+from ghostpoi.study.overhead import manifold_overhead
+from ghostpoi.study.reproduce import STUDIES
+from ghostpoi.study.results import GOWALLA, NYC, PROTOCOLS, Results
+from ghostpoi.study.tables import duels, tables
 
 TEMPLATES = Path(__file__).parent / "templates"
-GROWING = ("frontier", "victims", "leaks", "releases")
-FIGURES = {  # of each page, by study and protocol
-    "reproduction": [(study, protocol) for study in ("main", "rounds", "leak") for protocol in PROTOCOLS],
-    "frontier": [("frontier", "strong")],
+FIGURES = {  # of each page: study and data, under `strong`; what was not measured has none
+    "reproduction": [(study, data) for data in (NYC, GOWALLA) for study in ("main", "rounds", "leak")],
+    "frontier": [("frontier", NYC)],
 }
+PREPARED = {NYC: "nyc.npz", GOWALLA: "ca.npz"}  # what commands on the pages call prepared data
 
 
 def render(name: str, results: Path, link: str = "figures") -> str:
@@ -39,43 +51,71 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         raise InputError(f"there is no page {name!r}; pages are {', '.join(FIGURES)}")
 
     @cache
-    def study(study: str, protocol: str = "strong") -> Results:
-        return _read(results, study, protocol)
+    def study(study: str, protocol: str = "strong", data: str | None = None) -> Results:
+        return Results.read(results, study, protocol, data).measured
 
     def claim(*checks: claim_checks.CheckedClaim) -> str:
         if false := [check.text for check in checks if not check.holds]:
             raise InputError(f"page {name}: the results contradict a claim; correct the template. Claim: {false[0]}")
         return ""
 
-    def table(of: str, title: str, protocol: str = "strong", without: Sequence[str] = ()) -> str:
-        made = tables([study(of, p) for p in (PROTOCOLS if protocol == "both" else (protocol,))])
+    def table(
+        of: str, title: str, protocol: str = "strong", without: Sequence[str] = (), data: str | None = None
+    ) -> str:
+        made = tables([study(of, p, data) for p in (PROTOCOLS if protocol == "both" else (protocol,))])
         found = next(t for t in made if t.title.startswith(title)).without(*without)
+        return replace(found, notes=(commands(of, protocol, data),)).markdown(gap="")
+
+    def commands(of: str, protocol: str = "strong", data: str | None = None) -> str:
         flag = "" if protocol == "strong" else f" --protocol {protocol}"
-        return replace(found, notes=(f"`ghostpoi study tables {of}{flag}`",)).markdown(gap="")
+        city, measure = (
+            f" --city {data}" if data and data != NYC else "",
+            f"study run {of} --data {PREPARED[data or NYC]}",
+        )
+        again = f"`ghostpoi {measure}`" + (", again with `--protocol paper`" if protocol == "both" else "")
+        return f"Measure: {again}. Print: `ghostpoi study tables {of}{flag}{city}`."
 
     bench = results / "bench-scoring.json"
     attackers = {key: adversary for key, adversary in ADVERSARIES.builtin.items() if not adversary.needs_columns}
     context: dict[str, Any] = vars(claim_checks) | {
-        "study": study, "claim": claim, "table": table, "figure": lambda of, text: f"![{text}]({link}/{of}.svg)",
-        "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread, "against": against,
-        "lost": accuracy_lost, "printed": paper.section, "contradictions": paper.contradictions,
+        "study": study, "claim": claim, "table": table, "commands": commands, "cities": PREPARED, "nyc": NYC,
+        "figure": lambda name, text: f"![{text}]({link}/{name}.svg)", "figure_name": figures.file_name,
+        "summary": lambda which: paper_claims.summary(getattr(paper_claims, which), study), "data_name": labels.data,
+        "duels": lambda *found: replace(duels(found), notes=()).markdown(gap=""), "practical": PRACTICAL,
+        "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread,
+        "against": partial(against, least=PRACTICAL), "corrected": labels.corrected, "lost": accuracy_lost,
+        "printed": paper.section, "contradictions": paper.contradictions,
         "stated": paper.contents()["claims"], "number": labels.number, "adversaries": attackers,
-        "unmeasured": cache(lambda of: Results.read(results, of, "strong").unmeasured),
+        "unmeasured": cache(lambda of, *where: Results.read(results, of, *(where or ("strong",))).unmeasured),
         "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,
-        "bench": json.loads(bench.read_text("utf-8")) if bench.exists() else {},
+        "overhead": lambda: manifold_overhead(stored_json.read(bench, "ghostpoi bench scoring")),
+        "facts_of": read_facts(results).get(NYC), "lacking": lambda: lacking(results), "paper_text": paper_text,
+        "levels": levels_table.read(results, "strong"), "levels_table": levels_table,
     }  # fmt: skip
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     try:
         text = environment.from_string((TEMPLATES / f"{name}.md").read_text("utf-8")).render(context)
-    except (jinja2.UndefinedError, TypeError) as e:
+    except (jinja2.UndefinedError, KeyError, TypeError) as e:
         raise InputError(f"page {name}: {results} lacks something that the page needs ({e}); restore it") from e
     return re.sub(r"\n{3,}", "\n\n", re.sub(r" +\n", "\n", text)).strip() + "\n"
 
 
-def _read(results: Path, study: str, protocol: str) -> Results:
-    """Read a study. Those of many methods may grow: what they lack is left out, and their page says so."""
-    found = Results.read(results, study, protocol)
-    return found.measured if study in GROWING else found
+def lacking(results: Path) -> list[str]:
+    """List what the studies of the reproduction plan and nobody measured yet."""
+    found = []
+    for data in PREPARED:
+        plans = {(s, p): Results.read(results, s, p, data) for s, p in product((*STUDIES, "releases"), PROTOCOLS)}
+        if not any(plan.cells for plan in plans.values()):
+            found.append(f"{labels.data(plans['main', 'strong'])}, everything")
+            continue
+        gaps: dict[tuple[str, str], list[str]] = {}
+        for (study, protocol), plan in plans.items():
+            if plan.unmeasured and (study, protocol) != ("releases", "paper"):  # which nobody plans
+                methods = ", ".join(labels.method(m, plan.study) for m in plan.unmeasured)
+                gaps.setdefault((study, methods), []).append(protocol)
+        name = labels.data(plans["main", "strong"])
+        found += [f"{name}, `{study}` ({' and '.join(under)}): {methods}" for (study, methods), under in gaps.items()]
+    return found
 
 
 def write(name: str, results: Path, output: Path, folder: Path | None, say: Callable[[str], None]) -> Path:
@@ -84,8 +124,9 @@ def write(name: str, results: Path, output: Path, folder: Path | None, say: Call
         raise InputError(f"-o {output}: the folder {output.parent} does not exist; make it first")
     folder = folder or output.parent / "figures"
     text = render(name, results, os.path.relpath(folder, output.parent))
-    for study, protocol in FIGURES[name]:
-        figures.draw(_read(results, study, protocol), folder, formats=("svg",))
+    for study, data in FIGURES[name]:
+        if (found := Results.read(results, study, "strong", data).measured).cells:
+            figures.draw(found, folder, formats=("svg",))
     if name == "reproduction" and not (folder / "map.svg").exists():
         draw_map(folder, say, formats=("svg",))
     with replacing(output) as out:

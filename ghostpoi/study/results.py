@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, RANDOM
-from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict, against, gaps, spread
+from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, Spread, Verdict, against, gaps, spread
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
 from ghostpoi.study.plan import Study
@@ -24,6 +24,10 @@ SURVIVAL = "surv_"  # before the adversary of a survival gap
 BEST_FLOOR = "best floor"  # the better of the floors, once both are measured
 WORST_CASE = "worst case"  # the accuracy after the strongest adversary
 WITHOUT_LEAK = "without leak"  # after the strongest that holds no leaked session
+ON_MOVES = "A1 on moves"  # the accuracy on the release as it is, over steps to another POI
+NYC, GOWALLA = "dataset_TSMC2014_NYC", "gowalla_california"  # the data that the reproduction measures, by name
+MARKOV = "markov"  # counted from the clean sessions
+WITHOUT_RELEASE = (CLEAN, LEAK_ONLY, *FLOORS, MARKOV)  # controls that are the same for every release
 PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
 PROTOCOLS = ("strong", "paper")
 KEY = ("kind", "method", "adversary", "leak", "victim")
@@ -58,15 +62,20 @@ class Results:
     protocol: str
     cells: tuple[Cell, ...]
     victim: str
-    part: str = "all"  # of the test steps: all or moves
+    data: str = NYC  # the name of the data that was measured
+    part: str = "all"  # of the test steps: all, moves or last
 
     @staticmethod
-    def read(folder: Path, study: str, protocol: str) -> "Results":
-        """Read all cells of a study that are there; `study` is a name or the path of a TOML file."""
+    def read(folder: Path, study: str, protocol: str, data: str | None = None) -> "Results":
+        """Read all cells of a study on one data set; `study` is a name or the path of a TOML file.
+
+        Without a name, the data is NYC if there are cells of it, else what answers most of the plan.
+        """
         if protocol not in PROTOCOLS:
             raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(PROTOCOLS)}")
         asked = plan.load(study)
-        return Results(asked, protocol, tuple(_asked_for(Store(folder, protocol), asked)), asked.victims[0])
+        cells, data = _asked_for(Store(folder, protocol), asked, data)
+        return Results(asked, protocol, tuple(cells), asked.victims[0], data)
 
     def of(self, victim: str) -> "Results":
         """The same study with another victim."""
@@ -78,14 +87,14 @@ class Results:
         return replace(self, part="moves")
 
     @property
-    def data(self) -> str:
-        """The name of the data that was measured; empty without cells."""
-        return str(self.cells[0]["data"]) if self.cells else ""
+    def on_last(self) -> "Results":
+        """The same study, with accuracies over the last step of each session alone."""
+        return replace(self, part="last")
 
     @property
     def city(self) -> str | None:
-        """The city of the paper that the data is, as far as its name tells."""
-        return next((city for city in ("nyc", "tky") if city in self.data.lower()), None)
+        """The city of the paper that the data is."""
+        return city_of(self.data)
 
     @property
     def methods(self) -> list[str]:
@@ -127,7 +136,12 @@ class Results:
         return self._index.get(("accuracy", method, adversary, ratio, self.victim), {})
 
     def accuracy(self, method: str, adversary: str, leak: float | None = None, metric: str = "acc@1") -> Series | None:
-        """The accuracy of a victim per seed."""
+        """The accuracy of a victim per seed. What needs no release counts as a method that only A1 faces."""
+        if method in WITHOUT_RELEASE and adversary == "none":
+            floor = self.floor(method)
+            if method in (CLEAN, LEAK_ONLY):
+                return self.accuracy(CLEAN, method, leak, metric)
+            return None if floor is None else [floor] * self.study.seeds
         found = self.measures(method, adversary, leak)
         return list(found[self.part][metric]) if self.part in found else None
 
@@ -153,6 +167,8 @@ class Results:
         if key in (WORST_CASE, WITHOUT_LEAK):
             found = self.worst(method, leak) if key == WORST_CASE else self.without_leak(method)
             return found.accuracy["seeds"] if found else None
+        if key == ON_MOVES:
+            return self.on_moves.accuracy(method, "none", leak)
         if key == "markov":
             return _at(self._index.get(("floor", method, None, None, None)), f"markov.{self._floor_key}")
         if key == BEST_FLOOR:
@@ -161,16 +177,18 @@ class Results:
         return self.accuracy(CLEAN if key in (CLEAN, LEAK_ONLY, LEAK_STAY) else method, key, leak)
 
     def value(self, method: str, key: str, leak: float | None = None) -> Spread | None:
-        """The same with its mean and spread."""
-        return _spread(self.series(method, key, leak))
+        """The same with its mean and spread; a floor has no spread."""
+        seeds = self.series(method, key, leak)
+        return _spread(seeds[:1] if seeds and method in (*FLOORS, MARKOV) and key in ("none", ON_MOVES) else seeds)
 
     def against(self, one: str, two: str, key: str, leak: float | None = None) -> Verdict | None:
-        """One method minus another."""
-        return against(self.series(one, key, leak), self.series(two, key, leak))
+        """One method minus another. Differences of accuracies below PRACTICAL are not clear."""
+        least = 0.0 if key in MEASURES else PRACTICAL
+        return against(self.series(one, key, leak), self.series(two, key, leak), least=least)
 
     def minus(self, method: str, key: str, other: str, leak: float | None = None) -> Verdict | None:
         """One key minus another, of the same method."""
-        return against(self.series(method, key, leak), self.series(method, other, leak))
+        return against(self.series(method, key, leak), self.series(method, other, leak), least=PRACTICAL)
 
     def is_worse(self, method: str, key: str) -> bool:
         """Whether a measure of the release is clearly worse than the control's."""
@@ -212,6 +230,11 @@ class Results:
         return value["seeds"] if value else None
 
 
+def city_of(data: str) -> str | None:
+    """Return the city of the paper that data is, as far as its name tells."""
+    return next((city for city in ("nyc", "tky") if city in data.lower()), None)
+
+
 def uses_leak(adversary: str) -> bool:
     """Whether a leak ratio belongs to what a victim was trained on."""
     return adversary != CLEAN and (adversary not in ADVERSARIES or ADVERSARIES[adversary].uses_leak)
@@ -227,11 +250,8 @@ def _at(value: Any, path: str) -> Series | None:
     return list(value) if isinstance(value, list) else None
 
 
-def _asked_for(store: Store, study: Study) -> Iterator[Cell]:
-    """The cells that a plan asks for, on one data set, including those that another study measured.
-
-    A study without cells of its own gets the data set that answers most of its plan.
-    """
+def _asked_for(store: Store, study: Study, data: str | None) -> tuple[Iterator[Cell], str]:
+    """The cells that a plan asks for, on one data set, including those that another study measured; and its name."""
     own, shared = list[Cell](), list[Cell]()
     wanted = {v.text: settings_hash(v.recorded(store.protocol)) for v in study.methods} | {CLEAN: ""}
     for cell in store.cells(study.name):
@@ -241,16 +261,12 @@ def _asked_for(store: Store, study: Study) -> Iterator[Cell]:
             (own if cell["study"] == study.name else shared).append(cell)
     shared = [cell for cell in shared if _asks(study, cell)]
     names = Counter(cell["data"] for cell in own or shared)
-    if own and len(names) > 1:
-        raise InputError(
-            f"{store.path(study.name)} mixes cells of different data ({', '.join(sorted(names))}); "
-            "use one --results folder for each"
-        )
+    first = [name for name in names if city_of(name) == "nyc"] or [name for name, _ in names.most_common()] or [NYC]
+    name = data or first[0]
     # The study's own cells win over any other's, then those of the main matrix: methods are compared, and cells of two
     # runs differ by more than their seeds tell.
-    cells = [*shared[::-1], *own]
-    found = {tuple(c.get(k) for k in KEY): c for c in cells if c["data"] == names.most_common(1)[0][0]}
-    return iter(found.values())
+    found = {tuple(c.get(k) for k in KEY): c for c in (*shared[::-1], *own) if c["data"] == name}
+    return iter(found.values()), name
 
 
 def _asks(study: Study, cell: Cell) -> bool:

@@ -5,17 +5,22 @@ difference is clear if its 95% interval (Student's t over the seeds) excludes 0 
 known, it exceeds twice the binomial sampling error. With two seeds, twice the standard deviation replaces the interval;
 with one seed, only the sampling error decides. If accuracies were rounded, the difference must be clear by more than a
 step of the rounding. Any other difference is inside the spread and is never called a win.
+
+Tables of studies are stricter. A difference of accuracies must also be at least PRACTICAL, since enough seeds make any
+difference certain, and the differences of one table share the level of 5% by Holm's correction.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 ROUNDING = 1e-9  # differences up to this come from rounding
 SAMPLING_ERRORS = 2.0
+LEVEL = 0.05  # of the test that calls a difference clear
+PRACTICAL = 0.002  # the smallest difference of accuracies that a study calls clear
 TWO_SEEDS = 2.0  # standard deviations that a difference of two seeds must exceed
 POOLED = ("none", "bridge", "frequency")  # A1 to A3, which the paper's mean and worst gap pool
 
@@ -45,18 +50,28 @@ class Verdict:
     difference: Spread
     sampling_error: float | None = None  # standard error due to the size of the test sample; None: unknown
     step: float = 0.0  # of rounded accuracies
+    least: float = 0.0  # the smallest difference that matters
+    level: float = LEVEL  # of the test; 0: not clear, whatever the numbers are
 
     @property
     def sign(self) -> int:
         """1 for clearly higher, -1 for clearly lower, 0 inside the spread."""
         mean, n, half = self.difference["mean"], len(self.difference["seeds"]), 0.0
-        if n < 2 and self.sampling_error is None:
+        if not self.level or (n < 2 and self.sampling_error is None) or abs(mean) < self.least - ROUNDING:
             return 0
         if n > 1:  # of two seeds, the t interval is nine deviations wide and would call nothing clear
-            deviations = float(stdtrit(n - 1, 0.975)) / float(np.sqrt(n)) if n > 2 else TWO_SEEDS
+            deviations = float(stdtrit(n - 1, 1 - self.level / 2)) / float(np.sqrt(n)) if n > 2 else TWO_SEEDS
             half = deviations * self.difference["std"]
         clear = abs(mean) > max(half, SAMPLING_ERRORS * (self.sampling_error or 0.0)) + self.step + ROUNDING
         return int(np.sign(mean)) if clear else 0
+
+    @property
+    def p(self) -> float:
+        """The two-sided p-value of Student's t test over the seeds; 1 for a single seed."""
+        mean, std, n = abs(self.difference["mean"]), self.difference["std"], len(self.difference["seeds"])
+        if n < 2 or mean <= ROUNDING:
+            return 1.0
+        return float(2 * stdtr(n - 1, -mean / (std / np.sqrt(n)))) if std else 0.0
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -95,8 +110,9 @@ def strongest(adversaries: Mapping[str, Sequence[float]]) -> str:
 
 
 def against(
-    one: Sequence[float] | None, two: Sequence[float] | None, positions: int | None = None, step: float = 0.0
-) -> Verdict | None:
+    one: Sequence[float] | None, two: Sequence[float] | None, positions: int | None = None, step: float = 0.0,
+    least: float = 0.0,
+) -> Verdict | None:  # fmt: skip
     """Compare one accuracy per seed with another; None if either is missing or the seeds do not match."""
     if one is None or two is None or len(one) != len(two):
         return None
@@ -104,7 +120,22 @@ def against(
     if positions is not None:
         p, q = float(np.mean(one)), float(np.mean(two))
         error = float(np.sqrt((p * (1 - p) + q * (1 - q)) / max(1, positions)))
-    return Verdict(spread([a - b for a, b in zip(one, two, strict=True)]), error, step)
+    return Verdict(spread([a - b for a, b in zip(one, two, strict=True)]), error, step, least)
+
+
+def holm(family: Sequence[Verdict | None]) -> list[Verdict | None]:
+    """Return the same differences, each with the level that Holm's correction leaves it among all of them.
+
+    The smallest p-value must meet 5% divided by their number, the next 5% divided by one less, and so on. The first
+    that fails ends it: it and all larger ones are not clear.
+    """
+    levels, fails = dict[int, float](), False
+    known = sorted((verdict.p, place) for place, verdict in enumerate(family) if verdict is not None)
+    for number, (p, place) in enumerate(known):
+        level = LEVEL / (len(known) - number)
+        fails = fails or p > level
+        levels[place] = 0.0 if fails else level
+    return [verdict and replace(verdict, level=levels[place]) for place, verdict in enumerate(family)]
 
 
 def differs(one: Sequence[float], two: Sequence[float], positions: int | None = None, step: float = 0.0) -> int:
