@@ -16,6 +16,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
 from ghostpoi.data.formats import FORMATS
+from ghostpoi.export import EXPORTS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.study import plan
@@ -118,6 +119,7 @@ def plugins() -> str:
         "Victims": _table(("name", "what it is"), _summaries(VICTIMS)),
         "Studies": _table(["name", "what it measures"], studies),
         "File formats": _table(["name", "what it is"], _summaries(FORMATS)),
+        "Exports": _table(["name", "what it writes"], _summaries(EXPORTS)),
     }
     return "".join([PLUGINS, *(f"\n## {name}\n\n" + "".join(table) for name, table in sections.items()), NOTE])
 

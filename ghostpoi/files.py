@@ -3,9 +3,11 @@
 import fcntl
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
@@ -100,3 +102,28 @@ def make_private_folder(folder: Path) -> None:
     """Create a folder that only its owner may enter."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chmod(folder, 0o700)
+
+
+@contextmanager
+def new_folder(path: Path, private: bool = False) -> Iterator[Path]:
+    """Create a folder to write files into. It gets its final name when it is complete; on an error it is removed.
+
+    If it is private, only its owner may enter it or read its files.
+    """
+    if not path.parent.is_dir():
+        raise InputError(f"-o {path}: the folder {path.parent} does not exist; create it first")
+    with locked(path.resolve()):
+        if path.exists():
+            raise InputError(f"{path} exists already; choose another folder with -o, or remove it")
+        for left in path.parent.glob(f".{escape(path.name)}.*{PARTIAL}"):  # by a killed process: no other has the lock
+            shutil.rmtree(left, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL))
+        try:
+            yield folder
+            for file in folder.iterdir():
+                file.chmod(0o600 if private else 0o644)
+            folder.chmod(0o700 if private else 0o755)
+            os.replace(folder, path)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise

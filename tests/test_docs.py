@@ -22,6 +22,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost
+from ghostpoi.export import EXPORTS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.results import Results
@@ -82,7 +83,7 @@ def test_every_command_and_option_is_in_the_reference() -> None:
             assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", page), f"{name} {option}"
 
 
-@pytest.mark.parametrize("name", [*METHODS.builtin, *ADVERSARIES, *VICTIMS, *plan.names()])
+@pytest.mark.parametrize("name", [*METHODS.builtin, *ADVERSARIES, *VICTIMS, *EXPORTS, *plan.names()])
 def test_every_plug_in_is_in_the_reference(name: str) -> None:
     assert f"`{name}`" in (DOCS / "reference" / "plugins.md").read_text()
 

@@ -23,7 +23,7 @@ app = typer.Typer(
     help="Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.",
 )
 publishing = (commands.inspect, commands.choose, commands.protect, commands.verify, commands.audit, commands.report)
-for command in (*publishing, commands.synth, commands.prepare, demo, commands.plugins):
+for command in (*publishing, commands.export, commands.synth, commands.prepare, demo, commands.plugins):
     add(app, command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(study.app, name="study")

@@ -171,6 +171,17 @@ def report(
         say(f"warning: {release} is unsigned, so its figures may have been changed; check them with verify --against")
 
 
+@reads_files
+def export(release: Path, to: str, output: Path, private: Path | None = None) -> None:
+    """Write a release in the form that another tool trains on; with --private, also clean data to test on."""
+    from ghostpoi.export.write import export
+
+    export(release, to, output, private)
+    tell(output)
+    if private is not None:
+        say(f"{output} holds clean data, so it is private: never publish it")
+
+
 def synth(
     output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0, density: float = 40.0
 ) -> None:
@@ -196,7 +207,7 @@ def prepare(file: Path, output: Path, map: Texts = None, set: Texts = None, conf
 
 
 def plugins() -> None:
-    """List methods, adversaries, victims and formats, including those of installed packages."""
+    """List methods, adversaries, victims, formats and exports, including those of installed packages."""
     from ghostpoi.cli import terminal_output
 
     terminal_output.plugins(console())

@@ -212,6 +212,7 @@ def plugins(console: Console) -> None:
     from ghostpoi.attack.adversaries import ADVERSARIES
     from ghostpoi.attack.victims import VICTIMS
     from ghostpoi.data.formats import FORMATS
+    from ghostpoi.export import EXPORTS
     from ghostpoi.publish.methods import METHODS
 
     for title, summaries in {
@@ -219,6 +220,7 @@ def plugins(console: Console) -> None:
         "adversaries": {name: f"{a.label}: {a.does}" for name, a in ADVERSARIES.items()},
         "victims": {name: victim.summary for name, victim in VICTIMS.items()},
         "formats": {name: format.summary for name, format in FORMATS.items()},
+        "exports": {name: export.summary for name, export in EXPORTS.items()},
     }.items():
         console.print(f"[bold]{title}[/]")
         for name, summary in summaries.items():

@@ -11,7 +11,7 @@ from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.errors import InputError
-from ghostpoi.publish.pseudonyms import PAIRS, read_map
+from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.report.release_view import ReleaseView, open_release, read_audits
 from ghostpoi.report.row_alignment import align
 from ghostpoi.report.templates import plain
@@ -112,8 +112,8 @@ def read_page_data(
             f"--audit {strange[0]} measured none of these files; a release folder holds its own audit, and a file of "
             "another tool needs one of its present content"
         )
-    pairs = None if private is None else _read_pairs(private, main)
-    users = None if private is None else _clean_users(private, main)
+    pairs = None if private is None else read_pairs(private, main.table, main.folder)
+    users = None if private is None else clean_users(private, main.table, bool(main.pseudonyms))
     rows = [align(main, other, path, users) for other, path in zip(more, others, strict=True)]
     if pairs is None:
         table, place = main.table, main.table.venues
@@ -145,49 +145,6 @@ def _names(release: ReleaseView, known: tuple[str, ...], ids: list[str]) -> dict
             # Later rows first, so that the first spelling in the file wins.
             return {str(i): str(t) for i, t in zip(ids[::-1], texts[::-1], strict=True) if t}
     return {}
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """The clean and released venue of every released row, and all venues. Row 0 is no venue."""
-
-    clean: Ints  # (N,)
-    released: Ints  # (N,)
-    ids: list[str]  # (V+1,), and so the next three
-    category: list[str]
-    lat: list[float]
-    lon: list[float]
-
-
-def _read_pairs(private: Path, release: ReleaseView) -> Pairs:
-    """Read the pairs from the private folder."""
-    path = private / PAIRS
-    if not path.is_file():
-        raise InputError(f"--private {private} holds no {PAIRS}; give the private folder that protect wrote")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            shown = file["shown"]
-            clean, released = (file[name][shown] for name in ("clean", "released"))
-            venues = (file[name].tolist() for name in ("poi_id", "category", "lat", "lon"))
-            pairs = Pairs(clean, released, *venues)
-            same = np.array_equal(file["poi_id"][released], release.table.venue_ids[release.table.venue].astype(str))
-    except KeyError:
-        raise InputError(f"{path} was written by an older version of ghostpoi; make the release again") from None
-    except (OSError, ValueError, IndexError, EOFError):
-        raise InputError(f"{path} cannot be read; restore it from a copy or make the release again") from None
-    if not same:
-        raise InputError(f"{path} belongs to another release than {release.folder}; give that release's private folder")
-    return pairs
-
-
-def _clean_users(private: Path, release: ReleaseView) -> list[str]:
-    """The clean user id of every released row."""
-    ids = release.table.user_ids.tolist()
-    if release.pseudonyms:
-        known = read_map(private)
-        user = dict(zip(known.pseudonym.tolist(), known.user.tolist(), strict=True))
-        ids = [user.get(i, "") for i in ids]
-    return [ids[number] for number in release.table.user]
 
 
 def _in_terms_of(pairs: Pairs, other: ReleaseView, row: Longs) -> Ints:

@@ -15,18 +15,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ghostpoi import __version__
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.models import fit
 from ghostpoi.models.training_windows import Windows, from_start
-from ghostpoi.models.trajectory_lm import cache_key, of_targets
+from ghostpoi.models.trajectory_lm import cache_key, of_targets, weights_key
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
+from ghostpoi.source import code_of
+from ghostpoi.study.fingerprint import release_stages
 from ghostpoi.study.levels_table import fits, printed
 from ghostpoi.study.plan import Variant
 
@@ -178,8 +179,8 @@ class Levels:
         """The release of a method; GHOST's depends on the LM."""
         data, settings = self.data, Variant(method).settings(self.protocol)
         own = lm if settings.method.needs_trajectory_lm else None
-        weights = [weight.cpu().numpy() for weight in own.state_dict().values()] if own else []
-        key = key_of("levels", __version__, data.train, data.vocabulary, data.candidates, settings, SEED, weights)
+        weights, code = weights_key(own) if own else "", code_of(*release_stages(method))
+        key = key_of(code, weights, data.train, data.vocabulary, data.candidates, settings, SEED)
 
         def make() -> Record:
             task = Task(settings, data.train, data.vocabulary, data.candidates, own)

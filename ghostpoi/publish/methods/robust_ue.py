@@ -1,6 +1,6 @@
 """robust-ue: error-minimising examples that stay so when an adversary perturbs them (Fu et al., 2022).
 
-The original minimises the largest loss in a ball around the perturbed image, half as large as the publisher's own ball.
+The original minimises the largest loss in a ball around the perturbed image, usually of half the publisher's radius.
 Here an adversary replaces the substitute by any of the candidates nearest to it in the surrogate's embedding, half of
 the others. The surrogate itself is fitted as for all methods, without adversarial training.
 """
