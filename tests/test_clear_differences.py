@@ -9,7 +9,7 @@ from ghostpoi.study.labels import corrected, show
 
 
 def of(p: float, mean: float = 0.01, n: int = 3) -> Verdict:
-    """A difference of three seeds with a given p-value: of two degrees of freedom, t = (1 - p) / sqrt(p (2 - p) / 2)."""
+    """A difference of three seeds with a given p-value, by the closed form of t with two degrees of freedom."""
     t = (1 - p) / (p * (2 - p) / 2) ** 0.5
     found: Spread = {"mean": mean, "std": abs(mean) / t * n**0.5, "seeds": [mean] * n}
     return Verdict(found)
