@@ -1,0 +1,80 @@
+"""Figures of studies from fabricated cells."""
+
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from fake_results import Fabricated
+from study_cells import frontier_cells, main_cells
+
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.errors import InputError
+from ghostpoi.study import day_map, figures
+from ghostpoi.study.results import Results
+
+
+@pytest.fixture
+def main(tmp_path: Path) -> Fabricated:
+    return main_cells(tmp_path)
+
+
+@pytest.fixture
+def frontier(tmp_path: Path) -> Fabricated:
+    return frontier_cells(tmp_path)
+
+
+@pytest.mark.parametrize("study", figures.FIGURES)
+def test_figures_are_the_same_every_time(main: Fabricated, tmp_path: Path, study: str) -> None:
+    cells = Fabricated(main.folder, study)
+    cells.accuracy("clean", "clean", [0.13, 0.14, 0.15])
+    for method in ("ghost", "pgd", "random", "ghost rounds.outer=1"):
+        cells.method(method, [0.05, 0.06, 0.07])
+    one, two = (figures.draw(cells.results(), folder=tmp_path / name) for name in ("one", "two"))
+    assert [path.name for path in one] == [f"{figures.FIGURES[study][0]}-paper.{kind}" for kind in ("png", "svg")]
+    assert one[0].read_bytes().startswith(b"\x89PNG")
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+
+
+def test_the_picture_of_the_frontier(frontier: Fabricated) -> None:
+    frontier.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.03}, markov={"acc@1": 0.18})
+    drawn = figures.FIGURES["frontier"][1](frontier.results())
+    texts = [text.get_text() for text in drawn.legends[0].get_texts()]
+    (crowd,) = [text for text in texts if re.fullmatch(r"\d+  crowd", text)]
+    assert {"clean", "leak-only", "best floor", "hollow: new pseudonyms"} < set(texts)
+    assert not [text for text in texts if "pseudonyms=" in text]  # they share the number of their setting
+    for axes, cost in zip(drawn.axes, (0.40, 1.5), strict=True):
+        of_crowd = [(*text.xy, text.get_text()) for text in axes.texts if text.get_text() == crowd.split()[0]]
+        assert of_crowd == [(pytest.approx(cost), pytest.approx(y), crowd.split()[0]) for y in (0.07, 0.06)]
+        faces = [
+            line.get_markerfacecolor() for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata())
+        ]
+        assert faces == ["#0072B2", "white"]
+    plt.close(drawn)
+
+
+def test_studies_without_figures(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there are no figures for the study 'weights'"):
+        figures.draw(Results.read(tmp_path, "weights", "strong"), folder=tmp_path)
+
+
+def test_map(tmp_path: Path) -> None:
+    venues = np.arange(9)
+    known = Vocabulary(
+        np.append(np.nan, 40 + venues / 100), np.append(np.nan, -74 + venues / 90), np.arange(10) % 3, np.arange(10)
+    )
+    poi = np.array([1, 2, 1, 3, 4, 5, 6, 7, 8], np.int32)
+    times = np.array([0, 10, 20, 0, 10, 20, 30, 40, 200_000])
+    sessions = Sessions(np.array([0, 1]), np.array([0, 3, 9]), poi, times, np.arange(9))
+    day = day_map.typical_day(sessions, known)
+    assert day == slice(3, 8)  # the last check-in belongs to another day
+    drawn = day_map.day_map(poi, known, {"ghost": poi[::-1].copy(), "random": poi}, day)
+    assert [axes.get_title() for axes in drawn.axes] == [
+        "clean",
+        "GHOST\n4 of 5 moved here,\n89% in the whole city",
+        "random (control)\n0 of 5 moved here,\n0% in the whole city",
+    ]
+    assert {path.suffix for path in figures.save(drawn, tmp_path, "map") if path.stat().st_size} == {".png", ".svg"}
+    with pytest.raises(InputError, match="no day of 5 different venues"):
+        day_map.typical_day(sessions.take(np.array([True, False])), known)
