@@ -61,7 +61,8 @@ def _protect(city: Path, method: str) -> Cost:
     """Run the command line in a process of its own, so that its CPU time can be told from ours."""
     with tempfile.TemporaryDirectory() as name:
         before, begin = os.times(), time.perf_counter()
-        command = [sys.executable, "-m", "ghostpoi", "protect", city, "-o", Path(name) / "release", "--method", method]
+        release = str(Path(name) / "release")
+        command = [sys.executable, "-m", "ghostpoi", "protect", str(city), "-o", release, "--method", method]
         subprocess.run(command, check=True, capture_output=True)
         seconds, after = time.perf_counter() - begin, os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
