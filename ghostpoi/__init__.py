@@ -4,7 +4,13 @@ import ghostpoi, polars
 released = ghostpoi.protect(polars.read_csv("checkins.csv"))
 """
 
+import os
+
 from ghostpoi.errors import InputError
+
+# Read by OpenMP when torch is imported. Threads that wait for each other then sleep instead of spinning: beside other
+# work, spinning takes several times the CPU time of the work itself. On an idle machine it makes little difference.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
 if TYPE_CHECKING:

@@ -2,6 +2,11 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ghostpoi.bench import busy, models, prepare, publishing
 from ghostpoi.bench import data as bench_data
-from ghostpoi.bench import models, prepare, publishing
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.errors import InputError
@@ -138,6 +143,36 @@ def test_prepare_compares_with_polars_on_the_same_file() -> None:
     assert 0 < found["sessions"] < found["rows"] / 3  # a session has three check-ins at least
     with pytest.raises(InputError, match="at least 1"):
         prepare.run(0, 500, quiet)
+
+
+def test_protect_beside_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_work, seen, protect = list[int](), list[int](), busy._protect
+
+    @contextmanager
+    def counted() -> Iterator[None]:
+        at_work.append(1)
+        yield
+        at_work.pop()
+
+    def protected(city: Path, method: str) -> busy.Cost:
+        seen.append(len(at_work))
+        return protect(city, method)
+
+    monkeypatch.setattr(busy, "_busy_process", counted)
+    monkeypatch.setattr(busy, "_protect", protected)
+    found = busy.busy(40, 2, "random", quiet)
+    assert seen == [0, 2]
+    assert found["ratio"] == found["beside"]["seconds"] / found["alone"]["seconds"]
+    assert found["cpu_ratio"] == found["beside"]["cpu_seconds"] / found["alone"]["cpu_seconds"]
+    assert found["alone"]["cpu_seconds"] > 0
+
+
+def test_waiting_threads_sleep() -> None:
+    code = "import os, ghostpoi; print(os.environ['OMP_WAIT_POLICY'])"
+    for given, wanted in ({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"):  # what the user asks for wins
+        env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | given
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+        assert done.stdout.strip() == wanted
 
 
 def test_a_sample_has_the_asked_number_of_sessions(city: Prepared) -> None:

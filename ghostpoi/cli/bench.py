@@ -53,7 +53,14 @@ def growth(json: bool = False, sessions: int = 2000, device: str = "cpu") -> Non
     show(run(sessions, find_device(device), say), json, _print)
 
 
-for command in (prepare, scoring, training, protect, growth):
+def busy(json: bool = False, users: int = 300, others: int = 2, method: str = "ghost") -> None:
+    """Time `protect` on a synthetic city alone and beside busy processes."""
+    from ghostpoi.bench.busy import busy as run
+
+    show(run(users, others, method, say), json, _print)
+
+
+for command in (prepare, scoring, training, protect, growth, busy):
     add(app, command, "bench")
 
 
