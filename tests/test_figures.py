@@ -37,6 +37,17 @@ def test_figures_are_the_same_every_time(main: Fabricated, tmp_path: Path, study
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
+def test_only_a_city_of_the_paper_has_printed_points(main: Fabricated) -> None:
+    for data, count in ((main.data, 1), ("town", 0)):
+        cells = Fabricated(main.folder, data=data)
+        cells.accuracy("clean", "clean", [0.13, 0.14, 0.15])
+        cells.method("ghost", [0.05, 0.06, 0.07])
+        drawn = figures.FIGURES["main"][1](cells.results())
+        texts = drawn.axes[0].get_legend_handles_labels()[1]
+        assert texts.count("hollow: printed in the paper") == count
+        plt.close(drawn)
+
+
 def test_the_picture_of_the_frontier(frontier: Fabricated) -> None:
     frontier.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.03}, markov={"acc@1": 0.18})
     drawn = figures.FIGURES["frontier"][1](frontier.results())

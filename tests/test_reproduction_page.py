@@ -83,6 +83,22 @@ def test_a_second_city_fills_the_page_by_itself(both: str) -> None:
     assert "|Gowalla-CA, `paper`|A1|" in both
 
 
+def test_a_city_without_ghost_and_its_rivals_is_not_shown(nyc: Path, tmp_path: Path) -> None:
+    shutil.copytree(nyc, tmp_path / "results")
+    cells = Fabricated(tmp_path / "results", protocol="strong", data=GOWALLA)
+    cells.accuracy("clean", "clean", [0.19, 0.2, 0.21])
+    for method in ("ghost", "random"):  # PGD's run was interrupted
+        cells.method(method, [0.05, 0.06, 0.07])
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "map.svg").touch()  # which takes a while to draw
+    text = pages.write("reproduction", tmp_path / "results", tmp_path / "page.md", None, print).read_text("utf-8")
+    drawn = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert drawn == {"pareto-strong.svg", "convergence-strong.svg", "leak-strong.svg", "map.svg"}
+    assert "Gowalla-CA: not measured yet (`ghostpoi study run main --data ca.npz`)." in text
+    assert "; Gowalla-CA, `main` (strong): PGD, EM" in text
+    assert "on Gowalla-CA" not in text.partition("## Verdicts")[0]
+
+
 @pytest.mark.parametrize(
     ("method", "a1", "claim"),
     [

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ghostpoi
+from fake_results import Fabricated
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridge import Bridge
@@ -331,12 +332,14 @@ def test_bad_input_on_the_command_line(study: Path, city: Path, tmp_path: Path) 
 def test_a_run_that_prints_its_tables(
     city: Path, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Fabricated(tmp_path / "results", str(study), "paper").accuracy("random", "none", [0.1] * 3)  # another city, NYC
     commands.run([str(study)], city, "paper", "cpu", tmp_path / "results", show_tables=True)
     told = capsys.readouterr().out
-    commands.tables(str(study), tmp_path / "results", "paper")
+    commands.tables(str(study), tmp_path / "results", "paper", city=dataset_file.load(city).name)
     printed = capsys.readouterr().out
     assert "random (control)" in printed
     assert told.endswith(printed)
+    assert "NYC" not in printed
 
 
 @pytest.mark.parametrize("name", plan.names())

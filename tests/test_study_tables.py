@@ -203,6 +203,11 @@ def test_tables_and_figures_on_the_command_line(main: Fabricated, tmp_path: Path
     assert "no results of main under strong" in done.stderr
     done = ghostpoi("study", "figures", "main", "--results", main.folder, "--protocol", "paper", "-o", tmp_path / "f")
     assert [Path(line).name for line in done.stdout.split()] == ["pareto-paper.png", "pareto-paper.svg"]
+    Fabricated(main.folder, data="town").method("ghost", [0.01, 0.02, 0.03])
+    chosen = ("--results", main.folder, "--protocol", "paper", "--city", "town")
+    assert "| GHOST | paper | .0200±.0100 | .0300±.0100 |" in ghostpoi("study", "tables", "main", *chosen).stdout
+    done = ghostpoi("study", "figures", "main", *chosen, "-o", tmp_path / "f")
+    assert [Path(line).name for line in done.stdout.split()] == ["pareto-paper-town.png", "pareto-paper-town.svg"]
     done = ghostpoi("study", "tables", "manifold", "--results", main.folder, "--city", "village")
     assert f"no results of manifold under strong in {main.folder} on village; make them with" in done.stderr
     for command in ("tables", "figures"):

@@ -35,7 +35,7 @@ from ghostpoi.study.day_map import draw_map
 from ghostpoi.study.overhead import manifold_overhead
 from ghostpoi.study.reproduce import STUDIES
 from ghostpoi.study.results import GOWALLA, NYC, PROTOCOLS, Results
-from ghostpoi.study.tables import duels, tables
+from ghostpoi.study.tables import RIVALS, duels, tables
 
 TEMPLATES = Path(__file__).parent / "templates"
 FIGURES = {  # of each page: study and data, under `strong`; what was not measured has none
@@ -53,6 +53,11 @@ def render(name: str, results: Path, link: str = "figures") -> str:
     @cache
     def study(study: str, protocol: str = "strong", data: str | None = None) -> Results:
         return Results.read(results, study, protocol, data).measured
+
+    def there(*which: str) -> bool:
+        """Whether GHOST and all its rivals in a study were measured."""
+        planned, found = Results.read(results, *which).methods, study(*which)
+        return bool(found.cells) and all(m in found.methods for m in planned if m in RIVALS)
 
     def claim(*checks: claim_checks.CheckedClaim) -> str:
         if false := [check.text for check in checks if not check.holds]:
@@ -78,7 +83,8 @@ def render(name: str, results: Path, link: str = "figures") -> str:
     bench = results / "bench-scoring.json"
     attackers = {key: adversary for key, adversary in ADVERSARIES.builtin.items() if not adversary.needs_columns}
     context: dict[str, Any] = vars(claim_checks) | {
-        "study": study, "claim": claim, "table": table, "commands": commands, "cities": PREPARED, "nyc": NYC,
+        "study": study, "there": cache(there), "claim": claim, "table": table, "commands": commands,
+        "cities": PREPARED, "nyc": NYC,
         "figure": lambda name, text: f"![{text}]({link}/{name}.svg)", "figure_name": figures.file_name,
         "summary": lambda which: paper_claims.summary(getattr(paper_claims, which), study), "data_name": labels.data,
         "duels": lambda *found: replace(duels(found), notes=()).markdown(gap=""), "practical": PRACTICAL,
@@ -125,8 +131,8 @@ def write(name: str, results: Path, output: Path, folder: Path | None, say: Call
     folder = folder or output.parent / "figures"
     text = render(name, results, os.path.relpath(folder, output.parent))
     for study, data in FIGURES[name]:
-        if (found := Results.read(results, study, "strong", data).measured).cells:
-            figures.draw(found, folder, formats=("svg",))
+        if f"/{figures.file_name(figures.FIGURES[study][0], 'strong', data)}.svg)" in text:
+            figures.draw(Results.read(results, study, "strong", data).measured, folder, formats=("svg",))
     if name == "reproduction" and not (folder / "map.svg").exists():
         draw_map(folder, say, formats=("svg",))
     with replacing(output) as out:

@@ -49,7 +49,7 @@ def duels(found: Sequence[Results]) -> Table:
         if any(shown):
             rows.append((labels.method(rival), where, *map(show, shown)))
     columns = ("GHOST minus", "measured on", *map(labels.heading, keys))
-    return Table("GHOST minus random and PGD, acc@1 and Δmean", columns, tuple(rows), (NOTES["spread"],))
+    return Table("GHOST minus random and PGD, acc@1 and Δmean", columns, tuple(rows), (NOTES["family"],))
 
 
 def accuracy(results: Results) -> Table:
@@ -146,9 +146,9 @@ def _controls(results: Results) -> dict[str, list[float]]:
 def _table(
     title: str, results: Results, columns: Iterable[str], rows: Iterable[Cells], *notes: str, digits: int = 4
 ) -> Table:
-    """A table whose differences form one family for Holm's correction."""
+    """A table of separate questions: a reader looks up a method, so every difference stands for itself."""
     title = f"{title} ({labels.place(results)})"
-    written = tuple(tuple(show(cell, digits) for cell in row) for row in corrected(list(rows)))
+    written = tuple(tuple(show(cell, digits) for cell in row) for row in rows)
     return Table(title, tuple(columns), written, tuple(NOTES[note] for note in notes))
 
 

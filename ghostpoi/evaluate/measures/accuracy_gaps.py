@@ -6,8 +6,9 @@ known, it exceeds twice the binomial sampling error. With two seeds, twice the s
 with one seed, only the sampling error decides. If accuracies were rounded, the difference must be clear by more than a
 step of the rounding. Any other difference is inside the spread and is never called a win.
 
-Tables of studies are stricter. A difference of accuracies must also be at least PRACTICAL, since enough seeds make any
-difference certain, and the differences of one table share the level of 5% by Holm's correction.
+Studies are stricter. A difference of accuracies must also be at least PRACTICAL, since enough seeds make any difference
+certain. Where differences answer one question together, such as whether GHOST wins anywhere, they share the level of 5%
+by Holm's correction.
 """
 
 from collections.abc import Mapping, Sequence
