@@ -183,13 +183,30 @@ def export(release: Path, to: str, output: Path, private: Path | None = None) ->
 
 
 def synth(
-    output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0, density: float = 40.0
-) -> None:
-    """Write a synthetic city: people with homes, jobs and habits who check in at clustered venues."""
+    output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0, density: float = 40.0,
+    cities: int | None = None, travellers: float | None = None, rows_per_part: int | None = None,
+    format: str | None = None,
+) -> None:  # fmt: skip
+    """Write a synthetic city, or many: people with homes, jobs and habits who check in at clustered venues."""
     from ghostpoi.data.synthetic_file import write_city
 
-    rows = write_city(output, users, pois, days, seed, density)
-    say(f"{output}: {rows:,} check-ins of {users:,} people at {pois:,} venues over {days:,} days")
+    for flag, value in (("travellers", travellers), ("rows-per-part", rows_per_part), ("format", format)):
+        if cities is None and value is not None:
+            raise InputError(f"--{flag} is for several cities; add --cities")
+    if cities is None:
+        rows, where = write_city(output, users, pois, days, seed, density), ""
+    else:
+        from ghostpoi.data.synthetic_parts import ROWS_PER_PART, write_world
+        from ghostpoi.data.synthetic_world import TRAVELLERS, World
+        from ghostpoi.progress import bar
+
+        world = World(cities, users, pois, days, seed, density, TRAVELLERS if travellers is None else travellers)
+        part = ROWS_PER_PART if rows_per_part is None else rows_per_part
+        with bar(cities) as report:
+            rows = write_world(output, world, part, format or "parquet", report)
+        users, pois = int(world.city_users.sum()), int(world.city_pois.sum())
+        where = f" in {cities:,} cities ({rows / cities:,.0f} check-ins per city on average)"
+    say(f"{output}: {rows:,} check-ins of {users:,} people at {pois:,} venues{where} over {days:,} days")
 
 
 @reads_files

@@ -15,11 +15,9 @@ import numpy as np
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.errors import InputError
 
-CENTRE_LAT, CENTRE_LON = 40.7306, -73.9866
-TZ_OFFSET_MIN = -240
 DAY_S = 86_400
 DAY_STARTS_H = 4  # local hour at which a simulated day starts, so that a night out stays within its day
-START = 1_333_440_000  # 2012-04-03 08:00 UTC, a Tuesday, 4 a.m. local time
+START = 1_333_440_000  # 2012-04-03 08:00 UTC, a Tuesday, 4 a.m. in New York
 KM_PER_DEGREE = 111.195
 
 DENSITY = 40.0  # venues per square kilometre
@@ -54,6 +52,22 @@ FAVOURITE = 0.75  # share of habitual visits that go to the first of two places
 FOLLOW_UP = 0.25  # probability that a visit to a place next door follows
 
 
+class Place(NamedTuple):
+    """The centre of a city and its time zone."""
+
+    lat: float
+    lon: float
+    tz_offset_min: int
+
+    @property
+    def start(self) -> int:
+        """UTC second at which the first simulated day starts, at the same local time everywhere."""
+        return START + (NEW_YORK.tz_offset_min - self.tz_offset_min) * 60
+
+
+NEW_YORK = Place(40.7306, -73.9866, -240)
+
+
 @dataclass(frozen=True)
 class City:
     """Check-ins sorted by time, and the venues."""
@@ -65,23 +79,30 @@ class City:
     poi_lon: Floats  # (pois,)
     poi_category: Ints  # (pois,)
     category_name: list[str]
+    tz_offset_min: int
 
 
-def make_city(users: int, pois: int, days: int, seed: int, density: float = DENSITY) -> City:
-    """Make a city. The same arguments give the same arrays."""
+def check_size(users: int, pois: int, days: int, seed: int, density: float) -> None:
+    """Refuse a city that cannot be made."""
     for flag, value, low in (("users", users, 1), ("pois", pois, 1), ("days", days, 1), ("seed", seed, 0)):
         if value < low:
             raise InputError(f"--{flag} must be at least {low}, not {value}")
     if not density > 0:
         raise InputError(f"--density must be above 0, not {density:g}")
+
+
+def make_city(users: int, pois: int, days: int, seed: int, density: float = DENSITY, place: Place = NEW_YORK) -> City:
+    """Make a city. The same arguments give the same arrays."""
+    check_size(users, pois, days, seed, density)
     rng = np.random.default_rng(seed)
     venues = _Venues(pois, density, rng)
-    user, poi, time = _simulate(venues, users, days, rng)
-    order = np.argsort(time, kind="stable")
-    lat = np.round(CENTRE_LAT + venues.y / KM_PER_DEGREE, 6)
-    lon = np.round(CENTRE_LON + venues.x / (KM_PER_DEGREE * np.cos(np.radians(CENTRE_LAT))), 6)
+    user, poi, since_start = _simulate(venues, users, days, rng)
+    order = np.argsort(since_start, kind="stable")
+    lat = np.round(place.lat + venues.y / KM_PER_DEGREE, 6)
+    lon = np.round(place.lon + venues.x / (KM_PER_DEGREE * np.cos(np.radians(place.lat))), 6)
     names = [name for group in CATEGORIES.values() for name in group]
-    return City(user[order], poi[order], time[order], lat, lon, venues.category, names)
+    time = place.start + since_start[order]
+    return City(user[order], poi[order], time, lat, lon, venues.category, names, place.tz_offset_min)
 
 
 def hex_ids(kind: str, count: int) -> list[str]:
@@ -153,7 +174,7 @@ class _Venues:
 
 
 def _simulate(venues: _Venues, users: int, days: int, rng: np.random.Generator) -> tuple[Ints, Ints, Longs]:
-    """Draw the check-ins (user, venue, time) of all users, slot by slot."""
+    """Draw the check-ins of all users, slot by slot: user, venue, seconds since the first day started."""
     home, work = _homes_and_workplaces(venues, users, rng)
     anchor = {"home": venues.district[home], "work": venues.district[work]}
     next_door = _places_next_door(venues, rng)
@@ -189,8 +210,8 @@ def _simulate(venues: _Venues, users: int, days: int, rng: np.random.Generator) 
     later = hour[follows] + rng.uniform(0.1, 0.6, len(follows))
     visit, poi = np.append(visit, visit[follows]), np.append(poi, next_door[poi[follows]])
     second_of_day = (np.append(hour, later) - DAY_STARTS_H) * 3600
-    time = START + day[visit] * DAY_S + np.clip(second_of_day, 0, DAY_S - 1).astype(np.int64)
-    return who[visit].astype(np.int32), poi, time
+    since_start = day[visit] * DAY_S + np.clip(second_of_day, 0, DAY_S - 1).astype(np.int64)
+    return who[visit].astype(np.int32), poi, since_start
 
 
 def _homes_and_workplaces(venues: _Venues, users: int, rng: np.random.Generator) -> tuple[Ints, Ints]:

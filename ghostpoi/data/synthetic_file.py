@@ -10,6 +10,7 @@ import polars as pl
 import zstandard
 
 from ghostpoi.data import synthetic as synth
+from ghostpoi.data.checkins import Ints
 from ghostpoi.data.formats import tsmc2014
 from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
@@ -44,23 +45,32 @@ def write_city(path: Path, users: int, pois: int, days: int, seed: int, density:
 
 def city_frame(city: synth.City, seed: int) -> pl.DataFrame:
     """Return the check-ins of a city in the eight columns of TSMC2014."""
+    return with_text_times(typed_frame(city, f"venue {seed}"))
 
-    def named(codes: np.ndarray, names: list[str]) -> pl.Series:
+
+def typed_frame(city: synth.City, venues: str) -> pl.DataFrame:
+    """Return the same columns with typed times. The ids of the venues depend on the name `venues`."""
+
+    def named(codes: Ints, names: list[str]) -> pl.Series:
         return pl.Series(names, dtype=pl.String).gather(codes)
 
     category = city.poi_category[city.poi]
-    time = pl.Series(city.time).cast(pl.Int64) * 1000
     columns = (
         pl.Series(city.user + 1).cast(pl.String),
-        named(city.poi, synth.hex_ids(f"venue {seed}", len(city.poi_lat))),
+        named(city.poi, synth.hex_ids(venues, len(city.poi_lat))),
         named(category, synth.hex_ids("category", len(city.category_name))),  # the same in every city
         named(category, city.category_name),
         pl.Series(city.poi_lat[city.poi]),
         pl.Series(city.poi_lon[city.poi]),
-        pl.Series(np.full(len(city.poi), synth.TZ_OFFSET_MIN)),
-        time.cast(pl.Datetime("ms")).dt.strftime("%a %b %d %H:%M:%S +0000 %Y"),
+        pl.Series(np.full(len(city.poi), city.tz_offset_min)),
+        (pl.Series(city.time).cast(pl.Int64) * 1000).cast(pl.Datetime("ms", "UTC")),
     )
     return pl.DataFrame(dict(zip(tsmc2014.COLUMNS, columns, strict=True)))
+
+
+def with_text_times(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write the times as TSMC2014 does."""
+    return frame.with_columns(pl.col("utc_time").dt.strftime("%a %b %d %H:%M:%S +0000 %Y"))
 
 
 def _bytes(frame: pl.DataFrame, kind: str) -> bytes:
