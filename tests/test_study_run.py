@@ -27,7 +27,7 @@ from ghostpoi.publish.rounds import Task
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import calibrate, fingerprint, plan, run
+from ghostpoi.study import calibrate, fingerprint, plan, releases, run
 from ghostpoi.study.results import Results
 from ghostpoi.study.store import identity, only_run, some_seeds
 
@@ -120,7 +120,7 @@ def test_cells_controls_and_a_second_run(
     assert clean != on_moves
     assert moved.value(GHOST, "markov") is not None
 
-    monkeypatch.setattr(run, "publish", refuse)
+    monkeypatch.setattr(releases, "publish", refuse)
     monkeypatch.setattr(grid, "train_each", refuse)
     go(study, data, tmp_path / "results")
     assert file.read_bytes() == before
@@ -137,7 +137,7 @@ def test_cells_of_other_code_are_measured_again(
 
     monkeypatch.setattr(fingerprint, "code_of", changed)
     monkeypatch.setattr(restoration, "code_of", changed)
-    monkeypatch.setattr(run, "publish", refuse)  # nothing else is made again
+    monkeypatch.setattr(releases, "publish", refuse)  # nothing else is made again
     go(study, data, tmp_path / "results")
     for old, new in zip(before, cells_in(file), strict=True):
         assert (old["fingerprint"] != new["fingerprint"]) == (old.get("adversary") == "frequency")
@@ -150,9 +150,9 @@ def test_more_seeds_join_those_that_are_there(
     two = {identity(cell): cell for cell in cells_in(go(study, data, results))}
     study.write_text(STUDY.replace("seeds = 2", "seeds = 3"))
     assert Results.read(results, str(study), "paper").value("random", "none") is None
-    publish = run.publish
+    publish = releases.publish
     monkeypatch.setattr(
-        run, "publish", lambda task, seed, device: made.append(seed.value) or publish(task, seed, device)
+        releases, "publish", lambda task, seed, device: made.append(seed.value) or publish(task, seed, device)
     )
     file = go(study, data, results)
     assert made == [2, 2]
@@ -198,7 +198,7 @@ def test_deleted_cells_come_back_the_same(
     file = go(study, data, tmp_path / "results")
     before = file.read_text().splitlines()
     file.write_text("".join(f"{line}\n" for line in before[::2]))
-    monkeypatch.setattr(run, "publish", refuse)  # all of it is still under .work
+    monkeypatch.setattr(releases, "publish", refuse)  # all of it is still under .work
     monkeypatch.setattr(grid, "train_each", refuse)
     go(study, data, tmp_path / "results")
     assert sorted(file.read_text().splitlines()) == sorted(before)
@@ -226,7 +226,7 @@ def test_without_victims_everything_else_is_prepared(
     assert len(list((work / "releases").iterdir())) == 4  # two methods, two seeds
     assert len(list((work / "restorations").iterdir())) == 2 * 2 * (3 + 1)  # with leak-mixed
     assert not list((work / "victims").iterdir())
-    monkeypatch.setattr(run, "publish", refuse)
+    monkeypatch.setattr(releases, "publish", refuse)
     assert len(cells_in(runner.run())) == CELLS
 
 
@@ -247,7 +247,7 @@ def test_a_killed_run_goes_on(
     study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     whole = measures(go(study, data, tmp_path / "whole"))
-    module, name = (run, "publish") if at == "publish" else (Transformer, "train")
+    module, name = (releases, "publish") if at == "publish" else (Transformer, "train")
     real, calls = getattr(module, name), []
 
     def dies(*arguments: Any, **options: Any) -> Any:

@@ -41,7 +41,7 @@ from ghostpoi.evaluate.rounding import rounded
 from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.stored_audit import check_writable, store
 from ghostpoi.evaluate.whole_release import row_plausibility
-from ghostpoi.models.trajectory_lm import naturalness
+from ghostpoi.models.trajectory_lm import load_or_train, naturalness
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS
@@ -260,7 +260,8 @@ def _spreads(measures: dict[str, Any], clean: Sequence[float], counts: StepCount
 def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say) -> dict[str, float]:
     """Mean log-likelihood of the clean and the released training sessions under a trajectory LM of the clean ones."""
     grid.report("training the trajectory LM", 0)
-    lm = grid.trajectory_lm(TrajectoryLM(chosen.lm, chosen.lm_training), say)
+    settings, folder = TrajectoryLM(chosen.lm, chosen.lm_training), grid.cache.folder / "trajectory_lm"
+    lm = load_or_train(folder, grid.train, grid.rows, settings, grid.device, say)
     grid.report("training the trajectory LM", LM_UNITS)
     return {"clean": naturalness(lm, data.train), "released": naturalness(lm, with_poi(data.train, data.released))}
 

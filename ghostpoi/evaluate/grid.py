@@ -25,11 +25,9 @@ from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, LEAK_STAY
 from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy, markov, popularity, stay
 from ghostpoi.evaluate.restoration import Contest, Release, Restorer, find_adversary, sessions_key, with_poi
-from ghostpoi.models import trajectory_lm
-from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
+from ghostpoi.settings import ModelSettings, Training
 from ghostpoi.source import code_of
 
 VICTIM_STAGES = ("ghostpoi.attack.parallel_victims", "ghostpoi.evaluate.measures.accuracy")  # beside the victim itself
@@ -85,11 +83,6 @@ class Grid:
     def markov(self, release: str, number: int) -> dict[str, Metrics]:
         """Return what a first-order Markov model predicts from a release."""
         return markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
-
-    def trajectory_lm(self, settings: TrajectoryLM, say: Callable[[str], None]) -> CausalTransformer:
-        """Return the trajectory LM of the clean training sessions, from the cache if it is there."""
-        folder = self.cache.folder / "trajectory_lm"
-        return trajectory_lm.load_or_train(folder, self.train, self.rows, settings, self.device, say)
 
     @cached_property
     def _restorer(self) -> Restorer:

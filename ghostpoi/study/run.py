@@ -7,7 +7,6 @@ and studies share what they have in common. Only torch, numpy and scipy are need
 import os
 import platform
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -18,30 +17,22 @@ import torch
 
 from ghostpoi import __version__
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.evidence import leak, rule_of
+from ghostpoi.attack.evidence import leak
 from ghostpoi.attack.victims import victim_settings
-from ghostpoi.data.places import Places, of_sessions
 from ghostpoi.data.prepared import Prepared
-from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
-from ghostpoi.evaluate.cache import Cache, Record, key_of
+from ghostpoi.evaluate.cache import Cache, Record
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
 from ghostpoi.evaluate.grid import Grid, over_seeds
 from ghostpoi.evaluate.measures.accuracy import in_one
 from ghostpoi.evaluate.measures.detection import detect
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.evaluate.restoration import FURTHER, Contest, Release, find_adversary, with_poi
-from ghostpoi.models.trajectory_lm import naturalness, weights_key
-from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.category_groups import by_hours
-from ghostpoi.publish.methods import Method
-from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.rounds import Task, publish
+from ghostpoi.evaluate.restoration import FURTHER, Contest, find_adversary, with_poi
+from ghostpoi.models.trajectory_lm import naturalness
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import CandidateSettings, IdentitySettings
-from ghostpoi.source import code_of
-from ghostpoi.study.fingerprint import fingerprints, release_stages
+from ghostpoi.study.fingerprint import fingerprints
 from ghostpoi.study.plan import VICTIM, Study, Variant
+from ghostpoi.study.releases import Releases
 from ghostpoi.study.store import WORK, Cell, Store, identity, only_run, settings_hash
 from ghostpoi.study.workers import prepare
 
@@ -118,7 +109,7 @@ class Runner:
         made = dict.fromkeys((one.cell["method"], seed) for one, seed in asked)
         made |= dict.fromkeys((c.release, seed) for c, seed in several)
         for method in dict.fromkeys(method for method, _ in made):
-            self._trajectory_lm(method)  # so that workers find it
+            self._releases.prepare(method)
         tasks = list(dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests))
         if workers > 1:
             prepare(replace(self, say=silent), list(made), tasks, workers, self.say)
@@ -166,9 +157,9 @@ class Runner:
     def _release(self, method: str, seed: int) -> dict[str, Any]:
         """Measure plausibility, naturalness and utility of a release, and the detector if the study asks for it."""
         train, vocabulary, released = self.data.train, self.data.vocabulary, self.published(method, seed)
-        lm = self._grid.trajectory_lm(self.study.methods[0].settings(self.protocol).trajectory_lm, self.say)
+        lm = self._releases.trajectory_lm(self.study.methods[0].settings(self.protocol).trajectory_lm)
         measures = {
-            "plausibility": plausibility(train, released.poi, vocabulary, self._publication(method).speed),
+            "plausibility": plausibility(train, released.poi, vocabulary, self._releases.settings(method).speed),
             "naturalness": naturalness(lm, with_poi(train, released.poi)),
             "clean_naturalness": naturalness(lm, train),
             "utility": utility(train, released.poi, vocabulary),
@@ -178,60 +169,22 @@ class Runner:
             measures["detector"] = detect(train, released.poi, leaked, vocabulary, Seed(seed), self.device)
         return measures | released.measures
 
-    def _trajectory_lm(self, method: str) -> CausalTransformer | None:
-        """The trajectory LM of a method that needs one."""
-        settings = self._publication(method)
-        needed = settings.method.needs_trajectory_lm
-        return self._grid.trajectory_lm(settings.trajectory_lm, self.say) if needed else None
-
-    def _publication(self, method: str) -> Publication:
-        return Variant(method).settings(self.protocol)
+    @cached_property
+    def _releases(self) -> Releases:
+        return Releases(self.data, self.protocol, self.device, Cache(self.results / WORK), self.say)
 
     @cached_property
     def _grid(self) -> Grid:
-        data, v, (model, training) = self.data, self.data.vocabulary, victim_settings(self.protocol)
-
-        @cache
-        def release(name: str) -> Release:
-            settings, sets = Variant(name).settings(self.protocol), data.candidates
-            method, pseudonyms = settings.method, settings.identity.pseudonyms
-            if method.own_sets:
-                sets = method.candidate_sets(self._places(method), CandidateSettings())
-            pseudonym = None if pseudonyms == "keep" else pseudonyms_of(data.train, pseudonyms)
-            return Release(lambda seed: self.published(name, seed).poi, rule_of(method, sets, v), pseudonym)
-
+        data, (model, training) = self.data, victim_settings(self.protocol)
         return Grid(
-            train=data.train, val=data.val, test=data.test, vocabulary=v, releases=release, seeds=self.study.seeds,
-            protocol=self.protocol, model=model, training=training, device=self.device,
-            cache=Cache(self.results / WORK), say=self.say,
+            train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=self._releases,
+            seeds=self.study.seeds, protocol=self.protocol, model=model, training=training, device=self.device,
+            cache=self._releases.cache, say=self.say,
         )  # fmt: skip
 
-    def _places(self, method: Method) -> Places:
-        """The POIs with the visits of the training sessions."""
-        places = of_sessions(self.data.train, self.data.vocabulary)
-        return replace(places, category_group=by_hours(places)) if method.keeps_category == "group" else places
-
-    @cached_property
-    def _data_key(self) -> str:
-        return key_of(self.data.train, self.data.vocabulary, self.data.candidates)
-
     def published(self, method: str, seed: int) -> Record:
-        """The release of a method under a seed, from the cache if it is there."""
-        data = self.data
-        settings = replace(self._publication(method), identity=IdentitySettings())  # pseudonyms change no venue
-        lm = self._trajectory_lm(method)
-
-        def make() -> Record:
-            candidates = self._grid.releases(method).rule.candidates
-            task = Task(settings, data.train, data.vocabulary, candidates, lm)
-            begin = time.perf_counter()
-            poi = publish(task, Seed(seed), self.device).poi
-            seconds = time.perf_counter() - begin
-            self.say(f"{self.protocol}: released {method}, seed {seed}, in {seconds:.1f} s")
-            return Record({"release_seconds": seconds}, poi)
-
-        code, weights = code_of(*release_stages(method)), weights_key(lm) if lm else ""
-        return self._grid.cache.get("releases", key_of(code, weights, self._data_key, settings, seed), make)
+        """Return a release, and leave it in the cache."""
+        return self._releases.published(method, seed)
 
     def _cell(self, cell: Cell) -> Cell:
         """Add what the cell is measured with."""
