@@ -116,6 +116,7 @@ def test_few_cities_are_large_and_the_mean_is_as_asked() -> None:
         assert sizes.mean() == pytest.approx(mean, rel=0.001)
         assert sizes.max() > 6 * mean
         assert np.median(sizes) < 0.8 * mean
+    assert World(415, 9, 900, 1, 0).city_pois.argmax() != World(415, 9, 900, 1, 1).city_pois.argmax()
 
 
 def test_check_ins_follow_the_local_clock() -> None:
@@ -141,6 +142,17 @@ def test_travellers_are_in_one_place_at_a_time() -> None:
     assert hours.min() >= 3
 
 
+def test_the_plan_leaves_time_to_fly_both_ways() -> None:
+    trips = PLAN.trips
+    lat, lon, _ = np.array(PLAN.places).T
+    flight_h = haversine_km(lat[trips.home], lon[trips.home], lat[trips.away], lon[trips.away]) / 800
+    assert len(trips.user) == len(set(trips.user.tolist())) > 100
+    assert (trips.home != trips.away).all()
+    for begin, end in ((trips.leave, trips.arrive), (trips.depart, trips.back)):
+        np.testing.assert_allclose((end - begin) / 3600, 3 + flight_h, atol=1 / 3600)
+    assert set(((trips.depart - trips.arrive) / 86_400).tolist()) == set(range(2, 11))
+
+
 def test_travellers_make_one_trip_to_another_city_and_some_come_back() -> None:
     order = rows().sort(KEY).group_by("user", maintain_order=True)
     cities = order.agg(city=pl.col("city").rle().struct.field("value")).filter(pl.col("city").list.len() > 1)
@@ -163,12 +175,14 @@ def test_without_travellers_everybody_stays_at_home() -> None:
 
 def test_only_one_city_is_held_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made: list[weakref.ref[object]] = []
+    seeds: set[object] = set()
     make = synthetic.make_city
 
     def watched(*arguments: object) -> synthetic.City:
         assert not any(city() for city in made), "an earlier city is still in memory"
         city = make(*arguments)  # type: ignore[arg-type]
         made.append(weakref.ref(city))
+        seeds.add(arguments[3])
         return city
 
     monkeypatch.setattr(synthetic, "make_city", watched)
@@ -177,7 +191,7 @@ def test_only_one_city_is_held_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert len(made) < PLAN.cities  # the first part does not wait for the last city
     made.clear()
     write_world(tmp_path / "world", PLAN)
-    assert len(made) == PLAN.cities
+    assert len(made) == len(seeds) == PLAN.cities  # and each city is drawn from its own seed
 
 
 @pytest.mark.parametrize(
@@ -195,6 +209,8 @@ def test_only_one_city_is_held_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_pa
          "the world has no check-ins; raise --cities, --users or --days"),
         (("--cities", 3, "--density", 0.001),
          "3 cities of up to 2,688 venues cannot lie 100 km apart; lower --cities or --pois, or raise --density"),
+        (("--cities", 5000, "--pois", 9000),
+         "5,000 cities of up to 128,084 venues cannot lie 100 km apart; lower --cities or --pois, or raise --density"),
         (("--travellers", 0), "--travellers is for several cities; add --cities"),
         (("--rows-per-part", 10), "--rows-per-part is for several cities; add --cities"),
         (("--format", "csv"), "--format is for several cities; add --cities"),
