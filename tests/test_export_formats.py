@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import sample_releases
 import small_city
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called
@@ -251,6 +252,13 @@ with tempfile.TemporaryDirectory() as cache:
         for split, rows in load_dataset("./city", name, cache_dir=cache).items():
             print(name, split, len(rows), sum(row["time"].timestamp() for row in rows))
 """
+
+
+def test_the_card_for_hugging_face_has_any_name() -> None:
+    name = 'Zürich: "a" 😀'
+    _, card, text = (exported(release(), False, name, "hf") / "README.md").read_text("utf-8").split("---\n", 2)
+    assert yaml.safe_load(card)["pretty_name"] == name
+    assert text.startswith(f"\n# {name}\n")
 
 
 @pytest.mark.parametrize("private", [False, True])

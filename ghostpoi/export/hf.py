@@ -47,7 +47,7 @@ def _card(data: ExportData) -> str:
         for name, splits in (SPLIT if data.parts else RELEASED).items()
     ]
     card = {"pretty_name": data.name, "tags": ["check-ins", "human-mobility", "privacy"], "configs": configs}
-    lines = (f"{key}: {json.dumps(value)}\n" for key, value in card.items())  # JSON is YAML
+    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in card.items())  # JSON is YAML
     return f"---\n{''.join(lines)}---\n\n"
 
 
