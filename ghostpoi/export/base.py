@@ -43,6 +43,7 @@ class ExportData:
     released: Visits  # all rows; one session per user
     venues: ExportVenues
     parts: Mapping[str, Visits] = field(default_factory=dict)
+    clean: Ints | None = None  # (N,) the clean venue of each row of `released`; None in a public export
 
 
 class Export(Protocol):
@@ -52,8 +53,8 @@ class Export(Protocol):
     def summary(self) -> str:
         """One phrase that says what the files are."""
 
-    def files(self, data: ExportData) -> dict[str, str]:
-        """Return the text of each file by its name."""
+    def files(self, data: ExportData) -> Mapping[str, str | bytes]:
+        """Return the content of each file by its name. The caller adds to README.md, if there is one."""
 
     def usage(self, data: ExportData) -> str:
         """Return what README.md says about loading the files, in Markdown."""

@@ -29,9 +29,11 @@ def export(release: Path, to: str, output: Path, private: Path | None = None) ->
     data = read_release(release, output.resolve().name, private)
     kind = PUBLIC if private is None else PRIVATE
     about = f"# {data.name}\n\nA release of ghostpoi, exported for {to}.\n{kind}\n{form.usage(data)}"
+    files = {name: text if isinstance(text, bytes) else text.encode() for name, text in form.files(data).items()}
+    files["README.md"] = files.get("README.md", b"") + about.encode()
     with new_folder(output, private=private is not None) as folder:
-        for name, text in (form.files(data) | {"README.md": about}).items():
-            (folder / name).write_text(text, "utf-8", newline="\n")
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
 
 
 def read_release(release: Path, name: str, private: Path | None = None) -> ExportData:
@@ -60,7 +62,7 @@ def read_release(release: Path, name: str, private: Path | None = None) -> Expor
         )
     venues = ExportVenues(pairs.ids, pairs.category, np.array(pairs.lat), np.array(pairs.lon))
     rows = Visits(users[order], pairs.released[order], table.time[order], start)
-    return ExportData(name, rows, venues, parts)
+    return ExportData(name, rows, venues, parts, pairs.clean[order])
 
 
 def _parts(pairs: Pairs, table: Checkins, users: Texts, clean: Texts, filters: FilterSettings) -> dict[str, Visits]:
