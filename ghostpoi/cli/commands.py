@@ -18,13 +18,19 @@ def inspect(
     """Describe a file: its contents, what each filter drops, and how many check-ins a method can substitute."""
     from ghostpoi.cli import terminal_output
     from ghostpoi.data import formats
+    from ghostpoi.data.formats.chosen_columns import chosen_columns
     from ghostpoi.data.inspect import summarise
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.publish.whole_table import describe_sets
 
     settings = changed(publication(method), set, config)
-    table = formats.read(file, mapping(map)).table
-    summary = summarise(table, settings) | {"method": {"name": method, **describe_sets(table, settings)}}
+    read = formats.read(file, mapping(map))
+    summary = {
+        "format": read.format,
+        "columns": chosen_columns(read, mapping(map)),
+        **summarise(read.table, settings),
+        "method": {"name": method, **describe_sets(read.table, settings)},
+    }
     show(summary, json, terminal_output.inspection, file)
 
 

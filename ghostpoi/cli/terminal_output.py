@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ghostpoi.cli.options import printable
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY
@@ -21,6 +22,10 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
         f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} venues in {f['categories']:,} "
         f"categories, {f['time']['first'][:10]} to {f['time']['last'][:10]}"
     )
+    columns = _table("field", "column", "chosen by")
+    for field, by in f.get("columns", {}).items():
+        columns.add_row(field, Text(by["column"]), Text(by["chosen_by"]))
+    say(columns)
     if f["duplicates"]:
         say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
     if f["pois_with_several_positions"]:
@@ -239,5 +244,5 @@ def _valid(path: Path) -> str:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        table.add_column(column, justify="left" if column in (columns[0], "drops") else "right")
+        table.add_column(column, justify="left" if column in (columns[0], "column", "chosen by", "drops") else "right")
     return table

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from ghostpoi.data.formats.base import CheckinFile, Columns, Format, Rows
-from ghostpoi.data.formats.compression import binary_kind, load
+from ghostpoi.data.formats.compression import load
+from ghostpoi.data.formats.other_kinds import other_kind
 from ghostpoi.data.formats.table import TABLE
 from ghostpoi.data.formats.tsmc2014 import TSMC2014
 from ghostpoi.errors import InputError
@@ -21,8 +22,10 @@ def read(path: Path, mapping: dict[str, str] | None = None, format: str | None =
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
     data = load(path)
+    if format is None and (kind := other_kind(data[:HEAD])):
+        raise InputError(f"{path} {kind}")
     # `table` accepts any text, so it is tried last.
     for name in [format] if format else sorted(FORMATS, key=lambda name: name == "table"):
         if format or FORMATS[name].recognises(data[:HEAD]):
             return FORMATS[name].read(path, data, mapping or {})
-    raise InputError(f"{path} {binary_kind(data[:HEAD])}")
+    raise InputError(f"{path} is a binary file; give a text table (CSV, TSV, TSMC2014) or Parquet")

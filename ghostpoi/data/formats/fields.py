@@ -27,7 +27,7 @@ def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Pat
             hint = f"did you mean {near[0]!r}?" if near else f"its columns are {_listed(columns)}"
             raise InputError(f"--map {field}={column}: {place} has no column {column!r}; {hint}")
     mapped = set(given.values())
-    plain = {c: re.sub(r"[^a-z0-9]", "", c.split(":")[0].lower()) for c in columns if c not in mapped}
+    plain = {c: plain_name(c) for c in columns if c not in mapped}
     found = dict(given)
     for field, tiers in COLUMN_NAMES.items():
         if field in found:
@@ -45,6 +45,11 @@ def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Pat
             )
         found[field] = matches[0]
     return found
+
+
+def plain_name(column: str) -> str:
+    """Reduce a column name to lower-case letters and digits, without a suffix such as RecBole's `:token`."""
+    return re.sub(r"[^a-z0-9]", "", column.split(":")[0].lower())
 
 
 def refuse_duplicate_names(columns: Sequence[str], place: str) -> None:
