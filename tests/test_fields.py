@@ -97,8 +97,12 @@ def test_a_mapped_column_serves_no_other_field() -> None:
         "lon",
         "time",
     ]
-    with pytest.raises(InputError, match="no column looks like the category"):
-        columns("user,poi,category,lat,lon,time", poi="category")
+    with pytest.raises(InputError, match="no column looks like the lat"):
+        columns("user,poi,category,lat,lon,time", poi="lat")
+
+
+def test_a_file_may_have_no_category() -> None:
+    assert "category" not in find_columns(["user", "poi", "kind", "lat", "lon", "time"], {}, "x")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class Checkins:
     user_ids: NDArray[np.object_]  # the id of each user, as text
     venue_ids: NDArray[np.object_]  # (V+1,), row 0 is ""
     category_ids: NDArray[np.object_]
-    category_field: str = "category"  # the column that holds the category
+    category_field: str = "category"  # the column that holds the category; "": there is none
     name: str = "the table"  # its name in messages, e.g. the path of the file
     category_groups: Mapping[str, str] = field(default_factory=dict)  # category -> group, from a taxonomy
 

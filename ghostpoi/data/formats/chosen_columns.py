@@ -17,6 +17,8 @@ def chosen_columns(file: CheckinFile, given: Mapping[str, str]) -> dict[str, dic
 def _reason(file: CheckinFile, field: str, given: Mapping[str, str]) -> str:
     if field in given:
         return "--map"
+    if file.reading.columns:
+        return "--columns"
     if file.format != "table":
         return f"its place ({file.format})"
     taken, names = set(file.mapping.values()), [name for tier in COLUMN_NAMES[field] for name in tier]

@@ -13,11 +13,15 @@ import polars as pl
 from ghostpoi.data.checkins import FIELDS, GROUP, IDS, Checkins, renumber
 from ghostpoi.errors import InputError
 
+NO_CATEGORY = ""  # the category of all venues of a file that names none
 COLUMN_NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
 
 
 def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Path) -> dict[str, str]:
-    """Return the column of each field: the user's choice in `given`, otherwise by name. `place` is for messages."""
+    """Return the column of each field: the user's choice in `given`, otherwise by name. There may be no category.
+
+    `place` is for messages.
+    """
     for field, column in given.items():
         if field not in (*FIELDS, GROUP):
             listed = ", ".join((*FIELDS, GROUP))
@@ -33,10 +37,12 @@ def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Pat
         if field in found:
             continue
         matches = next(filter(None, ([c for c, name in plain.items() if name in tier] for tier in tiers)), [])
+        if not matches and field == "category":
+            continue  # many files have none
         if not matches:
             raise InputError(
                 f"{place}: no column looks like the {field} among {_listed(columns)}; "
-                f"name it with --map {field}=COLUMN (a table needs a header line)"
+                f"name it with --map {field}=COLUMN, or the columns of a file without a header line with --columns"
             )
         if len(matches) > 1:
             both = " and ".join(repr(c) for c in matches)
@@ -66,7 +72,7 @@ def _listed(columns: Sequence[str], most: int = 20) -> str:
 def to_checkins(
     frame: pl.DataFrame, category_field: str, where: Callable[[int], str], name: str = "the table"
 ) -> Checkins:
-    """Convert a frame with the columns of FIELDS and perhaps GROUP.
+    """Convert a frame with the columns of FIELDS and perhaps GROUP. Without a category, all venues have the same: "".
 
     `where` gives the place of a row, `name` the file, for messages.
     """
@@ -79,14 +85,16 @@ def to_checkins(
             shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
             raise InputError(f"{where(row)}: {complaint.format(shown)}; {remedy}")
 
-    groups = _category_groups(frame) if GROUP in frame.columns else {}
+    if not category_field:
+        frame = frame.drop("category", strict=False).with_columns(category=pl.lit(NO_CATEGORY))
+    groups = _category_groups(frame) if GROUP in frame.columns and category_field else {}
     frame = frame.select(FIELDS)
     for field in FIELDS:
         column = frame[field]
         missing = column.is_null()
         if field in IDS and column.dtype.is_float():
             missing |= column.is_nan()
-        elif column.dtype == pl.String:
+        elif column.dtype == pl.String and (field != "category" or category_field):
             missing |= column == ""
         refuse(missing, field, f"the {field} is missing", "fill it in or remove the row")
     degrees = {}

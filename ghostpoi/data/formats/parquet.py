@@ -39,7 +39,7 @@ def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFil
     rows = ParquetRows(table, path)
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
     frame = pl.DataFrame({field: _field(rows, field, column) for field, column in found.items()})
-    checkins = to_checkins(frame, found["category"], lambda row: f"{path}, row {row + 1}", str(path))
+    checkins = to_checkins(frame, found.get("category", ""), lambda row: f"{path}, row {row + 1}", str(path))
     return CheckinFile(path, "table", found, checkins, sha256(data).digest(), lambda: rows)
 
 

@@ -107,13 +107,14 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     frame = None
     if not body.dialect.control_separated and len(set(column.values())) == len(column):
         frame = body.frame({c: KINDS[field] for field, c in column.items()})
-        needed = [column[field] for field in FIELDS]
-        if any(frame[c].null_count() for c in needed) or any(_padded(frame[column[field]]) for field in IDS):
+        needed = [column[field] for field in FIELDS if field in column]
+        ids = [column[field] for field in IDS if field in column]
+        if any(frame[c].null_count() for c in needed) or any(_padded(frame[c]) for c in ids):
             frame = None
     if frame is None:
         frame = body.values(list(dict.fromkeys(column.values())))
     fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
-    table = to_checkins(fields, column["category"], lambda row: f"{path}, line {body.line(row)}", str(path))
+    table = to_checkins(fields, column.get("category", ""), lambda row: f"{path}, line {body.line(row)}", str(path))
     return CheckinFile(path, format, mapping, table, sha256(data).digest(), lambda: TextRows.of(body))
 
 
