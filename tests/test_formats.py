@@ -180,7 +180,7 @@ def test_a_format_can_be_forced(save: Save) -> None:
         ("u,v,c,0,180.5,0", "the longitude 180.5 is outside the range -180 to 180"),
         ("u,v,c,0,1e400,0", "the longitude inf is outside"),
         ("u,v,c,east,0,0", "the latitude 'east' is not a number"),
-        ('u,v,c,"40,7",0,0', "the latitude '40,7' is not a number"),
+        ('u,v,c,"40,7",0,0', "the latitude '40,7' has a decimal comma; state it with --decimal ,"),
         ("u,v,c,NaN,0,0", "the latitude is NaN"),
         ("u,v,c,,0,0", "the lat is missing"),
         (",v,c,0,0,0", "the user is missing"),

@@ -15,6 +15,7 @@ Bools = NDArray[np.bool_]
 IDS = ("user", "poi", "category")
 FIELDS = (*IDS, "lat", "lon", "time")
 GROUP = "category_group"  # an optional field: the parent category
+DATE = "date"  # an optional field: the date, where the time is the time of day
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.fields import EARLIEST, LATEST, find_columns, refuse_duplicate_names, to_checkins
+from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names, to_checkins
 from ghostpoi.data.formats.size_limit import current_limit
+from ghostpoi.data.formats.times import EARLIEST, LATEST
 from ghostpoi.errors import InputError
 
 MAGIC = b"PAR1"

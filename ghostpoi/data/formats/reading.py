@@ -3,14 +3,23 @@
 The options of a command apply to every file that it reads, except to a release, which states its own in its manifest.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any
 
+import polars as pl
+
 from ghostpoi.errors import InputError
+
+# A form has directives that the parser knows, and all of a date: the year, and month and day, or the day of the year.
+FORM = re.compile(
+    r"(?=.*%[YyFD])(?=.*%([FDj]|[mbB].*%[de]|[de].*%[mbB]))(?:[^%]|%(?:[YymdebBajHIklMSpPTRFDz%]|\.f|#z))+"
+)
 
 
 @dataclass(frozen=True)
@@ -18,6 +27,9 @@ class Reading:
     """What the publisher states about a file. The fields are named as the options are."""
 
     columns: str = ""  # names of the columns of a text file without a header, separated by commas
+    decimal: str = ""  # the sign before the decimals of coordinates, if it is not a point
+    time_format: str = ""  # the form of all times, with the directives of strptime
+    timezone: str = ""  # the zone of times without an offset, if it is not UTC
 
     def __post_init__(self) -> None:
         names = self.column_names
@@ -25,6 +37,16 @@ class Reading:
             raise InputError(
                 f"--columns {self.columns!r}: name every column once, separated by commas, e.g. user,time,lat,lon,poi"
             )
+
+        if self.decimal not in ("", ","):
+            raise InputError(f"--decimal {self.decimal!r}: the sign can be a comma only; leave it out for points")
+        if self.time_format and not FORM.fullmatch(self.time_format):
+            raise InputError(
+                f"--time-format {self.time_format!r}: give the form of a date and a time with directives of strptime, "
+                "e.g. '%d/%m/%Y %H:%M'"
+            )
+        if self.timezone and not _is_zone(self.timezone):
+            raise InputError(f"--timezone {self.timezone!r}: there is no such zone; give a name as America/New_York")
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
@@ -47,6 +69,13 @@ class Reading:
         if strange := [name for name in stated if name not in known]:
             raise InputError(f"data.reading.{strange[0]} of the manifest is unknown; read it with the newest ghostpoi")
         return Reading(**stated)
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        return pl.Series([datetime(2000, 1, 1)]).dt.replace_time_zone(name).len() == 1
+    except pl.exceptions.PolarsError:
+        return False
 
 
 _reading: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039 (it is frozen)

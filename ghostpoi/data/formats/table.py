@@ -33,7 +33,9 @@ class TableFormat:
             return read_parquet(path, data, mapping)
         header = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode("latin-1")
         usual = DELIMITERS.get(extension(path).lower())
-        delimiter = max((",", "\t", ";", "|"), key=lambda d: (header.count(d), d == usual))
+        signs = {d: header.count(d) for d in (",", "\t", ";", "|")}
+        width = len(names or ())  # decimal commas may outnumber the delimiters
+        delimiter = max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
         body = text.open_body(path, data, delimiter, names, None, quotes=True)
         place = str(path) if names else f"{path}, line 1"
         return read_text(body, data, "table", find_columns(body.dialect.columns, mapping, place))
