@@ -14,7 +14,7 @@ from ghostpoi.publish.columns import classify
 from ghostpoi.publish.protect import protect_table
 from ghostpoi.publish.pseudonyms import draw, hidden
 from ghostpoi.publish.publication_settings import publication, with_pseudonyms
-from ghostpoi.publish.whole_table import donor_rows, prepare
+from ghostpoi.publish.whole_table import check_category, donor_rows, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import override
 
@@ -53,7 +53,8 @@ def protect(
     settings = with_pseudonyms(settings, pseudonyms, list(set))
     mapping = find_columns(frame.columns, columns or {}, "the table")
     fields = frame.select(pl.col(column).alias(field) for field, column in mapping.items())
-    checkins = to_checkins(fields, mapping["category"], lambda row: f"row {row + 1}")
+    checkins = to_checkins(fields, mapping.get("category", ""), lambda row: f"row {row + 1}")
+    check_category(checkins, settings.method)
     found = classify(checkins, frame, mapping, "the table", list(keep), list(drop), hidden(checkins, settings))
     change, user = found.change, mapping["user"]
     hides_users = settings.identity.pseudonyms != "keep"

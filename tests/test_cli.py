@@ -87,10 +87,10 @@ BAD = {
     "missing user": Bad(
         "x.csv", table(",v,c,1,2,3"), "FILE, line 3: the user is missing; fill it in or remove the row"
     ),
-    "no category column": Bad(
+    "no latitude column": Bad(
         "x.csv",
-        table(header=HEADER.replace("category", "kind")),
-        "FILE, line 1: no column looks like the category among user, poi, kind.+; name it with --map category=.+",
+        table(header=HEADER.replace("lat", "north")),
+        "FILE, line 1: no column looks like the lat among user, poi, category, north.+; name it with --map lat=.+",
     ),
     "two columns for one field": Bad(
         "x.csv",

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import FIELDS
-from ghostpoi.data.formats.fields import find_columns, parse_times
+from ghostpoi.data.formats.fields import find_columns
+from ghostpoi.data.formats.times import parse_times
 from ghostpoi.errors import InputError
 
 MASSIVE_STEPS = (
@@ -97,8 +98,12 @@ def test_a_mapped_column_serves_no_other_field() -> None:
         "lon",
         "time",
     ]
-    with pytest.raises(InputError, match="no column looks like the category"):
-        columns("user,poi,category,lat,lon,time", poi="category")
+    with pytest.raises(InputError, match="no column looks like the lat"):
+        columns("user,poi,category,lat,lon,time", poi="lat")
+
+
+def test_a_file_may_have_no_category() -> None:
+    assert "category" not in find_columns(["user", "poi", "kind", "lat", "lon", "time"], {}, "x")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +198,7 @@ def test_pieces_side_by_side_give_what_the_whole_gives(monkeypatch: pytest.Monke
     texts = [forms[0 if i < 20 else i % 3].format(i) for i in range(60)]
     column = pl.Series("time", [*texts, None, "never"])
     began = 1_333_476_000  # 2012-04-03 18:00:00 UTC
-    monkeypatch.setattr("ghostpoi.data.formats.fields.MIN_PIECE", 7)
+    monkeypatch.setattr("ghostpoi.data.formats.times.MIN_PIECE", 7)
     monkeypatch.setattr(pl, "thread_pool_size", lambda: 5)
     assert parse_times(column).to_list() == [*range(began, began + 60), None, None]
     assert parse_times(column.head(0)).to_list() == []

@@ -149,7 +149,7 @@ def test_a_cut_compressed_file_is_refused_wherever_it_is_cut(save: Save, suffix:
         (b"\x89PNG\r\n\x1a\n\x01\x02\x03", "is a binary file"),
         ("user,poi".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
         ("user,poi".encode("utf-16-le"), "is a binary file"),
-        (b"PK\x03\x04\x00\x00", "is a zip archive or a spreadsheet"),
+        (b"PK\x03\x04\x00\x00", "is a zip archive; unpack it"),
         (b"PAR1", "is a damaged Parquet file"),
         (b"PAR1" + bytes(100) + b"PAR1", "is a damaged Parquet file"),
         (TSMC.replace(b"\t", b","), "line 1: no column looks like the user among 470, 49bbd6c0"),
@@ -168,7 +168,7 @@ def test_a_format_can_be_forced(save: Save) -> None:
     path = save("x.txt", TSMC)
     with pytest.raises(InputError, match="no column looks like the user"):
         formats.read(path, format="table")
-    with pytest.raises(InputError, match="there is no format 'excel'; choose one of tsmc2014, table"):
+    with pytest.raises(InputError, match="there is no format 'excel'; choose one of tsmc2014, snap, table"):
         formats.read(path, format="excel")
 
 
@@ -180,7 +180,7 @@ def test_a_format_can_be_forced(save: Save) -> None:
         ("u,v,c,0,180.5,0", "the longitude 180.5 is outside the range -180 to 180"),
         ("u,v,c,0,1e400,0", "the longitude inf is outside"),
         ("u,v,c,east,0,0", "the latitude 'east' is not a number"),
-        ('u,v,c,"40,7",0,0', "the latitude '40,7' is not a number"),
+        ('u,v,c,"40,7",0,0', "the latitude '40,7' has a decimal comma; state it with --decimal ,"),
         ("u,v,c,NaN,0,0", "the latitude is NaN"),
         ("u,v,c,,0,0", "the lat is missing"),
         (",v,c,0,0,0", "the user is missing"),

@@ -24,7 +24,7 @@ def prepare_choice(
     from ghostpoi.publish.columns import classify
     from ghostpoi.publish.pseudonyms import wanted
     from ghostpoi.publish.publication_settings import publication
-    from ghostpoi.publish.whole_table import grouped
+    from ghostpoi.publish.whole_table import check_category, grouped
     from ghostpoi.settings import override
 
     if wishes.keep_category not in STRICTNESS:
@@ -41,6 +41,8 @@ def prepare_choice(
     settings = override(changed(publication("crowd"), set, config), asked)
     by_group = override(settings, ["method.category=group"])
     read = formats.read(file, mapping(map))
+    if wishes.keep_category != "any":
+        check_category(read.table, by_group.method)
     classify(read.table, read.rows, read.mapping, file, keep or [], drop or [], wanted(read, settings))
     table = grouped(read.table, read_taxonomy(taxonomy) if taxonomy else {}, by_group.method)
     request = ChooseRequest(
@@ -58,6 +60,7 @@ def prepare_choice(
         words += [word for text in [*(set or []), *assignments] for word in ("--set", text)]
         for flag, values in (("--map", map), ("--keep", keep), ("--drop", drop)):
             words += [word for value in values or [] for word in (flag, value)]
+        words += read.reading.words
         words += ["--config", str(config)] if config else []
         words += ["--taxonomy", str(taxonomy)] if grouping else []
         words += ["--pseudonyms", pseudonyms] if pseudonyms != "keep" else []

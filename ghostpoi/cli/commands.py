@@ -4,13 +4,13 @@ from pathlib import Path
 
 import typer
 
-from ghostpoi.cli.options import changed, console, mapping, reads_files, say, show, tell
+from ghostpoi.cli.options import changed, console, mapping, reads_files, reads_tables, say, show, tell
 from ghostpoi.errors import InputError
 
 Texts = list[str] | None  # of an option that may be repeated
 
 
-@reads_files
+@reads_tables
 def inspect(
     file: Path, method: str = "crowd", json: bool = False, map: Texts = None, set: Texts = None,
     config: Path | None = None,
@@ -18,17 +18,23 @@ def inspect(
     """Describe a file: its contents, what each filter drops, and how many check-ins a method can substitute."""
     from ghostpoi.cli import terminal_output
     from ghostpoi.data import formats
+    from ghostpoi.data.formats.chosen_columns import chosen_columns
     from ghostpoi.data.inspect import summarise
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.publish.whole_table import describe_sets
 
     settings = changed(publication(method), set, config)
-    table = formats.read(file, mapping(map)).table
-    summary = summarise(table, settings) | {"method": {"name": method, **describe_sets(table, settings)}}
+    read = formats.read(file, mapping(map))
+    summary = {
+        "format": read.format,
+        "columns": chosen_columns(read, mapping(map)),
+        **summarise(read.table, settings),
+        "method": {"name": method, **describe_sets(read.table, settings)},
+    }
     show(summary, json, terminal_output.inspection, file)
 
 
-@reads_files
+@reads_tables
 def protect(
     file: Path, output: Path, method: str = "crowd", seed: int | None = None, protocol: str = "strong",
     device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
@@ -68,7 +74,7 @@ def protect(
     show(manifest, json, terminal_output.released, output, private, fingerprint(private))
 
 
-@reads_files
+@reads_tables
 def verify(
     release: Path, against: Path | None = None, private: Path | None = None, signed_by: str | None = None,
     map: Texts = None, json: bool = False,
@@ -85,7 +91,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@reads_files
+@reads_tables
 def audit(
     file: Path, release: Path, adversaries: str | None = None, everybody: bool = False, victim: str = "transformer",
     leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
@@ -120,7 +126,7 @@ def audit(
             say(f"wrote {path}")
 
 
-@reads_files
+@reads_tables
 def choose(
     file: Path, output: Path = Path("choice.html"), max_mean_km: float = 2.0, min_flows: float = 0.5,
     max_popularity_js: float = 0.1, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
@@ -152,7 +158,7 @@ def choose(
         raise typer.Exit(1)
 
 
-@reads_files
+@reads_tables
 def report(
     release: Path, output: Path | None = None, compare: list[Path] | None = None, private: Path | None = None,
     with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None,
@@ -209,7 +215,7 @@ def synth(
     say(f"{output}: {rows:,} check-ins of {users:,} people at {pois:,} venues{where} over {days:,} days")
 
 
-@reads_files
+@reads_tables
 def prepare(file: Path, output: Path, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.data import prepared

@@ -8,7 +8,7 @@ import inspect
 import json
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 OPTIONS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
 
+READING = ("columns", "decimal", "time_format", "timezone")  # named as the fields of `Reading`
 S = TypeVar("S", bound="Settings")
 
 
@@ -51,12 +52,35 @@ def reads_files(command: Callable[..., None]) -> Callable[..., None]:
         with at_most(max_size):
             command(*arguments, **more)
 
+    return _with_options(limited, command, ["max_size"])
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that state how to read a file of check-ins."""
+
+    @functools.wraps(command)
+    def stated(*arguments: Any, **more: Any) -> None:
+        from ghostpoi.data.formats.reading import Reading, read_as
+
+        given = {name: value for name in READING if (value := more.pop(name, None)) is not None}
+        with read_as(Reading(**given)):
+            command(*arguments, **more)
+
+    return reads_files(_with_options(stated, command, READING))
+
+
+def _with_options(
+    wrapper: Callable[..., None], command: Callable[..., None], names: Iterable[str]
+) -> Callable[..., None]:
+    """Add text options to the signature of a wrapped command."""
     signature = inspect.signature(command)
-    option = inspect.Parameter("max_size", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
-    limited.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), option]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None) for name in names
+    ]
+    wrapper.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), *options]
     )
-    return limited
+    return wrapper
 
 
 def printable(text: object) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ghostpoi.cli.options import printable
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY
@@ -16,11 +17,16 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     """Print the summary of one file."""
     f = summary
     say = partial(console.print, markup=False, emoji=False)  # file and column names are not markup
+    kinds = f"in {f['categories']:,} categories" if f["categories"] else "without categories"
     say(_valid(file), style="bold")
     say(
-        f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} venues in {f['categories']:,} "
-        f"categories, {f['time']['first'][:10]} to {f['time']['last'][:10]}"
+        f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} venues "
+        f"{kinds}, {f['time']['first'][:10]} to {f['time']['last'][:10]}"
     )
+    columns = _table("field", "column", "chosen by")
+    for field, by in f.get("columns", {}).items():
+        columns.add_row(field, Text(by["column"]), Text(by["chosen_by"]))
+    say(columns)
     if f["duplicates"]:
         say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
     if f["pois_with_several_positions"]:
@@ -45,7 +51,7 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
         f"{method['coverage']:.1%} of rows can be substituted with {method['name']}: "
         f"{method['coverage_in_sessions']:.1%} in sessions, {method['coverage_outside_sessions']:.1%} outside; "
         f"such a row draws from {method['mean_size']:.1f} venues on average"
-        f"{', its own included' if method['own_sets'] else ''} (category: {sets['category_field']})"
+        f"{', its own included' if method['own_sets'] else ''} ({_category_from(sets)})"
     )
     if not method["own_sets"]:
         say(
@@ -78,7 +84,7 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
     if rows["withheld"]:
         console.print(f"{rows['withheld']:,} rows without a candidate were withheld")
     console.print(
-        f"{p['substitution_rate']:.1%} of rows substituted; category match {p['category_match']:.3f}; "
+        f"{p['substitution_rate']:.1%} of rows substituted; {_category_kept(p)}; "
         f"{p['beyond_1km']:.1%} of substitutes beyond 1 km; displacement {p['mean_km']:.2f} km on average, "
         f"95% within {p['p95_km']:.2f} km"
     )
@@ -153,16 +159,17 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     )
     say(
         f"plausibility of all rows: {p['substitution_rate']:.1%} substituted, "
-        f"category match {p['category_match']:.3f}, {p['beyond_1km']:.1%} beyond 1 km, "
+        f"{_category_kept(p)}, {p['beyond_1km']:.1%} beyond 1 km, "
         f"mean {p['mean_km']:.2f} km, p95 {p['p95_km']:.2f} km, "
         f"{p['speed_violations_released']:.1%} of steps over the speed limit (clean {p['speed_violations_clean']:.1%})"
     )
     if (natural := found["naturalness"]) is not None:
         clean_one = f" (clean {natural['clean']:.3f})" if "clean" in natural else ""  # a stored one has no clean value
         say(f"naturalness: {natural['released']:.3f}{clean_one}")
+    by_category = f" and {u['popularity']['category_js']:.3f} bits in category"
     say(
-        f"utility: Jensen-Shannon divergence {u['popularity']['poi_js']:.3f} bits in venue and "
-        f"{u['popularity']['category_js']:.3f} bits in category popularity, common part of flows "
+        f"utility: Jensen-Shannon divergence {u['popularity']['poi_js']:.3f} bits in venue"
+        f"{'' if p['category_match'] is None else by_category} popularity, common part of flows "
         f"{u['flows']['common_part']:.3f}, radius of gyration "
         f"{u['gyration']['mean_km_before']:.2f} -> {u['gyration']['mean_km_after']:.2f} km, revisit rate "
         f"{u['visits']['revisit_rate_before']:.3f} -> {u['visits']['revisit_rate_after']:.3f}"
@@ -227,6 +234,15 @@ def plugins(console: Console) -> None:
             console.print(f"  {name:15} {escape(summary)}")
 
 
+def _category_kept(plausibility: dict[str, Any]) -> str:
+    match = plausibility["category_match"]
+    return "no category" if match is None else f"category match {match:.3f}"
+
+
+def _category_from(sets: dict[str, Any]) -> str:
+    return f"category: {sets['category_field']}" if sets["category_field"] else "no category"
+
+
 def _spread(value: dict[str, Any]) -> str:
     return f"{value['mean']:.4f}" + (f" ± {value['std']:.4f}" if len(value["seeds"]) > 1 else "")
 
@@ -239,5 +255,5 @@ def _valid(path: Path) -> str:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        table.add_column(column, justify="left" if column in (columns[0], "drops") else "right")
+        table.add_column(column, justify="left" if column in (columns[0], "column", "chosen by", "drops") else "right")
     return table

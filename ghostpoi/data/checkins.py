@@ -15,6 +15,7 @@ Bools = NDArray[np.bool_]
 IDS = ("user", "poi", "category")
 FIELDS = (*IDS, "lat", "lon", "time")
 GROUP = "category_group"  # an optional field: the parent category
+DATE = "date"  # an optional field: the date, where the time is the time of day
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Checkins:
     user_ids: NDArray[np.object_]  # the id of each user, as text
     venue_ids: NDArray[np.object_]  # (V+1,), row 0 is ""
     category_ids: NDArray[np.object_]
-    category_field: str = "category"  # the column that holds the category
+    category_field: str = "category"  # the column that holds the category; "": there is none
     name: str = "the table"  # its name in messages, e.g. the path of the file
     category_groups: Mapping[str, str] = field(default_factory=dict)  # category -> group, from a taxonomy
 

@@ -29,9 +29,17 @@ def displacement(places: Venues | Vocabulary, clean: Ints, released: Ints) -> di
     }
 
 
-def published(measures: Mapping[str, float]) -> dict[str, float]:
+def without_category(measures: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return the measures of a file without categories: it has no category match."""
+    return {**measures, "category_match": None}
+
+
+def published(measures: Mapping[str, float | None]) -> dict[str, float | None]:
     """Round measures for publication: two digits for kilometres, three for the rest.
 
     An exact quantile lies between the distances of two real pairs, and anyone can compute the distances of all pairs.
     """
-    return {name: round(value, 2 if name.endswith("_km") else 3) for name, value in measures.items()}
+    return {
+        name: None if value is None else round(value, 2 if name.endswith("_km") else 3)
+        for name, value in measures.items()
+    }

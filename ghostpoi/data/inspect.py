@@ -27,7 +27,7 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
         "checkins": len(table),
         "users": len(table.user_ids),
         "pois": len(table.venue_ids) - 1,
-        "categories": len(table.category_ids),
+        "categories": len(table.category_ids) if table.category_field else 0,
         "duplicates": duplicates(table),
         "time": {name: f"{np.datetime64(int(t), 's')}Z" for name, t in times.items()},
         "pois_with_several_positions": _several_positions(table),

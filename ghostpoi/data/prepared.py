@@ -36,7 +36,12 @@ def prepare_file(path: Path, mapping: dict[str, str] | None = None, settings: Se
     from ghostpoi.data import formats  # needs polars, which a bare GPU machine lacks
 
     settings = settings or Settings()
-    data = sessions.build(formats.read(path, mapping).table, settings.filters)
+    table = formats.read(path, mapping).table
+    if not table.category_field:
+        raise InputError(
+            f"{path} has no category, which candidate sets follow; name its column with --map category=COLUMN"
+        )
+    data = sessions.build(table, settings.filters)
     v = data.vocabulary
     sets = candidates.find(v.lat, v.lon, v.category, settings.candidates)
     return Prepared(v, data.train, data.val, data.test, sets, path.name.split(".")[0])

@@ -26,7 +26,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.evaluate.undone_pseudonyms import undo
 from ghostpoi.publish.columns.dependence import value_codes
-from ghostpoi.publish.manifest import complaint_about, read_manifest, settings_of, with_groups
+from ghostpoi.publish.manifest import complaint_about, read_clean, read_data, read_manifest, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.whole_table import prepare
@@ -72,9 +72,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
         manifest = read_manifest(release)
         if complaint := complaint_about(release, manifest):
             raise InputError(f"{release}: {complaint}; make the release again with protect")
-        fields, format = manifest["columns"]["fields"], manifest["data"]["format"]
-        after = formats.read(release / manifest["data"]["file"], fields, format)
-        before = formats.read(file, mapping or fields, format)
+        after, before = read_data(release, manifest), read_clean(file, mapping, manifest)
         digest = str(manifest["data"]["sha256"])
         if settings_of(manifest).identity.pseudonyms != "keep":
             after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))

@@ -143,5 +143,5 @@ def _measures(measures: dict[str, Any]) -> dict[str, Any]:
     return {name: measures[name] for name in PUBLIC_MEASURES if name in measures}
 
 
-def _without(measures: dict[str, float], *endings: str) -> dict[str, float]:
+def _without(measures: dict[str, float | None], *endings: str) -> dict[str, float | None]:
     return published({name: value for name, value in measures.items() if not name.endswith(endings)})

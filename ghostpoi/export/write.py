@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ghostpoi.data import formats, sessions
+from ghostpoi.data import sessions
 from ghostpoi.data.checkins import Checkins, Ints, Longs
 from ghostpoi.data.sessions import Sessions, by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.export import EXPORTS
 from ghostpoi.export.base import ExportData, ExportVenues, Texts, Visits
 from ghostpoi.files import new_folder
-from ghostpoi.publish.manifest import PRIVATE_MARK, complaint_about, read_manifest, settings_of
+from ghostpoi.publish.manifest import PRIVATE_MARK, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.settings import FilterSettings
 
@@ -41,8 +41,7 @@ def read_release(release: Path, name: str, private: Path | None = None) -> Expor
     manifest = read_manifest(release)
     if complaint := complaint_about(release, manifest):
         raise InputError(f"{release} is damaged ({complaint}); make the release again with protect")
-    source = manifest["data"]
-    table = formats.read(release / source["file"], manifest["columns"]["fields"], source["format"]).table
+    table = read_data(release, manifest).table
     order = by_user_and_time(table.user, table.time)
     first = np.flatnonzero(np.diff(table.user[order], prepend=-1))
     start = np.append(first, len(table))

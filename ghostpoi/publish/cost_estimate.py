@@ -28,7 +28,7 @@ from ghostpoi.publish import pseudonyms, rows_outside_sessions
 from ghostpoi.publish.columns import classify
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Substituter, Task
-from ghostpoi.publish.whole_table import WholeTable, genuine_rows, grouped, prepare
+from ghostpoi.publish.whole_table import WholeTable, check_category, genuine_rows, grouped, prepare
 from ghostpoi.randomness import Seed
 
 SAMPLE, CHEAP_SAMPLE = 5_000, 50_000  # rows, at least; with and without models to run
@@ -59,6 +59,7 @@ def estimate(
     """Estimate a run of `protect`; refuse a file that it would refuse."""
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
     file = formats.read(path, mapping)
+    check_category(file.table, settings.method)
     new = pseudonyms.wanted(file, settings)
     columns = classify(file.table, file.rows, file.mapping, path, keep, drop, new)
     watch.lap("reading and testing columns")
@@ -144,7 +145,7 @@ def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Sto
     watch.skip()
     file.rows.take(row).copy_fields(change, np.arange(len(row))).write(io.BytesIO())
     watch.lap("writing", len(file.table) / len(row))
-    formats.read(file.path, file.mapping, file.format)
+    formats.read(file.path, file.mapping, file.format, file.reading)
     watch.lap("writing")
 
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.methods import METHODS
@@ -60,6 +62,7 @@ REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must 
     "speed": {"limit_kmh": _is_positive, "min_gap_s": _is_positive},
     "disclosure": {"category": _is_text, "category_groups": _are_pairs, "aggregates": _are_texts},
 }
+NO_CATEGORY = "none"  # what a release of a file without categories discloses of them
 PRIVATE_MARK = "ghostpoi-private"  # class of the body of every page that shows clean data
 
 
@@ -99,6 +102,8 @@ def _check_shape(manifest: Any) -> None:
                 raise ValueError(f"{section}.{key} has the wrong type")
     if "identity" in manifest and not _are_settings(manifest["identity"]):
         raise ValueError("identity has the wrong type")
+    if not _are_named_texts(manifest["data"].get("reading", {})):
+        raise ValueError("data.reading has the wrong type")
     if not _is_text(manifest.get("method")):
         raise ValueError("method is missing")
     if not _are_settings(manifest["settings"].get("method", {})):
@@ -192,6 +197,25 @@ def settings_of(manifest: dict[str, Any]) -> Publication:
         values = manifest["settings"].get(section, {}).items()
         settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
     return settings
+
+
+def read_data(release: Path, manifest: dict[str, Any]) -> CheckinFile:
+    """Read the data file of a release as its manifest says."""
+    data = manifest["data"]
+    return formats.read(release / data["file"], manifest["columns"]["fields"], data["format"], _reading(manifest))
+
+
+def read_clean(path: Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
+    """Read the clean file of a release: as the user says with options, otherwise as the manifest says."""
+    reading = formats.current_reading()
+    return formats.read(
+        path, mapping or manifest["columns"]["fields"], manifest["data"]["format"],
+        reading if reading.stated else _reading(manifest),
+    )  # fmt: skip
+
+
+def _reading(manifest: dict[str, Any]) -> formats.Reading:
+    return formats.Reading.of(manifest["data"].get("reading", {}))
 
 
 def with_groups(table: Checkins, manifest: dict[str, Any]) -> Checkins:

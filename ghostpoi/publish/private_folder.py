@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ghostpoi import __version__
-from ghostpoi.data.formats import CheckinFile
+from ghostpoi.data.formats import CheckinFile, current_reading
 from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
 from ghostpoi.progress import Say
@@ -174,7 +174,8 @@ def _asked(request: ReleaseRequest) -> str:
     mapping = sorted(request.mapping.items())
     columns = f"keep={sorted(request.keep)} drop={sorted(request.drop)}" + " keep_metadata" * request.keep_metadata
     groups = f" groups={sorted(request.groups.items())}" if request.groups else ""
-    return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}{groups}"
+    reading = f" reading={stated}" if (stated := current_reading().stated) else ""
+    return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}{groups}{reading}"
 
 
 def _keyed_hash(file: CheckinFile, seed: Seed) -> str:

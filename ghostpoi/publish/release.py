@@ -24,7 +24,7 @@ from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.columns import classify
 from ghostpoi.publish.figures import figures
-from ghostpoi.publish.manifest import store_manifest
+from ghostpoi.publish.manifest import NO_CATEGORY, store_manifest
 from ghostpoi.publish.private_folder import (
     RUN,
     UNFINISHED,
@@ -42,7 +42,15 @@ from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.staging import clean_up, publish_folder, staging_folder
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.whole_table import WholeTable, category_groups, donor_rows, fast_steps, grouped, prepare
+from ghostpoi.publish.whole_table import (
+    WholeTable,
+    category_groups,
+    check_category,
+    donor_rows,
+    fast_steps,
+    grouped,
+    prepare,
+)
 from ghostpoi.randomness import Seed
 
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
@@ -88,6 +96,7 @@ def work(settings: Publication) -> float:
 def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     unfinished = check_folders(request)
     file = formats.read(request.file, request.mapping)
+    check_category(file.table, request.settings.method)
     table = grouped(file.table, request.groups, request.settings.method)
     columns = classify(
         file.table, file.rows, file.mapping, request.file, request.keep, request.drop,
@@ -127,7 +136,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
             "kept_on_request": [name for name in columns.keep if name in request.keep],
         },
         "disclosure": {
-            "category": request.settings.method.keeps_category,
+            "category": request.settings.method.keeps_category if table.category_field else NO_CATEGORY,
             "category_groups": category_groups(whole, request.settings.method),
             "aggregates": list(request.settings.method.published_aggregates),
         },
@@ -171,6 +180,7 @@ def _write_folder(
             "data": {
                 "file": data.name,
                 "format": file.format,
+                **({"reading": stated} if (stated := file.reading.stated) else {}),
                 "rows": len(written.table),
                 "sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
             },
@@ -198,7 +208,7 @@ def _written(path: Path, file: CheckinFile, rows: Rows) -> CheckinFile | str:
     with replacing(path) as out:
         rows.write(out)
     try:
-        found = formats.read(path, file.mapping, file.format)
+        found = formats.read(path, file.mapping, file.format, file.reading)
         return difference(rows, found.rows) or found
     except InputError as e:
         return str(e).replace(str(path), path.name)

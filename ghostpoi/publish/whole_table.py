@@ -92,6 +92,17 @@ def places_of(table: Checkins, method: Method) -> Places:
     return replace(places, category_group=by_name(list(table.category_ids), given) if given else by_hours(places))
 
 
+def check_category(table: Checkins, method: Method) -> None:
+    """Refuse a method that follows categories for a file that has none."""
+    if table.category_field or method.keeps_category == "any":
+        return
+    coarser = "--set method.category=any" if hasattr(method, "category") else "--method crowd"
+    raise InputError(
+        f"{table.name} has no category, which the method follows; name its column with --map category=COLUMN, "
+        f"or use {coarser}"
+    )
+
+
 def grouped(table: Checkins, groups: Mapping[str, str], method: Method) -> Checkins:
     """Return the table with the groups of a taxonomy, which win over those of a column; refuse groups without use."""
     if not groups:
@@ -117,6 +128,7 @@ def category_groups(whole: WholeTable, method: Method) -> list[list[str]]:
 
 def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:
     """Describe the sets of the method as plain values: shares of rows that have one, and the mean size of these."""
+    check_category(table, settings.method)
     whole = _build(table, settings)
     has, inside, size = whole.has_candidates, whole.in_session, whole.set_size
     return {

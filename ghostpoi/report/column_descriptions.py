@@ -84,7 +84,7 @@ def describe(release: ReleaseView) -> DataFile:
         columns=tuple(columns),
         delimiter=dialect.delimiter if dialect else None,
         encoding=dialect.encoding if dialect else "",
-        has_header=source.format != "tsmc2014",
+        has_header=dialect is None or bool(dialect.start.strip(b"\xef\xbb\xbf\r\n")),
     )
 
 

@@ -14,7 +14,7 @@ from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
-from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_manifest, settings_of
+from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.whole_table import fast_steps
 from ghostpoi.report.audit_view import AuditView
@@ -22,9 +22,8 @@ from ghostpoi.report.labels import PER_USER, UTILITY, UtilityMeasure, method_lab
 from ghostpoi.report.templates import TEXTS
 from ghostpoi.settings import SpeedSettings
 
-PLAUSIBILITY = tuple(
-    f"plausibility.{key}" for key in ("substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km")
-)
+PLAUSIBILITY = tuple(f"plausibility.{key}" for key in ("substitution_rate", "beyond_1km", "mean_km", "p95_km"))
+CATEGORY_MATCH = "plausibility.category_match"  # of a file with categories
 NEEDED: dict[Any, tuple[str, ...]] = {  # by type; beyond what read_manifest checks
     str: ("method", "protocol", "tool.name", "tool.version"),
     int | float: (*PLAUSIBILITY, "rows.left_genuine.share", "rows.drawn_own.share"),
@@ -114,7 +113,8 @@ class ReleaseView:
     @property
     def utility_measures(self) -> list[UtilityMeasure]:
         """The measures of utility that mean something for this release: a pseudonym is no user."""
-        return [u for u in UTILITY if not (self.pseudonyms and u.group in PER_USER)]
+        shown = [u for u in UTILITY if self.table.category_field or not u.key.startswith("category")]
+        return [u for u in shown if not (self.pseudonyms and u.group in PER_USER)]
 
     @property
     def row_counts(self) -> dict[str, dict[str, int]]:
@@ -140,13 +140,13 @@ def open_release(path: Path, mapping: dict[str, str] | None = None, audits: Audi
     manifest = read_manifest(path)
     if complaint := complaint_about(path, manifest):
         raise InputError(f"{path} is damaged ({complaint}); make the release again with protect")
-    for kind, keys in NEEDED.items():
+    matched = (CATEGORY_MATCH,) if "category" in manifest["columns"]["fields"] else ()
+    for kind, keys in (*NEEDED.items(), (int | float, matched)):
         if lacking := _lacking(manifest, keys, kind):
             raise InputError(
                 f"{path / MANIFEST} lacks {lacking}, which the report needs; make the release again with protect"
             )
-    data = manifest["data"]
-    file = formats.read(path / data["file"], manifest["columns"]["fields"], data["format"])
+    file = read_data(path, manifest)
     audit = AuditView.read(manifest, path)
     return ReleaseView(folder=path.resolve().name, manifest=manifest, audit=audit, file=file)
 
@@ -185,7 +185,8 @@ def _open_file(path: Path, mapping: dict[str, str], audits: Audits) -> ReleaseVi
     }
     if found := audits.get(digest):
         manifest |= {"audit": found, "plausibility": found.get("plausibility")}
-        if lacking := _lacking(manifest, PLAUSIBILITY, int | float):
+        matched = (CATEGORY_MATCH,) if file.table.category_field else ()
+        if lacking := _lacking(manifest, (*PLAUSIBILITY, *matched), int | float):
             raise InputError(f"the audit of {path} lacks {lacking}, which the report needs; run ghostpoi audit again")
     audit = AuditView.read(manifest, path)
     return ReleaseView(folder=path.resolve().name, manifest=manifest, audit=audit, file=file)

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.formats.reading import Reading
 
 
 class Columns(Protocol):
@@ -61,6 +62,7 @@ class CheckinFile:
     table: Checkins
     sha256: bytes = field(repr=False)  # of the decompressed content; never published, because it identifies clean data
     parse_rows: Callable[[], Rows] = field(repr=False)
+    reading: Reading = field(default_factory=Reading)  # what the publisher stated about it
 
     @cached_property
     def rows(self) -> Rows:

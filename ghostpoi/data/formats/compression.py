@@ -1,6 +1,5 @@
 """Read files and decompress them by content, without ever holding more than the limit allows."""
 
-import codecs
 import gzip
 import io
 import lzma
@@ -109,15 +108,6 @@ PIECES = {b"\x1f\x8b": _gzip, b"\xfd7zXZ\x00": _xz, b"\x28\xb5\x2f\xfd": _zstd} 
 def is_binary(head: bytes) -> bool:
     """Tell whether bytes are not text: they have a zero byte, or more than 1% control characters."""
     return b"\x00" in head or len(head.translate(None, CONTROL)) < 0.99 * len(head)
-
-
-def binary_kind(head: bytes) -> str:
-    """Say what a binary file is and what to do about it."""
-    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return "is UTF-16 text; save it as UTF-8"
-    if head[:4] == b"PK\x03\x04":
-        return "is a zip archive or a spreadsheet; unpack it, or export it as CSV"
-    return "is a binary file; give a text table (CSV, TSV, TSMC2014) or Parquet"
 
 
 def extension(path: Path) -> str:

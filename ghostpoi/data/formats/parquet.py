@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.fields import EARLIEST, LATEST, find_columns, refuse_duplicate_names, to_checkins
+from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names, to_checkins
 from ghostpoi.data.formats.size_limit import current_limit
+from ghostpoi.data.formats.times import EARLIEST, LATEST
 from ghostpoi.errors import InputError
 
 MAGIC = b"PAR1"
@@ -39,7 +40,7 @@ def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFil
     rows = ParquetRows(table, path)
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
     frame = pl.DataFrame({field: _field(rows, field, column) for field, column in found.items()})
-    checkins = to_checkins(frame, found["category"], lambda row: f"{path}, row {row + 1}", str(path))
+    checkins = to_checkins(frame, found.get("category", ""), lambda row: f"{path}, row {row + 1}", str(path))
     return CheckinFile(path, "table", found, checkins, sha256(data).digest(), lambda: rows)
 
 

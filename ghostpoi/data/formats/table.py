@@ -8,7 +8,9 @@ from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.compression import extension, is_binary
 from ghostpoi.data.formats.fields import find_columns
 from ghostpoi.data.formats.parquet import MAGIC, read_parquet
+from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.data.formats.rows import read_text
+from ghostpoi.errors import InputError
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -24,13 +26,19 @@ class TableFormat:
         return head.startswith(MAGIC) or not is_binary(head)
 
     def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        names = current_reading().column_names
         if data.startswith(MAGIC):
+            if names:
+                raise InputError(f"{path} is Parquet, which names its columns itself; leave --columns out")
             return read_parquet(path, data, mapping)
         header = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode("latin-1")
         usual = DELIMITERS.get(extension(path).lower())
-        delimiter = max((",", "\t", ";", "|"), key=lambda d: (header.count(d), d == usual))
-        body = text.open_body(path, data, delimiter, None, None, quotes=True)
-        return read_text(body, data, "table", find_columns(body.dialect.columns, mapping, f"{path}, line 1"))
+        signs = {d: header.count(d) for d in (",", "\t", ";", "|")}
+        width = len(names or ())  # decimal commas may outnumber the delimiters
+        delimiter = max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
+        body = text.open_body(path, data, delimiter, names, None, quotes=True)
+        place = str(path) if names else f"{path}, line 1"
+        return read_text(body, data, "table", find_columns(body.dialect.columns, mapping, place))
 
 
 TABLE = TableFormat()

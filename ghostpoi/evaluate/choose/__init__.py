@@ -42,19 +42,23 @@ class ChooseRequest:
     cache: Cache
 
     @property
+    def options(self) -> list[Option]:
+        return options(self.wishes, bool(self.table.category_field))
+
+    @property
     def adversaries(self) -> tuple[str, ...]:
         return default_adversaries(pseudonyms=self.settings.identity.pseudonyms != "keep")
 
 
 def work(request: ChooseRequest) -> float:
     """Return all units of work for the progress bar, in adversaries."""
-    return len(options(request.wishes)) * len(FAST) + FINALISTS * request.seeds * len(request.adversaries)
+    return len(request.options) * len(FAST) + FINALISTS * request.seeds * len(request.adversaries)
 
 
 def choose(request: ChooseRequest, report: Report) -> dict[str, Any]:
     """Return all trials as plain values, controls, and the number of the recommended trial or None."""
 
-    tried = options(request.wishes)
+    tried = request.options
     found: dict[Option, dict[str, Any]] = {}
     with _pool(request, len(tried)) as each:
         for option, measured in each(_first, request, tried):

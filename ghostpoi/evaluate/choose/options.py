@@ -52,9 +52,12 @@ class Wishes:
         return [name for name, excess in wanted.items() if excess > EPSILON]
 
 
-def options(wishes: Wishes) -> list[Option]:
-    """Return the settings to try. Draws without popularity are tried where they can protect best: in any category."""
-    allowed = STRICTNESS[: STRICTNESS.index(wishes.keep_category) + 1]
+def options(wishes: Wishes, has_category: bool = True) -> list[Option]:
+    """Return the settings to try; a file without categories has crowds of any category only.
+
+    Draws without popularity are tried where they can protect best: in any category.
+    """
+    allowed = STRICTNESS[: STRICTNESS.index(wishes.keep_category) + 1] if has_category else STRICTNESS[-1:]
     popular = [Option(category, "popular-by-hour", *width) for category in allowed[::-1] for width in WIDTHS]
     return popular + [Option(allowed[-1], "even", *width) for width in WIDTHS]
 

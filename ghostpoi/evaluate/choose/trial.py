@@ -69,7 +69,7 @@ class Trial:
         """The number of clean next-venue positions that victims are tested on."""
         return self._data.test.positions - len(self._data.test)
 
-    def usefulness(self) -> dict[str, float]:
+    def usefulness(self) -> dict[str, float | None]:
         """Return what the release keeps: distances and rows of the whole file, statistics of its sessions."""
         rows, released = np.arange(len(self.table)), self._released.poi
         moved = displacement(self.table.venues, self.table.venue, released)
@@ -80,7 +80,7 @@ class Trial:
             "p95_km": moved["p95_km"],
             "substituted": moved["substitution_rate"],
             "left_genuine": genuine["left_genuine"]["share"],
-            "category_match": moved["category_match"],
+            "category_match": moved["category_match"] if self.table.category_field else None,
             "flows": kept["flows"]["common_part"],
             "popularity_js": kept["popularity"]["poi_js"],
             "category_js": kept["popularity"]["category_js"],

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import GROUP, Checkins, Ints, Longs
+from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
 from ghostpoi.data.formats import Columns
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns.dependence import Units, dependence, of_rows, of_users, tested_rows, value_codes
@@ -120,7 +120,8 @@ class Tests:
         self.related = RelatedVenues(table)
         self.users = None if pseudonym is None else UserTests(self.related, pseudonym)
         self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping}
-        self.extra = [c for c in rows.columns if c not in self.fields and c not in (mapping["user"], mapping["time"])]
+        self.times = [mapping[f] for f in ("time", DATE) if f in mapping]
+        self.extra = [c for c in rows.columns if c not in self.fields and c not in (mapping["user"], *self.times)]
         position = {"category": table.category, "lat": table.lat, "lon": table.lon}
         self._variant = value_codes(pl.DataFrame({"venue": table.venue, **position}).hash_rows())
         self._repeated = bool((np.bincount(self._variant)[self._variant] > 1).mean() > 0.5)
@@ -177,8 +178,11 @@ class Tests:
 
     def time_finding(self) -> Finding | None:
         """Return what the way in which times are written tells about users."""
-        raw = self.rows.get_column(self.mapping["time"])
-        return None if self.users is None else self.users.agreement(time_numberings(raw, below_second(raw)))
+        users = self.users
+        if users is None:
+            return None
+        raw = (self.rows.get_column(name) for name in self.times)
+        return next(filter(None, (users.agreement(time_numberings(one, below_second(one))) for one in raw)), None)
 
     def _of_venues(self, kind: str, column: pl.Series, sample: Sample) -> Finding | None:
         if kind in ("constant", "rows"):

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import Checkins, Floats, Longs
-from ghostpoi.data.formats.fields import parse_times
+from ghostpoi.data.formats.times import parse_times
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.traces import numbers

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from ghostpoi.data import formats
 from ghostpoi.errors import InputError
-from ghostpoi.publish.manifest import hash_complaint, read_manifest
+from ghostpoi.publish.manifest import hash_complaint, read_clean, read_data, read_manifest
 from ghostpoi.publish.seal import parse_fingerprint
 from ghostpoi.publish.verify.against_clean import compare
 from ghostpoi.publish.verify.check import Check
@@ -37,11 +36,10 @@ def verify(
     ]
     if complaint:
         return checks
-    data = release / manifest["data"]["file"]
-    written = formats.read(data, manifest["columns"]["fields"], manifest["data"]["format"])
+    written = read_data(release, manifest)
     checks.append(counted_speed(written.table, manifest, last=against is None))
     checks += order_check(written.table, manifest)
     if against is not None:
-        clean = formats.read(against, mapping or written.mapping, written.format)
+        clean = read_clean(against, mapping, manifest)
         checks += compare(clean, written, manifest, private or Path(f"{release}.private"))
     return checks

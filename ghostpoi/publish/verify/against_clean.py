@@ -91,6 +91,8 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
 
 def _category(pair: Pair, method: Method) -> Check:
     """Check that substitutes have the category, or the group of categories, that the method promises."""
+    if not pair.whole.table.category_field:
+        return Check("category", True, "the file has no category")
     places, changed, kept = places_of(pair.whole.table, method), pair.changed, method.keeps_category
     kind = places.group if kept == "group" else places.category
     same = int((kind[pair.whole.table.venue[changed]] == kind[pair.released[changed]]).sum())

@@ -42,7 +42,7 @@
 
   function hover(points, name) {
     return example().times.map((time, i) => {
-      const lines = ["<b>" + escaped(points.venue[i]) + "</b>", escaped(points.category[i]), time + " UTC"];
+      const lines = ["<b>" + escaped(points.venue[i]) + "</b>", escaped(points.category[i]), time + " UTC"].filter((line) => line);
       if (points.moved && points.moved[i] !== null) lines.push("moved " + points.moved[i] + " km");
       if (points.speed[i] !== null) lines.push(points.speed[i] + " km/h from the previous stop");
       return lines.join("<br>") + "<br><i>" + escaped(name) + "</i>";

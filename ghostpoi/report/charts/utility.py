@@ -72,7 +72,8 @@ def _top_chart(data: PageData) -> Chart:
     most = np.argsort(-ranked, kind="stable")[:TOP]
     most = most[ranked[most] > 0]
     at = list(range(len(most)))  # positions, because names may repeat
-    texts = [label(f"{data.venues.category[p]}, {data.venues.name[p]}", LONGEST) for p in most]
+    named = (", ".join(filter(None, (data.venues.category[p], data.venues.name[p]))) for p in most)
+    texts = [label(name, LONGEST) for name in named]
     traces = [
         bars(visits[name][most].tolist(), at, name, colour, "%{customdata}: %{x:,} visits", orientation="h",
              customdata=texts)

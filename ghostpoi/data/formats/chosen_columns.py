@@ -1,0 +1,26 @@
+"""Which column was taken for which field, and why: what `inspect` tells."""
+
+from collections.abc import Mapping
+
+from ghostpoi.data.formats.base import CheckinFile
+from ghostpoi.data.formats.fields import COLUMN_NAMES, plain_name
+
+
+def chosen_columns(file: CheckinFile, given: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return the column of each field and the reason; `given` is the user's choice, field by field."""
+    return {
+        field: {"column": column, "chosen_by": _reason(file, field, given)}
+        for field, column in file.mapping.items()
+    }  # fmt: skip
+
+
+def _reason(file: CheckinFile, field: str, given: Mapping[str, str]) -> str:
+    if field in given:
+        return "--map"
+    if file.reading.columns:
+        return "--columns"
+    if file.format != "table":
+        return f"its place ({file.format})"
+    taken, names = set(file.mapping.values()), [name for tier in COLUMN_NAMES[field] for name in tier]
+    others = [repr(c) for c in file.rows.columns if c not in taken and plain_name(c) in names]
+    return "its name" + (f", before {' and '.join(others)}" if others else "")

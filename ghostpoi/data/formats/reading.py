@@ -1,0 +1,96 @@
+"""How to read a file where the file itself does not tell: what the publisher states with options.
+
+The options of a command apply to every file that it reads, except to a release, which states its own in its manifest.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from ghostpoi.errors import InputError
+
+# A form has directives that the parser knows, and all of a date: the year, and month and day, or the day of the year.
+FORM = re.compile(
+    r"(?=.*%[YyFD])(?=.*%([FDj]|[mbB].*%[de]|[de].*%[mbB]))(?:[^%]|%(?:[YymdebBajHIklMSpPTRFDz%]|\.f|#z))+"
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the publisher states about a file. The fields are named as the options are."""
+
+    columns: str = ""  # names of the columns of a text file without a header, separated by commas
+    decimal: str = ""  # the sign before the decimals of coordinates, if it is not a point
+    time_format: str = ""  # the form of all times, with the directives of strptime
+    timezone: str = ""  # the zone of times without an offset, if it is not UTC
+
+    def __post_init__(self) -> None:
+        names = self.column_names
+        if names is not None and (not all(names) or max(Counter(names).values()) > 1):
+            raise InputError(
+                f"--columns {self.columns!r}: name every column once, separated by commas, e.g. user,time,lat,lon,poi"
+            )
+
+        if self.decimal not in ("", ","):
+            raise InputError(f"--decimal {self.decimal!r}: the sign can be a comma only; leave it out for points")
+        if self.time_format and not FORM.fullmatch(self.time_format):
+            raise InputError(
+                f"--time-format {self.time_format!r}: give the form of a date and a time with directives of strptime, "
+                "e.g. '%d/%m/%Y %H:%M'"
+            )
+        if self.timezone and not _is_zone(self.timezone):
+            raise InputError(f"--timezone {self.timezone!r}: there is no such zone; give a name as America/New_York")
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        return tuple(name.strip() for name in self.columns.split(",")) if self.columns else None
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What differs from the default, as the manifest records it."""
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
+
+    @property
+    def words(self) -> list[str]:
+        """The options as words of a command line."""
+        return [word for name, value in self.stated.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+    @staticmethod
+    def of(stated: Mapping[str, Any]) -> "Reading":
+        """Return what a manifest records; refuse what no version of ghostpoi writes."""
+        known = {f.name for f in fields(Reading)}
+        if strange := [name for name in stated if name not in known]:
+            raise InputError(f"data.reading.{strange[0]} of the manifest is unknown; read it with the newest ghostpoi")
+        return Reading(**stated)
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        return pl.Series([datetime(2000, 1, 1)]).dt.replace_time_zone(name).len() == 1
+    except pl.exceptions.PolarsError:
+        return False
+
+
+_reading: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039 (it is frozen)
+
+
+def current_reading() -> Reading:
+    """Return what applies here."""
+    return _reading.get()
+
+
+@contextmanager
+def read_as(reading: Reading) -> Iterator[None]:
+    """Read files so inside the block."""
+    token = _reading.set(reading)
+    try:
+        yield
+    finally:
+        _reading.reset(token)
