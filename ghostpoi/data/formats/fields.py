@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS, Checkins, renumber
+from ghostpoi.data.formats.missing import lacks_value, places
 from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.data.formats.times import parse_times, stripped
 from ghostpoi.errors import InputError
@@ -99,7 +100,10 @@ def to_checkins(
             missing |= column.is_nan()
         elif column.dtype == pl.String and (field != "category" or category_field):
             missing |= column == ""
-        refuse(missing, field, f"the {field} is missing", "fill it in or remove the row")
+        if missing.any():
+            lacking = lacks_value(frame).arg_true().to_numpy()
+            more = f" ({len(lacking):,} rows lack a value: {places(lacking, where)})" if len(lacking) > 1 else ""
+            refuse(missing, field, f"the {field} is missing{more}", "fill it in, or drop such rows with --missing drop")
     degrees = {}
     remedy = "give decimal degrees or remove the row"
     for field, label, limit in (("lat", "latitude", 90), ("lon", "longitude", 180)):

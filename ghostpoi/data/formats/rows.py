@@ -12,6 +12,7 @@ from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
 from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.fields import to_checkins
+from ghostpoi.data.formats.missing import complete_rows, places
 from ghostpoi.data.formats.reading import current_reading
 
 RETURN = text.RETURN.decode()
@@ -117,8 +118,12 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     if frame is None:
         frame = body.values(list(dict.fromkeys(column.values())))
     fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
-    table = to_checkins(fields, column.get("category", ""), lambda row: f"{path}, line {body.line(row)}", str(path))
-    return CheckinFile(path, format, mapping, table, sha256(data).digest(), lambda: TextRows.of(body))
+    fields, where, missing = complete_rows(fields, lambda row: f"{path}, line {body.line(row)}")
+    table = to_checkins(fields, column.get("category", ""), where, str(path))
+    at = places(missing, lambda row: f"{path}, line {body.line(row)}") if len(missing) else ""
+    return CheckinFile(
+        path, format, mapping, table, sha256(data).digest(), lambda: TextRows.of(body), missing=missing, missing_at=at
+    )
 
 
 def _padded(ids: pl.Series) -> bool:
