@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import DATE, FIELDS, IDS, Longs
+from ghostpoi.data.checkins import DATE, FIELDS, Longs
+from ghostpoi.data.formats.points import POINT
 from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.errors import InputError
 
@@ -21,13 +22,13 @@ Where = Callable[[int], str]
 def lacks_value(frame: pl.DataFrame) -> pl.Series:
     """Mark the rows (N,) that lack the value of a field that the file has."""
     lacking = pl.repeat(False, frame.height, eager=True)
-    for field in (f for f in (*FIELDS, DATE) if f in frame.columns):
+    for field in (f for f in (*FIELDS, DATE, POINT) if f in frame.columns):
         column = frame[field]
         lacking |= column.is_null()
         if column.dtype.is_float():
             lacking |= column.is_nan().fill_null(True)
         elif column.dtype == pl.String:
-            blank = ["", "nan"] if field not in (*IDS, "time", DATE) else [""]
+            blank = ["", "nan"] if field in ("lat", "lon") else [""]
             lacking |= column.str.to_lowercase().is_in(blank).fill_null(True)
     return lacking
 
