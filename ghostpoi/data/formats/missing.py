@@ -49,6 +49,6 @@ def complete_rows(frame: pl.DataFrame, where: Where) -> tuple[pl.DataFrame, Wher
 
 def places(rows: Longs, where: Where) -> str:
     """Name the first of these rows: lines 3, 7, 9."""
-    named = [where(int(row)).rsplit(" ", 2)[1:] for row in rows[:LISTED]]
+    named = [where(int(row)).rsplit(" ", 2)[-2:] for row in rows[:LISTED]]
     more = ", …" if len(rows) > LISTED else ""
     return f"{named[0][0]}{'s' * (len(rows) > 1)} {', '.join(number for _, number in named)}{more}"
