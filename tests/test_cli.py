@@ -85,7 +85,9 @@ BAD = {
     ),
     "NaN": Bad("x.csv", table("u,v,c,NaN,2,3"), "FILE, line 3: the latitude is NaN; give decimal degrees .+"),
     "missing user": Bad(
-        "x.csv", table(",v,c,1,2,3"), "FILE, line 3: the user is missing; fill it in or remove the row"
+        "x.csv",
+        table(",v,c,1,2,3"),
+        "FILE, line 3: the user is missing; fill it in, or drop such rows with .+",
     ),
     "no latitude column": Bad(
         "x.csv",

@@ -149,7 +149,7 @@ def test_a_cut_compressed_file_is_refused_wherever_it_is_cut(save: Save, suffix:
         (b"\x89PNG\r\n\x1a\n\x01\x02\x03", "is a binary file"),
         ("user,poi".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
         ("user,poi".encode("utf-16-le"), "is a binary file"),
-        (b"PK\x03\x04\x00\x00", "is a zip archive; unpack it"),
+        (b"PK\x03\x04\x00\x00", "is a damaged compressed file"),
         (b"PAR1", "is a damaged Parquet file"),
         (b"PAR1" + bytes(100) + b"PAR1", "is a damaged Parquet file"),
         (TSMC.replace(b"\t", b","), "line 1: no column looks like the user among 470, 49bbd6c0"),

@@ -30,7 +30,7 @@ KINDS = {
     "a database": (b"SQLite format 3\x00" + bytes(99), "is an SQLite database; export the table of check-ins as CSV"),
     "a 7z archive": (b"7z\xbc\xaf\x27\x1c" + bytes(99), "is a 7z archive; unpack it and give the file"),
     "a tar archive": (b"x.csv" + bytes(252) + b"ustar\x0000" + bytes(250), "is a tar archive; unpack it and give"),
-    "a zip archive": (zipped("a.csv", "b.csv"), "is a zip archive; unpack it and give the file of check-ins"),
+    "a zip archive": (zipped("a.csv", "b.csv"), "is a zip archive"),
 }
 
 

@@ -28,6 +28,7 @@ def inspect(
     summary = {
         "format": read.format,
         "columns": chosen_columns(read, mapping(map)),
+        "missing": {"rows": len(read.missing), "first": read.missing_at},
         **summarise(read.table, settings),
         "method": {"name": method, **describe_sets(read.table, settings)},
     }

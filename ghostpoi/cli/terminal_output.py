@@ -27,6 +27,8 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     for field, by in f.get("columns", {}).items():
         columns.add_row(field, Text(by["column"]), Text(by["chosen_by"]))
     say(columns)
+    if f.get("missing", {}).get("rows"):
+        say(f"note: {f['missing']['rows']:,} rows lack a value ({f['missing']['first']}) and are not described below")
     if f["duplicates"]:
         say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
     if f["pois_with_several_positions"]:

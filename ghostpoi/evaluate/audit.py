@@ -127,6 +127,8 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
     if request.victim not in VICTIMS:
         raise InputError(f"--victim {request.victim}: there is no such victim; choose from {', '.join(VICTIMS)}")
     pair = read_pair(request.file, request.release, request.mapping, request.private_folder)
+    if kept := (pair.manifest or {}).get("rows", {}).get("missing", {}).get("kept"):
+        say(f"warning: {kept:,} rows with missing values were kept: they are genuine, and the audit does not use them")
     chosen = audit_settings(request, pair.manifest)
     keep = request.store and pair.manifest is not None
     if keep:

@@ -26,6 +26,7 @@ from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
 from ghostpoi.publish import pseudonyms, rows_outside_sessions
 from ghostpoi.publish.columns import classify
+from ghostpoi.publish.kept_rows import check_kept
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Substituter, Task
 from ghostpoi.publish.whole_table import WholeTable, check_category, genuine_rows, grouped, prepare
@@ -60,6 +61,7 @@ def estimate(
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
     file = formats.read(path, mapping)
     check_category(file.table, settings.method)
+    check_kept(file, settings.identity.pseudonyms != "keep")
     new = pseudonyms.wanted(file, settings)
     columns = classify(file.table, file.rows, file.mapping, path, keep, drop, new)
     watch.lap("reading and testing columns")
@@ -71,6 +73,9 @@ def estimate(
     epochs = _time_training(whole, sessions, settings, device, watch)
     released, rounds = _substitute(whole, sessions, users, settings, device, watch)
     _time_writing(file, columns.change, users, watch)
+    shares, rows = _shares(whole, users, released, settings), len(whole.table) + len(file.kept)
+    if len(file.kept):  # they are genuine
+        shares["left_genuine"] = (shares["left_genuine"] * len(whole.table) + len(file.kept)) / rows
     return {
         "seconds": sum(watch.seconds.values()),
         "steps": watch.seconds,
@@ -78,10 +83,10 @@ def estimate(
         "rounds": rounds,
         # The peak so far includes the table, the candidate sets and one batch, which dominate a full run.
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "rows": len(whole.table),
+        "rows": rows,
         "pseudonyms": 0 if new is None else int(new.max()) + 1,
         "rows_in_sessions": whole.data.all.positions,
-        **_shares(whole, users, released, settings),
+        **shares,
     }
 
 

@@ -24,6 +24,7 @@ from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.columns import classify
 from ghostpoi.publish.figures import figures
+from ghostpoi.publish.kept_rows import check_kept, in_file
 from ghostpoi.publish.manifest import NO_CATEGORY, store_manifest
 from ghostpoi.publish.private_folder import (
     RUN,
@@ -102,8 +103,11 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
         file.table, file.rows, file.mapping, request.file, request.keep, request.drop,
         pseudonyms.wanted(file, request.settings),
     )  # fmt: skip
-    rows = (file.rows if request.keep_metadata else file.rows.without_metadata()).drop(columns.drop)
-    for text in columns.warnings:
+    hides_users = request.settings.identity.pseudonyms != "keep"
+    noted = check_kept(file, hides_users)
+    rows = file.all_rows if len(file.kept) else file.rows
+    rows = (rows if request.keep_metadata else rows.without_metadata()).drop(columns.drop)
+    for text in [*columns.warnings, *([noted] if noted else [])]:
         say(f"warning: {text}")
     whole = prepare(table, request.settings)
     run = resume(request, file, unfinished) if unfinished else begin(request, file, say)
@@ -113,15 +117,15 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     )  # fmt: skip
     report("writing the release", 0)
     shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
-    hides_users = request.settings.identity.pseudonyms != "keep"
     donor = donor_rows(whole, released, request.settings.method, run.seed, every=hides_users)
+    donor, shown_in_file = in_file(file, donor, shown)
     rows, new, user = rows.copy_fields(columns.change, donor), None, file.mapping["user"]
     if hides_users:
         new = pseudonyms.draw(whole.table, shown, request.settings, run.seed, rows.largest_number(user))
         shown = new.row
         rows = rows.take(shown).replace_ids(user, new.released_ids)
     elif request.withhold:
-        rows = rows.take(shown)
+        rows = rows.take(shown_in_file)
     _write_pairs(run.folder / PAIRS, whole, released, shown, new)
     manifest = {  # everything in it is public
         "tool": {"name": "ghostpoi", "version": __version__},
@@ -141,7 +145,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
             "aggregates": list(request.settings.method.published_aggregates),
         },
         **({} if new is None else {"identity": new.public}),
-        **figures(whole, request.settings.method, released, shown),
+        **figures(whole, request.settings.method, released, shown, file.counted),
     }
     manifest = _write_folder(request, run, file, rows, manifest)
     for name in (PAIRS, RUN):  # the note last: until it is moved, --resume can repeat all steps
@@ -181,7 +185,7 @@ def _write_folder(
                 "file": data.name,
                 "format": file.format,
                 **({"reading": stated} if (stated := file.reading.stated) else {}),
-                "rows": len(written.table),
+                "rows": len(written.table) + len(written.kept),
                 "sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
             },
         }
@@ -209,6 +213,6 @@ def _written(path: Path, file: CheckinFile, rows: Rows) -> CheckinFile | str:
         rows.write(out)
     try:
         found = formats.read(path, file.mapping, file.format, file.reading)
-        return difference(rows, found.rows) or found
+        return difference(rows, found.all_rows) or found
     except InputError as e:
         return str(e).replace(str(path), path.name)

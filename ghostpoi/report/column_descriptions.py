@@ -80,7 +80,7 @@ def describe(release: ReleaseView) -> DataFile:
     dialect = rows.dialect if isinstance(rows, TextRows) else None
     return DataFile(
         path=source.path,
-        rows=len(release.table),
+        rows=len(release.table) + len(source.kept),
         columns=tuple(columns),
         delimiter=dialect.delimiter if dialect else None,
         encoding=dialect.encoding if dialect else "",

@@ -63,11 +63,34 @@ class CheckinFile:
     sha256: bytes = field(repr=False)  # of the decompressed content; never published, because it identifies clean data
     parse_rows: Callable[[], Rows] = field(repr=False)
     reading: Reading = field(default_factory=Reading)  # what the publisher stated about it
+    missing: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)  # not in the table
+    missing_at: str = field(default="", repr=False)  # where the first of them are
+
+    @cached_property
+    def all_rows(self) -> Rows:
+        """All rows of the file, parsed on first access."""
+        return self.parse_rows()
 
     @cached_property
     def rows(self) -> Rows:
-        """All fields of the file, parsed on first access."""
-        return self.parse_rows()
+        """All fields of the rows of the table."""
+        return self.all_rows.take(self.present) if len(self.missing) else self.all_rows
+
+    @property
+    def present(self) -> NDArray[np.int64]:
+        """The rows of the file that are in the table: those that lack no value."""
+        return np.delete(np.arange(len(self.table) + len(self.missing)), self.missing)
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """The rows that lack a value and stay as they are."""
+        return self.missing if self.reading.missing == "keep" else self.missing[:0]
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """How many rows lack a value, by what becomes of them."""
+        name = {"keep": "kept", "drop": "dropped"}.get(self.reading.missing, "")
+        return {name: len(self.missing)} if len(self.missing) else {}
 
 
 class Format(Protocol):

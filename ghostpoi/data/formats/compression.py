@@ -1,22 +1,27 @@
 """Read files and decompress them by content, without ever holding more than the limit allows."""
 
+import bz2
 import gzip
 import io
 import lzma
 import os
 import stat
+import sys
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import zstandard
 
 from ghostpoi.data.formats.size_limit import SizeLimit, current_limit
 from ghostpoi.errors import InputError
 
-COMPRESSED = (".gz", ".xz", ".zst")
+COMPRESSED = (".gz", ".xz", ".zst", ".bz2", ".zip")
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))  # not used in text files
+STDIN = Path("-")
 PIECE = 1 << 24  # bytes read or decompressed at once
 ZSTD_INPUT = 1 << 11  # bytes of a frame; each block of 4 bytes can expand to 128 KiB, so this many give at most 64 MiB
 XZ_MEMORY = 1 << 29  # bytes; xz -9 needs 65 MiB
@@ -29,8 +34,11 @@ def load(path: Path) -> bytes:
     """
     limit = current_limit()
     try:
-        with path.open("rb") as file:
-            data = _read(path, file, limit)
+        if path == STDIN and sys.stdin is not None:
+            data = _stdin(sys.stdin, limit)
+        else:
+            with path.open("rb") as file:
+                data = _read(path, file, limit)
     except IsADirectoryError:
         raise InputError(f"{path} is a directory; give the file of check-ins inside it") from None
     except FileNotFoundError:
@@ -39,13 +47,18 @@ def load(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read by this user; change its permissions or run as its owner") from None
     except OSError as e:
         raise InputError(f"{path} cannot be read: {e.strerror or e}; check the disk and the path") from None
-    for magic, pieces in PIECES.items():
-        if data.startswith(magic):
-            data = _decompressed(path, data, pieces, limit)
-            break
+    pieces = next((pieces for magic, pieces in PIECES.items() if data.startswith(magic)), None)
+    if pieces is not None and not is_workbook(data):
+        data = _decompressed(path, data, pieces, limit)
     if not data[:4096].strip() and not data.strip():
         raise InputError(f"{path} is empty; give a file with at least one check-in")
     return data
+
+
+@cache
+def _stdin(stream: TextIO, limit: SizeLimit) -> bytes:
+    """Read standard input once, however often it is asked for."""
+    return _read(STDIN, stream.buffer, limit)
 
 
 def _read(path: Path, file: BinaryIO, limit: SizeLimit) -> bytes:
@@ -65,9 +78,17 @@ def _decompressed(path: Path, data: bytes, pieces: Callable[[bytes], Iterator[by
         for piece in pieces(data):
             out.write(piece)
             limit.check(path, out.tell(), len(data))
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as e:
+    except SeveralFiles as e:
+        raise InputError(
+            f"{path} is a zip archive of {e} files; unpack it and give the file of check-ins inside it"
+        ) from None
+    except DAMAGED as e:
         raise InputError(f"{path} is a damaged compressed file ({e}); download or compress it again") from None
     return out.getvalue()
+
+
+class SeveralFiles(Exception):
+    """An archive holds this many files, not one."""
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:
@@ -102,7 +123,43 @@ def _zstd(data: bytes) -> Iterator[bytes]:
         at = min(at, len(data)) - len(frame.unused_data)
 
 
-PIECES = {b"\x1f\x8b": _gzip, b"\xfd7zXZ\x00": _xz, b"\x28\xb5\x2f\xfd": _zstd}  # by the first bytes of a file
+def _bz2(data: bytes) -> Iterator[bytes]:
+    while data:
+        stream = bz2.BZ2Decompressor()
+        piece = stream.decompress(data, PIECE)
+        while not stream.eof:
+            if stream.needs_input:
+                raise EOFError("it is truncated")
+            yield piece
+            piece = stream.decompress(b"", PIECE)
+        yield piece
+        data = stream.unused_data
+
+
+def _zip(data: bytes) -> Iterator[bytes]:
+    """Decompress an archive of one file."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+        if len(names) != 1:
+            raise SeveralFiles(len(names))
+        with archive.open(names[0]) as file:
+            while piece := file.read(PIECE):
+                yield piece
+
+
+def is_workbook(data: bytes) -> bool:
+    """Tell whether a zip archive is a spreadsheet."""
+    return data.startswith(ZIP) and (b"[Content_Types].xml" in data[:65_536] or b"xl/" in data[:65_536])
+
+
+ZIP = b"PK\x03\x04"
+PIECES = {  # by the first bytes of a file
+    b"\x1f\x8b": _gzip, b"\xfd7zXZ\x00": _xz, b"\x28\xb5\x2f\xfd": _zstd, b"BZh": _bz2, ZIP: _zip,
+}  # fmt: skip
+DAMAGED = (
+    OSError, EOFError, RuntimeError, NotImplementedError, lzma.LZMAError, zlib.error, zstandard.ZstdError,
+    zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def is_binary(head: bytes) -> bool:

@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS, Checkins, renumber
+from ghostpoi.data.formats.missing import lacks_value, places
+from ghostpoi.data.formats.points import POINT, with_positions
 from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.data.formats.times import parse_times, stripped
 from ghostpoi.errors import InputError
@@ -25,8 +27,8 @@ def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Pat
     `place` is for messages.
     """
     for field, column in given.items():
-        if field not in (*FIELDS, GROUP, DATE):
-            listed = ", ".join((*FIELDS, GROUP, DATE))
+        if field not in (*FIELDS, GROUP, DATE, POINT):
+            listed = ", ".join((*FIELDS, GROUP, DATE, POINT))
             raise InputError(f"--map {field}={column}: there is no field {field!r}; fields are {listed}")
         if column not in columns:
             near = difflib.get_close_matches(column, columns, 1)
@@ -36,7 +38,7 @@ def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Pat
     plain = {c: plain_name(c) for c in columns if c not in mapped}
     found = dict(given)
     for field, tiers in COLUMN_NAMES.items():
-        if field in found:
+        if field in found or (field in ("lat", "lon") and POINT in found):
             continue
         matches = next(filter(None, ([c for c, name in plain.items() if name in tier] for tier in tiers)), [])
         if not matches and field == "category":
@@ -91,6 +93,10 @@ def to_checkins(
         frame = frame.drop("category", strict=False).with_columns(category=pl.lit(NO_CATEGORY))
     groups = _category_groups(frame) if GROUP in frame.columns and category_field else {}
     reading = current_reading()
+    if POINT in frame.columns:
+        frame = with_positions(frame)
+        other = frame["lat"].is_null() & frame[POINT].is_not_null()
+        refuse(other, POINT, "the point {} is not of the form POINT (longitude latitude)", "correct it")
     frame = _with_dates(frame).select(FIELDS)
     for field in FIELDS:
         column = frame[field]
@@ -99,7 +105,10 @@ def to_checkins(
             missing |= column.is_nan()
         elif column.dtype == pl.String and (field != "category" or category_field):
             missing |= column == ""
-        refuse(missing, field, f"the {field} is missing", "fill it in or remove the row")
+        if missing.any():
+            lacking = lacks_value(frame).arg_true().to_numpy()
+            more = f" ({len(lacking):,} rows lack a value: {places(lacking, where)})" if len(lacking) > 1 else ""
+            refuse(missing, field, f"the {field} is missing{more}", "fill it in, or drop such rows with --missing drop")
     degrees = {}
     remedy = "give decimal degrees or remove the row"
     for field, label, limit in (("lat", "latitude", 90), ("lon", "longitude", 180)):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names, to_checkins
+from ghostpoi.data.formats.missing import complete_rows, places
 from ghostpoi.data.formats.size_limit import current_limit
 from ghostpoi.data.formats.times import EARLIEST, LATEST
 from ghostpoi.errors import InputError
@@ -40,8 +41,12 @@ def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFil
     rows = ParquetRows(table, path)
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
     frame = pl.DataFrame({field: _field(rows, field, column) for field, column in found.items()})
-    checkins = to_checkins(frame, found.get("category", ""), lambda row: f"{path}, row {row + 1}", str(path))
-    return CheckinFile(path, "table", found, checkins, sha256(data).digest(), lambda: rows)
+    frame, where, missing = complete_rows(frame, lambda row: f"{path}, row {row + 1}")
+    checkins = to_checkins(frame, found.get("category", ""), where, str(path))
+    at = places(missing, lambda row: f"{path}, row {row + 1}") if len(missing) else ""
+    return CheckinFile(
+        path, "table", found, checkins, sha256(data).digest(), lambda: rows, missing=missing, missing_at=at
+    )
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ class Reading:
     columns: str = ""  # names of the columns of a text file without a header, separated by commas
     decimal: str = ""  # the sign before the decimals of coordinates, if it is not a point
     time_format: str = ""  # the form of all times, with the directives of strptime
+    missing: str = ""  # what to do with rows that lack a value: keep, drop or refuse (the default)
     timezone: str = ""  # the zone of times without an offset, if it is not UTC
 
     def __post_init__(self) -> None:
@@ -38,6 +39,8 @@ class Reading:
                 f"--columns {self.columns!r}: name every column once, separated by commas, e.g. user,time,lat,lon,poi"
             )
 
+        if self.missing not in ("", "keep", "drop", "refuse"):
+            raise InputError(f"--missing {self.missing}: use keep, drop or refuse")
         if self.decimal not in ("", ","):
             raise InputError(f"--decimal {self.decimal!r}: the sign can be a comma only; leave it out for points")
         if self.time_format and not FORM.fullmatch(self.time_format):

@@ -12,6 +12,8 @@ from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
 from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.fields import to_checkins
+from ghostpoi.data.formats.missing import complete_rows, places
+from ghostpoi.data.formats.points import POINT
 from ghostpoi.data.formats.reading import current_reading
 
 RETURN = text.RETURN.decode()
@@ -100,25 +102,33 @@ KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
     "time": pl.String(),
     GROUP: pl.String(),
     DATE: pl.String(),
+    POINT: pl.String(),
 }
 
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
-    path, column = body.dialect.path, {field: mapping[field] for field in (*FIELDS, GROUP, DATE) if field in mapping}
+    path, column = (
+        body.dialect.path,
+        {field: mapping[field] for field in (*FIELDS, GROUP, DATE, POINT) if field in mapping},
+    )
     frame = None
     plain = not body.dialect.control_separated and not current_reading().decimal
     if plain and len(set(column.values())) == len(column):
         frame = body.frame({c: KINDS[field] for field, c in column.items()})
-        needed = [column[field] for field in (*FIELDS, DATE) if field in column]
+        needed = [column[field] for field in (*FIELDS, DATE, POINT) if field in column]
         ids = [column[field] for field in IDS if field in column]
         if any(frame[c].null_count() for c in needed) or any(_padded(frame[c]) for c in ids):
             frame = None
     if frame is None:
         frame = body.values(list(dict.fromkeys(column.values())))
     fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
-    table = to_checkins(fields, column.get("category", ""), lambda row: f"{path}, line {body.line(row)}", str(path))
-    return CheckinFile(path, format, mapping, table, sha256(data).digest(), lambda: TextRows.of(body))
+    fields, where, missing = complete_rows(fields, lambda row: f"{path}, line {body.line(row)}")
+    table = to_checkins(fields, column.get("category", ""), where, str(path))
+    at = places(missing, lambda row: f"{path}, line {body.line(row)}") if len(missing) else ""
+    return CheckinFile(
+        path, format, mapping, table, sha256(data).digest(), lambda: TextRows.of(body), missing=missing, missing_at=at
+    )
 
 
 def _padded(ids: pl.Series) -> bool:

@@ -22,6 +22,7 @@ import polars as pl
 
 from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
 from ghostpoi.data.formats import Columns
+from ghostpoi.data.formats.points import POINT
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns.dependence import Units, dependence, of_rows, of_users, tested_rows, value_codes
 from ghostpoi.publish.columns.finding import Finding
@@ -40,7 +41,7 @@ from ghostpoi.publish.columns.row_order import numbered_by_first_row, order_reve
 from ghostpoi.publish.columns.traces import Sample, numbers, trace
 from ghostpoi.publish.columns.users import UserTests, time_numberings
 
-VENUE_FIELDS = ("poi", "category", "lat", "lon", GROUP)
+VENUE_FIELDS = ("poi", "category", "lat", "lon", GROUP, POINT)
 IDS_IN_ORDER = (
     "venue ids increase with the first visit, so they tell which venues were new: nobody visited {:.0%} of them in the "
     "first tenth of the period, and a release that shows them there gives substitutes away; use random ids"

@@ -12,6 +12,7 @@ from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
+from ghostpoi.publish.kept_rows import in_file
 from ghostpoi.publish.manifest import settings_of, with_groups
 from ghostpoi.publish.methods import Method
 from ghostpoi.publish.pseudonyms import hidden, read_map
@@ -67,6 +68,7 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
     if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=ignored):
         return [*identity, Check("rows", False, problem)]
     checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
+    checks += _missing_values(clean, written, shown, dropped)
     number = {name: venue for venue, name in enumerate(table.venue_ids)}
     renumbered = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int32)
     venue = renumbered[written.table.venue]  # in the numbering of the clean table, 0 for a venue that it lacks
@@ -84,9 +86,24 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
         _candidates(pair),
         _genuine_fields(clean.rows, written.rows, changed, pair),
         allowed_speed(whole, released, emptied, settings.speed),
-        *_figures(pair, emptied, settings.method, manifest),
+        *_figures(pair, emptied, settings.method, manifest, clean.counted),
         *_kept(clean, [*changed, *dropped], hidden(table, settings)),
     ]
+
+
+def _missing_values(clean: CheckinFile, written: CheckinFile, shown: Longs, dropped: list[str]) -> list[Check]:
+    """Check that rows that lack a value are where they were and as they were, or were left out."""
+    if not len(clean.missing) and not len(written.missing):
+        return []
+    _, order = in_file(clean, np.arange(len(clean.table)), shown)
+    problem = None
+    if not np.array_equal(np.flatnonzero(np.isin(order, clean.kept)), written.kept):
+        problem = "other rows of the release lack a value than of the file"
+    elif len(clean.kept):
+        kept = clean.all_rows.take(clean.kept).drop(dropped)
+        problem = difference(kept, written.all_rows.take(written.kept))
+    fate = "as they were" if len(clean.kept) else "left out"
+    return [Check("missing values", problem is None, problem or f"{len(clean.missing):,} rows, {fate}")]
 
 
 def _category(pair: Pair, method: Method) -> Check:
@@ -145,10 +162,13 @@ def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None) -> l
     ]
 
 
-def _figures(pair: Pair, emptied: Bools, method: Method, manifest: dict[str, Any]) -> list[Check]:
+def _figures(
+    pair: Pair, emptied: Bools, method: Method, manifest: dict[str, Any], missing: dict[str, int]
+) -> list[Check]:
     """Compute the counts and the plausibility of the release again and compare them with the manifest."""
-    found = figures(pair.whole, method, Substitution(pair.released, emptied), pair.shown)
-    found["data"], stated = {"rows": len(pair.shown)}, manifest | {"data": {"rows": manifest["data"].get("rows")}}
+    found = figures(pair.whole, method, Substitution(pair.released, emptied), pair.shown, missing)
+    found["data"] = {"rows": len(pair.shown) + missing.get("kept", 0)}
+    stated = manifest | {"data": {"rows": manifest["data"].get("rows")}}
     counts = _differences(found, stated, "rows") + _differences(found, stated, "data")
     measures = _differences(found, stated, "plausibility")
     substituted = f"{len(pair.changed):,} rows substituted"
