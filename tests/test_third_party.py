@@ -1,0 +1,86 @@
+"""The page on RecBole shows what results/recbole.json holds, and the script that measures it measures that."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import ROOT
+from test_docs import script
+
+GOLDEN = ROOT / "tests" / "golden" / "recbole-private"
+rerun = script("rerun_recbole")
+
+
+def test_the_page_shows_the_results() -> None:
+    found = json.loads(rerun.RESULTS.read_text())
+    assert rerun.TABLE.findall(rerun.PAGE.read_text()) == [rerun.table(found)]
+    for model in {run["model"] for run in found["runs"]}:
+        trained = {run["trained_on"] for run in found["runs"] if run["model"] == model}
+        assert trained == {"clean", "random", "ghost", "crowd"}
+
+
+def test_floors_need_no_model(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "city")
+    test = [("a", "a"), ("a", "b"), ("b", "b"), ("b", "c"), ("c", "d")]
+    clean = [("x", "c"), ("x", "c"), ("x", "a")]
+    for part, steps in (("test", test), ("clean", clean)):
+        lines = [f"u\tz {now}\t{target}\t0\n" for now, target in steps]
+        (tmp_path / "city" / f"city.{part}.inter").write_text("head\n" + "".join(lines))
+    assert rerun.floors(tmp_path / "city") == {
+        "test_steps": 5,
+        "moves": 3,
+        "stay": {"acc@1": 0.4, "acc@1_moves": 0.0, "acc@5": 0.6},
+        "popularity": {"acc@1": 0.2, "acc@1_moves": round(1 / 3, 4), "acc@5": 0.4},
+    }
+
+
+def test_exports_of_different_files_are_not_compared(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        for path in GOLDEN.iterdir():
+            shutil.copy(path, folder / path.name.replace("city", folder.name))
+    assert rerun.parts(folders) == [(folders[0], "clean"), (folders[0], "train"), (folders[1], "train")]
+    (folders[1] / "two.test.inter").write_text("other\n")
+    with pytest.raises(SystemExit, match="export releases of one file"):
+        rerun.parts(folders)
+
+
+def test_padding_does_not_change_what_a_model_says() -> None:
+    torch.manual_seed(0)
+    embedding, gru = torch.nn.Embedding(9, 4, padding_idx=0), torch.nn.GRU(4, 6, batch_first=True)
+    length = torch.tensor([1, 7, 3, 2, 7, 5, 1, 4, 6, 2])
+    items = torch.randint(1, 9, (10, 7)) * (torch.arange(7) < length[:, None])
+    widths = []
+
+    def forward(items: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
+        widths.append(items.shape[1])
+        return gru(embedding(items))[0][torch.arange(len(items)), length - 1]
+
+    whole, grouped = forward(items, length), rerun.without_padding(forward)(items, length)
+    assert torch.allclose(grouped, whole, atol=1e-6)
+    assert widths == [7, 2, 4, 6, 7]
+
+
+def test_a_mean_is_over_seeds_and_a_missing_run_stays_empty() -> None:
+    runs = [
+        {
+            "trained_on": "clean",
+            "model": model,
+            "seed": seed,
+            "acc@1": 0.1 + 0.1 * seed,
+            "acc@1_moves": 0.1,
+            "acc@5": 0.4,
+        }
+        for model, seed in (("GRU4Rec", 0), ("GRU4Rec", 1), ("SASRec", 0))
+    ]
+    runs.append({"trained_on": "mine", "model": "SASRec", "seed": 0, "acc@1": 0.01, "acc@1_moves": 0.02, "acc@5": 0.3})
+    floors = {name: {"acc@1": 0.5, "acc@1_moves": 0.25, "acc@5": 0.6} for name in ("stay", "popularity")}
+    assert rerun.table({"runs": runs, "floors": floors}).splitlines()[2:] == [
+        "clean | 0.150 | 0.100 | 0.400 | 0.100 | 0.100 | 0.400",
+        "`mine` |  |  |  | 0.010 | 0.020 | 0.300",
+        "nothing: stay | 0.500 | 0.250 | 0.600 | 0.500 | 0.250 | 0.600",
+        "nothing: popularity | 0.500 | 0.250 | 0.600 | 0.500 | 0.250 | 0.600",
+    ]
