@@ -22,7 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS, PAGE = ROOT / "results" / "recbole.json", ROOT / "docs" / "results" / "third-party.md"
-TABLE = re.compile(r"(?<=<!-- results/recbole.json -->\n).*?(?=<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(?<=<!-- results/recbole.json -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
 MODELS = ("GRU4Rec", "SASRec")
 CLEAN = "clean"
 PACKAGES = ("recbole", "torch", "numpy", "pandas", "scipy")

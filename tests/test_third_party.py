@@ -11,14 +11,36 @@ from test_docs import script
 
 GOLDEN = ROOT / "tests" / "golden" / "recbole-private"
 rerun = script("rerun_recbole")
+MEASURED = sorted({run["model"] for run in json.loads(rerun.RESULTS.read_text())["runs"]})
 
 
 def test_the_page_shows_the_results() -> None:
     found = json.loads(rerun.RESULTS.read_text())
     assert rerun.TABLE.findall(rerun.PAGE.read_text()) == [rerun.table(found)]
-    for model in {run["model"] for run in found["runs"]}:
+    for model in MEASURED:
         trained = {run["trained_on"] for run in found["runs"] if run["model"] == model}
         assert trained == {"clean", "random", "ghost", "crowd"}
+
+
+@pytest.mark.parametrize("model", MEASURED)
+def test_what_the_page_says_about_the_results_holds(model: str) -> None:
+    found = json.loads(rerun.RESULTS.read_text())
+    by = {run["trained_on"]: run for run in found["runs"] if run["model"] == model}
+    for released in ("random", "ghost", "crowd"):
+        assert by[released]["acc@1"] < found["floors"]["stay"]["acc@1"]
+        assert by[released]["acc@1"] < by["clean"]["acc@1"] / 2
+    for other in ("random", "ghost"):
+        assert by[other]["acc@1"] < by["crowd"]["acc@1"]
+        assert by[other]["acc@5"] < by["crowd"]["acc@5"]
+
+
+def test_the_page_quotes_unfinished_runs() -> None:
+    page = " ".join(rerun.PAGE.read_text().split())
+    found = json.loads(rerun.RESULTS.read_text())
+    by = {run["trained_on"]: run for run in found["unfinished"]}
+    for what, run in by.items():
+        assert f"{run['acc@1']:.3f} ({run['acc@1_moves']:.3f} on moves) from" in page, what
+    assert 0 < by["crowd"]["acc@1"] - found["floors"]["stay"]["acc@1"] < 0.01
 
 
 def test_floors_need_no_model(tmp_path: Path) -> None:
