@@ -8,7 +8,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.publish.methods import Method
+from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.public_channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
@@ -22,7 +22,7 @@ class Rule:
     exact: bool  # False: the channel is a first guess that an adversary may refine
     lat: Floats | None = None  # (P+1,) coordinates of the venues, as the release shows them
     lon: Floats | None = None
-    popularity_power: float = 0.0  # see Method.popularity_power
+    popularity_power: float = 0.0  # see AnyMethod.popularity_power
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _apart(pseudonym: Longs, sessions: Sessions) -> Longs:
     return number + int(sessions.user.max(initial=-1)) + 1
 
 
-def rule_of(method: Method | None, candidates: Candidates, vocabulary: Vocabulary | None = None) -> Rule:
+def rule_of(method: AnyMethod | None, candidates: Candidates, vocabulary: Vocabulary | None = None) -> Rule:
     """Return the rule of a method over its candidate sets, without the speed mask; None: guess a uniform draw."""
     lat, lon = (vocabulary.lat, vocabulary.lon) if vocabulary else (None, None)
     if method is None:

@@ -8,12 +8,12 @@ import numpy as np
 
 from ghostpoi.attack.evidence import Rule
 from ghostpoi.data.checkins import Ints
-from ghostpoi.publish.methods import METHODS, Method
+from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.public_channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
 
-def differs_from_random(method: Method | None) -> bool:
+def differs_from_random(method: AnyMethod | None) -> bool:
     """Whether a release needs this control. That of `random` or of another tool would be the random release again."""
     return method is not None and type(method) is not type(METHODS["random"])
 
@@ -36,7 +36,7 @@ def matched_draw(rule: Rule, clean: Ints, released: Ints, seed: Seed) -> Ints:
     return np.where(drawn, sets[np.arange(len(clean)), np.where(drawn, column, 0)], released).astype(np.int32)
 
 
-def matched_rule(method: Method, rule: Rule, clean: Ints, released: Ints) -> Rule:
+def matched_rule(method: AnyMethod, rule: Rule, clean: Ints, released: Ints) -> Rule:
     """Return what an adversary knows about the control: the method's sets and the share of venues that stay."""
     sets = rule.candidates
     if method.own_sets:  # they hold the venue itself, which stays as often as any other is drawn

@@ -27,7 +27,7 @@ from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.evaluate.undone_pseudonyms import undo
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.manifest import complaint_about, read_clean, read_data, read_manifest, settings_of, with_groups
-from ghostpoi.publish.methods import METHODS, Method
+from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.whole_table import prepare
 from ghostpoi.settings import FilterSettings, Settings
@@ -132,17 +132,17 @@ def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
     )
 
 
-def publisher_of(manifest: dict[str, Any] | None) -> Method | None:
+def publisher_of(manifest: dict[str, Any] | None) -> AnyMethod | None:
     """Return the method that made a release, with its settings; None if the release is another tool's."""
     return settings_of(manifest).method if manifest is not None and manifest["method"] in METHODS else None
 
 
-def public_rule(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: Method | None) -> Rule:
+def public_rule(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: AnyMethod | None) -> Rule:
     """Return the rule of a method. Without one, a uniform draw from candidate sets serves as the first guess."""
     return rule_of(method, _candidates(pair, vocabulary, settings, method or METHODS[RANDOM]), vocabulary)
 
 
-def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: Method) -> Candidates:
+def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: AnyMethod) -> Candidates:
     """The publisher's candidate sets, in the numbers of the audit's vocabulary.
 
     Which venues the publisher's models know depends on clean data. An adversary can infer most of them from the

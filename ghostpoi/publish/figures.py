@@ -8,13 +8,13 @@ from typing import Any
 
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.displacement import displacement, published, without_category
-from ghostpoi.publish.methods import Method
+from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import WholeTable, count_rows, genuine_rows
 
 
 def figures(
-    whole: WholeTable, method: Method, released: Substitution, shown: Longs, missing: Mapping[str, int]
+    whole: WholeTable, method: AnyMethod, released: Substitution, shown: Longs, missing: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return the sections `rows` and `plausibility` of the manifest. `shown` are the rows that are not withheld.
 

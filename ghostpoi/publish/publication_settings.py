@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, get_args
 
 from ghostpoi.data.pseudonyms import Pseudonyms
 from ghostpoi.errors import InputError
-from ghostpoi.publish.methods import METHODS, Method
+from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.settings import IdentitySettings, ModelSettings, Rounds, Settings, Training, TrajectoryLM
 
@@ -22,7 +22,7 @@ Protocol = Literal["strong", "paper"]
 class Publication(Settings):
     """All settings of `protect`."""
 
-    method: Method = field(default_factory=Crowd)
+    method: AnyMethod = field(default_factory=Crowd)
     identity: IdentitySettings = field(default_factory=IdentitySettings)
     rounds: Rounds = field(default_factory=Rounds)
     surrogate: ModelSettings = field(default_factory=ModelSettings)

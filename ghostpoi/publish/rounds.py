@@ -22,7 +22,7 @@ from ghostpoi.models import fit, tensor_file
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE, Report, Say, no_report
-from ghostpoi.publish.methods import KEEP, FreeDraw, Method
+from ghostpoi.publish.methods import KEEP, AnyMethod, FreeDraw, Method
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.scored_position import Position
 from ghostpoi.publish.session_walk import Walker
@@ -76,7 +76,7 @@ def publish(
     return substituter.round(seed, rounds.outer, report)
 
 
-def units(method: Method, rounds: Rounds) -> float:
+def units(method: AnyMethod, rounds: Rounds) -> float:
     """The whole work of a run, in epochs."""
     return rounds.outer * (WALK_UNITS + rounds.inner) if method.needs_surrogate else WALK_UNITS
 
@@ -92,7 +92,7 @@ class Substituter:
         self.uniform = torch.zeros(n, dtype=torch.float64, device=device)
         self.broken = torch.zeros(n, dtype=torch.bool, device=device)  # one flag per position: threads share none
         lm = task.trajectory_lm if settings.method.needs_trajectory_lm else None
-        if isinstance(settings.method, FreeDraw):
+        if not isinstance(settings.method, Method):
             return
         choose = partial(_choose, settings.method, self.uniform, self.broken)
         self.walker = Walker(

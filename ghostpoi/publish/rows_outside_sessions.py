@@ -10,7 +10,7 @@ from ghostpoi.data.candidates import Candidates, steps_kmh
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.data.places import slot_of
 from ghostpoi.data.sessions import by_user_and_time
-from ghostpoi.publish.methods import FreeDraw, Method
+from ghostpoi.publish.methods import AnyMethod, FreeDraw
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import WholeTable, places_of
 from ghostpoi.randomness import Seed
@@ -19,7 +19,7 @@ from ghostpoi.settings import SpeedSettings
 Neighbour = tuple[Ints, Longs]  # the venue before or after a check-in (0: none or undecided), and the time gap
 
 
-def release(whole: WholeTable, method: Method, released: Ints, seed: Seed, speed: SpeedSettings) -> Substitution:
+def release(whole: WholeTable, method: AnyMethod, released: Ints, seed: Seed, speed: SpeedSettings) -> Substitution:
     """Release a venue for every row of `released` (N,) that is 0, as the method does it outside sessions."""
     table = whole.table
     if not isinstance(method, FreeDraw):

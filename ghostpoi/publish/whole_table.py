@@ -15,7 +15,7 @@ from ghostpoi.data.places import Places, of_table
 from ghostpoi.data.sessions import Dataset, by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.publish.category_groups import by_hours, by_name
-from ghostpoi.publish.methods import Method
+from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
@@ -83,7 +83,7 @@ def _build(table: Checkins, settings: Publication) -> WholeTable:
     )
 
 
-def places_of(table: Checkins, method: Method) -> Places:
+def places_of(table: Checkins, method: AnyMethod) -> Places:
     """Return the venues of a table, with groups of categories if the method needs them."""
     places = of_table(table)
     if method.keeps_category != "group":
@@ -92,7 +92,7 @@ def places_of(table: Checkins, method: Method) -> Places:
     return replace(places, category_group=by_name(list(table.category_ids), given) if given else by_hours(places))
 
 
-def check_category(table: Checkins, method: Method) -> None:
+def check_category(table: Checkins, method: AnyMethod) -> None:
     """Refuse a method that follows categories for a file that has none."""
     if table.category_field or method.keeps_category == "any":
         return
@@ -103,7 +103,7 @@ def check_category(table: Checkins, method: Method) -> None:
     )
 
 
-def grouped(table: Checkins, groups: Mapping[str, str], method: Method) -> Checkins:
+def grouped(table: Checkins, groups: Mapping[str, str], method: AnyMethod) -> Checkins:
     """Return the table with the groups of a taxonomy, which win over those of a column; refuse groups without use."""
     if not groups:
         return table
@@ -115,7 +115,7 @@ def grouped(table: Checkins, groups: Mapping[str, str], method: Method) -> Check
     return replace(table, category_groups=groups)
 
 
-def category_groups(whole: WholeTable, method: Method) -> list[list[str]]:
+def category_groups(whole: WholeTable, method: AnyMethod) -> list[list[str]]:
     """Return pairs of a category and its group, as the manifest lists them; none if the method does not use groups."""
     if method.keeps_category != "group":
         return []
@@ -154,7 +154,7 @@ def _sets(places: Places, ids: NDArray[np.object_], settings: Publication, known
     return found.renumbered(order, number)
 
 
-def has_donor(whole: WholeTable, released: Ints, method: Method, every: bool) -> Bools:
+def has_donor(whole: WholeTable, released: Ints, method: AnyMethod, every: bool) -> Bools:
     """Mark the rows (N,) that get their venue fields from another row, given the released venues (N,).
 
     If the method draws from sets with the clean venue itself, a row that keeps its venue gets a donor, too: its own
@@ -165,7 +165,7 @@ def has_donor(whole: WholeTable, released: Ints, method: Method, every: bool) ->
     return whole.has_candidates if method.own_sets else released != whole.table.venue
 
 
-def donor_rows(whole: WholeTable, released: Substitution, method: Method, seed: Seed, every: bool = False) -> Longs:
+def donor_rows(whole: WholeTable, released: Substitution, method: AnyMethod, seed: Seed, every: bool = False) -> Longs:
     """Return, for every row, the row whose venue fields it gets: a random genuine row of the released venue, or itself.
 
     A donor must have the venue's usual category, by which the venue was chosen; some rows of a file may differ.
@@ -198,7 +198,7 @@ def count_rows(whole: WholeTable, released: Substitution) -> dict[str, dict[str,
     return counts
 
 
-def genuine_rows(whole: WholeTable, method: Method, row: Longs, released: Ints | Longs) -> dict[str, dict[str, Any]]:
+def genuine_rows(whole: WholeTable, method: AnyMethod, row: Longs, released: Ints | Longs) -> dict[str, dict[str, Any]]:
     """Count the released rows (N,) that show their clean venue: left genuine, or drawn from a set that includes it.
 
     `released` (N,) is the venue of each in the numbering of the table. A row is left genuine if it has no candidate, or

@@ -15,7 +15,7 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
-from ghostpoi.publish.methods import METHODS, Method
+from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.whole_table import fast_steps
 from ghostpoi.report.audit_view import AuditView
 from ghostpoi.report.labels import PER_USER, UTILITY, UtilityMeasure, method_label
@@ -57,7 +57,7 @@ class ReleaseView:
         return method_label(self.manifest["method"]) if self.ours else self.folder
 
     @property
-    def installed_method(self) -> Method | None:
+    def installed_method(self) -> AnyMethod | None:
         """The method that made it, where it is installed."""
         return METHODS[self.manifest["method"]] if self.ours and self.manifest["method"] in METHODS else None
 

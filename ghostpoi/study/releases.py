@@ -16,7 +16,7 @@ from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say
 from ghostpoi.publish.category_groups import by_hours
-from ghostpoi.publish.methods import Method
+from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Task, publish
 from ghostpoi.randomness import Seed
@@ -84,7 +84,7 @@ class Releases:
         if settings.method.needs_trajectory_lm:
             self.trajectory_lm(settings.trajectory_lm)
 
-    def _places(self, method: Method) -> Places:
+    def _places(self, method: AnyMethod) -> Places:
         """The POIs with the visits of the training sessions."""
         places = of_sessions(self.data.train, self.data.vocabulary)
         return replace(places, category_group=by_hours(places)) if method.keeps_category == "group" else places

@@ -98,8 +98,20 @@ def _gzip(data: bytes) -> Iterator[bytes]:
 
 
 def _xz(data: bytes) -> Iterator[bytes]:
+    # Streams may have padding between them.
+    return _streams(data, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY), b"\x00")
+
+
+def _bz2(data: bytes) -> Iterator[bytes]:
+    return _streams(data, bz2.BZ2Decompressor)
+
+
+def _streams(
+    data: bytes, start: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor], padding: bytes = b""
+) -> Iterator[bytes]:
+    """Decompress all streams, one after the other, each in pieces."""
     while data:
-        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+        stream = start()
         piece = stream.decompress(data, PIECE)
         while not stream.eof:
             if stream.needs_input:
@@ -107,7 +119,7 @@ def _xz(data: bytes) -> Iterator[bytes]:
             yield piece
             piece = stream.decompress(b"", PIECE)
         yield piece
-        data = stream.unused_data.lstrip(b"\x00")  # streams may have padding between them
+        data = stream.unused_data.lstrip(padding) if padding else stream.unused_data
 
 
 def _zstd(data: bytes) -> Iterator[bytes]:
@@ -121,19 +133,6 @@ def _zstd(data: bytes) -> Iterator[bytes]:
             yield frame.decompress(data[at : at + ZSTD_INPUT])
             at += ZSTD_INPUT
         at = min(at, len(data)) - len(frame.unused_data)
-
-
-def _bz2(data: bytes) -> Iterator[bytes]:
-    while data:
-        stream = bz2.BZ2Decompressor()
-        piece = stream.decompress(data, PIECE)
-        while not stream.eof:
-            if stream.needs_input:
-                raise EOFError("it is truncated")
-            yield piece
-            piece = stream.decompress(b"", PIECE)
-        yield piece
-        data = stream.unused_data
 
 
 def _zip(data: bytes) -> Iterator[bytes]:

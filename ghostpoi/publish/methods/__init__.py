@@ -1,7 +1,7 @@
 """Methods, which propose released venues. To add one, write a file here and add a line to METHODS."""
 
 from ghostpoi.plugins import Registry
-from ghostpoi.publish.methods.base import KEEP, Method
+from ghostpoi.publish.methods.base import KEEP, AnyMethod, Method
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.em import Em
 from ghostpoi.publish.methods.free_draw import FreeDraw
@@ -17,7 +17,7 @@ from ghostpoi.publish.methods.transferable_ue import TransferableUe
 from ghostpoi.publish.methods.ts_ue import TsUe
 from ghostpoi.publish.methods.ts_ue_calibrated import TsUeCalibrated
 
-METHODS: Registry[Method] = Registry(
+METHODS: Registry[AnyMethod] = Registry(
     "methods",
     {
         "ghost": Ghost(),
@@ -38,4 +38,4 @@ METHODS: Registry[Method] = Registry(
     },
 )
 
-__all__ = ["KEEP", "METHODS", "FreeDraw", "Method"]
+__all__ = ["KEEP", "METHODS", "AnyMethod", "FreeDraw", "Method"]

@@ -24,8 +24,8 @@ KeepsCategory = Literal["exact", "group", "any"]
 KEEP = -1  # a proposal to release the clean venue itself
 
 
-class Method(Section, ABC):
-    """A way to choose released venues. Its settings are dataclass fields; its `repr` is its identity."""
+class AnyMethod(Section):
+    """A way to make a release. Its settings are dataclass fields; its `repr` is its identity."""
 
     label: ClassVar[str]  # name in tables, charts and pages
     summary: ClassVar[str]  # one sentence on what it does
@@ -60,10 +60,6 @@ class Method(Section, ABC):
         """The exponent that turns released counts into popularity among venues with equal channels; 0: none."""
         return 0.0
 
-    @abstractmethod
-    def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        """Return the column (B,) of `position.candidates` to release, or KEEP. `uniform` (B,) is all its randomness."""
-
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
         """Return the set that each place draws from. `known` (P+1,) marks those that models know; None means all."""
         return candidates.find(places.lat, places.lon, places.category, rule)
@@ -74,3 +70,11 @@ class Method(Section, ABC):
         `lat` and `lon` (P+1,) are the venues' positions, for methods that draw by distance.
         """
         return channel_of(candidates, keeps=self.may_keep and not self.own_sets)
+
+
+class Method(AnyMethod, ABC):
+    """A way to choose a released venue among candidates, position by position."""
+
+    @abstractmethod
+    def choose(self, position: Position, uniform: Tensor) -> Tensor:
+        """Return the column (B,) of `position.candidates` to release, or KEEP. `uniform` (B,) is all its randomness."""

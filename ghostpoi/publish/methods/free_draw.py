@@ -1,6 +1,6 @@
 """The base of methods that can release any venue for any other: they have no candidate sets and no speed limit."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -8,7 +8,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.places import Places
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.publish.methods.base import KeepsCategory, Method, Position, Tensor
+from ghostpoi.publish.methods.base import AnyMethod, KeepsCategory
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
 
@@ -19,8 +19,8 @@ LanguageModel: TypeAlias = "CausalTransformer | None"
 
 
 @dataclass(frozen=True)
-class FreeDraw(Method):
-    """A way to choose released venues all by itself, without `choose`."""
+class FreeDraw(AnyMethod, ABC):
+    """A way to choose all released venues at once, among all venues."""
 
     may_keep = True
     own_sets = True  # among all venues is the clean one
@@ -36,9 +36,6 @@ class FreeDraw(Method):
     @abstractmethod
     def release_outside(self, places: Places, anchor: Ints, seed: Seed) -> Ints:
         """Return the released venues, (M,), of rows outside sessions, whose clean venues are `anchor` (M,)."""
-
-    def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        raise NotImplementedError(f"{self.label} draws without candidates")
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
         return Candidates.anywhere(len(places.lat))

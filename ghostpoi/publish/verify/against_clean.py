@@ -14,7 +14,7 @@ from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.kept_rows import in_file
 from ghostpoi.publish.manifest import settings_of, with_groups
-from ghostpoi.publish.methods import Method
+from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.pseudonyms import hidden, read_map
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.substitution import Substitution
@@ -106,7 +106,7 @@ def _missing_values(clean: CheckinFile, written: CheckinFile, shown: Longs, drop
     return [Check("missing values", problem is None, problem or f"{len(clean.missing):,} rows, {fate}")]
 
 
-def _category(pair: Pair, method: Method) -> Check:
+def _category(pair: Pair, method: AnyMethod) -> Check:
     """Check that substitutes have the category, or the group of categories, that the method promises."""
     if not pair.whole.table.category_field:
         return Check("category", True, "the file has no category")
@@ -163,7 +163,7 @@ def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None) -> l
 
 
 def _figures(
-    pair: Pair, emptied: Bools, method: Method, manifest: dict[str, Any], missing: dict[str, int]
+    pair: Pair, emptied: Bools, method: AnyMethod, manifest: dict[str, Any], missing: dict[str, int]
 ) -> list[Check]:
     """Compute the counts and the plausibility of the release again and compare them with the manifest."""
     found = figures(pair.whole, method, Substitution(pair.released, emptied), pair.shown, missing)
