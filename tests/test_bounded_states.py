@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from attack_evidence import EVERYTHING, evidence_of
 from builders import sessions_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_channel import candidates_of
-from test_deconvolution import EVERYTHING, evidence_of, situations
+from test_inference_references import situations
 
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov
 from ghostpoi.attack.evidence import Evidence, Rule
