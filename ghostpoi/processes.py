@@ -1,4 +1,7 @@
-"""A pool of worker processes: one core each, interrupted with their parent, and none outlives it."""
+"""A pool of worker processes with one thread each by default.
+
+Workers ignore Ctrl-C; the parent ends them when it leaves the block.
+"""
 
 import multiprocessing
 import os

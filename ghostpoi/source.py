@@ -73,9 +73,9 @@ def _read(name: str) -> Module:
     text = path.read_text("utf-8")
     nodes = list(ast.walk(ast.parse(text)))
     silent = {number for node in nodes for number in _docstring(node)}
-    lines = (line.strip() for number, line in enumerate(text.splitlines(), 1) if number not in silent)
+    lines = (line.rstrip() for number, line in enumerate(text.splitlines(), 1) if number not in silent)
     uses = {used for node in nodes for used in _imports(node, name.partition(".")[0])}
-    return Module(tuple(line for line in lines if line and not line.startswith("#")), tuple(sorted(uses)))
+    return Module(tuple(line for line in lines if line and not line.lstrip().startswith("#")), tuple(sorted(uses)))
 
 
 def _docstring(node: ast.AST) -> range:

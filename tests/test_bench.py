@@ -18,6 +18,7 @@ from ghostpoi.bench import busy, models, prepare, publishing
 from ghostpoi.bench import data as bench_data
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
 from ghostpoi.models import slow_reference
 from ghostpoi.models.devices import device
@@ -146,7 +147,7 @@ def test_prepare_compares_with_polars_on_the_same_file() -> None:
 
 
 def test_protect_beside_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_work, seen, protect = list[int](), list[int](), busy._protect
+    at_work, seen = list[int](), list[int]()
 
     @contextmanager
     def counted() -> Iterator[None]:
@@ -156,15 +157,21 @@ def test_protect_beside_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def protected(city: Path, method: str) -> busy.Cost:
         seen.append(len(at_work))
-        return protect(city, method)
+        return busy.Cost(6.0, 5.0) if at_work else busy.Cost(4.0, 2.0)
 
     monkeypatch.setattr(busy, "_busy_process", counted)
     monkeypatch.setattr(busy, "_protect", protected)
     found = busy.busy(40, 2, "random", quiet)
     assert seen == [0, 2]
-    assert found["ratio"] == found["beside"]["seconds"] / found["alone"]["seconds"]
-    assert found["cpu_ratio"] == found["beside"]["cpu_seconds"] / found["alone"]["cpu_seconds"]
-    assert found["alone"]["cpu_seconds"] > 0
+    assert (found["ratio"], found["cpu_ratio"]) == (1.5, 2.5)
+
+
+def test_a_busy_process_ends_and_its_time_is_not_ours(tmp_path: Path) -> None:
+    with busy._busy_process():
+        write_city(tmp_path / "city.txt", 30, 90, 40, 0)
+        cost = busy._protect(tmp_path / "city.txt", "random")
+    assert 0 < cost.cpu_seconds < 60
+    assert cost.seconds > 0
 
 
 def test_waiting_threads_sleep() -> None:

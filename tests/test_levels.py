@@ -117,7 +117,12 @@ def test_the_command_writes_one_row_per_reading(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(levels, "READINGS", (ours, end, Reading("b", "all positions, bits", small)))
     monkeypatch.setattr(levels, "LONGEST", 1)
     monkeypatch.setattr(levels, "publish", publish)
-    prepared.save(tmp_path / "city.npz", prepared.prepare_city(12, 30, 25, 0))
+    city = prepared.prepare_city(12, 30, 25, 0)
+    prepared.save(tmp_path / "city.npz", city)
+    refused = called("study", "levels", "--data", tmp_path / "city.npz", "--results", tmp_path, "--device", "cpu")
+    assert refused.returncode == 2
+    assert "compared with the paper's NYC" in refused.stderr
+    prepared.save(tmp_path / "city.npz", replace(city, name="a small NYC"))
     done = called("study", "levels", "--data", tmp_path / "city.npz", "--results", tmp_path, "--device", "cpu")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{tmp_path / 'levels-strong.json'}\n"

@@ -49,6 +49,12 @@ def test_the_stage_itself_and_what_it_uses_count(package: Path) -> None:
     assert changed(package / "tools" / "helper.py", "math.pi", "math.e")
 
 
+def test_indentation_counts(package: Path) -> None:
+    (package / "stage.py").write_text("def run(x):\n    if x:\n        x = 1\n        x = 2\n    return x\n")
+    forget()
+    assert changed(package / "stage.py", "        x = 2", "    x = 2")
+
+
 def test_words_and_plug_ins_that_it_does_not_use_do_not_count(package: Path) -> None:
     assert not changed(package / "stage.py", '"""A stage."""', '"""A stage\n\nwith more words."""\n\n# and a comment')
     assert not changed(package / "tools" / "other.py", "...", "x = 1")

@@ -165,6 +165,23 @@ def test_more_seeds_join_those_that_are_there(
     assert len(Results.read(results, str(study), "paper").series("random", "none") or ()) == 2
 
 
+def test_seeds_of_several_studies_join(study: Path, data: Prepared, tmp_path: Path) -> None:
+    go(study, data, tmp_path / "results")
+    wider = tmp_path / "wider.toml"
+    wider.write_text(STUDY.replace("seeds = 2", "seeds = 3"))
+    for cell in cells_in(go(wider, data, tmp_path / "results")):
+        assert cell["seeds"] == [0, 1, 2]
+
+
+def test_a_detector_may_be_asked_for_later(study: Path, data: Prepared, tmp_path: Path) -> None:
+    go(study, data, tmp_path / "results")
+    study.write_text(STUDY + "detector = true\n")
+    released = [cell for cell in cells_in(go(study, data, tmp_path / "results")) if cell["kind"] == "release"]
+    assert released
+    for cell in released:
+        assert len(cell["measures"]["detector"]["auc"]) == 2
+
+
 def test_worker_processes_make_the_same_cells(study: Path, data: Prepared, tmp_path: Path) -> None:
     alone = go(study, data, tmp_path / "alone")
     runner = run.Runner(plan.load(str(study)), "paper", data, torch.device("cpu"), tmp_path / "workers", print)

@@ -5,6 +5,7 @@ from pathlib import Path
 import typer
 
 from ghostpoi.cli.options import add, say, tell
+from ghostpoi.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own.")
 RESULTS = Path("results")
@@ -81,6 +82,8 @@ def levels(data: Path, protocol: str = "strong", device: str = "auto", results: 
     from ghostpoi.study.store import WORK, write_json
 
     prepared, where = load(data), find_device(device)
+    if "nyc" not in prepared.name.lower():
+        raise InputError(f"--data {data}: the readings are compared with the paper's NYC; prepare dataset_TSMC2014_NYC")
     study = Levels(prepared, protocol, where, Cache(results / WORK), say)
     about = {"data": prepared.name, "protocol": protocol, "hardware": hardware(where), "commit": commit()}
     path = levels_table.path(results, protocol)

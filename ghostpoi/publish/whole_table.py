@@ -202,8 +202,8 @@ def genuine_rows(whole: WholeTable, method: AnyMethod, row: Longs, released: Int
     """Count the released rows (N,) that show their clean venue: left genuine, or drawn from a set that includes it.
 
     `released` (N,) is the venue of each in the numbering of the table. A row is left genuine if it has no candidate, or
-    if the clean venue was kept and the method's sets do not include it. If they do, all venues of a set have the same
-    probability to be released as any other, so a row that drew its own venue looks like one that did not.
+    if the clean venue was kept and the method's sets do not include it. If they do, the draw does not depend on which
+    venue of the set is the clean one, so a row that drew its own venue looks like one that did not.
     """
     same = released == whole.table.venue[row]
     chance = whole.has_candidates[row] if method.own_sets else np.zeros(len(row), bool)

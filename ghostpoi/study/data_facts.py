@@ -39,7 +39,7 @@ def write_facts(cities: Sequence[Prepared], results: Path) -> Path:
 
 def read_facts(results: Path) -> dict[str, Any]:
     """Read the facts of all cities, by name of the data; empty if there are none."""
-    return stored_json.read(results / FILE, "ghostpoi study facts")
+    return stored_json.read(results / FILE, "ghostpoi study facts --data FILE")
 
 
 def data_facts(data: Prepared) -> dict[str, Any]:

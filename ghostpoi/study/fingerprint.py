@@ -10,7 +10,7 @@ from ghostpoi.data.prepared import Prepared
 from ghostpoi.evaluate.cache import key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_STAY
 from ghostpoi.evaluate.grid import VICTIM_STAGES
-from ghostpoi.evaluate.measures import plausibility, utility
+from ghostpoi.evaluate.measures import accuracy, detection, plausibility, utility
 from ghostpoi.evaluate.restoration import Restorer, find_adversary
 from ghostpoi.models import trajectory_lm
 from ghostpoi.publish import category_groups
@@ -35,14 +35,17 @@ def fingerprints(data: Prepared, protocol: str) -> Callable[[Cell], str]:
     content = key_of(data.train, data.val, data.test, data.vocabulary, data.candidates)
 
     def fingerprint(cell: Cell) -> str:
-        stages = [*release_stages(cell["method"]), *VICTIM_STAGES]
+        stages = release_stages(cell["method"])
         if cell["kind"] == "release":
-            stages += [plausibility.__name__, utility.__name__, trajectory_lm.__name__]
+            stages += [plausibility.__name__, utility.__name__, trajectory_lm.__name__, detection.__name__]
+        if cell["kind"] == "floor":
+            stages.append(accuracy.__name__)
         if cell["kind"] == "accuracy":
             adversary, _ = find_adversary(cell["adversary"])
-            stages += [VICTIMS[cell["victim"]], Restorer, *([adversary] if adversary else [])]
+            stages += [VICTIMS[cell["victim"]], *VICTIM_STAGES, Restorer, *([adversary] if adversary else [])]
             if cell["adversary"] == LEAK_STAY:
                 stages.append("ghostpoi.attack.inference.distillation")
-        return key_of(content, victim_settings(protocol), code_of(*stages))[:16]
+        settings = victim_settings(protocol) if cell["kind"] == "accuracy" else None
+        return key_of(content, settings, code_of(*stages))[:16]
 
     return fingerprint

@@ -18,7 +18,7 @@ def path(results: Path, protocol: str) -> Path:
 
 def read(results: Path, protocol: str) -> list[Row]:
     """Read the rows of a protocol: name, epochs, values and fits of each reading. Empty if nothing was measured."""
-    command = f"ghostpoi study levels --protocol {protocol}"
+    command = f"ghostpoi study levels --data nyc.npz --protocol {protocol}"
     return list(stored_json.read(path(results, protocol), command).get("rows", []))
 
 

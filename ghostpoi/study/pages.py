@@ -17,8 +17,7 @@ import jinja2
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, accuracy_lost, against, spread
-from ghostpoi.evaluate.measures.detection import DETECTOR
+from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, against
 from ghostpoi.files import replacing
 from ghostpoi.study import (
     claim_checks,
@@ -88,12 +87,12 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         "figure": lambda name, text: f"![{text}]({link}/{name}.svg)", "figure_name": figures.file_name,
         "summary": lambda which: paper_claims.summary(getattr(paper_claims, which), study), "data_name": labels.data,
         "duels": lambda *found: replace(duels(found), notes=()).markdown(gap=""), "practical": PRACTICAL,
-        "method": labels.method, "heading": labels.heading, "show": labels.show, "spread": spread,
-        "against": partial(against, least=PRACTICAL), "corrected": labels.corrected, "lost": accuracy_lost,
+        "method": labels.method, "heading": labels.heading, "show": labels.show,
+        "against": partial(against, least=PRACTICAL), "corrected": labels.corrected,
         "printed": paper.section, "contradictions": paper.contradictions,
         "stated": paper.contents()["claims"], "number": labels.number, "adversaries": attackers,
         "unmeasured": cache(lambda of, *where: Results.read(results, of, *(where or ("strong",))).unmeasured),
-        "detector": DETECTOR, "victim": VICTIMS, "victim_settings": victim_settings,
+        "victim": VICTIMS, "victim_settings": victim_settings,
         "overhead": lambda: manifold_overhead(stored_json.read(bench, "ghostpoi bench scoring")),
         "facts_of": read_facts(results).get(NYC), "lacking": lambda: lacking(results), "paper_text": paper_text,
         "levels": levels_table.read(results, "strong"), "levels_table": levels_table,

@@ -53,9 +53,10 @@ class Store:
         known = json.loads(path.read_text("utf-8")) if path.exists() else {}
         if new := {key: value for key, value in settings.items() if key and key not in known}:
             _write(path, json.dumps(known | new, indent=1, sort_keys=True) + "\n")
+        elsewhere = {identity(cell): cell for cell in self.cells(study)[::-1]}  # another study may have other seeds
         kept = {identity(cell): cell for cell in _read(self.path(study))}
         for cell in map(_rounded, cells):
-            kept[identity(cell)] = extended(kept.get(identity(cell)), cell)
+            kept[identity(cell)] = extended(elsewhere.get(identity(cell)), cell)
         _write(self.path(study), "".join(_line(cell) for cell in kept.values()))
 
 
@@ -65,8 +66,8 @@ def identity(cell: Cell) -> tuple[str, ...]:
 
 
 def extended(old: Cell | None, new: Cell) -> Cell:
-    """Return the new cell with the old one's seeds before its own, if both have the same fingerprint."""
-    if old is None or old.get("fingerprint") != new["fingerprint"]:
+    """Return the new cell with the old one's seeds before its own, if both measured the same with the same code."""
+    if old is None or old.get("fingerprint") != new["fingerprint"] or old["measures"].keys() != new["measures"].keys():
         return new
     kept = [i for i, seed in enumerate(old["seeds"]) if seed not in new["seeds"]]
     seeds = [*(old["seeds"][i] for i in kept), *new["seeds"]]

@@ -1,6 +1,7 @@
 """Rows that lack a value: refused, dropped, or kept as they are, as --missing says.
 
-A kept row is genuine: nothing in it changes. It is no part of the check-in table, so no figure but the counts knows it.
+A kept row is genuine: nothing in it changes. It is not in the check-in table, so only the row
+counts include it.
 """
 
 from collections.abc import Callable

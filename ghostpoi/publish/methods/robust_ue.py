@@ -1,8 +1,8 @@
 """robust-ue: error-minimising examples that stay so when an adversary perturbs them (Fu et al., 2022).
 
 The original minimises the largest loss in a ball around the perturbed image, usually of half the publisher's radius.
-Here an adversary replaces the substitute by any of the candidates nearest to it in the surrogate's embedding, half of
-the others. The surrogate itself is fitted as for all methods, without adversarial training.
+Here an adversary may replace the substitute by any of its nearest candidates in the surrogate's embedding: by default,
+half of them. The surrogate itself is fitted as for all methods, without adversarial training.
 """
 
 from dataclasses import dataclass
