@@ -56,7 +56,7 @@ def test_every_study_city_and_protocol(
         assert len({cell["commit"] for cell in cells}) == 1
     assert "one, strong, nyc" in told.err
     assert "minutes" in told.err
-    assert "measurements left" in told.err
+    assert "measurements are missing" in told.err
 
     def refuse(*arguments: object) -> None:
         raise AssertionError("nothing was left to do")
@@ -64,7 +64,7 @@ def test_every_study_city_and_protocol(
     monkeypatch.setattr(run.Runner, "_measured", refuse)
     monkeypatch.setattr(releases, "publish", refuse)
     commands.reproduce(cities, results=tmp_path / "results", workers=1)
-    assert "0 of 0 measurements left" in capsys.readouterr().err
+    assert "0 measurements are missing" in capsys.readouterr().err
 
 
 def test_a_missing_city_is_named(tmp_path: Path) -> None:

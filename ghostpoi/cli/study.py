@@ -28,12 +28,12 @@ def run(
     from ghostpoi.data.prepared import load
     from ghostpoi.models.devices import device as find_device
     from ghostpoi.study import plan
-    from ghostpoi.study.run import Runner
+    from ghostpoi.study.run import Runner, run_all
 
     studies = [plan.load(name) for name in names]
     prepared, where = load(data), find_device(device)
-    for study in studies:
-        path = Runner(study, protocol, prepared, where, results, say).run(victims, workers)
+    runners = [Runner(study, protocol, prepared, where, results, say) for study in studies]
+    for study, path in zip(studies, run_all(runners, victims, workers), strict=True):
         say(f"{study.name}: cells in {path}")
     for name in names if show_tables else ():
         tables(name, results, protocol, city=prepared.name)

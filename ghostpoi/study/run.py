@@ -7,7 +7,9 @@ and studies share what they have in common. Only torch, numpy and scipy are need
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -34,7 +36,7 @@ from ghostpoi.study.fingerprint import fingerprints
 from ghostpoi.study.plan import VICTIM, Study, Variant
 from ghostpoi.study.releases import Releases
 from ghostpoi.study.store import WORK, Cell, Store, identity, only_run, settings_hash
-from ghostpoi.study.workers import prepare
+from ghostpoi.study.workers import Portion, prepared
 
 
 class Missing(NamedTuple):
@@ -58,16 +60,7 @@ class Runner:
 
     def run(self, victims: bool = True, workers: int = 1) -> Path:
         """Measure the missing cells and return their file. Without victims, only prepare what they will train on."""
-        store, workers = Store(self.results, self.protocol), workers or os.cpu_count() or 1
-        with only_run(self.results, f"{self.study.name}-{self.protocol}"):
-            missing = self._missing(store)
-            if workers > 1 or not victims:
-                self._prepare(missing, workers)
-            for seeds in self._portions(missing) if victims else ():
-                for cells in self._measured(missing, seeds):
-                    settings = {cell["settings"]: self._settings(cell["method"]) for cell in cells}
-                    store.add(self.study.name, cells, settings)
-        return store.path(self.study.name)
+        return run_all([self], victims, workers)[0]
 
     @property
     def title(self) -> str:
@@ -75,7 +68,11 @@ class Runner:
 
     def left(self) -> int:
         """The number of measurements that are missing: a cell counts once for each seed."""
-        return sum(len(one.seeds) for one in self._missing(Store(self.results, self.protocol)))
+        return sum(len(one.seeds) for one in self._missing(self.store))
+
+    @property
+    def store(self) -> Store:
+        return Store(self.results, self.protocol)
 
     def _missing(self, store: Store) -> list[Missing]:
         """The cells of the plan with the seeds that they lack, whichever study measured the others."""
@@ -101,29 +98,37 @@ class Runner:
     def _has_detector(self, cell: Cell) -> bool:
         return cell["kind"] != "release" or not self.study.detector or "detector" in cell["measures"]
 
-    def _prepare(self, missing: Sequence[Missing], workers: int) -> None:
-        """Make the releases and the restorations that cells need."""
-        asked = [(one, seed) for one in missing if one.cell["method"] != CLEAN for seed in one.seeds]
-        contests = [(one.contest, seed) for one, seed in asked if one.contest and one.contest.release != CLEAN]
-        several = [(c, seed + FURTHER * k) for c, seed in contests for k in range(find_adversary(c.adversary)[1])]
-        made = dict.fromkeys((one.cell["method"], seed) for one, seed in asked)
-        made |= dict.fromkeys((c.release, seed) for c, seed in several)
-        for method in dict.fromkeys(method for method, _ in made):
-            self._releases.prepare(method)
-        tasks = list(dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests))
-        if workers > 1:
-            prepare(replace(self, say=silent), list(made), tasks, workers, self.say)
-            return
-        for method, seed in made:
-            self.published(method, seed)
-        for contest, seed in tasks:
-            self.restoration(contest, seed)
+    def portions(self, place: int = 0) -> list[Portion]:
+        """What must be prepared for the missing cells, for the seeds that are measured and stored together.
 
-    def _portions(self, missing: Sequence[Missing]) -> list[list[int]]:
-        """The seeds that are measured and stored together: on CUDA one by one, on a CPU all."""
+        On CUDA these are one seed at a time, on a CPU all seeds. `place` is this runner's among several.
+        """
+        missing = self._missing(self.store)
         seeds = sorted({seed for one in missing for seed in one.seeds})
         together = len(seeds) if self.device.type == "cpu" else 1
-        return [seeds[i : i + together] for i in range(0, len(seeds), together or 1)]
+        some = [seeds[i : i + together] for i in range(0, len(seeds), together or 1)]
+        return [Portion(place, part, *self._needs(missing, part)) for part in some]
+
+    def _needs(
+        self, missing: Sequence[Missing], portion: Sequence[int]
+    ) -> tuple[list[tuple[str, int]], list[tuple[Contest, int]]]:
+        """The releases and the contests that cells need under some seeds."""
+        asked = [(o, seed) for o in missing if o.cell["method"] != CLEAN for seed in portion if seed in o.seeds]
+        contests = [(one.contest, seed) for one, seed in asked if one.contest and one.contest.release != CLEAN]
+        several = [(c, seed + FURTHER * k) for c, seed in contests for k in range(find_adversary(c.adversary)[1])]
+        releases = [(one.cell["method"], seed) for one, seed in asked] + [(c.release, seed) for c, seed in several]
+        return list(dict.fromkeys(releases)), list(dict.fromkeys((replace(c, victim=VICTIM), s) for c, s in contests))
+
+    def measure(self, seeds: Sequence[int]) -> None:
+        """Measure and store the cells that lack some of these seeds."""
+        for cells in self._measured(self._missing(self.store), seeds):
+            settings = {cell["settings"]: self._settings(cell["method"]) for cell in cells}
+            self.store.add(self.study.name, cells, settings)
+
+    def train(self, methods: Sequence[str]) -> None:
+        """Train what the releases of methods share, and leave it in the cache."""
+        for method in methods:
+            self._releases.prepare(method)
 
     def _measured(self, missing: Sequence[Missing], portion: Sequence[int]) -> Iterator[list[Cell]]:
         """Yield the cells that lack these seeds, with their measures."""
@@ -200,6 +205,33 @@ class Runner:
 
     def _settings(self, method: str) -> dict[str, Any]:
         return {} if method == CLEAN else Variant(method).recorded(self.protocol)
+
+
+def run_all(runners: Sequence[Runner], victims: bool = True, workers: int = 1) -> list[Path]:
+    """Measure the missing cells of studies and return their files.
+
+    Worker processes prepare releases and restorations ahead of the victims, across seeds and studies.
+    """
+    workers = workers or os.cpu_count() or 1
+    with ExitStack() as locks:
+        for lock in dict.fromkeys((one.results, f"{one.study.name}-{one.protocol}") for one in runners):
+            locks.enter_context(only_run(*lock))
+        portions = (portion for place, runner in enumerate(runners) for portion in runner.portions(place))
+        lazily = victims and workers == 1  # the grid makes what it needs
+        makers = runners if workers == 1 else [replace(one, say=silent) for one in runners]
+        left, begin, done = [runner.left() for runner in runners], time.perf_counter(), 0
+        runners[0].say(f"{sum(left):,} measurements are missing")
+        for place, seeds, *_ in portions if lazily else prepared(makers, portions, workers):
+            if not victims:
+                continue
+            runner = runners[place]
+            before = runner.left()
+            runner.measure(seeds)
+            left[place] = runner.left()
+            done, rest = done + before - left[place], sum(left)
+            estimate = f", about {(time.perf_counter() - begin) / done * rest / 60:.0f} minutes" if done else ""
+            runner.say(f"{runner.title}: measured seed {', '.join(map(str, seeds))}; {rest:,} left{estimate}")
+    return [runner.store.path(runner.study.name) for runner in runners]
 
 
 def silent(text: str) -> None:

@@ -1,18 +1,21 @@
-"""Releases and restorations of a study in parallel processes; the cache on disk carries what they make.
+"""Releases and restorations of studies in parallel processes; the cache on disk carries what they make.
 
-Most adversaries use one core, and a release on CUDA waits for its own host more than for the device.
+Most adversaries use one core, and a release on CUDA waits for its own host more than for the device. While the caller
+trains victims on one portion, the processes go on with the next ones.
 """
 
-import time
-from collections.abc import Sequence
-from concurrent.futures import as_completed
-from typing import Protocol
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from queue import Queue
+from threading import Thread
+from typing import NamedTuple, Protocol
 
 from ghostpoi.evaluate.restoration import Contest
 from ghostpoi.processes import process_pool
-from ghostpoi.progress import Say
 
-EVERY_S = 10.0  # between two lines about progress
+AHEAD = 3  # portions that are prepared at the same time
 
 Task = tuple[str | Contest, int]  # a release or a contest, under a seed
 
@@ -20,37 +23,99 @@ Task = tuple[str | Contest, int]  # a release or a contest, under a seed
 class Maker(Protocol):
     """What makes releases and restorations, and leaves them in the cache."""
 
+    def train(self, methods: Sequence[str]) -> None: ...
+
     def published(self, method: str, seed: int) -> object: ...
 
     def restoration(self, contest: Contest, seed: int) -> object: ...
 
 
-_maker: Maker  # in a worker process
+class Portion(NamedTuple):
+    """What one maker needs before some seeds of its cells can be measured."""
+
+    maker: int  # its place among the makers
+    seeds: list[int]
+    releases: list[tuple[str, int]]
+    contests: list[tuple[Contest, int]]
+
+    @property
+    def steps(self) -> list[list[Task | list[str]]]:
+        """Three steps of independent tasks: train what all releases share, make releases, restore them."""
+        methods = list(dict.fromkeys(method for method, _ in self.releases))
+        return [[methods], list(self.releases), list(self.contests)]
 
 
-def prepare(maker: Maker, releases: Sequence[Task], contests: Sequence[Task], workers: int, say: Say) -> None:
-    """Make releases, then restorations. Every process gets a copy of the maker."""
-    with process_pool(workers, _start, (maker,)) as pool:
-        for what, tasks in (("releases", releases), ("restorations", contests)):
-            begin = told = time.perf_counter()
-            futures = [pool.submit(_work, task) for task in tasks]
-            for done, future in enumerate(as_completed(futures), 1):
-                future.result()
-                now = time.perf_counter()
-                if now - told > EVERY_S or done == len(tasks):
-                    left = (now - begin) / done * (len(tasks) - done)
-                    told = now
-                    say(f"{what}: {done} of {len(tasks)}, about {left:.0f} s left")
+def make(maker: Maker, task: Task | list[str]) -> None:
+    """Do one task."""
+    match task:
+        case list(methods):
+            maker.train(methods)
+        case (Contest() as contest, seed):
+            maker.restoration(contest, seed)
+        case (str(method), seed):
+            maker.published(method, seed)
 
 
-def _start(maker: Maker) -> None:
-    global _maker
-    _maker = maker
+def prepared(makers: Sequence[Maker], portions: Iterator[Portion], workers: int) -> Iterator[Portion]:
+    """Yield each portion, in order, once it is in the cache. With one worker, the caller's process does the work."""
+    if workers == 1:
+        for portion in portions:
+            for task in (task for step in portion.steps for task in step):
+                make(makers[portion.maker], task)
+            yield portion
+        return
+    with process_pool(workers, _start, (makers,)) as pool:
+        ready: Queue[Portion | BaseException | None] = Queue()
+        Thread(target=_prepare, args=(pool, portions, ready), daemon=True).start()
+        while (found := ready.get()) is not None:
+            if isinstance(found, BaseException):
+                raise found
+            yield found
 
 
-def _work(task: Task) -> None:
-    what, seed = task
-    if isinstance(what, Contest):
-        _maker.restoration(what, seed)
-    else:
-        _maker.published(what, seed)
+@dataclass
+class _Begun:
+    """A portion at work: the steps that wait, and the tasks of the present step."""
+
+    portion: Portion
+    steps: deque[list[Task | list[str]]]
+    running: set[Future[None]] = field(default_factory=set)
+
+
+def _prepare(
+    pool: ProcessPoolExecutor, portions: Iterator[Portion], ready: "Queue[Portion | BaseException | None]"
+) -> None:
+    """Keep the pool busy with a few portions. A portion's next step begins when all tasks of the last one are done."""
+    begun: deque[_Begun] = deque()
+    try:
+        while True:
+            while len(begun) < AHEAD and (portion := next(portions, None)):
+                begun.append(_Begun(portion, deque(portion.steps)))
+            if not begun:
+                break
+            for one in begun:
+                while not one.running and one.steps:
+                    one.running = {pool.submit(_work, one.portion.maker, task) for task in one.steps.popleft()}
+            if running := set[Future[None]]().union(*(one.running for one in begun)):
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                for one in begun:
+                    one.running -= done
+            while begun and not begun[0].running and not begun[0].steps:
+                ready.put(begun.popleft().portion)
+        ready.put(None)
+    except BaseException as e:  # the caller raises it
+        ready.put(e)
+
+
+_makers: Sequence[Maker]  # in a worker process
+
+
+def _start(makers: Sequence[Maker]) -> None:
+    global _makers
+    _makers = makers
+
+
+def _work(maker: int, task: Task | list[str]) -> None:
+    make(_makers[maker], task)
