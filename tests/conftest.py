@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,20 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def three_seeds(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let every study of a file with made-up cells ask for three seeds, as many as those have."""
+    if not {"Fabricated", "main_cells", "made"} & vars(request.module).keys():
+        yield
+        return
+    from ghostpoi.study import plan
+
+    load = plan.load
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "load", lambda name: replace(study := load(name), seeds=min(3, study.seeds)))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
-from conftest import ghostpoi
 from fake_results import Fabricated
+from small_city import called
 from study_cells import around, frontier_cells, made, main_cells, row
 from typer.testing import CliRunner
 
@@ -188,7 +188,7 @@ def test_labels() -> None:
 
 
 def test_tables_and_figures_on_the_command_line(main: Fabricated, tmp_path: Path) -> None:
-    done = ghostpoi("study", "tables", "manifold", "--results", main.folder, "--protocol", "paper")
+    done = called("study", "tables", "manifold", "--results", main.folder, "--protocol", "paper")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:5] == [
         "**Table IV: manifold prior, acc@1 (Foursquare-NYC, protocol paper)**",
@@ -198,20 +198,22 @@ def test_tables_and_figures_on_the_command_line(main: Fabricated, tmp_path: Path
         "| GHOST | paper | .0600±.0100 | .0700±.0100 | .0800±.0100 | .0650±.0100 |",
     ]
     assert "| GHOST | printed | **.0544** | **.0672** | .0716 | - |" in done.stdout
-    done = ghostpoi("study", "tables", "main", "--results", main.folder, "--protocol", "both", "--latex")
+    done = called("study", "tables", "main", "--results", main.folder, "--protocol", "both", "--latex")
     assert r"GHOST & paper & .0600$\pm$.0100 & .0700$\pm$.0100" in done.stdout
     assert "no results of main under strong" in done.stderr
-    done = ghostpoi("study", "figures", "main", "--results", main.folder, "--protocol", "paper", "-o", tmp_path / "f")
+    done = called("study", "figures", "main", "--results", main.folder, "--protocol", "paper", "-o", tmp_path / "f")
     assert [Path(line).name for line in done.stdout.split()] == ["pareto-paper.png", "pareto-paper.svg"]
-    Fabricated(main.folder, data="town").method("ghost", [0.01, 0.02, 0.03])
+    town = Fabricated(main.folder, data="town")
+    town.accuracy("clean", "clean", [0.1, 0.1, 0.1])
+    town.method("ghost", [0.01, 0.02, 0.03])
     chosen = ("--results", main.folder, "--protocol", "paper", "--city", "town")
-    assert "| GHOST | paper | .0200±.0100 | .0300±.0100 |" in ghostpoi("study", "tables", "main", *chosen).stdout
-    done = ghostpoi("study", "figures", "main", *chosen, "-o", tmp_path / "f")
+    assert "| GHOST | paper | .0200±.0100 | .0300±.0100 |" in called("study", "tables", "main", *chosen).stdout
+    done = called("study", "figures", "main", *chosen, "-o", tmp_path / "f")
     assert [Path(line).name for line in done.stdout.split()] == ["pareto-paper-town.png", "pareto-paper-town.svg"]
-    done = ghostpoi("study", "tables", "manifold", "--results", main.folder, "--city", "village")
+    done = called("study", "tables", "manifold", "--results", main.folder, "--city", "village")
     assert f"no results of manifold under strong in {main.folder} on village; make them with" in done.stderr
     for command in ("tables", "figures"):
-        done = ghostpoi("study", command, "nothing", "--results", main.folder)
+        done = called("study", command, "nothing", "--results", main.folder)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
