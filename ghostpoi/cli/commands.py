@@ -41,7 +41,8 @@ def protect(
     device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
     config: Path | None = None, keep: Texts = None, drop: Texts = None, no_candidate: str = "keep",
     pseudonyms: str | None = None, taxonomy: Path | None = None, resume: bool = False, force: bool = False,
-    dry_run: bool = False, keep_metadata: bool = False, allow_short_seed: bool = False, json: bool = False,
+    dry_run: bool = False, keep_metadata: bool = False, allow_short_seed: bool = False, series: Path | None = None,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import terminal_output
@@ -57,6 +58,8 @@ def protect(
         raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
     settings = with_pseudonyms(changed(publication(method, protocol), set, config), pseudonyms, set or [])
     where, groups = find_device(device), read_taxonomy(taxonomy) if taxonomy else {}
+    if dry_run and series:
+        raise InputError("--dry-run estimates a release that stands alone; leave --series out")
     if dry_run:
         from ghostpoi.publish.cost_estimate import estimate
 
@@ -68,7 +71,7 @@ def protect(
         file=file, release=output, private=private, settings=settings, method=method, protocol=protocol, device=where,
         mapping=mapping(map), keep=tuple(keep or ()), drop=tuple(drop or ()), withhold=no_candidate == "withhold",
         seed=given_seed(seed, allow_short_seed, say), resume=resume, force=force, keep_metadata=keep_metadata,
-        groups=groups,
+        groups=groups, series=series,
     )  # fmt: skip
     with bar(work(settings)) as report:
         manifest = make_release(request, say, report)
