@@ -101,7 +101,7 @@ def audit(
     leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
     set: Texts = None, config: Path | None = None, private: Path | None = None, cache: Path | None = None,
     naturalness: bool = True, all_controls: bool = False, no_store: bool = False, replace: bool = False,
-    make_report: bool = False, json: bool = False,
+    make_report: bool = False, series: Path | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
     from ghostpoi.cli import terminal_output
@@ -120,8 +120,15 @@ def audit(
         private=private, cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store,
         replace=replace,
     )  # fmt: skip
+    together = None
+    if series is not None:
+        from ghostpoi.evaluate.series_audit import audit_series
+
+        together = audit_series(series)
     with bar(work(request)) as progress:
         found = audit(request, say, progress)
+    if together is not None:
+        found = found | {"series": together}
     show(found, json, terminal_output.audited, release)
     if make_report:
         from ghostpoi.report.page import ReportRequest, write_pages

@@ -176,6 +176,8 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         f"{u['gyration']['mean_km_before']:.2f} -> {u['gyration']['mean_km_after']:.2f} km, revisit rate "
         f"{u['visits']['revisit_rate_before']:.3f} -> {u['visits']['revisit_rate_after']:.3f}"
     )
+    if series := found.get("series"):
+        say(f"several releases: {series['verdict']}")
 
 
 def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:

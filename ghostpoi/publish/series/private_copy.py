@@ -1,6 +1,5 @@
 """What the private folder of a release keeps of its series, so that `verify` and `audit` need nothing else."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +24,38 @@ def store(folder: Path, catalogue: Catalogue, rows: Rows, ending: str) -> tuple[
     return VENUES, f"{FIELDS}{ending}"
 
 
-def read_table(private: Path, table: Checkins, manifest: dict[str, Any]) -> Checkins:
-    """Return the clean table of a release with the crowds of its series, if it belongs to one."""
+def with_series(private: Path, table: Checkins, manifest: dict[str, Any]) -> Checkins:
+    """Return clean check-ins of a release with the crowds of its series, if it belongs to one."""
     if "series" not in manifest:
         return table
+    return kept_table(table, _catalogue(private), settings_of(manifest).method)
+
+
+def _catalogue(private: Path) -> Catalogue:
     try:
-        known = Catalogue.empty().load_more(private / VENUES)
-        with np.load(private / PAIRS, allow_pickle=False) as pairs:
-            repeated = pairs["repeated"]
-        if len(repeated) == len(table):
-            kept: KeptTable = kept_table(table, known, settings_of(manifest).method, repeated)
-            return replace(kept, category_groups=table.category_groups)
+        return Catalogue.empty().load_more(private / VENUES)
     except FileNotFoundError:
         raise InputError(
             f"the release belongs to a series, and {private} lacks the crowds of the series; name the private folder "
             "that protect wrote with --private"
         ) from None
     except (OSError, ValueError, KeyError, EOFError):
+        raise InputError(f"{private / VENUES} cannot be read; restore it from a copy") from None
+
+
+def read_table(private: Path, table: Checkins, manifest: dict[str, Any]) -> Checkins:
+    """Return the clean table of a release with the crowds of its series, if it belongs to one."""
+    if "series" not in manifest:
+        return table
+    known = _catalogue(private)
+    try:
+        with np.load(private / PAIRS, allow_pickle=False) as pairs:
+            repeated = pairs["repeated"]
+        if len(repeated) == len(table):
+            return kept_table(table, known, settings_of(manifest).method, repeated)
+    except (OSError, ValueError, KeyError, EOFError):
         pass
-    raise InputError(f"{private} does not fit the file; give the private folder of this release") from None
+    raise InputError(f"{private} does not fit the file; give the private folder of this release")
 
 
 def read_fields(private: Path, table: Checkins, file: CheckinFile, like: Rows) -> tuple[Rows, Ints] | None:
