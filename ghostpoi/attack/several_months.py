@@ -72,8 +72,7 @@ def shown_popularity(months: Sequence[Month], rows: int) -> Floats:
     """Return how popular each venue looks in the releases, (P+1,); all look alike if the draws do not show it."""
     if not any(month.shows_popularity for month in months):
         return np.ones(rows)
-    shown: Floats = np.bincount(np.concatenate([month.released for month in months]), minlength=rows) + 1.0
-    return shown
+    return 1 + np.bincount(np.concatenate([month.released for month in months]), minlength=rows).astype(np.float64)
 
 
 def joined_channel(months: Sequence[Month], rows: int) -> Channel:

@@ -57,7 +57,8 @@ class Catalogue:
         order = inside[np.lexsort((self.ids[inside].astype(str), self.lon[inside], self.lat[inside]))]
         order = order[np.argsort(self.crowd[order], kind="stable")]
         numbers, first = np.unique(self.crowd[order], return_index=True)
-        return dict(zip(numbers.tolist(), np.split(order, first[1:]), strict=True))
+        parts = np.split(order, first[1:])  # one empty part if there is no crowd
+        return dict(zip(numbers.tolist(), parts, strict=False))
 
     def save(self, path: Path, since: "Catalogue") -> None:
         """Store what this catalogue has beyond an earlier one."""
