@@ -39,7 +39,7 @@ from ghostpoi.publish.series.ledger import (
 from ghostpoi.publish.series.released_rows import ReleasedRows
 from ghostpoi.publish.series.row_keys import RowKeys, row_keys
 from ghostpoi.publish.series.settings_check import asked_settings, check_settings, described_columns
-from ghostpoi.publish.series.users import draw_users
+from ghostpoi.publish.series.users import draw_users, kept_users
 from ghostpoi.publish.series.venue_fields import joined, read_rows, sample_rows, with_fields, write_rows
 from ghostpoi.publish.single_release import every_row
 from ghostpoi.publish.substitution import Substitution
@@ -96,11 +96,11 @@ def _published(entry: Entry) -> bool:
 class SeriesRelease:
     """A release in the making."""
 
-    series: Series  # without what an interrupted run of the same release left
+    series: Series  # without the entry `same`
     request: ReleaseRequest
     file: CheckinFile
     columns: VenueColumns
-    interrupted: Entry | None
+    same: Entry | None  # of an interrupted or earlier run with the same file and place, which this one repeats
     before: Catalogue
     catalogue: Catalogue
     table: KeptTable
@@ -119,8 +119,8 @@ class SeriesRelease:
         own = hmac.new(str(series.seed.value).encode(), file.sha256, hashlib.sha256).hexdigest()
         place = str(request.release.resolve())
         last = series.entries[-1] if series.entries else None
-        interrupted = last if last and (last.status, last.input, last.release) == (BEGUN, own, place) else None
-        if interrupted:
+        same = last if last and (last.input, last.release) == (own, place) else None
+        if same:
             series = replace(series, entries=series.entries[:-1])
         before = read_catalogue(series)
         method = cast(Crowd, request.settings.method)
@@ -129,11 +129,11 @@ class SeriesRelease:
         earlier = ReleasedRows.load([series.named("rows", entry.number, ".npz") for entry in series.entries])
         found = earlier.find(keys)
         earlier.check_unchanged(found, keys, str(request.file))
+        if request.settings.identity.pseudonyms != "keep":
+            kept_users(table, request.settings, earlier, found)
         kept = kept_table(table, catalogue, method, found >= 0)
         request = replace(request, seed=Seed(series.seed.derive("release", file.sha256.hex())))
-        return SeriesRelease(
-            series, request, file, columns, interrupted, before, catalogue, kept, keys, earlier, found, own
-        )
+        return SeriesRelease(series, request, file, columns, same, before, catalogue, kept, keys, earlier, found, own)
 
     @property
     def number(self) -> int:
@@ -147,7 +147,7 @@ class SeriesRelease:
 
     def start(self) -> None:
         """Store a new series, whose seed an interrupted run needs again."""
-        if not self.series.entries and not self.interrupted:
+        if not self.series.entries and not self.same:
             self.series.store()
 
     def draw(self, whole: WholeTable, run: Run, say: Say, report: Report) -> Substitution:
@@ -203,13 +203,14 @@ class SeriesRelease:
         rows = ReleasedRows.of(
             self.keys.row[row], self.keys.moment[row], self.table.in_series[released.poi[row]], user[fresh]
         )
-        if self.interrupted:
-            stored = ReleasedRows.load([self.series.named("rows", self.number, ".npz")])
-            if not stored.same(rows) or self.interrupted.data_sha256 != manifest["data"]["sha256"]:
+        if self.same:
+            if not ReleasedRows.load([self.series.named("rows", self.number, ".npz")]).same(rows):
                 raise InputError(
-                    f"the interrupted release {self.number} of {self.series.folder} cannot be repeated exactly; use "
-                    "the version of ghostpoi and the options that began it"
+                    f"release {self.number} of {self.series.folder} cannot be repeated exactly; use the version of "
+                    "ghostpoi that made it"
                 )
+            sha = manifest["data"]["sha256"]
+            self.series.entry(replace(self.same, status=BEGUN, completed=None, data_sha256=sha)).store()
             return
         files = self._write_files(rows)
         joined_now = self.catalogue.crowd[len(self.before) :] > 0

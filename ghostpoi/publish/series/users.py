@@ -5,7 +5,7 @@ import numpy as np
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.publish.pseudonym_ids import fresh_ids
-from ghostpoi.publish.pseudonyms import NewUsers, Texts, numbers, released_order
+from ghostpoi.publish.pseudonyms import NewUsers, numbers, released_order
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.series.released_rows import ReleasedRows
 from ghostpoi.randomness import Seed
@@ -20,19 +20,20 @@ def draw_users(
     count = int(number.max()) + 1
     drawn = fresh_ids(table.user_ids.tolist(), count + len(used), seed.generator("pseudonyms"), most)
     ids = drawn[~np.isin(drawn.astype(str), used)][:count]
-    again = np.flatnonzero(found >= 0)
-    kept = _kept(number[again], earlier.user[found[again]], table.name)
+    kept = kept_users(table, settings, earlier, found)
     ids[list(kept)] = list(kept.values())
     return NewUsers(number, ids, shown[released_order(table.time[shown], ids[number[shown]])])
 
 
-def _kept(number: Longs, user: Texts, name: str) -> dict[int, str]:
+def kept_users(table: Checkins, settings: Publication, earlier: ReleasedRows, found: Longs) -> dict[int, str]:
     """Return the earlier pseudonym of each number; refuse a file that cuts sessions otherwise than before."""
+    again = np.flatnonzero(found >= 0)
+    number, user = numbers(table, settings)[again], earlier.user[found[again]]
     pairs = sorted(set(zip(number.tolist(), user.tolist(), strict=True)))
     kept = dict(pairs)
     if len(kept) < len(pairs) or len(set(kept.values())) < len(pairs):
         raise InputError(
-            f"{name} has rows that were released before, in other sessions: their pseudonyms cannot be repeated; give "
-            "all rows of these sessions as they were, or leave them out"
+            f"{table.name} has rows that were released before, in other sessions: their pseudonyms cannot be repeated; "
+            "give all rows of these sessions as they were, or leave them out"
         )
     return kept
