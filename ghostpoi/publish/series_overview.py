@@ -7,9 +7,9 @@ import numpy as np
 
 from ghostpoi.errors import InputError
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_manifest
+from ghostpoi.publish.series.known_venues import read_catalogue
 from ghostpoi.publish.series.ledger import BEGUN, REPLACED, Entry, Series, damage, read_series
 from ghostpoi.publish.series.released_rows import ReleasedRows
-from ghostpoi.publish.series.series_release import read_catalogue
 from ghostpoi.publish.verify.check import Check
 
 MAX_NAMED = 3  # files that a check names

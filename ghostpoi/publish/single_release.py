@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.progress import Report, Say
@@ -63,8 +61,3 @@ class SingleRelease:
 
     def complete(self) -> None:
         """Note that the release has its place."""
-
-
-def every_row(rows: Rows) -> Longs:
-    """Return the numbers of all rows, (N,)."""
-    return np.arange(len(rows.get_column(rows.columns[0])))

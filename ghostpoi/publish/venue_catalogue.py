@@ -3,9 +3,11 @@
 The one exception is a venue that had no crowd: it may join one later.
 """
 
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from ghostpoi.data.places import SLOTS
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 
+UNREADABLE = (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile, zlib.error)  # what a damaged file raises
 ARRAYS = ("lat", "lon", "category", "visits", "crowd", "member")  # one value per venue
 TEXTS = ("ids", "categories", "group")  # stored as text
 

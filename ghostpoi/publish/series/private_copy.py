@@ -12,7 +12,7 @@ from ghostpoi.publish.kept_table import KeptTable, kept_table
 from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.pseudonyms import PAIRS
 from ghostpoi.publish.series.venue_fields import read_rows, write_rows
-from ghostpoi.publish.venue_catalogue import Catalogue
+from ghostpoi.publish.venue_catalogue import UNREADABLE, Catalogue
 
 VENUES, FIELDS = "series-venues.npz", "series-fields"
 
@@ -39,7 +39,7 @@ def _catalogue(private: Path) -> Catalogue:
             f"the release belongs to a series, and {private} lacks the crowds of the series; name the private folder "
             "that protect wrote with --private"
         ) from None
-    except (OSError, ValueError, KeyError, EOFError):
+    except UNREADABLE:
         raise InputError(f"{private / VENUES} cannot be read; restore it from a copy") from None
 
 
@@ -53,7 +53,7 @@ def read_table(private: Path, table: Checkins, manifest: dict[str, Any]) -> Chec
             repeated = pairs["repeated"]
         if len(repeated) == len(table):
             return kept_table(table, known, settings_of(manifest).method, repeated)
-    except (OSError, ValueError, KeyError, EOFError):
+    except UNREADABLE:
         pass
     raise InputError(f"{private} does not fit the file; give the private folder of this release")
 

@@ -23,6 +23,7 @@ from ghostpoi.publish.private_folder import ReleaseRequest, Run
 from ghostpoi.publish.pseudonyms import NewUsers
 from ghostpoi.publish.series import private_copy
 from ghostpoi.publish.series.joining import join
+from ghostpoi.publish.series.known_venues import read_catalogue
 from ghostpoi.publish.series.ledger import (
     BEGUN,
     COMPLETE,
@@ -40,8 +41,7 @@ from ghostpoi.publish.series.released_rows import ReleasedRows
 from ghostpoi.publish.series.row_keys import RowKeys, row_keys
 from ghostpoi.publish.series.settings_check import asked_settings, check_settings, described_columns
 from ghostpoi.publish.series.users import draw_users, kept_users
-from ghostpoi.publish.series.venue_fields import joined, read_rows, sample_rows, with_fields, write_rows
-from ghostpoi.publish.single_release import every_row
+from ghostpoi.publish.series.venue_fields import every_row, joined, read_rows, sample_rows, with_fields, write_rows
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.venue_catalogue import Catalogue
 from ghostpoi.publish.whole_table import WholeTable, has_donor
@@ -157,6 +157,7 @@ class SeriesRelease:
         here[self.table.in_series[1:]] = np.arange(1, len(self.table.in_series))
         again = self.found >= 0
         released[again] = here[self.earlier.venue[self.found[again]]]
+        report("substituting", 0)
         return rows_outside_sessions.draw_with(
             self.table, whole.venue_sets, released, self.keys.uniform, self.request.settings.speed, keep_clean=False
         )
@@ -235,14 +236,3 @@ class SeriesRelease:
         """Write down that the release has its place."""
         series = read_series(self.series.folder)
         completed(series, series.entries[-1]).store()
-
-
-def read_catalogue(series: Series) -> Catalogue:
-    """Read the venues of all releases of a series."""
-    catalogue = Catalogue.empty()
-    try:
-        for entry in series.entries:
-            catalogue = catalogue.load_more(series.named("venues", entry.number, ".npz"))
-    except (OSError, ValueError, KeyError, EOFError, IndexError):
-        raise InputError(f"the venues in {series.folder} cannot be read; restore the folder from a copy") from None
-    return catalogue

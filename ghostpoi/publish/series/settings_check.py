@@ -63,7 +63,7 @@ def series_columns(
                 f"{request.file}: {what} {_text(here[key])} differ from {_text(series.columns.get(key))} in the series "
                 f"{series.folder}; give files of one kind"
             )
-    changed = [name for name in here["names"] if name in series.columns["changed"]]
+    changed = list(series.columns["changed"])
     kept = [name for name in here["names"] if name not in changed and name not in file.mapping.values()]
     if newly := [name for name in kept if name in columns.change]:
         found = telling(file.table, file.rows, file.mapping, [*changed, *columns.drop], pseudonym)

@@ -64,11 +64,15 @@ def joined(parts: Sequence[Rows], like: Rows) -> Rows:
     raise InputError("--series: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet")
 
 
+def every_row(rows: Rows) -> Longs:
+    """Return the numbers of all rows, (N,)."""
+    return np.arange(len(rows.get_column(rows.columns[0])))
+
+
 def with_fields(rows: Rows, columns: list[str], stored: Rows, place: Longs, drawn: Bools) -> Rows:
     """Return the rows with these columns taken from stored rows: place (N,) for the rows that `drawn` (N,) marks."""
     count = len(drawn)
     both = joined([rows, stored], rows)
-    total = count + len(stored.get_column(stored.columns[0]))
-    donor = np.arange(total)
+    donor = np.arange(count + len(every_row(stored)))
     donor[:count][drawn] = count + place[drawn]
     return both.copy_fields(columns, donor).take(np.arange(count))
