@@ -4,6 +4,7 @@ import json
 import stat
 from collections import defaultdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,7 @@ def test_the_same_rows_get_the_same_draws(tmp_path: Path) -> None:
     assert len(repeated) > 300
     assert all(one == two for one, two in repeated)
     assert more.manifest["series"] == {"number": 2, "repeated": len(repeated)}
+    assert f"release 2 of its series; {len(repeated)} rows repeat earlier draws" in more.done.stdout
     assert called("verify", more.folder, "--against", more.file).returncode == 0
     alone = called("protect", more.file, "-o", tmp_path / "alone")
     assert alone.returncode == 0
@@ -189,6 +191,21 @@ def test_pseudonyms_never_return_except_for_the_same_rows(tmp_path: Path) -> Non
     assert all(row["user"] in at[row["utc_time"]] for row in both)
     for one in made:
         assert called("verify", one.folder, "--against", one.file).returncode == 0
+
+
+spans = st.tuples(st.integers(0, 80), st.integers(10, 30)).map(lambda span: (span[0], sum(span)))
+
+
+@tests(max_examples=6, deadline=None)
+@given(st.lists(spans, min_size=2, max_size=4))
+def test_every_row_has_one_draw_in_whatever_files_it_comes(chosen: list[tuple[int, int]]) -> None:
+    with TemporaryDirectory() as folder:
+        draws: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+        for n, span in enumerate(chosen):
+            made = release_in(Path(folder) / "series", days(*span), Path(folder) / f"release-{n}")
+            for clean, shown in zip(clean_rows(made.file), released_rows(made), strict=True):
+                draws[id_of(clean)].add(shown["venue_id"])
+        assert {len(venues) for venues in draws.values()} == {1}
 
 
 places = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=40)

@@ -190,6 +190,10 @@ def test_a_dry_run_and_an_audit_of_nothing(here: Path, tmp_path: Path) -> None:
     audit = ("audit", days(0, 20), here / "first", "--series")
     one = sentence(called(*audit, here / "series"))
     assert one == f"--series {here / 'series'} has 1 complete releases; several months take at least two"
+    release_in(here / "series", days(20, 40), here / "second")
+    note = here / "series" / "series.json"
+    other = sentence(called(*audit[:2], tmp_path, "--series", here / "series"))
+    assert other == f"--series {note.parent} does not hold {tmp_path}; give the series or the folder of this release"
     none = sentence(called(*audit, tmp_path / "nothing"))
     assert none.endswith("is not a folder; give a series folder, or a folder of releases")
 

@@ -124,7 +124,7 @@ def audit(
     if series is not None:
         from ghostpoi.evaluate.series_audit import audit_series
 
-        together = audit_series(series)
+        together = audit_series(series, release)
     with bar(work(request)) as progress:
         found = audit(request, say, progress)
     if together is not None:

@@ -83,6 +83,8 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
     if identity := manifest.get("identity"):
         kind = manifest["settings"]["identity"]["pseudonyms"]
         console.print(f"{identity['ids']:,} pseudonyms, one per user and {kind}; rows are ordered by time")
+    if series := manifest.get("series"):
+        console.print(f"release {series['number']} of its series; {series['repeated']:,} rows repeat earlier draws")
     if rows["withheld"]:
         console.print(f"{rows['withheld']:,} rows without a candidate were withheld")
     console.print(

@@ -53,9 +53,14 @@ def places(folder: Path) -> list[Place]:
     return found
 
 
-def audit_series(folder: Path) -> dict[str, Any]:
-    """Measure what an adversary learns from all releases together, beside what it learns from each alone."""
+def audit_series(folder: Path, release: Path | None = None) -> dict[str, Any]:
+    """Measure what an adversary learns from all releases together, beside what it learns from each alone.
+
+    `release`, if given, must be one of them.
+    """
     where = places(folder)
+    if release is not None and release.resolve() not in [place.resolve() for place, _ in where]:
+        raise InputError(f"--series {folder} does not hold {release}; give the series or the folder of this release")
     months, clean = _together([_read(*place) for place in where])
     rows, habits = months[0].channel.symbols, len(clean)
     in_month = np.stack([np.bincount(month.habit, minlength=habits) for month in months])  # visits by release and habit
