@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
+from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.data.places import of_table
 from ghostpoi.errors import InputError
@@ -29,8 +29,7 @@ Texts = NDArray[np.object_]
 
 def join(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw) -> Catalogue:
     """Return the catalogue with the venues and categories of a file."""
-    with_new = _with_crowds(_with_venues(_with_categories(known, table, method), table), method, first=not len(known))
-    return with_new
+    return _with_crowds(_with_venues(_with_categories(known, table, method), table), method, first=not len(known))
 
 
 def _with_categories(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw) -> Catalogue:
@@ -71,8 +70,8 @@ def _nearest_groups(known: Catalogue, hours: Floats) -> Texts:
 def _with_venues(known: Catalogue, table: Checkins) -> Catalogue:
     """Add the venues in the order of their ids: the order of the file tells which was visited first."""
     numbers, here = known.number, table.venues
-    new = sorted((v for v in range(1, len(table.venue_ids)) if table.venue_ids[v] not in numbers),
-                 key=lambda v: str(table.venue_ids[v]))  # fmt: skip
+    new = [v for v in range(1, len(table.venue_ids)) if table.venue_ids[v] not in numbers]
+    new.sort(key=lambda v: str(table.venue_ids[v]))
     category = {name: at for at, name in enumerate(known.categories)}
     return known.extended(
         ids=table.venue_ids[new].astype(object), lat=here.lat[new], lon=here.lon[new],
@@ -100,16 +99,10 @@ def _with_crowds(known: Catalogue, method: Crowd | CrowdDraw, first: bool) -> Ca
             away, nearest = cKDTree(point[hosts]).query(point[mine], distance_upper_bound=LONELY * reach)
             near = np.isfinite(away)
             crowd[mine[near]], member[mine[near]] = crowd[hosts[nearest[near]]], False
-    alone = crowd[left] == 0
-    together = alone & (left_own > 0)
+    together = (crowd[left] == 0) & (left_own > 0)
     enough = together & (np.bincount(left_own[together], minlength=int(left_own.max(initial=0)) + 1)[left_own] > 1)
     crowd[left[enough]] = last + left_own[enough]
-    return replace(known, crowd=crowd, member=_members(known.member, member, crowd))
-
-
-def _members(before: Bools, member: Bools, crowd: Longs) -> Bools:
-    """Keep venues without a crowd as members: they are no guests."""
-    return np.where(crowd > 0, member, before)
+    return replace(known, crowd=crowd, member=member)
 
 
 def _kinds(known: Catalogue, method: Crowd | CrowdDraw) -> Longs:
@@ -126,9 +119,8 @@ def _partition(known: Catalogue, venues: Longs, kind: Longs, method: Crowd | Cro
     """Divide venues into crowds, in the order of their ids; return the number of each one's crowd, 0 if it is alone."""
     venues = venues[order := np.argsort(known.ids[venues].astype(str), kind="stable")]
     lat, lon = (np.append(np.nan, values[venues]) for values in (known.lat, known.lon))
-    sets = crowd_partition.find(
-        lat, lon, np.append(-1, kind[venues]).astype(np.int32), method.size, method.reach_km
-    ).poi[1:]  # fmt: skip
+    kinds = np.append(-1, kind[venues]).astype(np.int32)
+    sets = crowd_partition.find(lat, lon, kinds, method.size, method.reach_km).poi[1:]
     numbered = np.zeros(len(venues), np.int64)
     numbered[order] = np.where(sets[:, 0] > 0, np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1) + 1, 0)
     return numbered
