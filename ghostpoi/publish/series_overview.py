@@ -7,9 +7,9 @@ import numpy as np
 
 from ghostpoi.errors import InputError
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_manifest
+from ghostpoi.publish.series.drawn_rows import DrawnRows
 from ghostpoi.publish.series.known_venues import read_catalogue
 from ghostpoi.publish.series.ledger import BEGUN, REPLACED, Entry, Series, damage, read_series
-from ghostpoi.publish.series.released_rows import ReleasedRows
 from ghostpoi.publish.verify.check import Check
 
 MAX_NAMED = 3  # files that a check names
@@ -69,7 +69,7 @@ def _crowds(series: Series) -> Check:
 
 
 def _draws(series: Series) -> Check:
-    rows = ReleasedRows.load([series.named("rows", entry.number, ".npz") for entry in series.entries])
+    rows = DrawnRows.load([series.named("rows", entry.number, ".npz") for entry in series.entries])
     twice = len(rows.row) - len(np.unique(rows.row))
     detail = f"{len(rows.row):,} rows, each drawn once"
     return Check("draws", not twice, f"{twice:,} rows were drawn twice" if twice else detail)

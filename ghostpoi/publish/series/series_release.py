@@ -22,6 +22,7 @@ from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.private_folder import ReleaseRequest, Run
 from ghostpoi.publish.pseudonyms import NewUsers
 from ghostpoi.publish.series import private_copy
+from ghostpoi.publish.series.drawn_rows import DrawnRows
 from ghostpoi.publish.series.joining import join
 from ghostpoi.publish.series.known_venues import read_catalogue
 from ghostpoi.publish.series.ledger import (
@@ -37,7 +38,6 @@ from ghostpoi.publish.series.ledger import (
     read_series,
     sha256,
 )
-from ghostpoi.publish.series.released_rows import ReleasedRows
 from ghostpoi.publish.series.row_keys import RowKeys, row_keys
 from ghostpoi.publish.series.settings_check import asked_settings, check_settings, described_columns
 from ghostpoi.publish.series.users import draw_users, kept_users
@@ -105,7 +105,7 @@ class SeriesRelease:
     catalogue: Catalogue
     table: KeptTable
     keys: RowKeys
-    earlier: ReleasedRows
+    earlier: DrawnRows
     found: Longs  # (N,) the place of each row among the earlier ones, -1: new
     input: str
 
@@ -126,7 +126,7 @@ class SeriesRelease:
         method = cast(Crowd, request.settings.method)
         catalogue = join(before, table, method)
         keys = row_keys(table, series.seed)
-        earlier = ReleasedRows.load([series.named("rows", entry.number, ".npz") for entry in series.entries])
+        earlier = DrawnRows.load([series.named("rows", entry.number, ".npz") for entry in series.entries])
         found = earlier.find(keys)
         earlier.check_unchanged(found, keys, str(request.file))
         if request.settings.identity.pseudonyms != "keep":
@@ -201,11 +201,11 @@ class SeriesRelease:
         user = np.full(len(shown), "") if new is None else new.released_ids.astype(str)
         fresh = self.found[shown] < 0
         row = shown[fresh]
-        rows = ReleasedRows.of(
+        rows = DrawnRows.of(
             self.keys.row[row], self.keys.moment[row], self.table.in_series[released.poi[row]], user[fresh]
         )
         if self.same:
-            if not ReleasedRows.load([self.series.named("rows", self.number, ".npz")]).same(rows):
+            if not DrawnRows.load([self.series.named("rows", self.number, ".npz")]).same(rows):
                 raise InputError(
                     f"release {self.number} of {self.series.folder} cannot be repeated exactly; use the version of "
                     "ghostpoi that made it"
@@ -223,7 +223,7 @@ class SeriesRelease:
         )  # fmt: skip
         self.series.entry(entry).store()
 
-    def _write_files(self, rows: ReleasedRows) -> dict[str, str]:
+    def _write_files(self, rows: DrawnRows) -> dict[str, str]:
         paths = [self.series.named("venues", self.number, ".npz"), self.series.named("rows", self.number, ".npz")]
         self.catalogue.save(paths[0], since=self.before)
         rows.save(paths[1])

@@ -7,12 +7,12 @@ from ghostpoi.errors import InputError
 from ghostpoi.publish.pseudonym_ids import fresh_ids
 from ghostpoi.publish.pseudonyms import NewUsers, numbers, released_order
 from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.series.released_rows import ReleasedRows
+from ghostpoi.publish.series.drawn_rows import DrawnRows
 from ghostpoi.randomness import Seed
 
 
 def draw_users(
-    table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None, earlier: ReleasedRows,
+    table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None, earlier: DrawnRows,
     found: Longs,
 ) -> NewUsers:  # fmt: skip
     """Draw the pseudonyms of a table; `found` (N,) is the place of each row among the earlier ones, -1: new."""
@@ -25,7 +25,7 @@ def draw_users(
     return NewUsers(number, ids, shown[released_order(table.time[shown], ids[number[shown]])])
 
 
-def kept_users(table: Checkins, settings: Publication, earlier: ReleasedRows, found: Longs) -> dict[int, str]:
+def kept_users(table: Checkins, settings: Publication, earlier: DrawnRows, found: Longs) -> dict[int, str]:
     """Return the earlier pseudonym of each number; refuse a file that cuts sessions otherwise than before."""
     again = np.flatnonzero(found >= 0)
     number, user = numbers(table, settings)[again], earlier.user[found[again]]

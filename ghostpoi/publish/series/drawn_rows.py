@@ -16,7 +16,7 @@ Texts = NDArray[np.str_]
 
 
 @dataclass(frozen=True)
-class ReleasedRows:
+class DrawnRows:
     """Rows in the order of their keys."""
 
     row: Keys  # (R,) ascending
@@ -25,20 +25,20 @@ class ReleasedRows:
     user: Texts  # (R,) the pseudonym, "" if user ids are kept
 
     @staticmethod
-    def of(row: Keys, moment: Keys, venue: Longs, user: Texts) -> "ReleasedRows":
+    def of(row: Keys, moment: Keys, venue: Longs, user: Texts) -> "DrawnRows":
         """Put rows in order."""
         order = np.argsort(row, kind="stable")
-        return ReleasedRows(row[order], moment[order], venue[order], user[order])
+        return DrawnRows(row[order], moment[order], venue[order], user[order])
 
     @staticmethod
-    def load(paths: list[Path]) -> "ReleasedRows":
+    def load(paths: list[Path]) -> "DrawnRows":
         """Read the rows of several releases."""
         none = np.empty(0, np.uint64)
         parts: list[list[NDArray[Any]]] = [[none, none, none.astype(np.int64), none.astype(str)]]
         for path in paths:
             with np.load(path, allow_pickle=False) as file:
                 parts.append([file["row"], file["moment"], file["venue"], file["ids"][file["user"]]])
-        return ReleasedRows.of(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return DrawnRows.of(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def save(self, path: Path) -> None:
         """Store the rows."""
@@ -48,7 +48,7 @@ class ReleasedRows:
                 out, row=self.row, moment=self.moment, venue=self.venue, ids=ids, user=user.astype(np.int32)
             )
 
-    def same(self, other: "ReleasedRows") -> bool:
+    def same(self, other: "DrawnRows") -> bool:
         """Tell whether these are the same rows with the same draws."""
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("row", "venue", "user"))
 
