@@ -115,11 +115,15 @@ def test_crowds_and_weights_of_known_venues_never_change() -> None:
     assert not last.member.all()  # some later venues are guests
 
 
-def test_the_same_rows_get_the_same_draws(tmp_path: Path) -> None:
-    """A file of six weeks repeats the four that were released, and draws only the others."""
-    series = tmp_path / "series"
-    first = release_in(series, days(0, 30), tmp_path / "first")
-    more = release_in(series, days(15, 45), tmp_path / "more")
+@pytest.mark.parametrize("limit", [60, 0.2])
+def test_the_same_rows_get_the_same_draws(limit: float, tmp_path: Path) -> None:
+    """The second file repeats two weeks, and draws only the others.
+
+    A low speed limit makes a draw depend on the check-in before, which the second file may lack.
+    """
+    series, speed = tmp_path / "series", ("--set", f"speed.limit_kmh={limit}")
+    first = release_in(series, days(0, 30), tmp_path / "first", *speed)
+    more = release_in(series, days(15, 45), tmp_path / "more", *speed)
     again = {id_of(clean): shown for clean, shown in zip(clean_rows(first.file), released_rows(first), strict=True)}
     repeated = [
         (shown, again[id_of(clean)])
@@ -220,6 +224,24 @@ def table_of(venues: list[tuple[int, int]], first: int) -> Checkins:
         one, np.arange(1, count + 1, dtype=np.int32), one, lat, lon, np.arange(count) * 3600, np.array(["u"], object),
         np.array(["", *(f"v{first + n:03}" for n in range(count))], object), np.array(["c"], object),
     )  # fmt: skip
+
+
+def test_few_new_venues_are_guests_and_many_form_a_crowd() -> None:
+    """A place of four, then two guests; four together; two far away; one alone, to whom another comes."""
+    near, far, alone = [(0, n) for n in range(4)], [(40, 0), (40, 1)], [(0, 60)]
+    method = Crowd(size=4)
+    first = join(Catalogue.empty(), table_of(near, 0), method)
+    assert first.crowd.tolist() == [1] * 4
+    few = join(first, table_of([(1, 0), (1, 3), *far, *alone], 4), method)
+    assert few.crowd.tolist()[4:6] == [1, 1]
+    assert few.member.tolist()[4:6] == [False, False]
+    assert few.crowd[6] == few.crowd[7] > 1
+    assert (few.crowd[8], few.member[8]) == (0, True)
+    many = join(few, table_of([(2, n) for n in range(4)] + [(0, 61)], 9), method)
+    assert len(set(many.crowd[9:13].tolist()) - set(few.crowd.tolist())) == 1
+    assert many.member[9:13].all()
+    assert many.crowd[8] == many.crowd[13] > 0
+    assert {len(members) for members in many.members().values()} == {2, 4}
 
 
 @tests(max_examples=60, deadline=None)
