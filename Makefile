@@ -22,7 +22,7 @@ unit: .venv/ready
 
 # 10,000 mutated inputs, and 100 kills at random moments; some minutes. `make test` has 300 inputs and fewer kills.
 fuzz: .venv/ready
-	GHOSTPOI_FUZZ=10000 GHOSTPOI_KILLS=100 $(BIN)/pytest tests/test_fuzz.py tests/test_kills.py
+	GHOSTPOI_FUZZ=10000 GHOSTPOI_KILLS=100 $(BIN)/pytest tests/test_fuzz.py tests/test_kills.py tests/test_series_kills.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

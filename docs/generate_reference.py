@@ -52,7 +52,8 @@ These come with ghostpoi. Other packages can [add their own](../how-to/plug-in.m
 
 A11_A12 = """
 Only studies run A11, and only a study with `detector = true` runs A12.
-A12 tells released sessions from clean ones and restores nothing.
+A12 tells released sessions from clean ones and restores nothing. Only `audit --series` runs A19, which intersects the
+sets of [several releases](../how-to/series.md).
 """
 
 

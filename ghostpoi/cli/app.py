@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ghostpoi import __version__
-from ghostpoi.cli import bench, commands, study
+from ghostpoi.cli import bench, commands, series, study
 from ghostpoi.cli.demo import demo
 from ghostpoi.cli.options import add, say
 from ghostpoi.errors import InputError
@@ -25,6 +25,7 @@ app = typer.Typer(
 publishing = (commands.inspect, commands.choose, commands.protect, commands.verify, commands.audit, commands.report)
 for command in (*publishing, commands.export, commands.synth, commands.prepare, demo, commands.plugins):
     add(app, command)
+app.add_typer(series.app, name="series")
 app.add_typer(bench.app, name="bench")
 app.add_typer(study.app, name="study")
 

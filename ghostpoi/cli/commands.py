@@ -41,7 +41,8 @@ def protect(
     device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
     config: Path | None = None, keep: Texts = None, drop: Texts = None, no_candidate: str = "keep",
     pseudonyms: str | None = None, taxonomy: Path | None = None, resume: bool = False, force: bool = False,
-    dry_run: bool = False, keep_metadata: bool = False, allow_short_seed: bool = False, json: bool = False,
+    dry_run: bool = False, keep_metadata: bool = False, allow_short_seed: bool = False, series: Path | None = None,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import terminal_output
@@ -57,6 +58,8 @@ def protect(
         raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
     settings = with_pseudonyms(changed(publication(method, protocol), set, config), pseudonyms, set or [])
     where, groups = find_device(device), read_taxonomy(taxonomy) if taxonomy else {}
+    if dry_run and series:
+        raise InputError("--dry-run estimates a release that stands alone; leave --series out")
     if dry_run:
         from ghostpoi.publish.cost_estimate import estimate
 
@@ -68,7 +71,7 @@ def protect(
         file=file, release=output, private=private, settings=settings, method=method, protocol=protocol, device=where,
         mapping=mapping(map), keep=tuple(keep or ()), drop=tuple(drop or ()), withhold=no_candidate == "withhold",
         seed=given_seed(seed, allow_short_seed, say), resume=resume, force=force, keep_metadata=keep_metadata,
-        groups=groups,
+        groups=groups, series=series,
     )  # fmt: skip
     with bar(work(settings)) as report:
         manifest = make_release(request, say, report)
@@ -98,7 +101,7 @@ def audit(
     leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
     set: Texts = None, config: Path | None = None, private: Path | None = None, cache: Path | None = None,
     naturalness: bool = True, all_controls: bool = False, no_store: bool = False, replace: bool = False,
-    make_report: bool = False, json: bool = False,
+    make_report: bool = False, series: Path | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
     from ghostpoi.cli import terminal_output
@@ -117,8 +120,15 @@ def audit(
         private=private, cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store,
         replace=replace,
     )  # fmt: skip
+    together = None
+    if series is not None:
+        from ghostpoi.evaluate.series_audit import audit_series
+
+        together = audit_series(series, release)
     with bar(work(request)) as progress:
         found = audit(request, say, progress)
+    if together is not None:
+        found = found | {"series": together}
     show(found, json, terminal_output.audited, release)
     if make_report:
         from ghostpoi.report.page import ReportRequest, write_pages

@@ -83,6 +83,8 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
     if identity := manifest.get("identity"):
         kind = manifest["settings"]["identity"]["pseudonyms"]
         console.print(f"{identity['ids']:,} pseudonyms, one per user and {kind}; rows are ordered by time")
+    if series := manifest.get("series"):
+        console.print(f"release {series['number']} of its series; {series['repeated']:,} rows repeat earlier draws")
     if rows["withheld"]:
         console.print(f"{rows['withheld']:,} rows without a candidate were withheld")
     console.print(
@@ -176,6 +178,8 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         f"{u['gyration']['mean_km_before']:.2f} -> {u['gyration']['mean_km_after']:.2f} km, revisit rate "
         f"{u['visits']['revisit_rate_before']:.3f} -> {u['visits']['revisit_rate_after']:.3f}"
     )
+    if series := found.get("series"):
+        say(f"several releases: {series['verdict']}")
 
 
 def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.manifest import complaint_about, read_clean, read_data, read_manifest, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.publication_settings import publication
+from ghostpoi.publish.series.private_copy import read_table
 from ghostpoi.publish.whole_table import prepare
 from ghostpoi.settings import FilterSettings, Settings
 
@@ -79,7 +80,9 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
         digest = hashlib.sha256(release.read_bytes()).hexdigest()
-    clean, released = with_groups(before.table, manifest) if manifest else before.table, after.table
+    clean, released = before.table, after.table
+    if manifest is not None:
+        clean = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)
     dropped = manifest["columns"]["dropped"] if manifest else []
     ours, theirs = [c for c in before.rows.columns if c not in dropped], after.rows.columns
     if ours != theirs:

@@ -102,6 +102,8 @@ def _check_shape(manifest: Any) -> None:
                 raise ValueError(f"{section}.{key} has the wrong type")
     if "identity" in manifest and not _are_settings(manifest["identity"]):
         raise ValueError("identity has the wrong type")
+    if not _are_counts(manifest.get("series", {})):
+        raise ValueError("series has the wrong type")
     if not _are_counts(manifest["rows"].get("missing", {})):
         raise ValueError("rows.missing has the wrong type")
     if not _are_named_texts(manifest["data"].get("reading", {})):

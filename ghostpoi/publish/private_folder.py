@@ -51,6 +51,7 @@ class ReleaseRequest:
     force: bool = False
     keep_metadata: bool = False  # of a Parquet file
     groups: dict[str, str] = field(default_factory=dict)  # of categories, from a taxonomy
+    series: Path | None = None  # the private folder of the series that the release belongs to
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,13 @@ def check_places(request: ReleaseRequest) -> None:
         raise InputError(f"{' would be inside '.join(folders)}; choose another with --private")
     if release.is_relative_to(private):
         raise InputError(f"{' would be inside '.join(folders[::-1])}; choose another with -o")
-    for folder in (request.release.parent, request.private.parent):
+    series = request.series.resolve() if request.series else None
+    for named, folder in (("the release", release), ("the private folder", private)):
+        if series and (series.is_relative_to(folder) or folder.is_relative_to(series)):
+            raise InputError(
+                f"--series {request.series} and {named} {folder} would be inside each other; choose another folder"
+            )
+    for folder in (path.parent for path in (request.release, request.private, request.series) if path):
         if not folder.is_dir():
             raise InputError(f"the folder {folder} does not exist; create it first")
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -175,7 +182,8 @@ def _asked(request: ReleaseRequest) -> str:
     columns = f"keep={sorted(request.keep)} drop={sorted(request.drop)}" + " keep_metadata" * request.keep_metadata
     groups = f" groups={sorted(request.groups.items())}" if request.groups else ""
     reading = f" reading={stated}" if (stated := current_reading().stated) else ""
-    return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}{groups}{reading}"
+    series = f" series={request.series.resolve()}" if request.series else ""
+    return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}{groups}{reading}{series}"
 
 
 def _keyed_hash(file: CheckinFile, seed: Seed) -> str:

@@ -8,6 +8,8 @@ trained on clean data.
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.columns import classify
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.kept_rows import check_kept, in_file
+from ghostpoi.publish.kept_table import KeptTable
 from ghostpoi.publish.manifest import NO_CATEGORY, store_manifest
 from ghostpoi.publish.private_folder import (
     RUN,
@@ -36,18 +39,20 @@ from ghostpoi.publish.private_folder import (
     check_places,
     resume,
 )
-from ghostpoi.publish.protect import LM_UNITS, protect_table
+from ghostpoi.publish.protect import LM_UNITS
 from ghostpoi.publish.pseudonyms import PAIRS
 from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.rounds import Checkpoint, units
+from ghostpoi.publish.rounds import units
 from ghostpoi.publish.row_comparison import difference
+from ghostpoi.publish.series.series_release import SeriesRelease, open_series
+from ghostpoi.publish.series.settings_check import series_columns
+from ghostpoi.publish.single_release import SingleRelease
 from ghostpoi.publish.staging import clean_up, publish_folder, staging_folder
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import (
     WholeTable,
     category_groups,
     check_category,
-    donor_rows,
     fast_steps,
     grouped,
     prepare,
@@ -62,12 +67,13 @@ def make_release(request: ReleaseRequest, say: Say, report: Report) -> dict[str,
     try:
         check_places(request)
         release, private = request.release.resolve(), request.private.resolve()
-        with locked(release), locked(private):
+        with locked(release), locked(private), locked(request.series.resolve()) if request.series else nullcontext():
             clean_up(release, private / UNFINISHED)
             return _make(request, say, report)
     except OSError as e:
+        folders = " or ".join(str(folder) for folder in (request.release, request.private, request.series) if folder)
         raise InputError(
-            f"{request.release} or {request.private} could not be written ({(e.strerror or str(e)).lower()}); "
+            f"{folders} could not be written ({(e.strerror or str(e)).lower()}); "
             "free some space or choose other folders, then continue with --resume"
         ) from None
 
@@ -96,32 +102,35 @@ def work(settings: Publication) -> float:
 
 def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     unfinished = check_folders(request)
+    series = open_series(request)
     file = formats.read(request.file, request.mapping)
     check_category(file.table, request.settings.method)
     table = grouped(file.table, request.groups, request.settings.method)
-    columns = classify(
-        file.table, file.rows, file.mapping, request.file, request.keep, request.drop,
-        pseudonyms.wanted(file, request.settings),
-    )  # fmt: skip
+    hidden = pseudonyms.wanted(file, request.settings)
+    columns = classify(file.table, file.rows, file.mapping, request.file, request.keep, request.drop, hidden)
+    if series:
+        columns = series_columns(series, file, columns, request, hidden)
     hides_users = request.settings.identity.pseudonyms != "keep"
     noted = check_kept(file, hides_users)
     rows = file.all_rows if len(file.kept) else file.rows
     rows = (rows if request.keep_metadata else rows.without_metadata()).drop(columns.drop)
     for text in [*columns.warnings, *([noted] if noted else [])]:
         say(f"warning: {text}")
-    whole = prepare(table, request.settings)
+    part: SingleRelease | SeriesRelease = SingleRelease(request, file, columns, table)
+    if series:
+        part = SeriesRelease.plan(series, request, file, table, columns)
+    request = part.request
+    whole = prepare(part.table, request.settings)
+    part.start()
     run = resume(request, file, unfinished) if unfinished else begin(request, file, say)
-    released = protect_table(
-        whole, request.settings, run.seed, request.device, cache=request.private / "trajectory_lm",
-        checkpoint=Checkpoint(run.folder / "checkpoint.safetensors", run.key, say), say=say, report=report,
-    )  # fmt: skip
+    released = part.draw(whole, run, say, report)
     report("writing the release", 0)
     shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
-    donor = donor_rows(whole, released, request.settings.method, run.seed, every=hides_users)
-    donor, shown_in_file = in_file(file, donor, shown)
-    rows, new, user = rows.copy_fields(columns.change, donor), None, file.mapping["user"]
+    _, shown_in_file = in_file(file, np.arange(len(whole.table)), shown)
+    further = part.store_private(run.folder, rows)
+    rows, new, user = part.with_fields(rows, whole, released, run.seed, hides_users), None, file.mapping["user"]
     if hides_users:
-        new = pseudonyms.draw(whole.table, shown, request.settings, run.seed, rows.largest_number(user))
+        new = part.users(whole, shown, run.seed, rows.largest_number(user))
         shown = new.row
         rows = rows.take(shown).replace_ids(user, new.released_ids)
     elif request.withhold:
@@ -145,10 +154,14 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
             "aggregates": list(request.settings.method.published_aggregates),
         },
         **({} if new is None else {"identity": new.public}),
+        **part.public,
         **figures(whole, request.settings.method, released, shown, file.counted),
     }
-    manifest = _write_folder(request, run, file, rows, manifest)
-    for name in (PAIRS, RUN):  # the note last: until it is moved, --resume can repeat all steps
+    with _written_folder(request, run, file, rows, manifest) as staging:
+        part.begin(manifest, released, shown, new)
+        publish_folder(staging, request.release.resolve(), request.force or request.resume)
+    part.complete()
+    for name in (*further, PAIRS, RUN):  # the note last: until it is moved, --resume can repeat all steps
         os.replace(run.folder / name, request.private / name)
     shutil.rmtree(run.folder)
     return manifest
@@ -163,18 +176,22 @@ def _write_pairs(
     """
     table, venues = whole.table, whole.table.venues
     categories = np.append(table.category_ids.astype(str), "")  # row 0 of the venues has category -1
+    further: dict[str, Any] = pseudonyms.map_arrays(table, new) if new else {}
+    if isinstance(table, KeptTable):
+        further["repeated"] = table.repeated
     with replacing(path, mode=0o600) as out:
         np.savez_compressed(
             out, clean=table.venue, released=released.poi, poi_id=table.venue_ids.astype(str), lat=venues.lat,
             lon=venues.lon, category=categories[venues.category], shown=shown,
-            **(pseudonyms.map_arrays(table, new) if new else {}),
+            **further,
         )  # fmt: skip
 
 
-def _write_folder(
+@contextmanager
+def _written_folder(
     request: ReleaseRequest, run: Run, file: CheckinFile, rows: Rows, manifest: dict[str, Any]
-) -> dict[str, Any]:
-    """Write the release folder in a private place, then move it to its own."""
+) -> Iterator[Path]:
+    """Write the release folder in a private place, and what depends on the data into the manifest."""
     release, speed = request.release.resolve(), request.settings.speed
     with staging_folder(run, release) as staging:
         data = staging / f"checkins{extension(request.file)}"
@@ -190,8 +207,7 @@ def _write_folder(
             },
         }
         store_manifest(staging, manifest, request.private)
-        publish_folder(staging, release, request.force or request.resume)
-    return manifest
+        yield staging
 
 
 def _write_data(path: Path, file: CheckinFile, rows: Rows, changed: list[str]) -> CheckinFile:

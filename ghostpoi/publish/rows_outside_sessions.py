@@ -32,7 +32,14 @@ def release(whole: WholeTable, method: AnyMethod, released: Ints, seed: Seed, sp
 def draw(
     table: Checkins, sets: Candidates, released: Ints, seed: Seed, speed: SpeedSettings, *, keep_clean: bool = True
 ) -> Substitution:
-    """Draw a venue for every row of `released` (N,) that is 0.
+    """Draw a venue for every row of `released` (N,) that is 0."""
+    return draw_with(table, sets, released, seed.generator("outside").random(len(table)), speed, keep_clean=keep_clean)
+
+
+def draw_with(
+    table: Checkins, sets: Candidates, released: Ints, uniform: Floats, speed: SpeedSettings, *, keep_clean: bool
+) -> Substitution:
+    """Draw a venue for every row of `released` (N,) that is 0; `uniform` (N,) is all the randomness.
 
     If the strict speed mask excludes every candidate of a row, the clean venue is kept if it is within the limit and
     `keep_clean` is set. It is not set for methods whose sets include the clean venue.
@@ -40,7 +47,7 @@ def draw(
     order = by_user_and_time(table.user, table.time)  # (N,) rows
     user, time, anchor, chosen = table.user[order], table.time[order], table.venue[order], released[order]
     emptied = np.zeros(len(order), bool)
-    uniform = seed.generator("outside").random(len(order))[order]
+    uniform = uniform[order]
     undecided = np.flatnonzero(chosen == 0)
     # Wave w holds the w-th undecided check-in of every user, so that all earlier ones are decided.
     wave = np.arange(len(undecided)) - np.searchsorted(user[undecided], user[undecided])

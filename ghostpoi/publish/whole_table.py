@@ -12,9 +12,10 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs
 from ghostpoi.data.geo import over_limit
 from ghostpoi.data.places import Places, of_table
-from ghostpoi.data.sessions import Dataset, by_user_and_time
+from ghostpoi.data.sessions import Dataset, Sessions, by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.publish.category_groups import by_hours, by_name
+from ghostpoi.publish.kept_table import KeptTable
 from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.substitution import Substitution
@@ -49,6 +50,11 @@ class WholeTable:
         mask[self.data.all.row] = True
         return mask
 
+    @property
+    def repeated(self) -> Bools:
+        """(N,) whether a row repeats the draw of an earlier release of a series."""
+        return self.table.repeated if isinstance(self.table, KeptTable) else np.zeros(len(self.table), bool)
+
 
 def prepare(table: Checkins, settings: Publication) -> WholeTable:
     """Build sessions and candidate sets; refuse settings that fit no model and a table that cannot be protected."""
@@ -71,6 +77,8 @@ def prepare(table: Checkins, settings: Publication) -> WholeTable:
 
 
 def _build(table: Checkins, settings: Publication) -> WholeTable:
+    if isinstance(table, KeptTable) and table.method == settings.method:
+        return _without_sessions(table)
     data = sessions.build(table, settings.filters)
     venues, v = places_of(table, settings.method), data.vocabulary
     known = np.zeros(len(venues.lat), bool)
@@ -81,6 +89,19 @@ def _build(table: Checkins, settings: Publication) -> WholeTable:
         _sets(venues.take(v.venue), table.venue_ids[v.venue], settings),
         _sets(venues, table.venue_ids, settings, known),
     )
+
+
+def _without_sessions(table: KeptTable) -> WholeTable:
+    """Return a table of a series, whose rows all draw from the sets of the series: no model, no minimum of visits."""
+    sets, none = table.sets, np.empty(0, np.int64)
+    vocabulary = sessions.vocabulary_of(table.venues, none)[0]
+    empty = Sessions(none.astype(np.int32), np.zeros(1, np.int64), none.astype(np.int32), none, none)
+    data = Dataset(vocabulary, empty, empty, empty, (), np.zeros(len(table), bool), empty)
+    padding = Candidates(
+        sets.poi[:1], sets.radius_km[:1], None if sets.weight is None else sets.weight[:1],
+        None if sets.slot_weight is None else sets.slot_weight[:, :1],
+    )  # fmt: skip
+    return WholeTable(table, data, padding, sets)
 
 
 def places_of(table: Checkins, method: AnyMethod) -> Places:

@@ -17,6 +17,7 @@ from ghostpoi.publish.manifest import settings_of, with_groups
 from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.pseudonyms import hidden, read_map
 from ghostpoi.publish.row_comparison import difference
+from ghostpoi.publish.series.private_copy import read_fields, read_table
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.verify.speed import allowed_speed, emptied_sets
@@ -44,7 +45,7 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
 
     If user ids are pseudonyms, the private folder tells which row is which.
     """
-    table, settings = with_groups(clean.table, manifest), settings_of(manifest)
+    table, settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
     hides_users = settings.identity.pseudonyms != "keep"
     known = read_map(private) if hides_users else None
     whole = prepare(table, settings)
@@ -84,7 +85,7 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
         *checks,
         _category(pair, settings.method),
         _candidates(pair),
-        _genuine_fields(clean.rows, written.rows, changed, pair),
+        _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, table, clean, written.rows)),
         allowed_speed(whole, released, emptied, settings.speed),
         *_figures(pair, emptied, settings.method, manifest, clean.counted),
         *_kept(clean, [*changed, *dropped], hidden(table, settings)),
@@ -133,10 +134,12 @@ def _candidates(pair: Pair) -> Check:
     return Check("radius", bool(inside.all()), detail)
 
 
-def _genuine_fields(clean: Rows, rows: Rows, names: list[str], pair: Pair) -> Check:
+def _genuine_fields(
+    clean: Rows, rows: Rows, names: list[str], pair: Pair, stored: tuple[Rows, Ints] | None
+) -> Check:  # fmt: skip
     """Check that venue fields come from one genuine row of the released venue; rows that were not drawn keep theirs.
 
-    A genuine row may be one that the release withholds.
+    A genuine row may be one that the release withholds. In a series, it is the stored one of its venue.
     """
 
     def keys(source: Rows, venue: Ints) -> NDArray[np.uint64]:
@@ -145,7 +148,8 @@ def _genuine_fields(clean: Rows, rows: Rows, names: list[str], pair: Pair) -> Ch
         return pl.DataFrame({"venue": pl.Series(venue), **columns}).hash_rows().to_numpy()
 
     genuine, found = keys(clean, pair.whole.table.venue), keys(rows, pair.released[pair.shown])
-    mixed = int(np.where(pair.drawn[pair.shown], ~np.isin(found, genuine), found != genuine[pair.shown]).sum())
+    donors = genuine if stored is None else keys(*stored)
+    mixed = int(np.where(pair.drawn[pair.shown], ~np.isin(found, donors), found != genuine[pair.shown]).sum())
     detail = f"{mixed:,} rows mix the fields of two venues" if mixed else f"{', '.join(names)} change together"
     return Check("venue fields", mixed == 0, detail)
 

@@ -2,7 +2,8 @@
 
 A row keeps the limit unless its candidates, or the rule, leave it no choice. So a step over the limit is allowed in
 these cases only: the row that had to keep the limit has no candidates; none of its candidates was within reach; it
-starts a session. Each step has one such row: the later one, or the one outside sessions, which is drawn last.
+starts a session; it repeats the draw of an earlier release. Each step has one such row: the later one, or the one that
+is drawn last. Rows in sessions are drawn first, and repeated rows are not drawn at all.
 """
 
 from typing import Any
@@ -33,7 +34,7 @@ def counted_speed(written: Checkins, manifest: dict[str, Any], last: bool) -> Ch
 
 def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: SpeedSettings) -> Check:
     """Check that every step over the limit is one that the rule allows; arguments are (N,), per row of the table."""
-    table, in_session, has = whole.table, whole.in_session, whole.has_candidates
+    table, decided, has = whole.table, whole.in_session | whole.repeated, whole.has_candidates
     if whole.venue_sets.everywhere:
         return Check("speed rule", True, "the method has no speed rule")
     starts = np.zeros(len(table), bool)
@@ -47,8 +48,8 @@ def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: Speed
         fast: Bools = over_limit(lat, lon, table.time[order], limit, rule.min_gap_s) & same_user
         return fast
 
-    row = np.where(in_session[b] & ~in_session[a], a, b)  # the one that had to keep the limit
-    allowed = ~has[row] | emptied[row] | starts[row]
+    row = np.where(decided[b] & ~decided[a], a, b)  # the one that had to keep the limit
+    allowed = ~has[row] | emptied[row] | starts[row] | whole.repeated[row]
     fast = over(released, rule.limit_kmh * ROUNDING)
     wrong, clean = int((fast & ~allowed).sum()), int(over(table.venue, rule.limit_kmh).sum())
     if wrong:
@@ -70,13 +71,13 @@ def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bool
     near = (released[before], table.time[row] - table.time[before])
     inside = whole.data.vocabulary.venue[whole.session_sets.poi]
     emptied[row] = _none_feasible(whole, inside, sessions.poi[at], [near], rule)
-    # Outside, from the row before and, if that is in a session and so decided earlier, to the row after.
+    # Outside, from the row before and, if it was decided earlier, to the row after.
     order = by_user_and_time(table.user, table.time)
-    n, in_session = len(order), whole.in_session
-    place = np.flatnonzero(~in_session[order])
+    n, decided = len(order), whole.in_session | whole.repeated
+    place = np.flatnonzero(~decided[order])
     row, before, after = order[place], order[np.maximum(place - 1, 0)], order[np.minimum(place + 1, n - 1)]
     has_before = (place > 0) & (table.user[before] == table.user[row])
-    has_after = (place + 1 < n) & (table.user[after] == table.user[row]) & in_session[after]
+    has_after = (place + 1 < n) & (table.user[after] == table.user[row]) & decided[after]
     neighbours = [
         (np.where(has_before, released[before], 0), np.where(has_before, table.time[row] - table.time[before], 0)),
         (np.where(has_after, released[after], 0), np.where(has_after, table.time[after] - table.time[row], 0)),

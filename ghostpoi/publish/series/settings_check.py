@@ -1,0 +1,81 @@
+"""What all releases of a series have in common: the method, the settings that decide draws, and the columns."""
+
+from dataclasses import replace
+from typing import Any
+
+from ghostpoi.data.checkins import Longs
+from ghostpoi.data.formats import CheckinFile
+from ghostpoi.data.formats.compression import extension
+from ghostpoi.errors import InputError
+from ghostpoi.publish.columns import VenueColumns, telling
+from ghostpoi.publish.private_folder import ReleaseRequest
+from ghostpoi.publish.series.ledger import Series
+
+SECTIONS = ("method", "speed", "identity")
+
+
+def asked_settings(request: ReleaseRequest) -> dict[str, dict[str, Any]]:
+    """Return the settings that decide the draws of a series."""
+    every = request.settings.public()
+    chosen = {name: every.get(name, {}) for name in SECTIONS}
+    chosen["filters"] = {"session_gap_s": request.settings.filters.session_gap_s}
+    return chosen
+
+
+def check_settings(series: Series, request: ReleaseRequest) -> None:
+    """Refuse another method or other settings than those of the series."""
+    other = f"use those of the series (ghostpoi series show {series.folder}), or start another one"
+    if request.method != series.method:
+        raise InputError(f"--method {request.method}: {series.folder} is a series of {series.method}; {other}")
+    if request.seed not in (None, series.seed):
+        raise InputError(f"--seed differs from the seed of the series {series.folder}; leave --seed out")
+    for section, values in asked_settings(request).items():
+        for key, value in values.items():
+            kept = series.settings.get(section, {}).get(key, value)
+            if kept != value:
+                raise InputError(f"{section}.{key} is {value} here and {kept} in {series.folder}; {other}")
+    if request.withhold != bool(series.columns.get("withhold")):
+        kind = "keep" if request.withhold else "withhold"
+        raise InputError(f"{series.folder} is a series with --no-candidate {kind}; {other}")
+
+
+def described_columns(file: CheckinFile, columns: VenueColumns, request: ReleaseRequest) -> dict[str, Any]:
+    """Return the form of a file and what becomes of its columns."""
+    return {
+        "form": f"{file.format}, {extension(request.file) or 'no extension'}",
+        "names": [name for name in file.rows.columns if name not in columns.drop],
+        "fields": file.mapping,
+        "changed": columns.change,
+        "withhold": request.withhold,
+    }
+
+
+def series_columns(
+    series: Series, file: CheckinFile, columns: VenueColumns, request: ReleaseRequest, pseudonym: Longs | None
+) -> VenueColumns:
+    """Return what becomes of the columns: as in the first release, if that is safe in this file, too."""
+    if not series.entries:
+        return columns
+    here = described_columns(file, columns, request)
+    for key, what in (("form", "the form"), ("names", "columns"), ("fields", "fields")):
+        if here[key] != series.columns.get(key):
+            raise InputError(
+                f"{request.file}: {what} {_text(here[key])} differ from {_text(series.columns.get(key))} in the series "
+                f"{series.folder}; give files of one kind"
+            )
+    changed = list(series.columns["changed"])
+    kept = [name for name in here["names"] if name not in changed and name not in file.mapping.values()]
+    if newly := [name for name in kept if name in columns.change]:
+        found = telling(file.table, file.rows, file.mapping, [*changed, *columns.drop], pseudonym)
+        if wrong := [name for name in newly if name in found and name not in request.keep]:
+            raise InputError(
+                f"{request.file}: the column {wrong[0]!r}, which earlier releases kept, {found[wrong[0]]}; leave it "
+                f"out of the file and start another series, or keep it at your own risk with --keep {wrong[0]}"
+            )
+    return replace(columns, change=changed, keep=kept)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{field}={column}" for field, column in value.items())
+    return value if isinstance(value, str) else ", ".join(map(str, value or []))
