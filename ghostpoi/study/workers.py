@@ -4,6 +4,7 @@ Most adversaries use one core, and a release on CUDA waits for its own host more
 trains victims on one portion, the processes go on with the next ones.
 """
 
+import gc
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from queue import Queue
 from threading import Thread
 from typing import NamedTuple, Protocol
+
+import torch
 
 from ghostpoi.evaluate.restoration import Contest
 from ghostpoi.processes import process_pool
@@ -66,7 +69,7 @@ def prepared(makers: Sequence[Maker], portions: Iterator[Portion], workers: int)
         return
     with process_pool(workers, _start, (makers,)) as pool:
         ready: Queue[Portion | BaseException | None] = Queue()
-        Thread(target=_prepare, args=(pool, portions, ready), daemon=True).start()
+        Thread(target=_prepare, args=(pool, workers, portions, ready), daemon=True).start()
         while (found := ready.get()) is not None:
             if isinstance(found, BaseException):
                 raise found
@@ -75,17 +78,29 @@ def prepared(makers: Sequence[Maker], portions: Iterator[Portion], workers: int)
 
 @dataclass
 class _Begun:
-    """A portion at work: the steps that wait, and the tasks of the present step."""
+    """A portion at work: steps to come, tasks of the present step that wait for a process, and those that run."""
 
     portion: Portion
     steps: deque[list[Task | list[str]]]
+    waiting: deque[Task | list[str]] = field(default_factory=deque)
     running: set[Future[None]] = field(default_factory=set)
+
+    def next_task(self) -> Task | list[str] | None:
+        """Take a task that may run now. The next step begins when all tasks of the last one are done."""
+        while not self.waiting and not self.running and self.steps:
+            self.waiting.extend(self.steps.popleft())
+        return self.waiting.popleft() if self.waiting else None
+
+    @property
+    def done(self) -> bool:
+        return not (self.running or self.waiting or self.steps)
 
 
 def _prepare(
-    pool: ProcessPoolExecutor, portions: Iterator[Portion], ready: "Queue[Portion | BaseException | None]"
-) -> None:
-    """Keep the pool busy with a few portions. A portion's next step begins when all tasks of the last one are done."""
+    pool: ProcessPoolExecutor, workers: int, portions: Iterator[Portion],
+    ready: "Queue[Portion | BaseException | None]",
+) -> None:  # fmt: skip
+    """Keep the pool busy. The first portion has precedence; others get the processes that it leaves idle."""
     begun: deque[_Begun] = deque()
     try:
         while True:
@@ -94,15 +109,15 @@ def _prepare(
             if not begun:
                 break
             for one in begun:
-                while not one.running and one.steps:
-                    one.running = {pool.submit(_work, one.portion.maker, task) for task in one.steps.popleft()}
+                while sum(len(other.running) for other in begun) < workers and (task := one.next_task()) is not None:
+                    one.running.add(pool.submit(_work, one.portion.maker, task))
             if running := set[Future[None]]().union(*(one.running for one in begun)):
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     future.result()
                 for one in begun:
                     one.running -= done
-            while begun and not begun[0].running and not begun[0].steps:
+            while begun and begun[0].done:
                 ready.put(begun.popleft().portion)
         ready.put(None)
     except BaseException as e:  # the caller raises it
@@ -119,3 +134,7 @@ def _start(makers: Sequence[Maker]) -> None:
 
 def _work(maker: int, task: Task | list[str]) -> None:
     make(_makers[maker], task)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        # Other processes need the memory that torch would keep for this one.
+        gc.collect()
+        torch.cuda.empty_cache()
