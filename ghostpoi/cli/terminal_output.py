@@ -165,6 +165,12 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         f"mean {p['mean_km']:.2f} km, p95 {p['p95_km']:.2f} km, "
         f"{p['speed_violations_released']:.1%} of steps over the speed limit (clean {p['speed_violations_clean']:.1%})"
     )
+    if kept := found["rows"]["kept_genuine"]:
+        share = kept / (found["rows"]["audited"] + kept)
+        say(
+            f"{kept:,} more rows ({share:.1%} of the release) lack a value and were kept as they are: "
+            "they are genuine, and no figure above includes them"
+        )
     if (natural := found["naturalness"]) is not None:
         clean_one = f" (clean {natural['clean']:.3f})" if "clean" in natural else ""  # a stored one has no clean value
         say(f"naturalness: {natural['released']:.3f}{clean_one}")

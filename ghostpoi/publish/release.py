@@ -51,6 +51,7 @@ from ghostpoi.publish.whole_table import (
     fast_steps,
     grouped,
     prepare,
+    published_aggregates,
 )
 from ghostpoi.randomness import Seed
 
@@ -142,7 +143,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
         "disclosure": {
             "category": request.settings.method.keeps_category if table.category_field else NO_CATEGORY,
             "category_groups": category_groups(whole, request.settings.method),
-            "aggregates": list(request.settings.method.published_aggregates),
+            "aggregates": published_aggregates(table, request.settings.method),
         },
         **({} if new is None else {"identity": new.public}),
         **figures(whole, request.settings.method, released, shown, file.counted),
