@@ -39,9 +39,15 @@ def _field(file: DataFile, at: int) -> dict[str, Any]:
         "description": column.description,
         "dataType": column.type,
     }
-    if not file.has_header:
+    if file.records is not None:
+        path = file.records.json_path(column.name)
+        by_line = file.mime_type == "application/jsonlines"
+        if not path or (by_line and path != f"$[{json.dumps(column.name, ensure_ascii=False)}]"):
+            return field  # Croissant cannot refer to cells of workbooks, nor to what is inside a value of a line
+        extract: dict[str, Any] = {"extract": {"column": column.name} if by_line else {"jsonPath": path}}
+    elif not file.has_header:
         # Croissant cannot declare a table without a header, but it can cut lines.
-        extract: dict[str, Any] = {"extract": {"fileProperty": "lines"}}
+        extract = {"extract": {"fileProperty": "lines"}}
         extract["transform"] = {"regex": rf"(?:[^\t]*\t){{{at}}}([^\t\r]*)"}
     elif column.title:
         extract = {"extract": {"column": column.title}}

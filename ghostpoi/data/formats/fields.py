@@ -106,7 +106,7 @@ def to_checkins(
         elif column.dtype == pl.String and (field != "category" or category_field):
             missing |= column == ""
         if missing.any():
-            lacking = lacks_value(frame).arg_true().to_numpy()
+            lacking = lacks_value(frame if category_field else frame.drop("category")).arg_true().to_numpy()
             more = f" ({len(lacking):,} rows lack a value: {places(lacking, where)})" if len(lacking) > 1 else ""
             refuse(missing, field, f"the {field} is missing{more}", "fill it in, or drop such rows with --missing drop")
     degrees = {}

@@ -1,7 +1,6 @@
 """Rows of text files, which can be changed and written back."""
 
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import BinaryIO
 
 import numpy as np
@@ -11,8 +10,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
 from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.fields import to_checkins
-from ghostpoi.data.formats.missing import complete_rows, places
+from ghostpoi.data.formats.build import to_file
 from ghostpoi.data.formats.points import POINT
 from ghostpoi.data.formats.reading import current_reading
 
@@ -123,11 +121,8 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     if frame is None:
         frame = body.values(list(dict.fromkeys(column.values())))
     fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
-    fields, where, missing = complete_rows(fields, lambda row: f"{path}, line {body.line(row)}")
-    table = to_checkins(fields, column.get("category", ""), where, str(path))
-    at = places(missing, lambda row: f"{path}, line {body.line(row)}") if len(missing) else ""
-    return CheckinFile(
-        path, format, mapping, table, sha256(data).digest(), lambda: TextRows.of(body), missing=missing, missing_at=at
+    return to_file(
+        path, data, format, mapping, fields, lambda row: f"{path}, line {body.line(row)}", lambda: TextRows.of(body)
     )
 
 
