@@ -25,10 +25,10 @@ from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
 from ghostpoi.publish import pseudonyms, rows_outside_sessions
-from ghostpoi.publish.columns import classify
 from ghostpoi.publish.kept_rows import check_kept
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Substituter, Task
+from ghostpoi.publish.venue_files import classify_file
 from ghostpoi.publish.whole_table import WholeTable, check_category, genuine_rows, grouped, prepare
 from ghostpoi.randomness import Seed
 
@@ -63,7 +63,7 @@ def estimate(
     check_category(file.table, settings.method)
     check_kept(file, settings.identity.pseudonyms != "keep")
     new = pseudonyms.wanted(file, settings)
-    columns = classify(file.table, file.rows, file.mapping, path, keep, drop, new)
+    columns = classify_file(file, keep, drop, new)
     watch.lap("reading and testing columns")
     whole = prepare(grouped(file.table, groups or {}, settings.method), settings)
     watch.lap("finding candidates")

@@ -1,18 +1,21 @@
 """File formats. To add one, write a module with a `Format` object and add a line to FORMATS."""
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from ghostpoi.data.formats.base import CheckinFile, Columns, Format, Rows
 from ghostpoi.data.formats.compression import load
 from ghostpoi.data.formats.excel import EXCEL
 from ghostpoi.data.formats.geojson import GEOJSON
+from ghostpoi.data.formats.joined import joined_with
 from ghostpoi.data.formats.json_text import JSON
 from ghostpoi.data.formats.other_kinds import other_kind
 from ghostpoi.data.formats.reading import Reading, current_reading, read_as
 from ghostpoi.data.formats.snap import SNAP
 from ghostpoi.data.formats.table import TABLE
 from ghostpoi.data.formats.tsmc2014 import TSMC2014
+from ghostpoi.data.formats.venue_table import read_venues
 from ghostpoi.errors import InputError
 from ghostpoi.plugins import Registry
 
@@ -41,7 +44,10 @@ def read(
     data = load(path)
     name = format or _recognised(path, data[:HEAD], bool(reading.columns))
     with read_as(reading):
-        return replace(FORMATS[name].read(path, data, mapping or {}), reading=reading)
+        venues = read_venues(Path(reading.venues), mapping or {}) if reading.venues else None
+        with joined_with(venues):
+            file = replace(FORMATS[name].read(path, data, mapping or {}), reading=reading, venues=venues)
+    return replace(file, sha256=sha256(file.sha256 + venues.sha256).digest()) if venues else file
 
 
 def _recognised(path: Path, head: bytes, has_columns: bool) -> str:

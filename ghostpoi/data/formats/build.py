@@ -8,6 +8,7 @@ import polars as pl
 
 from ghostpoi.data.formats.base import CheckinFile, Rows
 from ghostpoi.data.formats.fields import to_checkins
+from ghostpoi.data.formats.joined import with_venue_fields
 from ghostpoi.data.formats.missing import Where, complete_rows, places
 
 
@@ -16,6 +17,7 @@ def to_file(
     rows: Callable[[], Rows],
 ) -> CheckinFile:  # fmt: skip
     """Return a file that was read: `fields` has a column per field, `where` names the place of a row."""
+    fields = with_venue_fields(fields, where)
     complete, place, missing = complete_rows(fields, where)
     table = to_checkins(complete, mapping.get("category", ""), place, str(path))
     at = places(missing, where) if len(missing) else ""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.build import to_file
 from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.data.formats.joined import fields_elsewhere
 from ghostpoi.data.formats.size_limit import current_limit
 from ghostpoi.data.formats.times import EARLIEST, LATEST
 from ghostpoi.errors import InputError
@@ -39,7 +40,9 @@ def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFil
         raise InputError(f"{path} has columns but no check-ins; give a file with at least one row of data")
     rows = ParquetRows(table, path)
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
-    frame = pl.DataFrame({field: _field(rows, field, column) for field, column in found.items()})
+    elsewhere = fields_elsewhere()
+    own = {field: column for field, column in found.items() if field not in elsewhere}
+    frame = pl.DataFrame({field: _field(rows, field, column) for field, column in own.items()})
     return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {row + 1}", lambda: rows)
 
 

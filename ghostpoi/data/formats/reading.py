@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from ghostpoi.data.formats.compression import COMPRESSED
 from ghostpoi.errors import InputError
 
 # A form has directives that the parser knows, and all of a date: the year, and month and day, or the day of the year.
@@ -31,6 +33,7 @@ class Reading:
     time_format: str = ""  # the form of all times, with the directives of strptime
     missing: str = ""  # what to do with rows that lack a value: keep, drop or refuse (the default)
     timezone: str = ""  # the zone of times without an offset, if it is not UTC
+    venues: str = ""  # the path of a table of venues; in a manifest, the name of the file beside the data
 
     def __post_init__(self) -> None:
         names = self.column_names
@@ -64,6 +67,12 @@ class Reading:
     def words(self) -> list[str]:
         """The options as words of a command line."""
         return [word for name, value in self.stated.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+    def in_folder(self, folder: Path) -> "Reading":
+        """Return the same for a file whose table of venues lies in this folder."""
+        path = Path(self.venues)
+        name = path.stem if path.suffix.lower() in COMPRESSED else path.name
+        return replace(self, venues=str(folder / name)) if self.venues else self
 
     @staticmethod
     def of(stated: Mapping[str, Any]) -> "Reading":

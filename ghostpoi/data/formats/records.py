@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.build import to_file
 from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.data.formats.joined import fields_elsewhere
 from ghostpoi.errors import InputError
 
 TIME = "@"  # before the text of a time, which JSON lacks
@@ -121,7 +122,8 @@ def read_records(
         raise InputError(f"{path} contains half of a character (a lone surrogate); write it as UTF-8") from None
     rows = RecordRows(frame, layout, path)
     found = find_columns(frame.columns, given, str(path))
-    fields = {field: rows.get_column(c) for field, c in found.items() if c in frame.columns}
+    elsewhere = fields_elsewhere()
+    fields = {field: rows.get_column(c) for field, c in found.items() if field not in elsewhere}
     return to_file(
         path, data, format, found, pl.DataFrame(fields), lambda row: f"{path}, {unit} {row + first}", lambda: rows
     )

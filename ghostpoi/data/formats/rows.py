@@ -11,6 +11,7 @@ from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
 from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.build import to_file
+from ghostpoi.data.formats.joined import fields_elsewhere
 from ghostpoi.data.formats.points import POINT
 from ghostpoi.data.formats.reading import current_reading
 
@@ -106,10 +107,9 @@ KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
-    path, column = (
-        body.dialect.path,
-        {field: mapping[field] for field in (*FIELDS, GROUP, DATE, POINT) if field in mapping},
-    )
+    path, elsewhere = body.dialect.path, fields_elsewhere()
+    own = (field for field in (*FIELDS, GROUP, DATE, POINT) if field in mapping and field not in elsewhere)
+    column = {field: mapping[field] for field in own}
     frame = None
     plain = not body.dialect.control_separated and not current_reading().decimal
     if plain and len(set(column.values())) == len(column):
