@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
 OPTIONS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
 
-READING = ("columns", "decimal", "time_format", "timezone", "missing", "venues")  # named as the fields of `Reading`
+READING = (
+    "columns",
+    "decimal",
+    "time_format",
+    "timezone",
+    "missing",
+    "venues",
+    "cluster_points",
+)  # named as the fields of `Reading`
 S = TypeVar("S", bound="Settings")
 
 

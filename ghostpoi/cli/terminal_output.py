@@ -28,7 +28,8 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
         columns.add_row(field, Text(by["column"]), Text(by["chosen_by"]))
     say(columns)
     if f.get("missing", {}).get("rows"):
-        say(f"note: {f['missing']['rows']:,} rows lack a value ({f['missing']['first']}) and are not described below")
+        lack = "lack a value or lie in no cluster" if "poi" not in f["columns"] else "lack a value"
+        say(f"note: {f['missing']['rows']:,} rows {lack} ({f['missing']['first']}) and are not described below")
     if f["duplicates"]:
         say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
     if f["pois_with_several_positions"]:

@@ -208,17 +208,17 @@ def settings_of(manifest: dict[str, Any]) -> Publication:
 def read_data(release: Path, manifest: dict[str, Any]) -> CheckinFile:
     """Read the data file of a release as its manifest says."""
     data = manifest["data"]
-    reading = _reading(manifest).in_folder(release)
+    reading = _reading(manifest).of_release(release)
     return formats.read(release / data["file"], manifest["columns"]["fields"], data["format"], reading)
 
 
 def read_clean(path: Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
-    """Read the clean file of a release: as the user says with options, otherwise as the manifest says.
+    """Read the clean file of a release: as the user says with an option, otherwise as the manifest says.
 
     If the user names no table of venues, it lies beside the clean file.
     """
-    reading, ours = formats.current_reading(), _reading(manifest).in_folder(path.parent)
-    reading = replace(reading, venues=reading.venues or ours.venues) if reading.stated else ours
+    ours = _reading(manifest).in_folder(path.parent).stated
+    reading = formats.Reading(**ours | formats.current_reading().stated)
     return formats.read(path, mapping or manifest["columns"]["fields"], manifest["data"]["format"], reading)
 
 

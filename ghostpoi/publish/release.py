@@ -219,7 +219,7 @@ def _written(path: Path, file: CheckinFile, rows: Rows) -> CheckinFile | str:
     with replacing(path) as out:
         rows.write(out)
     try:
-        found = formats.read(path, file.mapping, file.format, file.reading.in_folder(path.parent))
+        found = formats.read(path, file.mapping, file.format, file.reading.of_release(path.parent))
         return difference(rows, found.all_rows) or found
     except InputError as e:
         return str(e).replace(str(path), path.name)

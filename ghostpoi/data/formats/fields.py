@@ -44,14 +44,17 @@ def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Pat
         if field in found or field in elsewhere or (field in ("lat", "lon") and POINT in found | elsewhere):
             continue
         match = _best(plain, tiers, field, place)
-        if match is None and field == "category":
+        if match is None and (field == "category" or (field == "poi" and current_reading().cluster_points)):
             continue  # many files have none
         if match is None:
+            points = ", or make venues of raw points with --cluster-points 100m" if field == "poi" else ""
             raise InputError(
-                f"{place}: no column looks like the {field} among {_listed(columns)}; "
-                f"name it with --map {field}=COLUMN, or the columns of a file without a header line with --columns"
+                f"{place}: no column looks like the {field} among {_listed(columns)}; name it with "
+                f"--map {field}=COLUMN, or the columns of a file without a header line with --columns{points}"
             )
         found[field] = match
+    if "poi" in found and current_reading().cluster_points:
+        raise InputError(f"{place}: the column {found['poi']!r} holds venue ids; leave --cluster-points out")
     return found | elsewhere
 
 

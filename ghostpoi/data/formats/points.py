@@ -17,3 +17,8 @@ def with_positions(frame: pl.DataFrame) -> pl.DataFrame:
     text = pl.col(POINT).cast(pl.String)
     lon, lat = (pl.coalesce(text.str.extract(form, group) for form in FORMS).cast(pl.Float64) for group in (1, 2))
     return frame.with_columns(lon=lon, lat=lat)
+
+
+def as_written(lat: float, lon: float, like: str) -> str:
+    """Write a position in the form of another one."""
+    return f"[{lon},{lat}]" if like.strip(' "').startswith("[") else f"POINT ({lon} {lat})"
