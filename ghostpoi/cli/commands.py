@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from ghostpoi.cli.options import changed, console, mapping, reads_files, reads_tables, say, show, tell
+from ghostpoi.cli.options import changed, console, interruptible, mapping, reads_files, reads_tables, say, show, tell
 from ghostpoi.errors import InputError
 
 Texts = list[str] | None  # of an option that may be repeated
@@ -70,7 +70,7 @@ def protect(
         seed=given_seed(seed, allow_short_seed, say), resume=resume, force=force, keep_metadata=keep_metadata,
         groups=groups,
     )  # fmt: skip
-    with bar(work(settings)) as report:
+    with bar(work(settings)) as report, interruptible("go on with --resume"):
         manifest = make_release(request, say, report)
     show(manifest, json, terminal_output.released, output, private, fingerprint(private))
 
@@ -117,7 +117,7 @@ def audit(
         private=private, cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store,
         replace=replace,
     )  # fmt: skip
-    with bar(work(request)) as progress:
+    with bar(work(request)) as progress, interruptible("call it again to go on"):
         found = audit(request, say, progress)
     show(found, json, terminal_output.audited, release)
     if make_report:
@@ -149,7 +149,7 @@ def choose(
     request, command = prepare_choice(
         file, wishes, output, pseudonyms, leak, seeds, map, set, config, taxonomy, keep, drop, cache
     )
-    with bar(work(request)) as progress:
+    with bar(work(request)) as progress, interruptible("call it again to go on"):
         found = choose(request, progress)
     for trial in found["trials"]:
         trial["command"] = command(trial["settings"])

@@ -9,6 +9,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -89,6 +90,24 @@ def _with_options(
         parameters=[*signature.parameters.values(), *options]
     )
     return wrapper
+
+
+_hints: list[str] = []  # how to go on with the command that was interrupted
+
+
+@contextmanager
+def interruptible(how: str) -> Iterator[None]:
+    """Let the message about an interruption inside the block say how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _hints.append(how)
+        raise
+
+
+def interruption() -> str:
+    """Return the message about an interruption, once."""
+    return f"interrupted: {_hints.pop()}" if _hints else "interrupted"
 
 
 def printable(text: object) -> str:

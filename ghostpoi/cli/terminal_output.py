@@ -107,6 +107,7 @@ def estimate(console: Console, guess: dict[str, Any]) -> None:
         f"{f['peak_bytes'] / 1e9:.1f} GB\n"
         f"substitutes about {f['substitution_rate']:.1%} of {f['rows']:,} rows; "
         f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions\n"
+        f"moves them by about {f['mean_km']:.2f} km on average, 95% within {f['p95_km']:.2f} km\n"
         f"leaves about {f['left_genuine']:.1%} genuine"
         + (f"; about {f['drawn_own']:.1%} draw their own venue" if f["drawn_own"] else "")
         + (f"\ngives users {f['pseudonyms']:,} pseudonyms" if f["pseudonyms"] else "")
