@@ -162,15 +162,17 @@ def choose(
 @reads_tables
 def report(
     release: Path, output: Path | None = None, compare: list[Path] | None = None, private: Path | None = None,
-    with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None,
+    with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None, title: str = "",
+    publisher: str = "", license: str = "",
 ) -> None:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off."""
     from ghostpoi.publish.manifest import seal_of
     from ghostpoi.report.page import ReportRequest, write_pages
+    from ghostpoi.report.release_view import About
 
     request = ReportRequest(
         release=release, private=private, with_clean=with_clean, compare=tuple(compare or ()), output=output,
-        mapping=mapping(map), audits=tuple(audits or ()),
+        mapping=mapping(map), audits=tuple(audits or ()), about=About(title, publisher, license),
     )  # fmt: skip
     for path in write_pages(request):
         tell(path)

@@ -9,20 +9,20 @@ from typing import Any
 
 from ghostpoi.report import labels
 from ghostpoi.report.column_descriptions import DataFile, describe
-from ghostpoi.report.release_view import ReleaseView
+from ghostpoi.report.release_view import NOTHING_SAID, About, ReleaseView
 from ghostpoi.report.templates import TEXTS, template
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def croissant(release: ReleaseView) -> str:
+def croissant(release: ReleaseView, about: About = NOTHING_SAID) -> str:
     """Return the metadata of a release as JSON."""
     file = describe(release)
     fields = [_field(file, at) for at in range(len(file.columns))]
     share = {"share": lambda value: labels.share(value, 1)}
     made = template("croissant.json", share, finalize=json.dumps)  # every value that it prints is written as JSON
     text = made.render(
-        texts=TEXTS, m=release.manifest, file=file, fields=fields, summary=release.summary,
+        texts=TEXTS, about=about, m=release.manifest, file=file, fields=fields, summary=release.summary,
         citations=release.citations, pseudonyms=release.pseudonyms, limits=release.limits,
     )  # fmt: skip
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
