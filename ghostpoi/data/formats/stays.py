@@ -1,8 +1,8 @@
 """Venues for files of raw points (--cluster-points): the places where people stay, found by clustering.
 
-A stay is a run of a user's points near the first of them that lasts for STAY_S seconds until the user is seen
-elsewhere. DBSCAN clusters the stays of all users. A venue is a cluster or, of a wide cluster, a square with enough
-stays. Its position is rounded, and no point of the file has it.
+A stay is a run of a user's points near the first of them, without a pause of STAY_S seconds, that lasts for STAY_S
+seconds until the user's next point. DBSCAN clusters the stays of all users. A venue is a cluster or, of a wide cluster,
+a square with enough stays. Its position is rounded, and no point of the file has it.
 """
 
 import math
@@ -46,7 +46,8 @@ def _stays(table: Checkins, radius_m: float) -> tuple[Longs, Floats, Floats]:
     stay, number, start = np.full(len(order), NOWHERE), 0, 0
     for at in range(1, len(order) + 1):
         same = at < len(order) and user[at] == user[start]
-        if same and _metres(lat[start], lon[start], lat[at], lon[at]) <= radius_m:
+        near = same and _metres(lat[start], lon[start], lat[at], lon[at]) <= radius_m
+        if near and time[at] - time[at - 1] < STAY_S:
             continue
         if not same or time[at] - time[start] >= STAY_S:
             stay[start:at], number = number, number + 1

@@ -1,5 +1,6 @@
 """Read a table of venues: LibCity's .geo, RecBole's .item, GETNext's table of POIs, or any delimited text like them."""
 
+import re
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from ghostpoi.data.formats.table import open_table
 from ghostpoi.errors import InputError
 
 FIELDS = ("lat", "lon", POINT, "category", GROUP)
+# Foursquare's table of the whole world has no header.
+TIST2015 = ("venue_id", "latitude", "longitude", "category_name", "country")
+TIST2015_LINE = re.compile(rb"[0-9a-f]{24}\t-?\d+\.\d+\t-?\d+\.\d+\t[^\t\n]*\t[^\t\n]*\r?\n")
 
 
 def read_venues(path: Path, given: dict[str, str]) -> VenueTable:
@@ -22,7 +26,7 @@ def read_venues(path: Path, given: dict[str, str]) -> VenueTable:
     data = load(path)
     if is_binary(data[:65_536]):
         raise InputError(f"--venues {path} is a binary file; give a table of venues as text (CSV, TSV, .geo, .item)")
-    body = open_table(path, data)
+    body = open_table(path, data, TIST2015 if TIST2015_LINE.match(data) else None)
     columns = body.dialect.columns
     own = {f: c for f, c in given.items() if f in (*FIELDS, VENUE) and c in columns}
     found = find_venue_columns(columns, own, path)
