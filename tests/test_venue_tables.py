@@ -1,6 +1,7 @@
 """--venues: position and category by venue id, and a release that holds both files."""
 
 import csv
+import gzip
 import json
 import os
 import random
@@ -244,3 +245,21 @@ def test_recbole_loads_the_release(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     users, found, items = map(int, done.stdout.split()[-3:])
     assert (users, found, items) == (len({v.user for v in visits()}), len(visits()), len(venues()))
+
+
+def test_packed_files_withheld_rows_and_kept_gaps(tmp_path: Path) -> None:
+    """The release of packed files is unpacked; rows without a venue in the table stay, if asked, and count."""
+    pair = copied(libcity(), tmp_path / "in")
+    head, *lines = pair.data.read_text().splitlines(keepends=True)
+    lines[7] = ",".join([*lines[7].split(",")[:4], "12345\n"])
+    data, table = tmp_path / "in" / "city.dyna.gz", tmp_path / "in" / "city.geo.gz"
+    data.write_bytes(gzip.compress("".join([head, *lines]).encode()))
+    table.write_bytes(gzip.compress(pair.venues.read_bytes()))
+    more = ["--missing", "keep", "--no-candidate", "withhold", "--set", "method.reach_km=0.3"]
+    made = protect(data, tmp_path / "r", "--venues", table, *more)
+    assert made.manifest["rows"]["missing"] == {"kept": 1}
+    assert made.manifest["rows"]["withheld"] > 0
+    assert made.data.name == "city.dyna"
+    assert {row["location"] for row in rows(made.data)} >= {"12345"}
+    done = called("verify", made.folder, "--against", data, "--venues", table)
+    assert done.returncode == 0, done.stdout
