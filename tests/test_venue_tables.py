@@ -10,6 +10,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import pandas
 import pytest
 from small_city import called, protect, sentence
 from venue_pairs import PAIRS, Pair, libcity, number, recbole, released, venues
@@ -263,3 +264,26 @@ def test_packed_files_withheld_rows_and_kept_gaps(tmp_path: Path) -> None:
     assert {row["location"] for row in rows(made.data)} >= {"12345"}
     done = called("verify", made.folder, "--against", data, "--venues", table)
     assert done.returncode == 0, done.stdout
+
+
+def test_what_libcity_expects_of_its_files() -> None:
+    """LibCity cannot be installed beside the tests: numbers that refer to each other, and positions as JSON."""
+    folder = released("libcity").folder
+    geo, dyna, usr = (pandas.read_csv(folder / f"city.{kind}") for kind in ("geo", "dyna", "usr"))
+    assert list(dyna.columns) == ["dyna_id", "type", "time", "entity_id", "location"]
+    assert list(geo.columns[:3]) == ["geo_id", "type", "coordinates"]
+    assert set(dyna["location"]) <= set(geo["geo_id"])
+    assert set(dyna["entity_id"]) == set(usr["usr_id"])
+    assert {len(json.loads(point)) for point in geo["coordinates"]} == {2}
+    assert set(dyna["type"]) == {"trajectory"}
+
+
+def test_what_getnext_expects_of_its_files() -> None:
+    """GETNext is a repository without a package: it takes features and positions of nodes by these names."""
+    folder = released("getnext").folder
+    rows, nodes = (pandas.read_csv(folder / name) for name in ("NYC_train.csv", "graph_X.csv"))
+    assert set(rows["POI_id"]) <= set(nodes["node_name/poi_id"])
+    by_id = nodes.set_index("node_name/poi_id")
+    for column, node in (("POI_catid", "poi_catid"), ("latitude", "latitude"), ("POI_catname", "poi_catname")):
+        assert (by_id.loc[rows["POI_id"], node].to_numpy() == rows[column].to_numpy()).all()
+    assert nodes["checkin_cnt"].sum() == len(rows)
