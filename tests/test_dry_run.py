@@ -1,6 +1,7 @@
 """The estimate of `protect --dry-run` against the real run: shares, not times."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,12 @@ def test_the_expected_shares_are_those_of_a_run(method: str, more: tuple[str, ..
     rows = manifest["rows"]
     assert guess["substitution_rate"] == pytest.approx(manifest["plausibility"]["substitution_rate"], abs=CLOSE)
     assert guess["left_genuine"] == pytest.approx(rows["left_genuine"]["share"], abs=CLOSE)
-    assert guess["drawn_own"] == pytest.approx(rows["drawn_own"]["share"], abs=CLOSE)
+    assert 0 <= guess["drawn_own"] == pytest.approx(rows["drawn_own"]["share"], abs=CLOSE)
     assert guess["substitution_rate"] + guess["left_genuine"] + guess["drawn_own"] == pytest.approx(1)
+    moved = manifest["plausibility"]
+    assert guess["mean_km"] == pytest.approx(moved["mean_km"], rel=0.15)
+    assert guess["p95_km"] == pytest.approx(moved["p95_km"], rel=0.25)
+    assert guess["beyond_1km"] == pytest.approx(moved["beyond_1km"], abs=CLOSE)
     inside = rows["in_sessions"]
     assert guess["substitution_rate_in_sessions"] == pytest.approx(inside["substituted"] / inside["rows"], abs=CLOSE)
 
@@ -45,6 +50,8 @@ def test_every_step_of_a_run_is_counted(tmp_path: Path) -> None:
         assert json.loads(called(*command, "--json").stdout)["steps"].keys() == steps | more
         first = called(*command).stdout.splitlines()[0]
         assert all(step in first for step in steps | more)
+        text = called(*command).stdout
+        assert re.search(r"^moves them by about \d\.\d\d km on average, 95% within \d\.\d\d km$", text, re.MULTILINE)
     assert not list(tmp_path.iterdir())
 
 

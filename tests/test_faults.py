@@ -266,7 +266,7 @@ def interrupted(tmp_path: Path, file: Path, *more: object) -> Path:
         patch.setattr("ghostpoi.publish.single_release.protect_table", _stop)
         done = called("protect", file, "-o", tmp_path / "r", "--method", "random", "--seed", SEED, *SETS, *more)
     assert done.returncode == 130
-    assert done.stderr == "ghostpoi: interrupted\n"
+    assert done.stderr == "ghostpoi: interrupted: go on with --resume\n"
     return tmp_path / "r.private" / "unfinished" / "run.json"
 
 
@@ -278,11 +278,19 @@ def test_only_the_same_run_goes_on(tmp_path: Path) -> None:
     interrupted(tmp_path, rich_csv(), *RICH)
     arguments = ("protect", rich_csv(), "-o", tmp_path / "r", "--method", "random", *SETS, *RICH, "--resume")
     assert "--seed differs" in sentence(called(*arguments, "--seed", SEED + 1))
-    assert "the settings differ" in sentence(called(*arguments, "--set", "speed.limit_kmh=50"))
-    assert "the settings differ" in sentence(called(*arguments, "--method", "pgd"))
-    assert "the settings differ" in sentence(called(*arguments, "--keep", "mood"))
-    assert "the settings differ" in sentence(called(*arguments, "--no-candidate", "withhold"))
-    assert "the settings differ" in sentence(called(*arguments, "--map", "category=gender"))
+    differing = {
+        ("--set", "speed.limit_kmh=50"): "speed.limit_kmh was 60.0, now 50.0",
+        ("--method", "pgd"): "--method was random, now pgd",
+        ("--keep", "mood"): "--keep was checkin, now checkin mood",
+        ("--no-candidate", "withhold"): "--no-candidate was keep, now withhold",
+        ("--timezone", "Asia/Tokyo"): "--timezone was not given, now Asia/Tokyo",
+        ("--map", "category=gender"): "--map was poi=spot user=Who, now category=gender poi=spot user=Who",
+    }
+    for words, says in differing.items():
+        said = sentence(called(*arguments, *words))
+        assert said.startswith(f"the settings differ from those of the run in {tmp_path / 'r.private'} (")
+        assert f"({says})" in said
+        assert said.count(" was ") == 1
     other = tmp_path / "x.csv"
     other.write_bytes(rich_csv().read_bytes().replace(b"good", b"bad", 1))
     assert f"{other} is not the file of the run" in sentence(called(arguments[0], other, *arguments[2:]))

@@ -168,8 +168,8 @@ def test_a_format_can_be_forced(save: Save) -> None:
     path = save("x.txt", TSMC)
     with pytest.raises(InputError, match="no column looks like the user"):
         formats.read(path, format="table")
-    with pytest.raises(InputError, match="there is no format 'excel'; choose one of tsmc2014, snap, table"):
-        formats.read(path, format="excel")
+    with pytest.raises(InputError, match="there is no format 'pdf'; choose one of tsmc2014, snap, table"):
+        formats.read(path, format="pdf")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def test_the_release_has_the_layout_of_the_file() -> None:
     manifest = released().manifest
     assert manifest["data"]["format"] == "snap"
     assert manifest["disclosure"]["category"] == "none"
+    assert manifest["disclosure"]["aggregates"] == ["visits per venue, where fewer than 5 count as 5"]
     assert manifest["plausibility"]["category_match"] is None
     assert "; no category; " in " ".join(released().done.stdout.split())
 

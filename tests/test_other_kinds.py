@@ -20,12 +20,13 @@ def zipped(*names: str) -> bytes:
 
 VISIT = {"user": "a", "poi": "p", "lat": 1.0, "lon": 2.0, "time": 3}
 KINDS = {
-    "a JSON array": (json.dumps([VISIT], indent=1).encode(), "is JSON, not a table; convert it to CSV"),
-    "GeoJSON": (b'{"type": "FeatureCollection", "features": []}', "is JSON, not a table; convert it to CSV"),
-    "an empty JSON object": (b" {}\n", "is JSON, not a table; convert it to CSV"),
+    "an empty JSON object": (b" {}\n", "is JSON without rows of check-ins; give one object per line"),
+    "one JSON object": (
+        json.dumps({"visits": [VISIT]}, indent=1).encode(),
+        "is JSON without rows of check-ins; give one",
+    ),
     "a web page": (b"\n<!DOCTYPE html>\n<html><p>a,b</p>", "is a web page (HTML), not a table; download the data"),
     "XML": (b"\xef\xbb\xbf<?xml version='1.0'?><gpx/>", "is XML, not a table; convert it to CSV"),
-    "a workbook": (zipped("[Content_Types].xml", "xl/workbook.xml"), "is an Excel workbook; export the sheet"),
     "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "is an old Excel or Word file; export the"),
     "a database": (b"SQLite format 3\x00" + bytes(99), "is an SQLite database; export the table of check-ins as CSV"),
     "a 7z archive": (b"7z\xbc\xaf\x27\x1c" + bytes(99), "is a 7z archive; unpack it and give the file"),

@@ -66,6 +66,16 @@ def test_an_archive_of_several_files_is_refused(tmp_path: Path) -> None:
     assert said == f"{path} is a zip archive of 2 files; unpack it and give the file of check-ins inside it"
 
 
+def test_an_encrypted_archive_is_not_called_damaged(tmp_path: Path) -> None:
+    data = bytearray(zipped(city=city().read_bytes()))
+    data[6] |= 1  # the flag in the header of the file, and in the directory of the archive
+    data[data.rindex(b"PK\x01\x02") + 8] |= 1
+    path = tmp_path / "x.zip"
+    path.write_bytes(data)
+    said = sentence(called("inspect", path))
+    assert said == f"{path} is an encrypted zip archive; decrypt it and give the file inside it"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", PACK)
 def test_a_bomb_is_refused(suffix: str, tmp_path: Path) -> None:

@@ -331,7 +331,7 @@ def test_the_same_release_gives_the_same_bytes_and_nothing_half_written(
     first = write_report(release).read_bytes()
     assert write_report(release).read_bytes() == first
 
-    def broken(found: object) -> str:
+    def broken(*found: object) -> str:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "render", broken)

@@ -71,6 +71,25 @@ def test_a_crowd_that_follows_a_model(tmp_path: Path) -> None:
     assert said.startswith("--series: the method crowd with method.beta above 0 cannot keep its sets")
 
 
+def test_files_whose_venues_a_series_cannot_keep(tmp_path: Path) -> None:
+    rows = [{"user": u, "venue_id": f"v{v}", "category": "c", "lat": 1.0, "lon": 0.001 * v, "time": 60 * v + u}
+            for u in range(4) for v in range(40)]  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ids = [{name: row[name] for name in ("user", "venue_id", "time")} for row in rows]
+    (tmp_path / "visits.csv").write_text(
+        "\n".join(["user,venue_id,time", *(",".join(map(str, row.values())) for row in ids)])
+    )
+    venues = {row["venue_id"]: f"{row['venue_id']},c,{row['lat']},{row['lon']}" for row in rows}
+    (tmp_path / "venues.csv").write_text("\n".join(["venue_id,category,lat,lon", *venues.values()]))
+    for words, said in (
+        ([tmp_path / "rows.jsonl"], "this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet"),
+        ([tmp_path / "visits.csv", "--venues", tmp_path / "venues.csv"], "--series and --venues exclude each other"),
+    ):
+        done = called("protect", *words, "-o", tmp_path / "release", "--series", tmp_path / "series")
+        assert said in sentence(done)
+        assert not (tmp_path / "series").exists()
+
+
 def test_a_note_that_is_damaged(here: Path) -> None:
     note = here / "series" / "series.json"
     whole = note.read_text()

@@ -11,7 +11,7 @@ import typer
 from ghostpoi import __version__
 from ghostpoi.cli import bench, commands, series, study
 from ghostpoi.cli.demo import demo
-from ghostpoi.cli.options import add, say
+from ghostpoi.cli.options import add, interruption, say
 from ghostpoi.errors import InputError
 
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
@@ -62,7 +62,7 @@ def main() -> None:
     except InputError as e:
         _fail(str(e))
     except KeyboardInterrupt:
-        say("ghostpoi: interrupted")
+        say(f"ghostpoi: {interruption()}")
         sys.exit(130)
     except (BrokenPipeError, SystemExit):  # typer and rich exit by themselves when the reader has gone
         _discard_output()
@@ -76,7 +76,7 @@ def main() -> None:
             _fail(f"{e.format_message().rstrip('.') or 'name a command'}; see ghostpoi --help")
         raise
     if code == 130:  # typer returns this after Ctrl-C
-        say("ghostpoi: interrupted")
+        say(f"ghostpoi: {interruption()}")
     sys.exit(code if isinstance(code, int) else 0)
 
 

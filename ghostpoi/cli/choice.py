@@ -21,9 +21,9 @@ def prepare_choice(
     from ghostpoi.data import formats
     from ghostpoi.data.taxonomy import read_taxonomy
     from ghostpoi.evaluate.cache import default_folder, open_cache
-    from ghostpoi.publish.columns import classify
     from ghostpoi.publish.pseudonyms import wanted
     from ghostpoi.publish.publication_settings import publication
+    from ghostpoi.publish.venue_files import classify_file
     from ghostpoi.publish.whole_table import check_category, grouped
     from ghostpoi.settings import override
 
@@ -43,7 +43,7 @@ def prepare_choice(
     read = formats.read(file, mapping(map))
     if wishes.keep_category != "any":
         check_category(read.table, by_group.method)
-    classify(read.table, read.rows, read.mapping, file, keep or [], drop or [], wanted(read, settings))
+    classify_file(read, keep or [], drop or [], wanted(read, settings))
     table = grouped(read.table, read_taxonomy(taxonomy) if taxonomy else {}, by_group.method)
     request = ChooseRequest(
         table=table,

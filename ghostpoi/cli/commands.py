@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from ghostpoi.cli.options import changed, console, mapping, reads_files, reads_tables, say, show, tell
+from ghostpoi.cli.options import changed, console, interruptible, mapping, reads_files, reads_tables, say, show, tell
 from ghostpoi.errors import InputError
 
 Texts = list[str] | None  # of an option that may be repeated
@@ -73,7 +73,7 @@ def protect(
         seed=given_seed(seed, allow_short_seed, say), resume=resume, force=force, keep_metadata=keep_metadata,
         groups=groups, series=series,
     )  # fmt: skip
-    with bar(work(settings)) as report:
+    with bar(work(settings)) as report, interruptible("go on with --resume"):
         manifest = make_release(request, say, report)
     show(manifest, json, terminal_output.released, output, private, fingerprint(private))
 
@@ -125,7 +125,7 @@ def audit(
         from ghostpoi.evaluate.series_audit import audit_series
 
         together = audit_series(series, release)
-    with bar(work(request)) as progress:
+    with bar(work(request)) as progress, interruptible("call it again to go on"):
         found = audit(request, say, progress)
     if together is not None:
         found = found | {"series": together}
@@ -159,7 +159,7 @@ def choose(
     request, command = prepare_choice(
         file, wishes, output, pseudonyms, leak, seeds, map, set, config, taxonomy, keep, drop, cache
     )
-    with bar(work(request)) as progress:
+    with bar(work(request)) as progress, interruptible("call it again to go on"):
         found = choose(request, progress)
     for trial in found["trials"]:
         trial["command"] = command(trial["settings"])
@@ -172,15 +172,17 @@ def choose(
 @reads_tables
 def report(
     release: Path, output: Path | None = None, compare: list[Path] | None = None, private: Path | None = None,
-    with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None,
+    with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None, title: str = "",
+    publisher: str = "", license: str = "",
 ) -> None:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off."""
     from ghostpoi.publish.manifest import seal_of
     from ghostpoi.report.page import ReportRequest, write_pages
+    from ghostpoi.report.release_view import About
 
     request = ReportRequest(
         release=release, private=private, with_clean=with_clean, compare=tuple(compare or ()), output=output,
-        mapping=mapping(map), audits=tuple(audits or ()),
+        mapping=mapping(map), audits=tuple(audits or ()), about=About(title, publisher, license),
     )  # fmt: skip
     for path in write_pages(request):
         tell(path)

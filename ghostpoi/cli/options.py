@@ -9,6 +9,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
 
 OPTIONS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
 
-READING = ("columns", "decimal", "time_format", "timezone", "missing")  # named as the fields of `Reading`
+READING = (
+    "columns",
+    "decimal",
+    "time_format",
+    "timezone",
+    "missing",
+    "venues",
+    "cluster_points",
+)  # named as the fields of `Reading`
 S = TypeVar("S", bound="Settings")
 
 
@@ -81,6 +90,24 @@ def _with_options(
         parameters=[*signature.parameters.values(), *options]
     )
     return wrapper
+
+
+_hints: list[str] = []  # how to go on with the command that was interrupted
+
+
+@contextmanager
+def interruptible(how: str) -> Iterator[None]:
+    """Let the message about an interruption inside the block say how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _hints.append(how)
+        raise
+
+
+def interruption() -> str:
+    """Return the message about an interruption, once."""
+    return f"interrupted: {_hints.pop()}" if _hints else "interrupted"
 
 
 def printable(text: object) -> str:

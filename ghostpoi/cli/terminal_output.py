@@ -28,7 +28,8 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
         columns.add_row(field, Text(by["column"]), Text(by["chosen_by"]))
     say(columns)
     if f.get("missing", {}).get("rows"):
-        say(f"note: {f['missing']['rows']:,} rows lack a value ({f['missing']['first']}) and are not described below")
+        lack = "lack a value or lie in no cluster" if "poi" not in f["columns"] else "lack a value"
+        say(f"note: {f['missing']['rows']:,} rows {lack} ({f['missing']['first']}) and are not described below")
     if f["duplicates"]:
         say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
     if f["pois_with_several_positions"]:
@@ -108,6 +109,7 @@ def estimate(console: Console, guess: dict[str, Any]) -> None:
         f"{f['peak_bytes'] / 1e9:.1f} GB\n"
         f"substitutes about {f['substitution_rate']:.1%} of {f['rows']:,} rows; "
         f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions\n"
+        f"moves them by about {f['mean_km']:.2f} km on average, 95% within {f['p95_km']:.2f} km\n"
         f"leaves about {f['left_genuine']:.1%} genuine"
         + (f"; about {f['drawn_own']:.1%} draw their own venue" if f["drawn_own"] else "")
         + (f"\ngives users {f['pseudonyms']:,} pseudonyms" if f["pseudonyms"] else "")
@@ -167,6 +169,12 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         f"mean {p['mean_km']:.2f} km, p95 {p['p95_km']:.2f} km, "
         f"{p['speed_violations_released']:.1%} of steps over the speed limit (clean {p['speed_violations_clean']:.1%})"
     )
+    if kept := found["rows"]["kept_genuine"]:
+        share = kept / (found["rows"]["audited"] + kept)
+        say(
+            f"{kept:,} more rows ({share:.1%} of the release) lack a value and were kept as they are: "
+            "they are genuine, and no figure above includes them"
+        )
     if (natural := found["naturalness"]) is not None:
         clean_one = f" (clean {natural['clean']:.3f})" if "clean" in natural else ""  # a stored one has no clean value
         say(f"naturalness: {natural['released']:.3f}{clean_one}")

@@ -127,8 +127,7 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
     if request.victim not in VICTIMS:
         raise InputError(f"--victim {request.victim}: there is no such victim; choose from {', '.join(VICTIMS)}")
     pair = read_pair(request.file, request.release, request.mapping, request.private_folder)
-    if kept := (pair.manifest or {}).get("rows", {}).get("missing", {}).get("kept"):
-        say(f"warning: {kept:,} rows with missing values were kept: they are genuine, and the audit does not use them")
+    kept = (pair.manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
     chosen = audit_settings(request, pair.manifest)
     keep = request.store and pair.manifest is not None
     if keep:
@@ -138,7 +137,8 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
     data = align(pair, chosen.filters)
     found = _measure(request, chosen, pair, data, _grid(request, chosen, pair, data, report), say)
     found["release_sha256"] = pair.sha256
-    return store(request.release, request.private_folder, found, say, request.replace) if keep else found
+    result = store(request.release, request.private_folder, found, say, request.replace) if keep else found
+    return result | {"rows": {"audited": len(pair.released), "kept_genuine": kept}}
 
 
 def audit_settings(request: AuditRequest, manifest: dict[str, Any] | None) -> AuditSettings:

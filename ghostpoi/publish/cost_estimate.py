@@ -18,6 +18,7 @@ import torch
 
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Bools, Ints
+from ghostpoi.data.displacement import displacement
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit
@@ -25,10 +26,10 @@ from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
 from ghostpoi.publish import pseudonyms, rows_outside_sessions
-from ghostpoi.publish.columns import classify
 from ghostpoi.publish.kept_rows import check_kept
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import Substituter, Task
+from ghostpoi.publish.venue_files import classify_file
 from ghostpoi.publish.whole_table import WholeTable, check_category, genuine_rows, grouped, prepare
 from ghostpoi.randomness import Seed
 
@@ -63,7 +64,7 @@ def estimate(
     check_category(file.table, settings.method)
     check_kept(file, settings.identity.pseudonyms != "keep")
     new = pseudonyms.wanted(file, settings)
-    columns = classify(file.table, file.rows, file.mapping, path, keep, drop, new)
+    columns = classify_file(file, keep, drop, new)
     watch.lap("reading and testing columns")
     whole = prepare(grouped(file.table, groups or {}, settings.method), settings)
     watch.lap("finding candidates")
@@ -87,6 +88,7 @@ def estimate(
         "pseudonyms": 0 if new is None else int(new.max()) + 1,
         "rows_in_sessions": whole.data.all.positions,
         **shares,
+        **_displacement(whole, users, released),
     }
 
 
@@ -154,6 +156,13 @@ def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Sto
     watch.lap("writing")
 
 
+def _displacement(whole: WholeTable, users: Bools, released: Ints) -> dict[str, float]:
+    """How far the substitutes of the users' rows are from the clean venues."""
+    row = users[whole.table.user]
+    found = displacement(whole.table.venues, whole.table.venue[row], released[row])
+    return {name: found[name] for name in ("mean_km", "p95_km", "beyond_1km")}
+
+
 def _shares(whole: WholeTable, users: Bools, released: Ints, settings: Publication) -> dict[str, float]:
     """The expected shares of rows that are substituted, left genuine, and released as the venue that they drew."""
     sampled, has, inside = users[whole.table.user], whole.has_candidates, whole.in_session
@@ -165,7 +174,7 @@ def _shares(whole: WholeTable, users: Bools, released: Ints, settings: Publicati
     expected = np.where(has, np.where(inside, rate[True], rate[False]), 0.0)
     found = genuine_rows(whole, settings.method, np.flatnonzero(sampled & has), released[sampled & has])
     kept = found["left_genuine"]["rows"] / max(1, sum(group["rows"] for group in found.values()))
-    rest = float(1 - expected.mean() - (~has).mean())  # rows with a candidate that show their clean venue
+    rest = max(0.0, float(1 - expected.mean() - (~has).mean()))  # rows with a candidate that show their clean venue
     return {
         "substitution_rate": float(expected.mean()),
         "substitution_rate_in_sessions": float(expected[inside].mean()),

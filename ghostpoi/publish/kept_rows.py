@@ -20,7 +20,8 @@ def check_kept(file: CheckinFile, hides_users: bool) -> str | None:
     """Return the warning about rows that lack a value; refuse to keep the user ids of some rows beside pseudonyms."""
     if not len(file.missing):
         return None
-    count = f"{len(file.missing):,} row{'s' * (len(file.missing) > 1)} with missing values ({file.missing_at})"
+    what = "that lack a value or lie in no cluster" if file.reading.cluster_points else "with missing values"
+    count = f"{len(file.missing):,} row{'s' * (len(file.missing) > 1)} {what} ({file.missing_at})"
     if not len(file.kept):
         return f"{count}: left out of the release"
     if hides_users:

@@ -112,10 +112,12 @@ def _check_shape(manifest: Any) -> None:
         raise ValueError("method is missing")
     if not _are_settings(manifest["settings"].get("method", {})):
         raise ValueError("settings.method has the wrong type")
-    name = manifest["data"]["file"]
-    surrogates = any("\ud800" <= c <= "\udfff" for c in name)  # no file name has them
-    if surrogates or "\0" in name or name in ("", ".", "..") or Path(name).name != name:
-        raise ValueError("data.file is not a plain file name")
+    if not _are_named_texts(manifest["data"].get("beside", {})):
+        raise ValueError("data.beside has the wrong type")
+    for name in (manifest["data"]["file"], *manifest["data"].get("beside", {})):
+        surrogates = any("\ud800" <= c <= "\udfff" for c in name)  # no file name has them
+        if surrogates or "\0" in name or name in ("", ".", "..") or Path(name).name != name:
+            raise ValueError("data.file is not a plain file name")
 
 
 def _depth(value: Any) -> int:
@@ -128,14 +130,16 @@ def _depth(value: Any) -> int:
 
 
 def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
-    """Return how the data file differs from the manifest, or None."""
-    data = release / manifest["data"]["file"]
-    if not data.is_file():
-        return f"{data.name} is missing"
-    with data.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != manifest["data"]["sha256"]:
-        return f"the SHA-256 of {data.name} differs from the manifest"
+    """Return how the data file, or one that belongs to it, differs from the manifest, or None."""
+    data = manifest["data"]
+    for name, stated in ({data["file"]: data["sha256"]} | data.get("beside", {})).items():
+        path = release / name
+        if not path.is_file():
+            return f"{name} is missing"
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != stated:
+            return f"the SHA-256 of {name} differs from the manifest"
     return None
 
 
@@ -206,16 +210,18 @@ def settings_of(manifest: dict[str, Any]) -> Publication:
 def read_data(release: Path, manifest: dict[str, Any]) -> CheckinFile:
     """Read the data file of a release as its manifest says."""
     data = manifest["data"]
-    return formats.read(release / data["file"], manifest["columns"]["fields"], data["format"], _reading(manifest))
+    reading = _reading(manifest).of_release(release)
+    return formats.read(release / data["file"], manifest["columns"]["fields"], data["format"], reading)
 
 
 def read_clean(path: Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
-    """Read the clean file of a release: as the user says with options, otherwise as the manifest says."""
-    reading = formats.current_reading()
-    return formats.read(
-        path, mapping or manifest["columns"]["fields"], manifest["data"]["format"],
-        reading if reading.stated else _reading(manifest),
-    )  # fmt: skip
+    """Read the clean file of a release: as the user says with an option, otherwise as the manifest says.
+
+    If the user names no table of venues, it lies beside the clean file.
+    """
+    ours = _reading(manifest).in_folder(path.parent).stated
+    reading = formats.Reading(**ours | formats.current_reading().stated)
+    return formats.read(path, mapping or manifest["columns"]["fields"], manifest["data"]["format"], reading)
 
 
 def _reading(manifest: dict[str, Any]) -> formats.Reading:

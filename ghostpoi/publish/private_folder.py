@@ -117,6 +117,7 @@ def begin(request: ReleaseRequest, file: CheckinFile, say: Say) -> Run:
         "seed": f"{seed.value:x}",
         "input": _keyed_hash(file, seed),
         "asked": _asked(request),
+        "choices": json.dumps(_choices(request)),
         "release": str(request.release.resolve()),
         "token": secrets.token_hex(4),
     }
@@ -133,8 +134,10 @@ def resume(request: ReleaseRequest, file: CheckinFile, note: Note) -> Run:
     if note["input"] != _keyed_hash(file, run.seed):
         raise InputError(f"{request.file} is not the file of the run in {private}; start again with --force")
     if note["asked"] != _asked(request):
-        remedy = "give the same settings, or start again with --force"
-        raise InputError(f"the settings differ from those of the run in {private}; {remedy}")
+        raise InputError(
+            f"the settings differ from those of the run in {private}{_differing(note, request)}; give the same "
+            "settings, or start again with --force"
+        )
     create_key(private)
     for folder in (private, run.folder, private / "trajectory_lm"):
         remove_partial(folder)
@@ -184,6 +187,36 @@ def _asked(request: ReleaseRequest) -> str:
     reading = f" reading={stated}" if (stated := current_reading().stated) else ""
     series = f" series={request.series.resolve()}" if request.series else ""
     return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}{groups}{reading}{series}"
+
+
+def _choices(request: ReleaseRequest) -> dict[str, str]:
+    """Return what was asked for, choice by choice, as an error message names it."""
+    settings = {
+        f"{section}.{key}": str(value)
+        for section, values in request.settings.public().items()
+        for key, value in values.items()
+    }
+    reading = {f"--{name.replace('_', '-')}": value for name, value in current_reading().stated.items()}
+    groups = hashlib.sha256(repr(sorted(request.groups.items())).encode()).hexdigest()[:8] if request.groups else ""
+    return {
+        "--method": request.method, **settings, **reading, "--keep": " ".join(sorted(request.keep)),
+        "--drop": " ".join(sorted(request.drop)), "--no-candidate": "withhold" if request.withhold else "keep",
+        "--keep-metadata": "on" if request.keep_metadata else "", "--taxonomy": groups,
+        "--map": " ".join(f"{field}={column}" for field, column in sorted(request.mapping.items())),
+    }  # fmt: skip
+
+
+def _differing(note: Note, request: ReleaseRequest) -> str:
+    """Name the choices that differ from those of a run; nothing if its note does not tell."""
+    try:
+        old, new = dict(json.loads(note.get("choices", "{}"))), _choices(request)
+    except (ValueError, TypeError):
+        return ""
+    if old.get("--method") != new["--method"]:  # other methods have other settings
+        old, new = ({"--method": one.get("--method", "")} for one in (old, new))
+    names = [name for name in dict.fromkeys([*old, *new]) if old.get(name, "") != new.get(name, "")] if old else []
+    parts = (f"{name} was {old.get(name) or 'not given'}, now {new.get(name) or 'not given'}" for name in names)
+    return f" ({'; '.join(parts)})" if names else ""
 
 
 def _keyed_hash(file: CheckinFile, seed: Seed) -> str:

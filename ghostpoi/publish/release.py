@@ -8,6 +8,7 @@ trained on clean data.
 import hashlib
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -19,12 +20,10 @@ from ghostpoi import __version__
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
 from ghostpoi.files import locked, replacing
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
-from ghostpoi.publish.columns import classify
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.kept_rows import check_kept, in_file
 from ghostpoi.publish.kept_table import KeptTable
@@ -49,6 +48,7 @@ from ghostpoi.publish.series.settings_check import series_columns
 from ghostpoi.publish.single_release import SingleRelease
 from ghostpoi.publish.staging import clean_up, publish_folder, staging_folder
 from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.venue_files import classify_file, data_name, files_beside, split_columns, venue_file
 from ghostpoi.publish.whole_table import (
     WholeTable,
     category_groups,
@@ -56,6 +56,7 @@ from ghostpoi.publish.whole_table import (
     fast_steps,
     grouped,
     prepare,
+    published_aggregates,
 )
 from ghostpoi.randomness import Seed
 
@@ -107,7 +108,7 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     check_category(file.table, request.settings.method)
     table = grouped(file.table, request.groups, request.settings.method)
     hidden = pseudonyms.wanted(file, request.settings)
-    columns = classify(file.table, file.rows, file.mapping, request.file, request.keep, request.drop, hidden)
+    columns = classify_file(file, request.keep, request.drop, hidden)
     if series:
         columns = series_columns(series, file, columns, request, hidden)
     hides_users = request.settings.identity.pseudonyms != "keep"
@@ -145,19 +146,23 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
             "fields": file.mapping,
             "changed_with_the_venue": columns.change,
             "kept": columns.keep,
-            "dropped": columns.drop,
-            "kept_on_request": [name for name in columns.keep if name in request.keep],
+            "dropped": list(dict.fromkeys([*columns.drop, *split_columns(file, request.drop)[1]])),
+            "kept_on_request": [name for name in columns.keep if name in request.keep]
+            + split_columns(file, request.keep)[1],
         },
         "disclosure": {
             "category": request.settings.method.keeps_category if table.category_field else NO_CATEGORY,
             "category_groups": category_groups(whole, request.settings.method),
-            "aggregates": list(request.settings.method.published_aggregates),
+            "aggregates": published_aggregates(table, request.settings.method),
         },
         **({} if new is None else {"identity": new.public}),
         **part.public,
         **figures(whole, request.settings.method, released, shown, file.counted),
     }
-    with _written_folder(request, run, file, rows, manifest) as staging:
+    visits = Counter(whole.table.venue_ids[released.poi[shown]].tolist())
+    users = whole.table.user_ids[np.unique(whole.table.user[shown])] if new is None else np.unique(new.released_ids)
+    beside = files_beside(file, request.keep, request.drop, visits, users.tolist())
+    with _written_folder(request, run, file, rows, manifest, beside) as staging:
         part.begin(manifest, released, shown, new)
         publish_folder(staging, request.release.resolve(), request.force or request.resume)
     part.complete()
@@ -189,19 +194,27 @@ def _write_pairs(
 
 @contextmanager
 def _written_folder(
-    request: ReleaseRequest, run: Run, file: CheckinFile, rows: Rows, manifest: dict[str, Any]
+    request: ReleaseRequest, run: Run, file: CheckinFile, rows: Rows, manifest: dict[str, Any], beside: dict[str, bytes]
 ) -> Iterator[Path]:
-    """Write the release folder in a private place, and what depends on the data into the manifest."""
+    """Write the release folder in a private place, and what depends on the data into the manifest.
+
+    `beside`: files that belong to the data.
+    """
     release, speed = request.release.resolve(), request.settings.speed
     with staging_folder(run, release) as staging:
-        data = staging / f"checkins{extension(request.file)}"
+        data = staging / data_name(file)
+        for name, content in beside.items():
+            with replacing(staging / name) as out:
+                out.write(content)
         written = _write_data(data, file, rows, manifest["columns"]["changed_with_the_venue"])
+        stated = file.reading.stated
         manifest |= {
             "speed": fast_steps(written.table, speed.limit_kmh, speed.min_gap_s),
             "data": {
                 "file": data.name,
                 "format": file.format,
-                **({"reading": stated} if (stated := file.reading.stated) else {}),
+                **({"reading": stated | ({"venues": venue_file(file)} if file.venues else {})} if stated else {}),
+                **({"beside": {name: hashlib.sha256(c).hexdigest() for name, c in beside.items()}} if beside else {}),
                 "rows": len(written.table) + len(written.kept),
                 "sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
             },
@@ -228,7 +241,7 @@ def _written(path: Path, file: CheckinFile, rows: Rows) -> CheckinFile | str:
     with replacing(path) as out:
         rows.write(out)
     try:
-        found = formats.read(path, file.mapping, file.format, file.reading)
+        found = formats.read(path, file.mapping, file.format, file.reading.of_release(path.parent))
         return difference(rows, found.all_rows) or found
     except InputError as e:
         return str(e).replace(str(path), path.name)

@@ -17,6 +17,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.publish.category_groups import by_hours, by_name
 from ghostpoi.publish.kept_table import KeptTable
 from ghostpoi.publish.methods import AnyMethod
+from ghostpoi.publish.methods.base import CATEGORY_HOURS
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
@@ -145,6 +146,11 @@ def category_groups(whole: WholeTable, method: AnyMethod) -> list[list[str]]:
     number = places_of(table, method).category_group
     learned = {str(name): f"group {n + 1}" for name, n in zip(table.category_ids, number, strict=True)}
     return [[name, group] for name, group in sorted((given or learned).items())]
+
+
+def published_aggregates(table: Checkins, method: AnyMethod) -> list[str]:
+    """Return what the draws show about the whole file. Hours of categories tell nothing if there is no category."""
+    return [text for text in method.published_aggregates if table.category_field or text != CATEGORY_HOURS]
 
 
 def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:

@@ -12,14 +12,14 @@ from markupsafe import Markup
 from ghostpoi.report import labels
 from ghostpoi.report.column_descriptions import DataFile, describe
 from ghostpoi.report.headline import headline
-from ghostpoi.report.release_view import ReleaseView
+from ghostpoi.report.release_view import NOTHING_SAID, About, ReleaseView
 from ghostpoi.report.templates import TEXTS, template
 
 PLAIN = re.compile(r"\w(?:[\w .,/()+-]*[\w)])?")
 SPECIAL = re.compile(r"[\\`*_{}\[\]<>|&#~$^!@]")
 
 
-def card(release: ReleaseView) -> str:
+def card(release: ReleaseView, about: About = NOTHING_SAID) -> str:
     """Return the card of a release as Markdown."""
     file, audit = describe(release), release.audit
     filters = {
@@ -29,7 +29,7 @@ def card(release: ReleaseView) -> str:
     # `finalize` escapes for Markdown; autoescape would escape for HTML.
     made = template("card.md", filters, autoescape=False, finalize=prose, keep_trailing_newline=True)
     return made.render(
-        texts=TEXTS, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
+        texts=TEXTS, about=about, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
         summary=release.summary, disclosure=release.disclosure, citations=release.citations,
         pseudonyms=release.pseudonyms, genuine=release.genuine, limits=release.limits,
         outcomes=release.outcomes, config=_config(file), headline=headline(audit) if audit else "",

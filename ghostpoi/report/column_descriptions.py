@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ghostpoi.data.formats import Rows
 from ghostpoi.data.formats.parquet import ParquetRows
+from ghostpoi.data.formats.records import Layout, RecordRows
 from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.report.release_view import ReleaseView
 from ghostpoi.report.templates import TEXTS
@@ -42,13 +43,16 @@ class DataFile:
     path: Path
     rows: int
     columns: tuple[Column, ...]
-    delimiter: str | None  # None: Parquet
+    delimiter: str | None  # None: it is no delimited text
+    records: Layout | None  # of a format that stores values; None: delimited text or Parquet
     encoding: str
     has_header: bool
 
     @property
     def layout(self) -> str:
         """The format as a phrase."""
+        if self.records is not None:
+            return self.records.words
         if self.delimiter is None:
             return "Apache Parquet"
         encoding = "UTF-8" if self.encoding == "utf-8" else "Latin-1"
@@ -57,6 +61,8 @@ class DataFile:
 
     @property
     def mime_type(self) -> str:
+        if self.records is not None:
+            return self.records.mime_type
         if self.delimiter is None:
             return "application/x-parquet"
         if not self.has_header:
@@ -83,6 +89,7 @@ def describe(release: ReleaseView) -> DataFile:
         rows=len(release.table) + len(source.kept),
         columns=tuple(columns),
         delimiter=dialect.delimiter if dialect else None,
+        records=rows.layout if isinstance(rows, RecordRows) else None,
         encoding=dialect.encoding if dialect else "",
         has_header=dialect is None or bool(dialect.start.strip(b"\xef\xbb\xbf\r\n")),
     )

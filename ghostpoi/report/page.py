@@ -24,7 +24,7 @@ from ghostpoi.report.charts.utility import utility_charts, utility_measures
 from ghostpoi.report.croissant import croissant
 from ghostpoi.report.headline import headline, tone
 from ghostpoi.report.page_data import PageData, read_page_data
-from ghostpoi.report.release_view import is_file
+from ghostpoi.report.release_view import NOTHING_SAID, About, is_file
 from ghostpoi.report.templates import TEXTS, asset, embedded, plain, template
 
 PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
@@ -41,6 +41,7 @@ class ReportRequest:
     output: Path | None = None
     mapping: dict[str, str] = field(default_factory=dict)  # columns of other tools' files
     audits: tuple[Path, ...] = ()  # of other tools' files
+    about: About = NOTHING_SAID
 
 
 def write_pages(request: ReportRequest) -> list[Path]:
@@ -48,9 +49,10 @@ def write_pages(request: ReportRequest) -> list[Path]:
     output = _output(request)
     private = request.private if request.with_clean else None
     data = read_page_data(request.release, request.compare, private, request.mapping, request.audits)
-    texts = {output: render(data)}
+    texts, about = {output: render(data, request.about)}, request.about
     if not request.with_clean and request.output is None:
-        texts |= {request.release / CARD: card(data.main), request.release / CROISSANT: croissant(data.main)}
+        texts[request.release / CARD] = card(data.main, about)
+        texts[request.release / CROISSANT] = croissant(data.main, about)
     remove_partial(request.release)
     remove_partial(output.parent, escape(output.name))
     for path, text in texts.items():
@@ -97,7 +99,7 @@ def _output(request: ReportRequest) -> Path:
     return output
 
 
-def render(data: PageData) -> str:
+def render(data: PageData, about: About = NOTHING_SAID) -> str:
     """Return the page as HTML."""
     main, audit, points = data.main, data.main.audit, method_points(data)
     charts = {
@@ -116,6 +118,7 @@ def render(data: PageData) -> str:
         utility=_utility(data), points={point.name: point for point in points}, labels=labels, texts=TEXTS,
         charts=charts, map=shown, version=__version__, css=Markup(asset("style.css")), plotly=Markup(plotly),
         script=Markup(script), policy=policy(plotly, script), map_json=embedded(shown), theme=embedded(DARK),
+        about=about,
         chart_data=embedded([chart.json() for group in charts.values() for chart in group]),
     )  # fmt: skip
 

@@ -29,8 +29,27 @@ NEEDED: dict[Any, tuple[str, ...]] = {  # by type; beyond what read_manifest che
     int | float: (*PLAUSIBILITY, "rows.left_genuine.share", "rows.drawn_own.share"),
     int: ("speed.steps", "speed.steps_over_limit", "rows.left_genuine.rows", "rows.drawn_own.rows"),
 }
+LONGEST = 200  # characters of what the publisher says
 NOT_ANONYMOUS = "This is not anonymisation."  # the title of a limit
 Audits = dict[str, dict[str, Any]]  # by the SHA-256 of the release that each measured
+
+
+@dataclass(frozen=True)
+class About:
+    """What only the publisher can say about a release; "" where nothing is said."""
+
+    title: str = ""
+    publisher: str = ""
+    license: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("title", "publisher", "license"):
+            text = getattr(self, name)
+            if text and not (text.isprintable() and text.strip() and len(text) <= LONGEST):
+                raise InputError(f"--{name} {text[:20]!r}: give one line of at most {LONGEST} characters")
+
+
+NOTHING_SAID = About()
 
 
 @dataclass(frozen=True, kw_only=True)

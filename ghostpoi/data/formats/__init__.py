@@ -1,19 +1,28 @@
 """File formats. To add one, write a module with a `Format` object and add a line to FORMATS."""
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from ghostpoi.data.formats.base import CheckinFile, Columns, Format, Rows
 from ghostpoi.data.formats.compression import load
+from ghostpoi.data.formats.excel import EXCEL
+from ghostpoi.data.formats.geojson import GEOJSON
+from ghostpoi.data.formats.joined import joined_with
+from ghostpoi.data.formats.json_text import JSON
 from ghostpoi.data.formats.other_kinds import other_kind
 from ghostpoi.data.formats.reading import Reading, current_reading, read_as
 from ghostpoi.data.formats.snap import SNAP
 from ghostpoi.data.formats.table import TABLE
 from ghostpoi.data.formats.tsmc2014 import TSMC2014
+from ghostpoi.data.formats.venue_table import read_venues
 from ghostpoi.errors import InputError
 from ghostpoi.plugins import Registry
 
-FORMATS: Registry[Format] = Registry("formats", {"tsmc2014": TSMC2014, "snap": SNAP, "table": TABLE})
+FORMATS: Registry[Format] = Registry(
+    "formats",
+    {"tsmc2014": TSMC2014, "snap": SNAP, "table": TABLE, "geojson": GEOJSON, "json": JSON, "excel": EXCEL},
+)
 
 HEAD = 65_536  # bytes that a format sees to recognise a file
 
@@ -33,13 +42,22 @@ def read(
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
     data = load(path)
-    if format is None and (kind := other_kind(data[:HEAD])):
+    name = format or _recognised(path, data[:HEAD], bool(reading.columns))
+    with read_as(reading):
+        venues = read_venues(Path(reading.venues), mapping or {}) if reading.venues else None
+        with joined_with(venues):
+            file = replace(FORMATS[name].read(path, data, mapping or {}), reading=reading, venues=venues)
+    return replace(file, sha256=sha256(file.sha256 + venues.sha256).digest()) if venues else file
+
+
+def _recognised(path: Path, head: bytes, has_columns: bool) -> str:
+    """Return the format of a file. `table` accepts any text, so it is tried last."""
+    if not has_columns:
+        for name in FORMATS:
+            if name != "table" and FORMATS[name].recognises(head):
+                return name
+    if kind := other_kind(head):
         raise InputError(f"{path} {kind}")
-    if reading.columns:
-        format = "table"
-    # `table` accepts any text, so it is tried last.
-    for name in [format] if format else sorted(FORMATS, key=lambda name: name == "table"):
-        if format or FORMATS[name].recognises(data[:HEAD]):
-            with read_as(reading):
-                return replace(FORMATS[name].read(path, data, mapping or {}), reading=reading)
-    raise InputError(f"{path} is a binary file; give a text table (CSV, TSV, TSMC2014) or Parquet")
+    if has_columns or TABLE.recognises(head):
+        return "table"
+    raise InputError(f"{path} is a binary file; give a text table (CSV, TSV, TSMC2014), JSON or Parquet")

@@ -52,6 +52,20 @@ class Rows(Columns, Protocol):
         """Drop notes of the file that are not needed to read its rows: they may hold clean data."""
 
 
+VENUE = "venue"  # a field of tables of venues: the id
+
+
+@dataclass(frozen=True)
+class VenueTable:
+    """A table of venues, which gives check-ins their position and category."""
+
+    path: Path
+    mapping: dict[str, str]  # field -> column
+    fields: pl.DataFrame = field(repr=False)  # a row per venue: poi and what describes it, as text
+    rows: Rows = field(repr=False)
+    sha256: bytes = field(repr=False)
+
+
 @dataclass(frozen=True)
 class CheckinFile:
     """A file that was read and decompressed."""
@@ -65,6 +79,7 @@ class CheckinFile:
     reading: Reading = field(default_factory=Reading)  # what the publisher stated about it
     missing: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)  # not in the table
     missing_at: str = field(default="", repr=False)  # where the first of them are
+    venues: VenueTable | None = None  # which positions and categories come from
 
     @cached_property
     def all_rows(self) -> Rows:

@@ -17,6 +17,8 @@ def chosen_columns(file: CheckinFile, given: Mapping[str, str]) -> dict[str, dic
 def _reason(file: CheckinFile, field: str, given: Mapping[str, str]) -> str:
     if field in given:
         return "--map"
+    if file.venues and field in file.venues.mapping:
+        return f"its name in {file.venues.path.name}"
     if file.reading.columns:
         return "--columns"
     if file.format != "table":

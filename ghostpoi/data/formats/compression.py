@@ -82,6 +82,8 @@ def _decompressed(path: Path, data: bytes, pieces: Callable[[bytes], Iterator[by
         raise InputError(
             f"{path} is a zip archive of {e} files; unpack it and give the file of check-ins inside it"
         ) from None
+    except Encrypted:
+        raise InputError(f"{path} is an encrypted zip archive; decrypt it and give the file inside it") from None
     except DAMAGED as e:
         raise InputError(f"{path} is a damaged compressed file ({e}); download or compress it again") from None
     return out.getvalue()
@@ -89,6 +91,10 @@ def _decompressed(path: Path, data: bytes, pieces: Callable[[bytes], Iterator[by
 
 class SeveralFiles(Exception):
     """An archive holds this many files, not one."""
+
+
+class Encrypted(Exception):
+    """An archive needs a password."""
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:
@@ -141,6 +147,8 @@ def _zip(data: bytes) -> Iterator[bytes]:
         names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
         if len(names) != 1:
             raise SeveralFiles(len(names))
+        if archive.getinfo(names[0]).flag_bits & 1:
+            raise Encrypted
         with archive.open(names[0]) as file:
             while piece := file.read(PIECE):
                 yield piece

@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS, Checkins, renumber
+from ghostpoi.data.formats.base import VENUE
+from ghostpoi.data.formats.joined import fields_elsewhere
 from ghostpoi.data.formats.missing import lacks_value, places
 from ghostpoi.data.formats.points import POINT, with_positions
 from ghostpoi.data.formats.reading import current_reading
@@ -26,35 +28,66 @@ def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Pat
 
     `place` is for messages.
     """
+    elsewhere = fields_elsewhere()
     for field, column in given.items():
-        if field not in (*FIELDS, GROUP, DATE, POINT):
-            listed = ", ".join((*FIELDS, GROUP, DATE, POINT))
+        if field not in (known := (*FIELDS, GROUP, DATE, POINT, *[VENUE] * bool(elsewhere))):
+            listed = ", ".join(known)
             raise InputError(f"--map {field}={column}: there is no field {field!r}; fields are {listed}")
-        if column not in columns:
+        if elsewhere.get(field) != column and column not in columns:
             near = difflib.get_close_matches(column, columns, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"its columns are {_listed(columns)}"
             raise InputError(f"--map {field}={column}: {place} has no column {column!r}; {hint}")
-    mapped = set(given.values())
+    mapped = {column for field, column in given.items() if field not in elsewhere}
     plain = {c: plain_name(c) for c in columns if c not in mapped}
-    found = dict(given)
+    found = {field: column for field, column in given.items() if field not in elsewhere}
     for field, tiers in COLUMN_NAMES.items():
+        if field in found or field in elsewhere or (field in ("lat", "lon") and POINT in found | elsewhere):
+            continue
+        match = _best(plain, tiers, field, place)
+        if match is None and (field == "category" or (field == "poi" and current_reading().cluster_points)):
+            continue  # many files have none
+        if match is None:
+            points = ", or make venues of raw points with --cluster-points 100m" if field == "poi" else ""
+            raise InputError(
+                f"{place}: no column looks like the {field} among {_listed(columns)}; name it with "
+                f"--map {field}=COLUMN, or the columns of a file without a header line with --columns{points}"
+            )
+        found[field] = match
+    if "poi" in found and current_reading().cluster_points:
+        raise InputError(f"{place}: the column {found['poi']!r} holds venue ids; leave --cluster-points out")
+    return found | elsewhere
+
+
+def find_venue_columns(columns: Sequence[str], given: dict[str, str], path: Path) -> dict[str, str]:
+    """Return the columns of a table of venues: the id, the position and, if it has one, the category."""
+    plain = {c: plain_name(c) for c in columns if c not in given.values()}
+    found, tiers = dict(given), COLUMN_NAMES | {VENUE: COLUMN_NAMES["poi"], POINT: [["coordinates"]]}
+    for field in (VENUE, "lat", "lon", "category"):
         if field in found or (field in ("lat", "lon") and POINT in found):
             continue
-        matches = next(filter(None, ([c for c, name in plain.items() if name in tier] for tier in tiers)), [])
-        if not matches and field == "category":
-            continue  # many files have none
-        if not matches:
+        match = _best(plain, tiers[field], field, path)
+        if match is None and field == "lat" and (match := _best(plain, tiers[POINT], POINT, path)):
+            field = POINT
+        if match is not None:
+            found[field] = match
+        elif field != "category":
+            what = "id" if field == VENUE else field
             raise InputError(
-                f"{place}: no column looks like the {field} among {_listed(columns)}; "
-                f"name it with --map {field}=COLUMN, or the columns of a file without a header line with --columns"
+                f"--venues {path}: no column looks like the {what} of a venue among {_listed(columns)}; "
+                f"name it with --map {field}=COLUMN"
             )
-        if len(matches) > 1:
-            both = " and ".join(repr(c) for c in matches)
-            raise InputError(
-                f"{place}: columns {both} could both be the {field}; choose one with --map {field}={matches[0]}"
-            )
-        found[field] = matches[0]
     return found
+
+
+def _best(plain: dict[str, str], tiers: Sequence[Sequence[str]], field: str, place: str | Path) -> str | None:
+    """Return the column whose plain name fits best, or None; refuse two that fit equally well."""
+    matches = next(filter(None, ([c for c, name in plain.items() if name in tier] for tier in tiers)), [])
+    if len(matches) > 1:
+        both = " and ".join(repr(c) for c in matches)
+        raise InputError(
+            f"{place}: columns {both} could both be the {field}; choose one with --map {field}={matches[0]}"
+        )
+    return matches[0] if matches else None
 
 
 def plain_name(column: str) -> str:
@@ -106,7 +139,7 @@ def to_checkins(
         elif column.dtype == pl.String and (field != "category" or category_field):
             missing |= column == ""
         if missing.any():
-            lacking = lacks_value(frame).arg_true().to_numpy()
+            lacking = lacks_value(frame if category_field else frame.drop("category")).arg_true().to_numpy()
             more = f" ({len(lacking):,} rows lack a value: {places(lacking, where)})" if len(lacking) > 1 else ""
             refuse(missing, field, f"the {field} is missing{more}", "fill it in, or drop such rows with --missing drop")
     degrees = {}

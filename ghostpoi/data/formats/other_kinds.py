@@ -24,8 +24,6 @@ def other_kind(head: bytes) -> str | None:
     if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return "is UTF-16 text; save it as UTF-8"
     if head.startswith(b"PK\x03\x04"):
-        if b"[Content_Types].xml" in head or b"xl/" in head:
-            return "is an Excel workbook; export the sheet with the check-ins as CSV"
         return "is a zip archive; unpack it and give the file of check-ins inside it"
     if head[257:262] == b"ustar":
         return "is a tar archive; unpack it and give the file of check-ins inside it"
@@ -41,5 +39,5 @@ def other_kind(head: bytes) -> str | None:
     if text.startswith(b"<?xml"):
         return "is XML, not a table; convert it to CSV"
     if JSON.match(text):
-        return "is JSON, not a table; convert it to CSV with one line per check-in"
+        return "is JSON without rows of check-ins; give one object per line, an array of objects or GeoJSON points"
     return None

@@ -1,7 +1,6 @@
 """Parquet files: read within the size limit, converted for polars, written back with the same types."""
 
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,8 +12,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names, to_checkins
-from ghostpoi.data.formats.missing import complete_rows, places
+from ghostpoi.data.formats.build import to_file
+from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.data.formats.joined import fields_elsewhere
 from ghostpoi.data.formats.size_limit import current_limit
 from ghostpoi.data.formats.times import EARLIEST, LATEST
 from ghostpoi.errors import InputError
@@ -40,13 +40,10 @@ def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFil
         raise InputError(f"{path} has columns but no check-ins; give a file with at least one row of data")
     rows = ParquetRows(table, path)
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
-    frame = pl.DataFrame({field: _field(rows, field, column) for field, column in found.items()})
-    frame, where, missing = complete_rows(frame, lambda row: f"{path}, row {row + 1}")
-    checkins = to_checkins(frame, found.get("category", ""), where, str(path))
-    at = places(missing, lambda row: f"{path}, row {row + 1}") if len(missing) else ""
-    return CheckinFile(
-        path, "table", found, checkins, sha256(data).digest(), lambda: rows, missing=missing, missing_at=at
-    )
+    elsewhere = fields_elsewhere()
+    own = {field: column for field, column in found.items() if field not in elsewhere}
+    frame = pl.DataFrame({field: _field(rows, field, column) for field, column in own.items()})
+    return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {row + 1}", lambda: rows)
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from ghostpoi.data.formats.compression import COMPRESSED
 from ghostpoi.errors import InputError
 
 # A form has directives that the parser knows, and all of a date: the year, and month and day, or the day of the year.
 FORM = re.compile(
     r"(?=.*%[YyFD])(?=.*%([FDj]|[mbB].*%[de]|[de].*%[mbB]))(?:[^%]|%(?:[YymdebBajHIklMSpPTRFDz%]|\.f|#z))+"
 )
+
+
+DISTANCE = re.compile(r"(\d+(?:\.\d+)?) ?(m|km)")
+POSITIONS = "positions"  # in place of a distance: every position is a venue, as in a release made with --cluster-points
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Reading:
     time_format: str = ""  # the form of all times, with the directives of strptime
     missing: str = ""  # what to do with rows that lack a value: keep, drop or refuse (the default)
     timezone: str = ""  # the zone of times without an offset, if it is not UTC
+    cluster_points: str = ""  # how far apart the points of one stay may be, e.g. 100m: venues come from clusters
+    venues: str = ""  # the path of a table of venues; in a manifest, the name of the file beside the data
 
     def __post_init__(self) -> None:
         names = self.column_names
@@ -51,6 +59,21 @@ class Reading:
         if self.timezone and not _is_zone(self.timezone):
             raise InputError(f"--timezone {self.timezone!r}: there is no such zone; give a name as America/New_York")
 
+        if self.cluster_points and self.cluster_points != POSITIONS and not 1 <= self.radius_m <= 5000:
+            raise InputError(f"--cluster-points {self.cluster_points}: give a distance from 1m to 5km, e.g. 100m")
+        if self.cluster_points and self.venues:
+            raise InputError("--cluster-points makes venues, and --venues lists them; give one of them")
+        if self.cluster_points and self.missing == "keep":
+            raise InputError(
+                "--missing keep would release raw points, which --cluster-points hides; use --missing drop"
+            )
+
+    @property
+    def radius_m(self) -> float:
+        """The distance of --cluster-points in metres; 0 if it is none."""
+        found = DISTANCE.fullmatch(self.cluster_points)
+        return float(found[1]) * (1000 if found[2] == "km" else 1) if found else 0.0
+
     @property
     def column_names(self) -> tuple[str, ...] | None:
         return tuple(name.strip() for name in self.columns.split(",")) if self.columns else None
@@ -64,6 +87,16 @@ class Reading:
     def words(self) -> list[str]:
         """The options as words of a command line."""
         return [word for name, value in self.stated.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+    def in_folder(self, folder: Path) -> "Reading":
+        """Return the same for a file whose table of venues lies in this folder."""
+        path = Path(self.venues)
+        name = path.stem if path.suffix.lower() in COMPRESSED else path.name
+        return replace(self, venues=str(folder / name)) if self.venues else self
+
+    def of_release(self, folder: Path) -> "Reading":
+        """Return how to read the release, in this folder, of a file that was read so."""
+        return replace(self.in_folder(folder), cluster_points=POSITIONS if self.cluster_points else "")
 
     @staticmethod
     def of(stated: Mapping[str, Any]) -> "Reading":

@@ -1,7 +1,6 @@
 """Rows of text files, which can be changed and written back."""
 
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import BinaryIO
 
 import numpy as np
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
 from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.fields import to_checkins
-from ghostpoi.data.formats.missing import complete_rows, places
+from ghostpoi.data.formats.build import to_file
+from ghostpoi.data.formats.joined import fields_elsewhere
 from ghostpoi.data.formats.points import POINT
 from ghostpoi.data.formats.reading import current_reading
 
@@ -108,10 +107,9 @@ KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
-    path, column = (
-        body.dialect.path,
-        {field: mapping[field] for field in (*FIELDS, GROUP, DATE, POINT) if field in mapping},
-    )
+    path, elsewhere = body.dialect.path, fields_elsewhere()
+    own = (field for field in (*FIELDS, GROUP, DATE, POINT) if field in mapping and field not in elsewhere)
+    column = {field: mapping[field] for field in own}
     frame = None
     plain = not body.dialect.control_separated and not current_reading().decimal
     if plain and len(set(column.values())) == len(column):
@@ -123,11 +121,8 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     if frame is None:
         frame = body.values(list(dict.fromkeys(column.values())))
     fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
-    fields, where, missing = complete_rows(fields, lambda row: f"{path}, line {body.line(row)}")
-    table = to_checkins(fields, column.get("category", ""), where, str(path))
-    at = places(missing, lambda row: f"{path}, line {body.line(row)}") if len(missing) else ""
-    return CheckinFile(
-        path, format, mapping, table, sha256(data).digest(), lambda: TextRows.of(body), missing=missing, missing_at=at
+    return to_file(
+        path, data, format, mapping, fields, lambda row: f"{path}, line {body.line(row)}", lambda: TextRows.of(body)
     )
 
 

@@ -31,14 +31,19 @@ class TableFormat:
             if names:
                 raise InputError(f"{path} is Parquet, which names its columns itself; leave --columns out")
             return read_parquet(path, data, mapping)
-        header = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode("latin-1")
-        usual = DELIMITERS.get(extension(path).lower())
-        signs = {d: header.count(d) for d in (",", "\t", ";", "|")}
-        width = len(names or ())  # decimal commas may outnumber the delimiters
-        delimiter = max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
-        body = text.open_body(path, data, delimiter, names, None, quotes=True)
+        body = open_table(path, data, names)
         place = str(path) if names else f"{path}, line 1"
         return read_text(body, data, "table", find_columns(body.dialect.columns, mapping, place))
+
+
+def open_table(path: Path, data: bytes, names: tuple[str, ...] | None = None) -> text.Body:
+    """Find the delimiter and the layout of a text. Without `names`, its first line names the columns."""
+    header = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode("latin-1")
+    usual = DELIMITERS.get(extension(path).lower())
+    signs = {d: header.count(d) for d in (",", "\t", ";", "|")}
+    width = len(names or ())  # decimal commas may outnumber the delimiters
+    delimiter = max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
+    return text.open_body(path, data, delimiter, names, None, quotes=True)
 
 
 TABLE = TableFormat()

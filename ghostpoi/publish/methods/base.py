@@ -21,6 +21,7 @@ Position: TypeAlias = "scored_position.Position"
 Tensor: TypeAlias = "torch.Tensor"
 
 KeepsCategory = Literal["exact", "group", "any"]
+CATEGORY_HOURS = "visits per category and four-hour slot of the week"  # an aggregate; nothing without categories
 KEEP = -1  # a proposal to release the clean venue itself
 
 

@@ -13,7 +13,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools
 from ghostpoi.data.places import Places
 from ghostpoi.publish import crowd_partition, popularity
-from ghostpoi.publish.methods.base import KeepsCategory, Method, Position, Tensor
+from ghostpoi.publish.methods.base import CATEGORY_HOURS, KeepsCategory, Method, Position, Tensor
 from ghostpoi.settings import CandidateSettings, setting
 
 
@@ -53,7 +53,7 @@ class Crowd(Method):
     def published_aggregates(self) -> tuple[str, ...]:
         if self.draw == "even":
             return ()
-        hours = ("visits per category and four-hour slot of the week",) if self.draw == "popular-by-hour" else ()
+        hours = (CATEGORY_HOURS,) if self.draw == "popular-by-hour" else ()
         return (f"visits per venue, where fewer than {self.min_visits} count as {self.min_visits}", *hours)
 
     @property

@@ -10,6 +10,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.publish.columns import VenueColumns, telling
 from ghostpoi.publish.private_folder import ReleaseRequest
 from ghostpoi.publish.series.ledger import Series
+from ghostpoi.publish.series.venue_fields import check_file
 
 SECTIONS = ("method", "speed", "identity")
 
@@ -54,6 +55,7 @@ def series_columns(
     series: Series, file: CheckinFile, columns: VenueColumns, request: ReleaseRequest, pseudonym: Longs | None
 ) -> VenueColumns:
     """Return what becomes of the columns: as in the first release, if that is safe in this file, too."""
+    check_file(file)
     if not series.entries:
         return columns
     here = described_columns(file, columns, request)

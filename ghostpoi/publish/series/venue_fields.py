@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
-from ghostpoi.data.formats import Reading, Rows
+from ghostpoi.data.formats import CheckinFile, Reading, Rows
 from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.errors import InputError
@@ -61,7 +61,17 @@ def joined(parts: Sequence[Rows], like: Rows) -> Rows:
                 f"{like.path}: the types of its columns differ from those of the series; store the same types"
             ) from None
         return replace(like, table=table)
-    raise InputError("--series: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet")
+    raise TypeError(f"a series holds no {type(like).__name__}; check_file refuses them")
+
+
+def check_file(file: CheckinFile) -> None:
+    """Refuse a file whose venue fields a series cannot keep."""
+    if not isinstance(file.rows, TextRows | ParquetRows):
+        raise InputError("--series: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet")
+    if file.venues is not None:
+        raise InputError("--series and --venues exclude each other; write position and category into the file itself")
+    if file.reading.cluster_points:
+        raise InputError("--series and --cluster-points exclude each other: clusters change from file to file")
 
 
 def every_row(rows: Rows) -> Longs:

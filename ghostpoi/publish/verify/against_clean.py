@@ -1,5 +1,6 @@
 """Checks that need the clean file: rows, venues, and every figure of the manifest that follows from them."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ghostpoi.publish.pseudonyms import hidden, read_map
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.series.private_copy import read_fields, read_table
 from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.venue_files import files_beside
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.verify.speed import allowed_speed, emptied_sets
 from ghostpoi.publish.verify.users import pseudonym_check
@@ -89,7 +91,25 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
         allowed_speed(whole, released, emptied, settings.speed),
         *_figures(pair, emptied, settings.method, manifest, clean.counted),
         *_kept(clean, [*changed, *dropped], hidden(table, settings)),
+        *_beside(clean, written, manifest),
     ]
+
+
+def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
+    """Check that the files beside the data are what follows from the clean table of venues and the released rows."""
+    if clean.venues is None:
+        return []
+    table, columns = written.table, manifest["columns"]
+    visits = Counter(table.venue_ids[table.venue].tolist())
+    kept = columns.get("kept_on_request", [])
+    expected = files_beside(clean, kept, columns["dropped"], visits, table.user_ids.tolist())
+    wrong = [name for name in expected if not _holds(written.path.parent / name, expected[name])]
+    detail = f"{', '.join(wrong)} is not the table that the clean one gives" if wrong else "as the clean table gives it"
+    return [Check("venue table", not wrong, detail)]
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == content
 
 
 def _missing_values(clean: CheckinFile, written: CheckinFile, shown: Longs, dropped: list[str]) -> list[Check]:

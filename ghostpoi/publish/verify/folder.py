@@ -42,7 +42,7 @@ def audit_belongs(manifest: dict[str, Any]) -> list[Check]:
 
 def nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
     """Allow only known files, public manifest keys, and pages without private keys or the private-page marker."""
-    allowed = {MANIFEST, SIGNATURE, *PAGES, manifest["data"]["file"]}
+    allowed = {MANIFEST, SIGNATURE, *PAGES, manifest["data"]["file"], *manifest["data"].get("beside", {})}
     names = (str(path.relative_to(release)) for path in release.rglob("*"))
     unknown = sorted(name for name in names if name not in allowed)
     keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))

@@ -7,8 +7,9 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.measures.utility import Profile, profile, utility
 from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, line, scatter, sides
 from ghostpoi.report.charts.theme import BLUE, MUTED
+from ghostpoi.report.local_time import hours_of
 from ghostpoi.report.page_data import PageData
-from ghostpoi.report.templates import label
+from ghostpoi.report.templates import label, plain
 
 TOP = 10  # venues shown by name
 LONGEST = 26  # characters of such a name
@@ -97,10 +98,12 @@ def _gyration_chart(profiles: Profiles) -> Chart:
 
 
 def _hours_chart(data: PageData) -> Chart:
-    counts = np.bincount(data.time // 3600 % 24, minlength=24).tolist()
-    trace = bars([f"{h:02d}" for h in range(24)], counts, "released", BLUE, "%{x}:00 UTC: %{y:,} check-ins")
-    x, y = axis("hour, UTC", type="category", dtick=3), axis("check-ins", rangemode="tozero")
-    return chart("hours", draw([trace], x, y, bargap=0.12))
+    found = hours_of(data.main.file)
+    counts, clock = np.bincount(found.hour, minlength=24).tolist(), plain(found.clock)
+    short = "UTC" if found.clock == "UTC" else "local time"
+    trace = bars([f"{h:02d}" for h in range(24)], counts, "released", BLUE, f"%{{x}}:00 {short}: %{{y:,}} check-ins")
+    x, y = axis(f"hour, {short}", type="category", dtick=3), axis("check-ins", rangemode="tozero")
+    return chart("hours", draw([trace], x, y, bargap=0.12), clock=clock)
 
 
 def _flows_chart(clean: Profile, released: Profile) -> Chart:

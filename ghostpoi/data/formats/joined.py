@@ -1,0 +1,52 @@
+"""Venues from a table of their own (--venues): position and category by venue id."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import polars as pl
+
+from ghostpoi.data.formats.base import VenueTable
+from ghostpoi.data.formats.missing import Where, places
+from ghostpoi.data.formats.reading import current_reading
+from ghostpoi.errors import InputError
+
+_table: ContextVar[VenueTable | None] = ContextVar("venues", default=None)
+
+
+def fields_elsewhere() -> dict[str, str]:
+    """Return the fields, with their columns, that come from the table of venues."""
+    table = _table.get()
+    return table.mapping if table else {}
+
+
+@contextmanager
+def joined_with(table: VenueTable | None) -> Iterator[None]:
+    """Take positions and categories from this table inside the block."""
+    token = _table.set(table)
+    try:
+        yield
+    finally:
+        _table.reset(token)
+
+
+def with_venue_fields(frame: pl.DataFrame, where: Where) -> pl.DataFrame:
+    """Add the fields of the table of venues to those of the check-ins; refuse a venue that it lacks.
+
+    If rows that lack a value are kept or dropped, a row with such a venue counts as one of them.
+    """
+    table = _table.get()
+    if table is None:
+        return frame
+    key = frame["poi"].cast(pl.String).str.strip_chars()
+    unknown = ~key.is_in(table.fields["poi"].implode()) & key.is_not_null() & (key != "")
+    if unknown.any() and current_reading().missing not in ("keep", "drop"):
+        rows = unknown.arg_true().to_numpy()
+        more = f" ({len(rows):,} rows have such a venue: {places(rows, where)})" if len(rows) > 1 else ""
+        raise InputError(
+            f"{where(int(rows[0]))}: the venue {key[int(rows[0])]!r} is not in {table.path}{more}; add it there, or "
+            "drop such rows with --missing drop"
+        )
+    own = frame.drop([name for name in frame.columns if name in table.fields.columns and name != "poi"])
+    joined = own.with_columns(key.alias("poi")).join(table.fields, on="poi", how="left", maintain_order="left")
+    return joined.with_columns(own["poi"])

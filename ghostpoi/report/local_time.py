@@ -1,0 +1,48 @@
+"""Local hours of a release: from the zone that the publisher stated, a column of offsets, or offsets in the times."""
+
+from typing import NamedTuple
+
+import polars as pl
+
+from ghostpoi.data.checkins import Longs
+from ghostpoi.data.formats import CheckinFile
+from ghostpoi.data.formats.fields import plain_name
+from ghostpoi.publish.columns.harmless import OFFSET
+
+OFFSETS = ("timezone", "timezoneoffset", "tzoffset", "utcoffset", "offset")  # columns of minutes east of UTC
+FURTHEST = 16 * 60  # minutes
+
+
+class Hours(NamedTuple):
+    """Hours of the day, (N,), and what clock they are of."""
+
+    hour: Longs
+    clock: str
+
+
+def hours_of(file: CheckinFile) -> Hours:
+    """Return the local hours of all rows if the file tells a time zone, otherwise those of UTC."""
+    time = file.table.time
+    if zone := file.reading.timezone:
+        utc = pl.Series(time).cast(pl.Int64) * 1_000_000
+        local = utc.cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
+        return Hours(local.dt.hour().cast(pl.Int64).to_numpy(), f"local time of {zone}")
+    for name, minutes in _offsets(file):
+        known = minutes.is_not_null().all() and minutes.is_between(-FURTHEST, FURTHEST).all()
+        if known and (minutes != 0).any():
+            return Hours((time + 60 * minutes.to_numpy()) // 3600 % 24, f"local time, from {name}")
+    return Hours(time // 3600 % 24, "UTC")
+
+
+def _offsets(file: CheckinFile) -> list[tuple[str, pl.Series]]:
+    """Return columns that may hold the offset of each row in minutes, with a phrase for each."""
+    columns = [c for c in file.rows.columns if plain_name(c) in OFFSETS and c not in file.mapping.values()]
+    found = [(f"the column {c}", _text(file, c).cast(pl.Float64, strict=False).cast(pl.Int64)) for c in columns]
+    written = _text(file, file.mapping["time"]).str.extract(OFFSET).str.replace("Z", "+00")
+    hours, minutes = (written.str.extract(r"^[+-](\d\d):?(\d\d)?", group).cast(pl.Int64) for group in (1, 2))
+    east = (60 * hours + minutes.fill_null(0)) * written.str.starts_with("-").replace_strict({True: -1, False: 1})
+    return [*found, ("the offsets of the times", east)]
+
+
+def _text(file: CheckinFile, column: str) -> pl.Series:
+    return file.rows.get_column(column).cast(pl.String).str.strip_chars(' \t\x1d"')
