@@ -1,11 +1,12 @@
 """Atomic file writing, locks, and folders that only their owner may enter."""
 
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
@@ -70,6 +71,25 @@ def remove_partial(folder: Path, name: str = "*") -> None:
         with suppress(OSError), path.open("rb") as f:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()
+
+
+def file_hashes(path: Path) -> dict[str, str]:
+    """Return the SHA-256 of a file, or of every file in a folder, by its path below `path`; "" for a file itself."""
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    found = {}
+    for one in files:
+        name = "" if one == path else one.relative_to(path).as_posix()
+        with one.open("rb") as file:
+            found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def joint_hash(hashes: Mapping[str, str]) -> str:
+    """Return the SHA-256 of a file or, if there are several, of the list of their names and hashes."""
+    if set(hashes) == {""}:
+        return hashes[""]
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(hashes.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """The check-in table: one row per check-in, in file order, with ids as numbers and validated values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ghostpoi.errors import InputError
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -56,6 +58,32 @@ class Checkins:
         at = first[1:]
         category = np.append(np.int32(-1), self.category[at])
         return Venues(np.append(np.nan, self.lat[at]), np.append(np.nan, self.lon[at]), category)
+
+
+def concatenated(tables: Sequence[Checkins], name: str) -> Checkins:
+    """Return the rows of tables one after the other, with the numbers that one file with all rows would have."""
+    groups: dict[str, str] = {}
+    for table in tables:
+        for of, group in table.category_groups.items():
+            if groups.setdefault(of, group) != group:
+                raise InputError(f"{name}: the category {of!r} has several groups; give each category one group")
+    users, user = _numbered([(table.user_ids, table.user) for table in tables])
+    venues, venue = _numbered([(table.venue_ids, table.venue) for table in tables])
+    categories, category = _numbered([(table.category_ids, table.category) for table in tables])
+    lat, lon = (np.concatenate([getattr(table, field) for table in tables]) for field in ("lat", "lon"))
+    time = np.concatenate([table.time for table in tables])
+    field = tables[0].category_field
+    return Checkins(user, venue, category, lat, lon, time, users, venues, categories, field, name, groups)
+
+
+def _numbered(parts: Sequence[tuple[NDArray[np.object_], Ints]]) -> tuple[NDArray[np.object_], Ints]:
+    """Return all ids in the order in which they come, and the numbers of all rows."""
+    number: dict[str, int] = {}
+    rows = []
+    for ids, codes in parts:
+        here = np.array([number.setdefault(one, len(number)) for one in ids.tolist()], np.int32)
+        rows.append(here[codes])
+    return np.array(list(number), object), np.concatenate(rows)
 
 
 def duplicates(table: Checkins) -> int:

@@ -11,7 +11,7 @@ from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
-from ghostpoi.files import remove_partial, replacing
+from ghostpoi.files import file_hashes, joint_hash, remove_partial, replacing
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.publish.seal import SIGNATURE, Seal, fingerprint, has_key, read_seal, sign
@@ -118,6 +118,12 @@ def _check_shape(manifest: Any) -> None:
         surrogates = any("\ud800" <= c <= "\udfff" for c in name)  # no file name has them
         if surrogates or "\0" in name or name in ("", ".", "..") or Path(name).name != name:
             raise ValueError("data.file is not a plain file name")
+    if not _are_named_texts(parts := manifest["data"].get("parts", {})):
+        raise ValueError("data.parts has the wrong type")
+    if any(
+        "\0" in name or Path(name).is_absolute() or not {"", ".", ".."}.isdisjoint(name.split("/")) for name in parts
+    ):
+        raise ValueError("data.parts are not plain paths")
 
 
 def _depth(value: Any) -> int:
@@ -132,13 +138,12 @@ def _depth(value: Any) -> int:
 def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
     """Return how the data file, or one that belongs to it, differs from the manifest, or None."""
     data = manifest["data"]
-    for name, stated in ({data["file"]: data["sha256"]} | data.get("beside", {})).items():
+    parts = {f"{data['file']}/{name}": stated for name, stated in data.get("parts", {}).items()}
+    for name, stated in (parts | {data["file"]: data["sha256"]} | data.get("beside", {})).items():
         path = release / name
-        if not path.is_file():
+        if not (path.is_dir() if parts and name == data["file"] else path.is_file()):
             return f"{name} is missing"
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != stated:
+        if joint_hash(file_hashes(path)) != stated:
             return f"the SHA-256 of {name} differs from the manifest"
     return None
 

@@ -20,14 +20,17 @@ from ghostpoi import __version__
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats.folder import write_rows
 from ghostpoi.errors import InputError
-from ghostpoi.files import locked, replacing
+from ghostpoi.files import file_hashes, joint_hash, locked, replacing
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.kept_rows import check_kept, in_file
 from ghostpoi.publish.kept_table import KeptTable
 from ghostpoi.publish.manifest import NO_CATEGORY, store_manifest
+from ghostpoi.publish.methods import FreeDraw
+from ghostpoi.publish.parts import check_parts, check_sets
 from ghostpoi.publish.private_folder import (
     RUN,
     UNFINISHED,
@@ -109,6 +112,8 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
     table = grouped(file.table, request.groups, request.settings.method)
     hidden = pseudonyms.wanted(file, request.settings)
     columns = classify_file(file, request.keep, request.drop, hidden)
+    if hidden is None:  # else rows are divided anew
+        check_parts(file, columns.change)
     if series:
         columns = series_columns(series, file, columns, request, hidden)
     hides_users = request.settings.identity.pseudonyms != "keep"
@@ -122,6 +127,8 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
         part = SeriesRelease.plan(series, request, file, table, columns)
     request = part.request
     whole = prepare(part.table, request.settings)
+    if hidden is None:
+        check_sets(file, None if isinstance(request.settings.method, FreeDraw) else whole.venue_sets)
     part.start()
     run = resume(request, file, unfinished) if unfinished else begin(request, file, say)
     released = part.draw(whole, run, say, report)
@@ -216,7 +223,8 @@ def _written_folder(
                 **({"reading": stated | ({"venues": venue_file(file)} if file.venues else {})} if stated else {}),
                 **({"beside": {name: hashlib.sha256(c).hexdigest() for name, c in beside.items()}} if beside else {}),
                 "rows": len(written.table) + len(written.kept),
-                "sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
+                "sha256": joint_hash(hashes := file_hashes(data)),
+                **({} if "" in hashes else {"parts": hashes}),
             },
         }
         store_manifest(staging, manifest, request.private)
@@ -238,8 +246,7 @@ def _write_data(path: Path, file: CheckinFile, rows: Rows, changed: list[str]) -
 
 def _written(path: Path, file: CheckinFile, rows: Rows) -> CheckinFile | str:
     """Write the rows and return the file as it reads back, or how it differs."""
-    with replacing(path) as out:
-        rows.write(out)
+    write_rows(path, rows)
     try:
         found = formats.read(path, file.mapping, file.format, file.reading.of_release(path.parent))
         return difference(rows, found.all_rows) or found

@@ -40,7 +40,7 @@ def card(release: ReleaseView, about: About = NOTHING_SAID) -> str:
 
 def _config(file: DataFile) -> dict[str, str]:
     """How the hub loads the file."""
-    config = {"data_files": file.path.name}
+    config = {"data_files": f"{file.path.name}/**" if file.parts else file.path.name}
     if file.delimiter and file.path.suffix.lower() in (".csv", ".tsv"):  # the hub reads these as tables
         config |= {"sep": file.delimiter} if file.delimiter != "," else {}
         config |= {"encoding": file.encoding} if file.encoding != "utf-8" else {}

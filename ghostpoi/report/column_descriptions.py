@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ghostpoi.data.formats import Rows
+from ghostpoi.data.formats.folder import FolderRows
 from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.records import Layout, RecordRows
 from ghostpoi.data.formats.rows import TextRows
@@ -47,10 +48,16 @@ class DataFile:
     records: Layout | None  # of a format that stores values; None: delimited text or Parquet
     encoding: str
     has_header: bool
+    parts: int  # in a folder; 0: it is one file
 
     @property
     def layout(self) -> str:
         """The format as a phrase."""
+        return f"a folder of {self.parts:,} parts, {self.kind}" if self.parts else self.kind
+
+    @property
+    def kind(self) -> str:
+        """The format of the file, or of every part, as a phrase."""
         if self.records is not None:
             return self.records.words
         if self.delimiter is None:
@@ -73,6 +80,7 @@ class DataFile:
 def describe(release: ReleaseView) -> DataFile:
     """Describe the data file of a release."""
     source, rows = release.file, release.file.rows
+    parts, rows = (len(rows.names), rows.whole) if isinstance(rows, FolderRows) else (0, rows)
     role = {column: field for field, column in source.mapping.items()}
     changed = release.manifest["columns"]["changed_with_the_venue"]
     titles, same = _titles(rows), release.manifest["disclosure"]["category"] == "exact"
@@ -92,6 +100,7 @@ def describe(release: ReleaseView) -> DataFile:
         records=rows.layout if isinstance(rows, RecordRows) else None,
         encoding=dialect.encoding if dialect else "",
         has_header=dialect is None or bool(dialect.start.strip(b"\xef\xbb\xbf\r\n")),
+        parts=parts,
     )
 
 

@@ -53,4 +53,4 @@ def _field(file: DataFile, at: int) -> dict[str, Any]:
         extract = {"extract": {"column": column.title}}
     else:
         return field  # no source can refer to a column without a name
-    return field | {"source": {"fileObject": {"@id": "data-file"}} | extract}
+    return field | {"source": {"fileSet" if file.parts else "fileObject": {"@id": "data-file"}} | extract}

@@ -3,7 +3,6 @@
 Another tool's release is a plain file. In place of a manifest it has what the file and its audit tell.
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
+from ghostpoi.files import file_hashes, joint_hash
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.whole_table import fast_steps
@@ -196,7 +196,7 @@ def read_audits(paths: Sequence[Path]) -> Audits:
 
 def _open_file(path: Path, mapping: dict[str, str], audits: Audits) -> ReleaseView:
     file, limits = formats.read(path, mapping), SpeedSettings()
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = joint_hash(file_hashes(path))
     manifest: dict[str, Any] = {
         "data": {"file": path.name, "format": file.format, "rows": len(file.table), "sha256": digest},
         "columns": {"fields": file.mapping, "changed_with_the_venue": []},

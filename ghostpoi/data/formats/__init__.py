@@ -7,6 +7,7 @@ from pathlib import Path
 from ghostpoi.data.formats.base import CheckinFile, Columns, Format, Rows
 from ghostpoi.data.formats.compression import load
 from ghostpoi.data.formats.excel import EXCEL
+from ghostpoi.data.formats.folder import is_folder, read_folder
 from ghostpoi.data.formats.geojson import GEOJSON
 from ghostpoi.data.formats.joined import joined_with
 from ghostpoi.data.formats.json_text import JSON
@@ -34,19 +35,29 @@ __all__ = [
 def read(
     path: Path, mapping: dict[str, str] | None = None, format: str | None = None, reading: Reading | None = None
 ) -> CheckinFile:
-    """Read a check-in file in the given format, or in the first format that recognises it.
+    """Read a check-in file, or a folder of them, in the given format, or in the first format that recognises it.
 
     `reading`: what the publisher states about the file. Default: the options of the command.
     """
     reading = current_reading() if reading is None else reading
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
-    data = load(path)
-    name = format or _recognised(path, data[:HEAD], bool(reading.columns))
+
+    def recognise(path: Path, data: bytes) -> str:
+        return format or _recognised(path, data[:HEAD], bool(reading.columns))
+
+    def read_one(name: str, path: Path, data: bytes) -> CheckinFile:
+        return FORMATS[name].read(path, data, mapping or {})
+
     with read_as(reading):
         venues = read_venues(Path(reading.venues), mapping or {}) if reading.venues else None
         with joined_with(venues):
-            file = replace(FORMATS[name].read(path, data, mapping or {}), reading=reading, venues=venues)
+            if is_folder(path):
+                file = read_folder(path, recognise, read_one)
+            else:
+                data = load(path)
+                file = read_one(recognise(path, data), path, data)
+    file = replace(file, reading=reading, venues=venues)
     return replace(file, sha256=sha256(file.sha256 + venues.sha256).digest()) if venues else file
 
 

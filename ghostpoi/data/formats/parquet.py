@@ -46,6 +46,14 @@ def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFil
     return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {row + 1}", lambda: rows)
 
 
+def parquet_rows(data: bytes) -> int | None:
+    """Return the number of rows of a Parquet file; None if it is damaged."""
+    try:
+        return int(pq.read_metadata(pa.BufferReader(data)).num_rows)
+    except (pa.ArrowException, OSError):
+        return None
+
+
 @dataclass(frozen=True)
 class ParquetRows:
     """A Parquet table with its schema and metadata."""

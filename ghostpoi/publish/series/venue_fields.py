@@ -5,16 +5,14 @@ the same variant of its fields in every release, so a row that is released again
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
-import pyarrow as pa
 
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.data.formats import CheckinFile, Reading, Rows
+from ghostpoi.data.formats.joined_rows import joined_rows
 from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.errors import InputError
@@ -44,24 +42,7 @@ def read_rows(paths: Sequence[Path], like: Rows, mapping: dict[str, str], format
 
 def joined(parts: Sequence[Rows], like: Rows) -> Rows:
     """Return the rows of all parts as rows of the same kind as `like`."""
-    if isinstance(like, TextRows):
-        texts = [part for part in parts if isinstance(part, TextRows)]
-        frame = pl.concat([part.frame.select(like.columns) for part in texts])
-        returns = None
-        if like.returns is not None:
-            missing = [pl.repeat(False, part.frame.height, eager=True) for part in texts]
-            returns = pl.concat([m if p.returns is None else p.returns for p, m in zip(texts, missing, strict=True)])
-        return TextRows(frame, like.dialect, returns)
-    if isinstance(like, ParquetRows):
-        tables = [part.table.select(like.columns) for part in parts if isinstance(part, ParquetRows)]
-        try:
-            table = pa.concat_tables([one.cast(like.table.schema) for one in tables]).unify_dictionaries()
-        except (pa.ArrowException, ValueError):
-            raise InputError(
-                f"{like.path}: the types of its columns differ from those of the series; store the same types"
-            ) from None
-        return replace(like, table=table)
-    raise TypeError(f"a series holds no {type(like).__name__}; check_file refuses them")
+    return joined_rows(parts, like, "the series")
 
 
 def check_file(file: CheckinFile) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats.folder import FolderRows
 from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.kept_rows import in_file
@@ -71,6 +72,7 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
     if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=ignored):
         return [*identity, Check("rows", False, problem)]
     checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
+    checks += _parts(clean.rows.take(shown), written.rows)
     checks += _missing_values(clean, written, shown, dropped)
     number = {name: venue for venue, name in enumerate(table.venue_ids)}
     renumbered = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int32)
@@ -93,6 +95,15 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
         *_kept(clean, [*changed, *dropped], hidden(table, settings)),
         *_beside(clean, written, manifest),
     ]
+
+
+def _parts(clean: Rows, written: Rows) -> list[Check]:
+    """Check that the parts of a folder have the same names, and as many of the rows as they had."""
+    if not isinstance(clean, FolderRows) or not isinstance(written, FolderRows):
+        same = isinstance(clean, FolderRows) == isinstance(written, FolderRows)
+        return [] if same else [Check("parts", False, "the release and the file are not both folders")]
+    same = clean.names == written.names and np.array_equal(clean.part, written.part)
+    return [Check("parts", same, f"{len(clean.names):,} parts" if same else "the rows are in other parts than before")]
 
 
 def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:

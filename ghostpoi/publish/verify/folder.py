@@ -42,7 +42,10 @@ def audit_belongs(manifest: dict[str, Any]) -> list[Check]:
 
 def nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
     """Allow only known files, public manifest keys, and pages without private keys or the private-page marker."""
-    allowed = {MANIFEST, SIGNATURE, *PAGES, manifest["data"]["file"], *manifest["data"].get("beside", {})}
+    data = manifest["data"]
+    parts = [Path(data["file"], name) for name in data.get("parts", {})]
+    folders = {str(folder) for part in parts for folder in part.parents} - {"."}
+    allowed = {MANIFEST, SIGNATURE, *PAGES, data["file"], *data.get("beside", {}), *map(str, parts), *folders}
     names = (str(path.relative_to(release)) for path in release.rglob("*"))
     unknown = sorted(name for name in names if name not in allowed)
     keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))

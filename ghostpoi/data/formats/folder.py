@@ -1,0 +1,189 @@
+"""A folder of check-in files of one kind, or those that a pattern names, read as one table and written as parts."""
+
+import glob
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ghostpoi.data.checkins import concatenated
+from ghostpoi.data.formats.base import CheckinFile, Rows
+from ghostpoi.data.formats.compression import COMPRESSED, load
+from ghostpoi.data.formats.joined_rows import joined_rows
+from ghostpoi.data.formats.parquet import MAGIC, ParquetRows, parquet_rows
+from ghostpoi.data.formats.reading import current_reading
+from ghostpoi.data.formats.rows import TextRows
+from ghostpoi.errors import InputError
+from ghostpoi.files import replacing
+
+HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
+WILD = "*?["
+
+Recognise = Callable[[Path, bytes], str]  # returns the name of a format
+ReadPart = Callable[[str, Path, bytes], CheckinFile]
+
+
+@dataclass(frozen=True)
+class FolderRows:
+    """The rows of all parts, part by part. Rows stay in their part; rows in another order are divided anew."""
+
+    whole: Rows  # as if they were one file
+    part: NDArray[np.int64]  # (N,) ascending
+    names: tuple[str, ...]  # of the parts, relative to the folder
+    tails: tuple[bytes, ...]  # what ends each part, if they are text
+
+    @property
+    def columns(self) -> list[str]:
+        return self.whole.columns
+
+    def get_column(self, name: str) -> pl.Series:
+        return self.whole.get_column(name)
+
+    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "FolderRows":
+        return replace(self, whole=self.whole.copy_fields(columns, donor))
+
+    def take(self, index: NDArray[np.int64]) -> "FolderRows":
+        """Return these rows. If they are not in the order of the parts, each part gets as many as it had of them."""
+        return replace(self, whole=self.whole.take(index), part=np.sort(self.part[index]))
+
+    def largest_number(self, column: str) -> int | None:
+        return self.whole.largest_number(column)
+
+    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "FolderRows":
+        return replace(self, whole=self.whole.replace_ids(column, ids))
+
+    def drop(self, columns: list[str]) -> "FolderRows":
+        return replace(self, whole=self.whole.drop(columns))
+
+    def requote(self, columns: list[str]) -> "FolderRows":
+        return replace(self, whole=self.whole.requote(columns))
+
+    def without_metadata(self) -> "FolderRows":
+        return replace(self, whole=self.whole.without_metadata())
+
+    def write(self, out: BinaryIO) -> None:
+        """Write all parts as one file."""
+        self.whole.write(out)
+
+    def write_parts(self, folder: Path) -> None:
+        """Write every part under its name."""
+        for number, name in enumerate(self.names):
+            rows = self.whole.take(np.flatnonzero(self.part == number))
+            if isinstance(rows, TextRows):
+                rows = replace(rows, dialect=replace(rows.dialect, tail=self.tails[number]))
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with replacing(folder / name) as out:
+                rows.write(out)
+
+
+def write_rows(path: Path, rows: Rows) -> None:
+    """Write rows as a file or, if they come from a folder, as a folder."""
+    if isinstance(rows, FolderRows):
+        rows.write_parts(path)
+        return
+    with replacing(path) as out:
+        rows.write(out)
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether a path names several files: a folder, or a pattern such as visits/*.csv that is no file itself."""
+    return path.is_dir() or (any(sign in str(path) for sign in WILD) and not path.exists())
+
+
+def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> CheckinFile:
+    """Read all parts and join them in the order of their names."""
+    if current_reading().cluster_points:
+        raise InputError(f"{path}: --cluster-points needs all points in one file; join the parts first")
+    found = _parts(path)
+    names = [_plain(name) for name, _ in found]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"{path} holds {twice[0]} more than once, compressed and not; remove one of them")
+    digest, files = sha256(), dict[str, CheckinFile]()
+    for name, (_, file) in zip(names, found, strict=True):
+        data = load(file)
+        digest.update(f"{len(name.encode())} {name} {len(data)} ".encode() + data)
+        format = recognise(file, data)
+        if not _is_empty(format, data):
+            files[name] = read_part(format, file, data)
+    if not files:
+        raise InputError(f"{path} has no check-ins; give files with at least one row of data")
+    first = next(iter(files.values()))
+    for other in files.values():
+        _check_alike(first, other)
+    size = {name: len(files[name].table) + len(files[name].missing) if name in files else 0 for name in names}
+    start = dict(zip(names, np.cumsum([0, *size.values()]), strict=False))
+
+    def parse_rows() -> Rows:
+        rows = {name: file.all_rows for name, file in files.items()}
+        tails = {name: part.dialect.tail for name, part in rows.items() if isinstance(part, TextRows)}
+        return FolderRows(
+            joined_rows(list(rows.values()), next(iter(rows.values())), str(first.path)),
+            np.repeat(np.arange(len(names)), list(size.values())), tuple(names),
+            tuple(tails.get(name, b"") for name in names),
+        )  # fmt: skip
+
+    return replace(
+        first, path=path, table=concatenated([file.table for file in files.values()], str(path)),
+        sha256=digest.digest(), parse_rows=parse_rows,
+        missing=np.concatenate([file.missing + start[name] for name, file in files.items()]).astype(np.int64),
+        missing_at=next((file.missing_at for file in files.values() if file.missing_at), ""),
+    )  # fmt: skip
+
+
+def _parts(path: Path) -> list[tuple[str, Path]]:
+    """Return the name and the path of every part, in the order of names."""
+    if path.is_dir():
+        root, paths = path, [p for p in path.rglob("*") if p.is_file()]
+    else:
+        paths = [Path(p) for p in glob.glob(str(path), recursive=True) if Path(p).is_file()]
+        root = _root(path)
+    shown = {str(p.relative_to(root)): p for p in paths}
+    found = [(name, p) for name, p in sorted(shown.items()) if not any(n.startswith(HIDDEN) for n in Path(name).parts)]
+    if not found:
+        raise InputError(f"{path} names no file; check the path" if root != path else f"{path} holds no files")
+    if odd := [name for name, _ in found if not name.isprintable()]:
+        raise InputError(f"{path}: a release cannot hold a file named {odd[0]!r}; rename it")
+    return found
+
+
+def _root(pattern: Path) -> Path:
+    """Return the folder that all files of a pattern are in."""
+    plain = []
+    for name in pattern.parts[:-1]:
+        if any(sign in name for sign in WILD):
+            break
+        plain.append(name)
+    return Path(*plain)
+
+
+def _plain(name: str) -> str:
+    """Return the name of a part in a release, which is not compressed."""
+    path = Path(name)
+    return str(path.with_suffix("")) if path.suffix.lower() in COMPRESSED else name
+
+
+def _is_empty(format: str, data: bytes) -> bool:
+    """Tell whether a part has columns but no rows; some tools write such parts."""
+    if data.startswith(MAGIC):
+        return parquet_rows(data) == 0
+    return format == "table" and not current_reading().columns and b"\n" not in data.strip(b"\r\n")
+
+
+def _check_alike(first: CheckinFile, other: CheckinFile) -> None:
+    """Refuse a part that is not of the same kind as the first."""
+    rows, more = first.all_rows, other.all_rows
+    if not isinstance(rows, TextRows | ParquetRows):
+        raise InputError(f"{first.path}: files of this kind cannot be parts of a folder; use CSV, TSV or Parquet")
+    what = "format" if (first.format, type(rows)) != (other.format, type(more)) else ""
+    what = what or ("columns" if (first.mapping, rows.columns) != (other.mapping, more.columns) else "")
+    if isinstance(rows, TextRows) and isinstance(more, TextRows) and not what:
+        what = "delimiter" if rows.dialect.delimiter != more.dialect.delimiter else ""
+        what = what or ("encoding" if rows.dialect.encoding != more.dialect.encoding else "")
+    if what:
+        kind = "other columns" if what == "columns" else f"another {what}"
+        raise InputError(f"{other.path} has {kind} than {first.path}; give a folder of files of one kind")

@@ -1,0 +1,39 @@
+"""Rows of several files of one kind, as if they were one file."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+import pyarrow as pa
+
+from ghostpoi.data.formats.base import Rows
+from ghostpoi.data.formats.parquet import ParquetRows
+from ghostpoi.data.formats.rows import TextRows
+from ghostpoi.errors import InputError
+
+
+def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:
+    """Return the rows of all parts as rows of the same kind as `like`. `other`: what its types differ from."""
+    if isinstance(like, TextRows):
+        texts = [part for part in parts if isinstance(part, TextRows)]
+        frame = pl.concat([part.frame.select(like.columns) for part in texts])
+        returns = None
+        if any(part.returns is not None for part in [like, *texts]):
+            missing = [pl.repeat(False, part.frame.height, eager=True) for part in texts]
+            returns = pl.concat([m if p.returns is None else p.returns for p, m in zip(texts, missing, strict=True)])
+        dialects = [part.dialect for part in [like, *texts]]
+        dialect = replace(
+            like.dialect, control_separated=any(d.control_separated for d in dialects),
+            quoted=any(d.quoted for d in dialects),
+        )  # fmt: skip
+        return TextRows(frame, dialect, returns)
+    if isinstance(like, ParquetRows):
+        tables = [part.table.select(like.columns) for part in parts if isinstance(part, ParquetRows)]
+        try:
+            table = pa.concat_tables([one.cast(like.table.schema) for one in tables]).unify_dictionaries()
+        except (pa.ArrowException, ValueError):
+            raise InputError(
+                f"{like.path}: the types of its columns differ from those of {other}; store the same types"
+            ) from None
+        return replace(like, table=table)
+    raise TypeError(f"rows of {type(like).__name__} cannot be joined")
