@@ -16,7 +16,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
 from ghostpoi.data.formats import FORMATS
-from ghostpoi.export import EXPORTS
+from ghostpoi.exporting import EXPORTS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.study import plan

@@ -121,7 +121,7 @@ def audit(
         found = audit(request, say, progress)
     show(found, json, terminal_output.audited, release)
     if make_report:
-        from ghostpoi.report.page import ReportRequest, write_pages
+        from ghostpoi.reporting.page import ReportRequest, write_pages
 
         for path in write_pages(ReportRequest(release=release)):
             say(f"wrote {path}")
@@ -140,7 +140,7 @@ def choose(
     from ghostpoi.evaluate.choose import choose, work
     from ghostpoi.evaluate.choose.options import Wishes
     from ghostpoi.progress import bar
-    from ghostpoi.report.choice_page import write_choice
+    from ghostpoi.reporting.choice_page import write_choice
 
     wishes = Wishes(
         max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
@@ -166,7 +166,7 @@ def report(
 ) -> None:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off."""
     from ghostpoi.publish.manifest import seal_of
-    from ghostpoi.report.page import ReportRequest, write_pages
+    from ghostpoi.reporting.page import ReportRequest, write_pages
 
     request = ReportRequest(
         release=release, private=private, with_clean=with_clean, compare=tuple(compare or ()), output=output,
@@ -181,7 +181,7 @@ def report(
 @reads_files
 def export(release: Path, to: str, output: Path, private: Path | None = None) -> None:
     """Write a release in the form that another tool trains on; with --private, also clean data to test on."""
-    from ghostpoi.export.write import export
+    from ghostpoi.exporting.write import export
 
     export(release, to, output, private)
     tell(output)

@@ -6,7 +6,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.report.templates import TEXTS
+from ghostpoi.reporting.templates import TEXTS
 
 VERDICTS: dict[str, str] = TEXTS["verdicts"]  # from worst to best
 

@@ -14,18 +14,18 @@ from ghostpoi import __version__
 from ghostpoi.errors import InputError
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
-from ghostpoi.report import labels
-from ghostpoi.report.card import card
-from ghostpoi.report.charts.audit import method_points, tradeoff_charts, verdict_chart
-from ghostpoi.report.charts.map import map_data
-from ghostpoi.report.charts.plausibility import plausibility_charts
-from ghostpoi.report.charts.theme import DARK
-from ghostpoi.report.charts.utility import utility_charts, utility_measures
-from ghostpoi.report.croissant import croissant
-from ghostpoi.report.headline import headline, tone
-from ghostpoi.report.page_data import PageData, read_page_data
-from ghostpoi.report.release_view import is_file
-from ghostpoi.report.templates import TEXTS, asset, embedded, plain, template
+from ghostpoi.reporting import labels
+from ghostpoi.reporting.card import card
+from ghostpoi.reporting.charts.audit import method_points, tradeoff_charts, verdict_chart
+from ghostpoi.reporting.charts.map import map_data
+from ghostpoi.reporting.charts.plausibility import plausibility_charts
+from ghostpoi.reporting.charts.theme import DARK
+from ghostpoi.reporting.charts.utility import utility_charts, utility_measures
+from ghostpoi.reporting.croissant import croissant
+from ghostpoi.reporting.headline import headline, tone
+from ghostpoi.reporting.page_data import PageData, read_page_data
+from ghostpoi.reporting.release_view import is_file
+from ghostpoi.reporting.templates import TEXTS, asset, embedded, plain, template
 
 PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
 

@@ -2,8 +2,8 @@
 
 import json
 
-from ghostpoi.export.base import ExportData, ExportVenues, Visits
-from ghostpoi.export.text import session_of
+from ghostpoi.exporting.base import ExportData, ExportVenues, Visits
+from ghostpoi.exporting.text import session_of
 
 RELEASED = {"default": {"train": "released"}}
 SPLIT = {

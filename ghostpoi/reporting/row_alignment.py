@@ -9,7 +9,7 @@ import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
-from ghostpoi.report.release_view import ReleaseView
+from ghostpoi.reporting.release_view import ReleaseView
 
 Key = tuple[str, int, int]  # user, time, and the number of the row among those with the same user and time
 

@@ -12,10 +12,10 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
-from ghostpoi.report import labels
-from ghostpoi.report.charts.theme import BLUE, DARK, GREEN, VERMILLION
-from ghostpoi.report.page import policy
-from ghostpoi.report.templates import asset, embedded, plain, template
+from ghostpoi.reporting import labels
+from ghostpoi.reporting.charts.theme import BLUE, DARK, GREEN, VERMILLION
+from ghostpoi.reporting.page import policy
+from ghostpoi.reporting.templates import asset, embedded, plain, template
 
 CATEGORIES = {
     "any": (BLUE, "any category"),

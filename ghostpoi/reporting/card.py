@@ -9,11 +9,11 @@ import re
 
 from markupsafe import Markup
 
-from ghostpoi.report import labels
-from ghostpoi.report.column_descriptions import DataFile, describe
-from ghostpoi.report.headline import headline
-from ghostpoi.report.release_view import ReleaseView
-from ghostpoi.report.templates import TEXTS, template
+from ghostpoi.reporting import labels
+from ghostpoi.reporting.column_descriptions import DataFile, describe
+from ghostpoi.reporting.headline import headline
+from ghostpoi.reporting.release_view import ReleaseView
+from ghostpoi.reporting.templates import TEXTS, template
 
 PLAIN = re.compile(r"\w(?:[\w .,/()+-]*[\w)])?")
 SPECIAL = re.compile(r"[\\`*_{}\[\]<>|&#~$^!@]")

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ghostpoi.data.checkins import Bools, Ints
-from ghostpoi.export.base import ExportData, Visits
-from ghostpoi.export.text import id_tables, iso, user_numbers
+from ghostpoi.exporting.base import ExportData, Visits
+from ghostpoi.exporting.text import id_tables, iso, user_numbers
 
 MINIMUM = 101  # check-ins: Flashback leaves out users with fewer
 TRAINED = 0.8  # of a user's steps, the oldest

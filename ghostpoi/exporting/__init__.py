@@ -1,12 +1,12 @@
 """Exports: releases in the form that other tools train on. To add one, write a file here and add a line to EXPORTS."""
 
-from ghostpoi.export.base import Export
-from ghostpoi.export.flashback import Flashback
-from ghostpoi.export.getnext import GETNext
-from ghostpoi.export.hf import HuggingFace
-from ghostpoi.export.libcity import LibCity
-from ghostpoi.export.recbole import RecBole
-from ghostpoi.export.skmob import ScikitMobility
+from ghostpoi.exporting.base import Export
+from ghostpoi.exporting.flashback import Flashback
+from ghostpoi.exporting.getnext import GETNext
+from ghostpoi.exporting.hf import HuggingFace
+from ghostpoi.exporting.libcity import LibCity
+from ghostpoi.exporting.recbole import RecBole
+from ghostpoi.exporting.skmob import ScikitMobility
 from ghostpoi.plugins import Registry
 
 EXPORTS: Registry[Export] = Registry(

@@ -2,8 +2,8 @@
 
 import json
 
-from ghostpoi.export.base import ExportData, Visits
-from ghostpoi.export.text import csv_text, iso, user_numbers
+from ghostpoi.exporting.base import ExportData, Visits
+from ghostpoi.exporting.text import csv_text, iso, user_numbers
 
 GEO = ("geo_id", "type", "coordinates", "venue_id", "venue_category_name")
 USR = ("usr_id", "user_id")

@@ -9,8 +9,8 @@ import pyarrow as pa
 from ghostpoi.data.formats import Rows
 from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.rows import TextRows
-from ghostpoi.report.release_view import ReleaseView
-from ghostpoi.report.templates import TEXTS
+from ghostpoi.reporting.release_view import ReleaseView
+from ghostpoi.reporting.templates import TEXTS
 
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 TEXT_TYPES = (  # the first one that every value of a column matches

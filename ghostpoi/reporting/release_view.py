@@ -17,9 +17,9 @@ from ghostpoi.errors import InputError
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.whole_table import fast_steps
-from ghostpoi.report.audit_view import AuditView
-from ghostpoi.report.labels import PER_USER, UTILITY, UtilityMeasure, method_label
-from ghostpoi.report.templates import TEXTS
+from ghostpoi.reporting.audit_view import AuditView
+from ghostpoi.reporting.labels import PER_USER, UTILITY, UtilityMeasure, method_label
+from ghostpoi.reporting.templates import TEXTS
 from ghostpoi.settings import SpeedSettings
 
 PLAUSIBILITY = tuple(f"plausibility.{key}" for key in ("substitution_rate", "beyond_1km", "mean_km", "p95_km"))

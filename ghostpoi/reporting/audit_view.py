@@ -13,7 +13,7 @@ from ghostpoi.evaluate.measures.accuracy_gaps import Spread, differs, spread
 from ghostpoi.evaluate.rounding import step
 from ghostpoi.evaluate.stored_audit import ALWAYS
 from ghostpoi.publish.manifest import release_identity
-from ghostpoi.report.labels import VERDICTS, victim_label
+from ghostpoi.reporting.labels import VERDICTS, victim_label
 
 
 @dataclass(frozen=True, kw_only=True)

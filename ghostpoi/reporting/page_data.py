@@ -12,9 +12,9 @@ from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sph
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
-from ghostpoi.report.release_view import ReleaseView, open_release, read_audits
-from ghostpoi.report.row_alignment import align
-from ghostpoi.report.templates import plain
+from ghostpoi.reporting.release_view import ReleaseView, open_release, read_audits
+from ghostpoi.reporting.row_alignment import align
+from ghostpoi.reporting.templates import plain
 
 # Columns that name the venue or its category for people, as lower-case letters only.
 VENUE_NAMES = ("name", "title", "venuename", "poiname", "placename", "locationname", "venue", "place")

@@ -9,12 +9,23 @@ import plotly.graph_objects as go
 
 from ghostpoi.evaluate.controls import CONTROLS, LEAK_ONLY, RANDOM, RANDOM_MATCHED
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread
-from ghostpoi.report.audit_view import AuditView
-from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, line, scatter, vertical
-from ghostpoi.report.charts.theme import BLUE, GREEN, INK, INSIDE, MUTED, PURPLE, SERIES, SURFACE, SYMBOLS, VERMILLION
-from ghostpoi.report.labels import victim_label
-from ghostpoi.report.page_data import PageData
-from ghostpoi.report.templates import TEXTS, label
+from ghostpoi.reporting.audit_view import AuditView
+from ghostpoi.reporting.charts.base import Chart, axis, bars, chart, draw, line, scatter, vertical
+from ghostpoi.reporting.charts.theme import (
+    BLUE,
+    GREEN,
+    INK,
+    INSIDE,
+    MUTED,
+    PURPLE,
+    SERIES,
+    SURFACE,
+    SYMBOLS,
+    VERMILLION,
+)
+from ghostpoi.reporting.labels import victim_label
+from ghostpoi.reporting.page_data import PageData
+from ghostpoi.reporting.templates import TEXTS, label
 
 ROW_PX = 48
 HEIGHT = 440

@@ -19,7 +19,7 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # no encoding can write one
 
 def asset(name: str) -> str:
     """Read one of the report's own files."""
-    return (resources.files("ghostpoi.report") / "assets" / name).read_text("utf-8")
+    return (resources.files("ghostpoi.reporting") / "assets" / name).read_text("utf-8")
 
 
 TEXTS: dict[str, Any] = tomllib.loads(asset("texts.toml"))
@@ -27,7 +27,7 @@ TEXTS: dict[str, Any] = tomllib.loads(asset("texts.toml"))
 
 def template(name: str, filters: dict[str, Any], **options: Any) -> Template:
     """A template with these filters and options of Jinja."""
-    loader = PackageLoader("ghostpoi.report", "assets")
+    loader = PackageLoader("ghostpoi.reporting", "assets")
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
     environment.filters |= {"count": "{:,}".format, **filters}
     return environment.get_template(name)

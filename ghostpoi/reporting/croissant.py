@@ -7,10 +7,10 @@ import json
 import re
 from typing import Any
 
-from ghostpoi.report import labels
-from ghostpoi.report.column_descriptions import DataFile, describe
-from ghostpoi.report.release_view import ReleaseView
-from ghostpoi.report.templates import TEXTS, template
+from ghostpoi.reporting import labels
+from ghostpoi.reporting.column_descriptions import DataFile, describe
+from ghostpoi.reporting.release_view import ReleaseView
+from ghostpoi.reporting.templates import TEXTS, template
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
 

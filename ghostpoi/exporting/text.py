@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.export.base import ExportData, Visits
+from ghostpoi.exporting.base import ExportData, Visits
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:

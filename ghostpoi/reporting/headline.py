@@ -1,7 +1,7 @@
 """The verdict in one line, the same on the page, in the card and on the terminal."""
 
-from ghostpoi.report.audit_view import AuditView
-from ghostpoi.report.labels import VERDICTS, victim_label
+from ghostpoi.reporting.audit_view import AuditView
+from ghostpoi.reporting.labels import VERDICTS, victim_label
 
 
 def headline(audit: AuditView) -> str:

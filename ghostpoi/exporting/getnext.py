@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ghostpoi.data.checkins import Bools
-from ghostpoi.export.base import ExportData, Visits
-from ghostpoi.export.text import csv_text, id_tables, iso, session_of, user_numbers
+from ghostpoi.exporting.base import ExportData, Visits
+from ghostpoi.exporting.text import csv_text, id_tables, iso, session_of, user_numbers
 
 COLUMNS = (
     "user_id", "POI_id", "POI_catid", "POI_catid_code", "POI_catname", "latitude", "longitude", "timezone", "UTC_time",

@@ -1,7 +1,7 @@
 """scikit-mobility (scikit-mobility.github.io): CSV with the column names of its TrajDataFrame."""
 
-from ghostpoi.export.base import ExportData, ExportVenues, Visits
-from ghostpoi.export.text import csv_text, iso, session_of
+from ghostpoi.exporting.base import ExportData, ExportVenues, Visits
+from ghostpoi.exporting.text import csv_text, iso, session_of
 
 COLUMNS = ("uid", "datetime", "lat", "lng", "location_id", "category")
 USAGE = """In the folder above this one:

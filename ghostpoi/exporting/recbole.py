@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from ghostpoi.export.base import ExportData, Visits
+from ghostpoi.exporting.base import ExportData, Visits
 
 HISTORY = 50  # the last items of a prefix: RecBole's MAX_ITEM_LIST_LENGTH, which it does not enforce on such files
 MISSING = re.compile(r"[-#<.\d]*(n/?a|nan|null|none|ind|qnan)>?", re.IGNORECASE | re.ASCII)  # to pandas, no value

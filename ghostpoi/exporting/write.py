@@ -8,8 +8,8 @@ from ghostpoi.data import sessions
 from ghostpoi.data.checkins import Checkins, Ints, Longs
 from ghostpoi.data.sessions import Sessions, by_user_and_time
 from ghostpoi.errors import InputError
-from ghostpoi.export import EXPORTS
-from ghostpoi.export.base import ExportData, ExportVenues, Texts, Visits
+from ghostpoi.exporting import EXPORTS
+from ghostpoi.exporting.base import ExportData, ExportVenues, Texts, Visits
 from ghostpoi.files import new_folder
 from ghostpoi.publish.manifest import PRIVATE_MARK, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs

@@ -7,9 +7,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ghostpoi.data.checkins import Ints
-from ghostpoi.report.charts.theme import BLUE, FAINT, FONT, GRID, INK, MUTED, SURFACE, VERMILLION
-from ghostpoi.report.page_data import PageData
-from ghostpoi.report.templates import TEXTS
+from ghostpoi.reporting.charts.theme import BLUE, FAINT, FONT, GRID, INK, MUTED, SURFACE, VERMILLION
+from ghostpoi.reporting.page_data import PageData
+from ghostpoi.reporting.templates import TEXTS
 
 CLEAR = "rgba(0,0,0,0)"
 HEIGHT = 340

@@ -1,4 +1,4 @@
-"""What an export gets and must return. It decides the form alone; `export.write` reads, checks and writes."""
+"""What an export gets and must return. It decides the form alone; `exporting.write` reads, checks and writes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

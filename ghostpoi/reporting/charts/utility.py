@@ -5,10 +5,10 @@ import numpy as np
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.measures.utility import Profile, profile, utility
-from ghostpoi.report.charts.base import Chart, axis, bars, chart, draw, line, scatter, sides
-from ghostpoi.report.charts.theme import BLUE, MUTED
-from ghostpoi.report.page_data import PageData
-from ghostpoi.report.templates import label
+from ghostpoi.reporting.charts.base import Chart, axis, bars, chart, draw, line, scatter, sides
+from ghostpoi.reporting.charts.theme import BLUE, MUTED
+from ghostpoi.reporting.page_data import PageData
+from ghostpoi.reporting.templates import label
 
 TOP = 10  # venues shown by name
 LONGEST = 26  # characters of such a name
