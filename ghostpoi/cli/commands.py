@@ -71,7 +71,7 @@ def protect(
         groups=groups,
     )  # fmt: skip
     with bar(work(settings)) as report:
-        manifest = make_release(request, say, report)
+        manifest = make_release(request, say, report).manifest
     show(manifest, json, terminal_output.released, output, private, fingerprint(private))
 
 

@@ -20,6 +20,7 @@ from ghostpoi.data import formats, sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues
 from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats.in_memory import raw_bytes
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
@@ -78,7 +79,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
             after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
-        digest = hashlib.sha256(release.read_bytes()).hexdigest()
+        digest = hashlib.sha256(raw_bytes(release)).hexdigest()
     clean, released = with_groups(before.table, manifest) if manifest else before.table, after.table
     dropped = manifest["columns"]["dropped"] if manifest else []
     ours, theirs = [c for c in before.rows.columns if c not in dropped], after.rows.columns

@@ -6,6 +6,7 @@ trained on clean data.
 """
 
 import hashlib
+import io
 import os
 import shutil
 from pathlib import Path
@@ -13,23 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi import __version__
 from ghostpoi.data import formats
-from ghostpoi.data.checkins import Longs
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.data.formats.compression import extension
+from ghostpoi.data.formats.in_memory import Content, content_of, held
 from ghostpoi.errors import InputError
 from ghostpoi.files import locked, replacing
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
-from ghostpoi.publish.columns import classify
-from ghostpoi.publish.figures import figures
-from ghostpoi.publish.kept_rows import check_kept, in_file
-from ghostpoi.publish.manifest import NO_CATEGORY, store_manifest
+from ghostpoi.publish.manifest import store_manifest
 from ghostpoi.publish.private_folder import (
     RUN,
     UNFINISHED,
     ReleaseRequest,
+    RowsRequest,
     Run,
     begin,
     check_folders,
@@ -39,26 +37,18 @@ from ghostpoi.publish.private_folder import (
 from ghostpoi.publish.protect import LM_UNITS, protect_table
 from ghostpoi.publish.pseudonyms import PAIRS
 from ghostpoi.publish.publication_settings import Publication
+from ghostpoi.publish.released_rows import ReleasedRows, plan, release_rows
 from ghostpoi.publish.rounds import Checkpoint, units
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.staging import clean_up, publish_folder, staging_folder
-from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.whole_table import (
-    WholeTable,
-    category_groups,
-    check_category,
-    donor_rows,
-    fast_steps,
-    grouped,
-    prepare,
-)
+from ghostpoi.publish.whole_table import fast_steps
 from ghostpoi.randomness import Seed
 
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
 
 
-def make_release(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
-    """Protect a file, write the release and return its manifest."""
+def make_release(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
+    """Protect a file and write the release."""
     try:
         check_places(request)
         release, private = request.release.resolve(), request.private.resolve()
@@ -94,108 +84,77 @@ def work(settings: Publication) -> float:
     return lm + units(settings.method, settings.rounds)
 
 
-def _make(request: ReleaseRequest, say: Say, report: Report) -> dict[str, Any]:
+def _make(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
     unfinished = check_folders(request)
     file = formats.read(request.file, request.mapping)
-    check_category(file.table, request.settings.method)
-    table = grouped(file.table, request.groups, request.settings.method)
-    columns = classify(
-        file.table, file.rows, file.mapping, request.file, request.keep, request.drop,
-        pseudonyms.wanted(file, request.settings),
-    )  # fmt: skip
-    hides_users = request.settings.identity.pseudonyms != "keep"
-    noted = check_kept(file, hides_users)
-    rows = file.all_rows if len(file.kept) else file.rows
-    rows = (rows if request.keep_metadata else rows.without_metadata()).drop(columns.drop)
-    for text in [*columns.warnings, *([noted] if noted else [])]:
-        say(f"warning: {text}")
-    whole = prepare(table, request.settings)
+    planned = plan(request, file, say)
     run = resume(request, file, unfinished) if unfinished else begin(request, file, say)
-    released = protect_table(
-        whole, request.settings, run.seed, request.device, cache=request.private / "trajectory_lm",
+    venues = protect_table(
+        planned.whole, request.settings, run.seed, request.device, cache=request.private / "trajectory_lm",
         checkpoint=Checkpoint(run.folder / "checkpoint.safetensors", run.key, say), say=say, report=report,
     )  # fmt: skip
     report("writing the release", 0)
-    shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
-    donor = donor_rows(whole, released, request.settings.method, run.seed, every=hides_users)
-    donor, shown_in_file = in_file(file, donor, shown)
-    rows, new, user = rows.copy_fields(columns.change, donor), None, file.mapping["user"]
-    if hides_users:
-        new = pseudonyms.draw(whole.table, shown, request.settings, run.seed, rows.largest_number(user))
-        shown = new.row
-        rows = rows.take(shown).replace_ids(user, new.released_ids)
-    elif request.withhold:
-        rows = rows.take(shown_in_file)
-    _write_pairs(run.folder / PAIRS, whole, released, shown, new)
-    manifest = {  # everything in it is public
-        "tool": {"name": "ghostpoi", "version": __version__},
-        "method": request.method,
-        "protocol": request.protocol,
-        "settings": request.settings.public(),
-        "columns": {
-            "fields": file.mapping,
-            "changed_with_the_venue": columns.change,
-            "kept": columns.keep,
-            "dropped": columns.drop,
-            "kept_on_request": [name for name in columns.keep if name in request.keep],
-        },
-        "disclosure": {
-            "category": request.settings.method.keeps_category if table.category_field else NO_CATEGORY,
-            "category_groups": category_groups(whole, request.settings.method),
-            "aggregates": list(request.settings.method.published_aggregates),
-        },
-        **({} if new is None else {"identity": new.public}),
-        **figures(whole, request.settings.method, released, shown, file.counted),
-    }
-    manifest = _write_folder(request, run, file, rows, manifest)
+    released = release_rows(planned, venues, run.seed)
+    _write_pairs(run.folder / PAIRS, released)
+    released = _write_folder(request, run, file, released)
     for name in (PAIRS, RUN):  # the note last: until it is moved, --resume can repeat all steps
         os.replace(run.folder / name, request.private / name)
     shutil.rmtree(run.folder)
-    return manifest
+    return released
 
 
-def _write_pairs(
-    path: Path, whole: WholeTable, released: Substitution, shown: Longs, new: pseudonyms.NewUsers | None
-) -> None:
-    """Store the pairs and all venues, including those that the release never shows, for the private report.
+def release_in_memory(request: RowsRequest, file: CheckinFile, say: Say, report: Report) -> ReleasedRows:
+    """Protect a file and write nothing. The manifest has no hash of the data: it is in no file."""
+    planned, seed = plan(request, file, say), request.seed or Seed.fresh()
+    venues = protect_table(planned.whole, request.settings, seed, request.device, say=say, report=report)
+    released = release_rows(planned, venues, seed)
+    with held("the release", Content(b"", extension(file.path))) as path:
+        written = _write_data(path, file, released)
+    return released.with_manifest(_described(request, file, written))
 
-    `shown` (M,) is the clean row of each released row.
-    """
-    table, venues = whole.table, whole.table.venues
+
+def _write_pairs(path: Path, released: ReleasedRows) -> None:
+    """Store the pairs and all venues, including those that the release never shows, for the private report."""
+    table, venues, new = released.whole.table, released.whole.table.venues, released.users
     categories = np.append(table.category_ids.astype(str), "")  # row 0 of the venues has category -1
     with replacing(path, mode=0o600) as out:
         np.savez_compressed(
-            out, clean=table.venue, released=released.poi, poi_id=table.venue_ids.astype(str), lat=venues.lat,
-            lon=venues.lon, category=categories[venues.category], shown=shown,
+            out, clean=table.venue, released=released.venues.poi, poi_id=table.venue_ids.astype(str), lat=venues.lat,
+            lon=venues.lon, category=categories[venues.category], shown=released.shown,
             **(pseudonyms.map_arrays(table, new) if new else {}),
         )  # fmt: skip
 
 
-def _write_folder(
-    request: ReleaseRequest, run: Run, file: CheckinFile, rows: Rows, manifest: dict[str, Any]
-) -> dict[str, Any]:
+def _write_folder(request: ReleaseRequest, run: Run, file: CheckinFile, released: ReleasedRows) -> ReleasedRows:
     """Write the release folder in a private place, then move it to its own."""
-    release, speed = request.release.resolve(), request.settings.speed
+    release = request.release.resolve()
     with staging_folder(run, release) as staging:
         data = staging / f"checkins{extension(request.file)}"
-        written = _write_data(data, file, rows, manifest["columns"]["changed_with_the_venue"])
-        manifest |= {
-            "speed": fast_steps(written.table, speed.limit_kmh, speed.min_gap_s),
-            "data": {
-                "file": data.name,
-                "format": file.format,
-                **({"reading": stated} if (stated := file.reading.stated) else {}),
-                "rows": len(written.table) + len(written.kept),
-                "sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
-            },
-        }
-        store_manifest(staging, manifest, request.private)
+        described = _described(request, file, _write_data(data, file, released))
+        digest = hashlib.sha256(data.read_bytes()).hexdigest()
+        described["data"] = {"file": data.name, **described["data"], "sha256": digest}
+        released = released.with_manifest(described)
+        store_manifest(staging, released.manifest, request.private)
         publish_folder(staging, release, request.force or request.resume)
-    return manifest
+    return released
 
 
-def _write_data(path: Path, file: CheckinFile, rows: Rows, changed: list[str]) -> CheckinFile:
+def _described(request: RowsRequest, file: CheckinFile, written: CheckinFile) -> dict[str, Any]:
+    """Return what the manifest says about the data as it reads back."""
+    speed = request.settings.speed
+    return {
+        "speed": fast_steps(written.table, speed.limit_kmh, speed.min_gap_s),
+        "data": {
+            "format": file.format,
+            **({"reading": stated} if (stated := file.reading.stated) else {}),
+            "rows": len(written.table) + len(written.kept),
+        },
+    }
+
+
+def _write_data(path: Path, file: CheckinFile, released: ReleasedRows) -> CheckinFile:
     """Write the rows, read them back and compare every field. A stray quote that moved may need quotes of its own."""
+    rows, changed = released.rows, released.manifest["columns"]["changed_with_the_venue"]
     written = _written(path, file, rows)
     if isinstance(written, str):
         written = _written(path, file, rows.requote(changed))
@@ -209,8 +168,12 @@ def _write_data(path: Path, file: CheckinFile, rows: Rows, changed: list[str]) -
 
 def _written(path: Path, file: CheckinFile, rows: Rows) -> CheckinFile | str:
     """Write the rows and return the file as it reads back, or how it differs."""
-    with replacing(path) as out:
-        rows.write(out)
+    if (content := content_of(path)) is not None:
+        rows.write(memory := io.BytesIO())
+        content.data = memory.getvalue()
+    else:
+        with replacing(path) as out:
+            rows.write(out)
     try:
         found = formats.read(path, file.mapping, file.format, file.reading)
         return difference(rows, found.all_rows) or found

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ghostpoi.data.formats.base import CheckinFile, Columns, Format, Rows
 from ghostpoi.data.formats.compression import load
+from ghostpoi.data.formats.in_memory import content_of
 from ghostpoi.data.formats.other_kinds import other_kind
 from ghostpoi.data.formats.reading import Reading, current_reading, read_as
 from ghostpoi.data.formats.snap import SNAP
@@ -41,5 +42,11 @@ def read(
     for name in [format] if format else sorted(FORMATS, key=lambda name: name == "table"):
         if format or FORMATS[name].recognises(data[:HEAD]):
             with read_as(reading):
-                return replace(FORMATS[name].read(path, data, mapping or {}), reading=reading)
+                return _wrapped(replace(FORMATS[name].read(path, data, mapping or {}), reading=reading))
     raise InputError(f"{path} is a binary file; give a text table (CSV, TSV, TSMC2014) or Parquet")
+
+
+def _wrapped(file: CheckinFile) -> CheckinFile:
+    """Return a table in memory with the rows that its holder wants; a file as it is."""
+    content = content_of(file.path)
+    return file if content is None else replace(file, parse_rows=lambda: content.wrap(file.all_rows))
