@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 class Audit:
     """What adversaries still learn from a release, as `ghostpoi audit --json` prints it.
 
-    >>> found = ghostpoi.audit("checkins.csv", "release", **quick)
+    >>> found = ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
     >>> found.strongest in found.verdicts
     True
     >>> found.accuracy["clean"]["mean"] > found.accuracy["none"]["mean"]
@@ -45,6 +47,10 @@ class Audit:
         groups = {"clean": self.found["clean"]} | self.found["adversaries"] | self.found["controls"]
         return {name: measures["acc@1"] for name, measures in groups.items()}
 
+    def write(self, path: PathLike) -> None:
+        """Write it as JSON, for `ghostpoi.report(..., audit=[path])` about another tool's file."""
+        Path(path).write_text(json.dumps(self.found), "utf-8")
+
     def __repr__(self) -> str:
         from ghostpoi.reporting.audit_view import AuditView
         from ghostpoi.reporting.headline import headline
@@ -65,7 +71,7 @@ def audit(
     `adversaries` lists names; "all" adds those that train a model. The result is stored in the manifest of a release
     folder, unless `store=False`.
 
-    >>> ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False, **small)
+    >>> ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
     Audit(...)
     """
     from ghostpoi.evaluate.audit import AuditRequest, work

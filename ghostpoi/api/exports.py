@@ -14,9 +14,9 @@ from ghostpoi.api.written import ReleaseLike, folder_of
 class Export:
     """A release in the form of another tool. `private` says whether it holds clean data.
 
-    >>> found = ghostpoi.export("release", "recbole", "nyc")
+    >>> found = ghostpoi.export("release", to="recbole", output="city")
     >>> sorted(path.name for path in found.folder.iterdir()), found.private
-    (['README.md', 'nyc.inter', 'nyc.item', 'nyc.yaml'], False)
+    (['README.md', 'city.inter', 'city.item', 'city.yaml'], False)
     """
 
     folder: Path

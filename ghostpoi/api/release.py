@@ -31,11 +31,11 @@ else:
 class Release(Generic[Frame]):
     """A release. Everything in it is public, except `pairs` and the folder `private`.
 
-    >>> release = ghostpoi.protect("checkins.csv", pairs=True, **small)
-    >>> release.counts["withheld"], release.displacement["category_match"] < 1
-    (0, True)
+    >>> release = ghostpoi.protect("checkins.csv", pairs=True)
     >>> release.table.columns[:2], release.manifest["method"], release.folder
     (['user', 'venue_id'], 'crowd', None)
+    >>> release.counts["withheld"], release.displacement["mean_km"] < 1
+    (0, True)
     >>> release.pairs.columns
     ['row', 'clean', 'released', 'km']
     """
@@ -91,11 +91,11 @@ def protect(
     columns to leave out. `pairs=True` also returns the clean venue of every row, which must stay private. Omit `seed`
     for a real release.
 
-    >>> ghostpoi.protect("checkins.csv", output="release", seed=seed, **small)
-    Release(1,134 rows in release, 87.6% substituted with crowd, 0.60 km on average)
+    >>> ghostpoi.protect("checkins.csv", output="published")
+    Release(5,636 rows in published, ... substituted with crowd, ... km on average)
     >>> table = polars.read_csv("checkins.csv")
-    >>> ghostpoi.protect(table, pseudonyms="session", **small).table.shape == table.shape
-    True
+    >>> ghostpoi.protect(table, "random", set={"candidates.radius_km": 2}, pseudonyms="session").table.shape
+    (5636, 8)
     """
     from ghostpoi.data import formats
     from ghostpoi.publish.private_folder import ReleaseRequest

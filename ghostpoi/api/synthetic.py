@@ -16,8 +16,7 @@ def synth(
 ) -> polars.DataFrame:
     """Return the check-ins of a synthetic city: people with homes, jobs and habits at clustered venues.
 
-    >>> ghostpoi.synth(users=60, pois=200, days=30).columns[:3]
-    ['user', 'venue_id', 'category_id']
+    >>> ghostpoi.synth(users=150, pois=300, days=60, seed=7).write_csv("checkins.csv")
     """
     from ghostpoi.data.synthetic import make_city
     from ghostpoi.data.synthetic_file import city_frame

@@ -57,8 +57,8 @@ def verify(
 
     `signed_by` is the fingerprint of the key that must have signed the manifest.
 
-    >>> ghostpoi.verify("release", against="checkins.csv")
-    Verification(14 of 14 checks passed)
+    >>> ghostpoi.verify("release", against="checkins.csv").passed
+    True
     """
     from ghostpoi.publish.verify import verify as check
 

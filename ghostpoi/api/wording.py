@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, get_type_hints
 
-from ghostpoi.api.reading import ReadingOptions
+from ghostpoi.api.reading import TABLE, ReadingOptions
 from ghostpoi.errors import InputError
 from ghostpoi.progress import Report, Say, no_report
 
@@ -27,7 +27,7 @@ R = TypeVar("R")
 # Words that continue the sentence after an option. Any other word after an option that takes one is its value.
 PROSE = {
     "and", "cannot", "differs", "does", "for", "from", "has", "holds", "in", "instead", "is", "leaves", "lies", "must",
-    "names", "needs", "or", "out", "says", "stores", "takes", "to", "with",
+    "names", "needs", "or", "out", "prints", "says", "stores", "takes", "to", "with", "writes",
 }  # fmt: skip
 SHORT = {"-o": "output"}
 
@@ -97,13 +97,13 @@ def with_keywords(message: str, kinds: Mapping[str, str], values: Sequence[str] 
 
     >>> kinds = {"keep": "list", "set": "mapping", "missing": "value", "seed": "value", "force": "flag"}
     >>> with_keywords("keep it with --keep a --keep b; see --seed", kinds)
-    'keep it with keep=["a", "b"]; see seed'
+    'keep it with keep=["a", "b"]; see seed='
     >>> with_keywords("use --missing drop, --set method.size=8 or --force", kinds)
     'use missing="drop", set={"method.size": 8} or force=True'
     """
-    given = "|".join(re.escape(text) for text in sorted(values, key=len, reverse=True) if text.strip())
-    word = rf"{given}|" if given else ""
-    word = rf"(?:{word}'[^']*'|,(?!\S)|(?!-)[^\s,;:'\"][^\s,;]*?(?=[,;:.)]*(?:\s|$)))"
+    given = [re.escape(text) for text in sorted(values, key=len, reverse=True) if text.strip()]
+    word = "|".join([*given, r"'[^']*'", ",", r"(?!-)[^\s;][^\s;]*?"])
+    word = rf"(?:{word})(?=[,;:.)]*(?:\s|$))"
     option = re.compile(rf"(?<![\w-])(?P<flag>--[a-z][a-z-]*|-o)(?![\w-])(?: (?P<value>{word}))?")
     out, end, last = "", 0, ""
     for found in option.finditer(message):
@@ -138,7 +138,7 @@ def python_call(step: str, source: str, keywords: Mapping[str, Any]) -> str:
             arguments += [f"{name}=[{', '.join(_quoted(str(one)) for one in value)}]"] if value else []
         elif value is not None:
             arguments += [f"{name}={_quoted(str(value))}"]
-    return f"ghostpoi.{step}({', '.join([_quoted(source), *arguments])})"
+    return f"ghostpoi.{step}({', '.join(['table' if source == TABLE else _quoted(source), *arguments])})"
 
 
 def _keyword(flag: str, kinds: Mapping[str, str]) -> tuple[str, str]:
@@ -154,7 +154,7 @@ def _written(name: str, kind: str, value: str | None) -> str:
     if kind in ("flag", "off"):
         return f"{name}={kind == 'flag'}"
     if value is None:
-        return name
+        return f"{name}="
     if kind == "list":
         return f"{name}=[{_item(kind, value)}]"
     if kind == "mapping" and "=" in value:

@@ -40,7 +40,7 @@ def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, .
     names = [name.strip() for name in text.split(",") if name.strip()]
     known = default_adversaries(everybody=True, columns=True, pseudonyms=True)
     if unknown := [name for name in names if name not in known]:
-        raise InputError(f"--adversaries {text}: there is no {unknown[0]!r}; choose from {', '.join(known)}")
+        raise InputError(f"--adversaries {unknown[0]}: there is no such adversary; choose from {', '.join(known)}")
     return in_order({"none", *names})
 
 
