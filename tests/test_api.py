@@ -112,7 +112,7 @@ def test_a_trace_can_be_kept() -> None:
     noisy = rich_frame().with_columns(near=pl.col("lat") + pl.int_range(pl.len()) % 7 * 1e-5)
     with pytest.raises(InputError, match=r'keep it at your own risk with keep=\["near"\]'):
         protect(noisy)
-    with pytest.warns(UserWarning, match="'near', which keep names, holds a coordinate of the clean venue") as noted:
+    with pytest.warns(UserWarning, match="'near', which keep= names, holds a coordinate of the clean venue") as noted:
         kept = protect(noisy, keep=["near", "checkin"])
     assert kept["near"].equals(noisy["near"])
     assert [one.filename for one in noted] == [__file__]  # it points at the caller's line

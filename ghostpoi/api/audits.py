@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Audit:
-    """What adversaries still learn from a release, as `ghostpoi audit --json` prints it.
+    """What adversaries still learn from a release. `found` is what `ghostpoi audit --json` prints.
 
     >>> found = ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
     >>> found.strongest in found.verdicts

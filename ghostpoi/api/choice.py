@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """The settings that were tried, as `ghostpoi choose --json` prints them, and the recommended ones.
+    """The settings that were tried. `found` is what `ghostpoi choose --json` prints, `page` where the page is, if any.
 
     >>> choice = ghostpoi.choose("checkins.csv", seeds=1, cache="cache")
     >>> ghostpoi.protect("checkins.csv", set=choice.settings)

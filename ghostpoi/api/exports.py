@@ -12,7 +12,7 @@ from ghostpoi.api.written import ReleaseLike, folder_of
 
 @dataclass(frozen=True)
 class Export:
-    """A release in the form of another tool. `private` says whether it holds clean data.
+    """A release in the form of another tool, in `folder`. `private` says whether it holds clean data.
 
     >>> found = ghostpoi.export("release", to="recbole", output="city")
     >>> sorted(path.name for path in found.folder.iterdir()), found.private

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What is in a table, as `ghostpoi inspect --json` prints it.
+    """What is in a table. `summary` is what `ghostpoi inspect --json` prints.
 
     >>> found = ghostpoi.inspect("checkins.csv")
     >>> found.columns["poi"], found.coverage > 0.9

@@ -29,7 +29,10 @@ else:
 
 @dataclass(frozen=True, eq=False)
 class Release(Generic[Frame]):
-    """A release. Everything in it is public, except `pairs` and the folder `private`.
+    """A release: its `manifest`, and where it was written, `folder` and `private`.
+
+    `pairs` holds the clean and the released venue of every row, if asked for. Like the private folder, never publish
+    them.
 
     >>> release = ghostpoi.protect("checkins.csv", pairs=True)
     >>> release.table.columns[:2], release.manifest["method"], release.folder

@@ -14,7 +14,7 @@ from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 
 @dataclass(frozen=True)
 class Report:
-    """The pages about a release.
+    """The pages about a release. `pages` are their paths.
 
     >>> ghostpoi.report("release").page.name
     'report.html'

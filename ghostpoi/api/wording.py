@@ -74,7 +74,8 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
             try:
                 return function(*arguments, **keywords)
             except InputError as e:
-                raise InputError(text(str(e))) from e.__cause__
+                e.args = (text(str(e)),)
+                raise
 
     return speaking
 
