@@ -14,8 +14,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
 if TYPE_CHECKING:
-    from typing import Any
-
     from ghostpoi.api import (
         Audit,
         Choice,
@@ -33,6 +31,16 @@ if TYPE_CHECKING:
         synth,
         verify,
     )
+else:
+
+    def __getattr__(name: str):
+        # Imported on demand, so that `import ghostpoi` and `ghostpoi --help` are fast.
+        if name in __all__:
+            from ghostpoi import api
+
+            return getattr(api, name)
+        raise AttributeError(f"module 'ghostpoi' has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 
@@ -40,15 +48,6 @@ __all__ = [
     "Audit", "Choice", "Export", "InputError", "Inspection", "Release", "Report", "Verification",
     "__version__", "audit", "choose", "export", "inspect", "protect", "report", "synth", "verify",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> "Any":
-    # Imported on demand, so that `import ghostpoi` and `ghostpoi --help` are fast.
-    if name in __all__:
-        from ghostpoi import api
-
-        return getattr(api, name)
-    raise AttributeError(f"module 'ghostpoi' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -79,12 +79,12 @@ class PandasFrame:
     def replace_ids(self, column: str, ids: list[str]) -> "PandasFrame":
         self._check([column], "gets pseudonyms")
         old = self.frame[column]
-        values = pl.Series(ids, dtype=pl.String).cast(pl.from_pandas(old.head(0)).dtype).to_list()
-        if categories := str(old.dtype) == "category":
-            whole = str(old.cat.categories.dtype).lower().startswith(("int", "uint"))
-            values = [int(i) if whole else i for i in ids]
-        kind = "category" if categories else old.dtype
-        return PandasFrame(self.frame.assign(**{column: type(old)(values, index=self.frame.index, dtype=kind)}))
+        categories = getattr(old.dtype, "categories", None)
+        kind = old.dtype if categories is None else categories.dtype
+        number = {"i": int, "u": int, "f": float}.get(kind.kind, str)
+        same = old.dtype if categories is None else "category"
+        new = type(old)([number(i) for i in ids], index=self.frame.index, dtype=same)
+        return PandasFrame(self.frame.assign(**{column: new}))
 
     def drop(self, columns: list[str]) -> "PandasFrame":
         table = self.frame
