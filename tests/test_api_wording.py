@@ -60,7 +60,7 @@ def test_a_step_is_written_as_a_call() -> None:
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """Every text of the package that names an option, and its place; what is inserted into it shows as X."""
+    """Every text of the package that names an option, and its place; what is inserted into it shows as …."""
     for path in sorted((ROOT / "ghostpoi").rglob("*.py")):
         own = path.relative_to(ROOT / "ghostpoi")
         if own.parts[0] in ("cli", "study", "bench", "api") or (own.parts[0] == "exporting" and own.name != "write.py"):
@@ -76,7 +76,7 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
     for node in nodes:
         if isinstance(node, ast.JoinedStr):
             skipped |= {id(part) for part in node.values}
-            yield node.lineno, "".join(str(p.value) if isinstance(p, ast.Constant) else "X" for p in node.values)
+            yield node.lineno, "".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values)
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
             yield node.lineno, node.value
