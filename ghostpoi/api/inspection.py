@@ -48,8 +48,6 @@ def inspect(
 ) -> Inspection:  # fmt: skip
     """Describe a table: its contents, what each filter drops, and how many check-ins a method can substitute.
 
-    `map` names the columns of fields, `set` changes settings, `config` names a TOML file of settings.
-
     >>> ghostpoi.inspect("checkins.csv")
     Inspection(5,636 check-ins of 149 users at 271 venues)
     >>> ghostpoi.inspect(polars.read_csv("checkins.csv"), map={"poi": "venue_id"}).columns["user"]
