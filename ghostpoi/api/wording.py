@@ -26,9 +26,9 @@ R = TypeVar("R")
 
 # Words that continue the sentence after an option. Any other word after an option that takes one is its value.
 PROSE = {
-    "and", "are", "cannot", "differs", "does", "for", "from", "has", "hides", "holds", "in", "instead", "is", "keeps",
-    "leaves", "lies", "lists", "makes", "must", "names", "needs", "or", "out", "prints", "reads", "says", "stores",
-    "takes", "to", "with", "would", "writes",
+    "and", "are", "cannot", "contradict", "differs", "does", "exclude", "for", "from", "has", "hides", "holds", "in",
+    "instead", "is", "keeps", "leaves", "lies", "lists", "makes", "must", "names", "needs", "or", "out", "prints",
+    "reads", "says", "stores", "takes", "to", "with", "would", "writes",
 }  # fmt: skip
 SHORT = {"-o": "output"}
 
