@@ -151,18 +151,17 @@ def frame_content(frame: Any) -> Content:
 def to_frame(rows: Rows, mapping: dict[str, str]) -> Any:
     """Return rows as a data frame: the caller's kind for a frame, otherwise polars.
 
-    The columns of a text file are text, except coordinates, which are numbers.
+    The columns of a file without types are text, except coordinates, which are numbers.
     """
     if isinstance(rows, FrameRows):
         return rows.frame.frame
     if isinstance(rows, ParquetRows):
         return pl.from_arrow(rows.table)
-    if not isinstance(rows, TextRows):
-        return pl.DataFrame({name: rows.get_column(name) for name in rows.columns})
-    quoted, degrees = rows.dialect.quoted, {mapping.get("lat"), mapping.get("lon")}
-    frame = rows.frame.select(value(pl.col(name), quoted).alias(name) for name in rows.columns)
-    point = (pl.col(name).str.replace(",", ".", literal=True) for name in frame.columns if name in degrees)
-    return frame.with_columns(column.cast(pl.Float64, strict=False) for column in point)
+    frame = pl.DataFrame({name: rows.get_column(name) for name in rows.columns})
+    if isinstance(rows, TextRows):
+        frame = frame.select(value(pl.col(name), rows.dialect.quoted).alias(name) for name in frame.columns)
+    degrees = [name for name in (mapping.get("lat"), mapping.get("lon")) if name and frame.schema[name] == pl.String]
+    return frame.with_columns(pl.col(degrees).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False))
 
 
 def _from_pandas(table: Any) -> pl.DataFrame:
