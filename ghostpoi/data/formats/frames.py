@@ -160,7 +160,7 @@ def to_frame(rows: Rows, mapping: dict[str, str]) -> Any:
     frame = pl.DataFrame({name: rows.get_column(name) for name in rows.columns})
     if isinstance(rows, TextRows):
         frame = frame.select(value(pl.col(name), rows.dialect.quoted).alias(name) for name in frame.columns)
-    degrees = [name for name in (mapping.get("lat"), mapping.get("lon")) if frame.schema.get(name or "") == pl.String]
+    degrees = [mapping[field] for field in ("lat", "lon") if frame.schema.get(mapping.get(field, "")) == pl.String]
     return frame.with_columns(pl.col(degrees).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False))
 
 
