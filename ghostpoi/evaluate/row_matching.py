@@ -20,6 +20,7 @@ from ghostpoi.data import formats, sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues
 from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats.in_memory import raw_bytes
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
@@ -79,7 +80,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
             after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
-        digest = hashlib.sha256(release.read_bytes()).hexdigest()
+        digest = hashlib.sha256(raw_bytes(release)).hexdigest()
     clean, released = before.table, after.table
     if manifest is not None:
         clean = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)
