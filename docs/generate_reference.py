@@ -1,22 +1,27 @@
-"""Write the reference pages that are generated from the code: commands, settings and plug-ins.
+"""Write the reference pages that are generated from the code: commands, the Python API, settings and plug-ins.
 
-python docs/generate_reference.py rewrites docs/reference/{commands,settings,plugins}.md. tests/test_docs.py fails if a
-committed page differs from what this script writes.
+python docs/generate_reference.py rewrites docs/reference/{commands,python,settings,plugins}.md. tests/test_docs.py
+fails if a committed page differs from what this script writes.
 """
 
+import functools
+import inspect
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer.main
 
+import ghostpoi
+from ghostpoi.api.reading import ReadingOptions
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
 from ghostpoi.data.formats import FORMATS
-from ghostpoi.export import EXPORTS
+from ghostpoi.exporting import EXPORTS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.study import plan
@@ -49,6 +54,18 @@ PLUGINS = """# Plug-ins
 
 These come with ghostpoi. Other packages can [add their own](../how-to/plug-in.md).
 """
+
+PYTHON = """# Python
+
+Each step of the command line is a function, and keywords are named as its [options](commands.md). `source` is a path or
+a polars or pandas DataFrame. `set` takes a mapping such as `{"method.size": 16}`. Bad input raises `InputError`;
+warnings are `UserWarning`s. `help` says more about results. In the examples, `release` is
+`protect("checkins.csv", output="release")`. `**reading` stands for
+"""
+STEPS = {
+    "inspect": "Inspection", "choose": "Choice", "protect": "Release", "verify": "Verification", "audit": "Audit",
+    "report": "Report", "export": "Export", "synth": None,
+}  # fmt: skip
 
 A11_A12 = """
 Only studies run A11, and only a study with `detector = true` runs A12.
@@ -126,7 +143,41 @@ def plugins() -> str:
     return "".join([PLUGINS, *(f"\n## {name}\n\n" + "".join(table) for name, table in sections.items()), NOTE])
 
 
-PAGES = {"commands.md": commands, "settings.md": settings, "plugins.md": plugins}
+def python() -> str:
+    """Every public function with its result."""
+    options = [f"`{name}`" for name in get_type_hints(ReadingOptions)]
+    parts = [PYTHON, f"{', '.join(options[:-1])} and {options[-1]}.\n"]
+    for step, result in STEPS.items():
+        function = getattr(ghostpoi, step)
+        parts += [f"\n## {step}\n\n```python\n{_signature(function)}\n```\n\n{_docstring(function)}"]
+        if result is not None:
+            kind = getattr(ghostpoi, result)
+            parts += [f"\n`{result}`: {_attributes(kind)}.\n"]
+    return "".join([*parts, f"\n## InputError\n\n{_docstring(ghostpoi.InputError)}", NOTE])
+
+
+PAGES = {"commands.md": commands, "python.md": python, "settings.md": settings, "plugins.md": plugins}
+
+
+def _signature(function: Any) -> str:
+    """A function with its parameters, without the types, which would hide them."""
+    signature = inspect.signature(function)
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    call = str(signature.replace(parameters=bare, return_annotation=signature.empty)).replace("'", '"')
+    text = f"ghostpoi.{function.__name__}{call} -> {signature.return_annotation}"
+    return "\n".join(textwrap.wrap(text, 100, subsequent_indent="    ", break_on_hyphens=False))
+
+
+def _docstring(thing: Any) -> str:
+    """A docstring with its examples in code blocks."""
+    blocks = (inspect.getdoc(thing) or "").split("\n\n")
+    return "\n".join(f"```pycon\n{text}\n```\n" if text.startswith(">>> ") else f"{text}\n" for text in blocks)
+
+
+def _attributes(kind: Any) -> str:
+    """The names of the public fields and properties of a result."""
+    own = [name for name, value in vars(kind).items() if isinstance(value, property | functools.cached_property)]
+    return ", ".join(f"`{name}`" for name in [*(f.name for f in fields(kind)), *own] if not name.startswith("_"))
 
 
 def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:

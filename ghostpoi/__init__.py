@@ -1,7 +1,7 @@
 """Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.
 
-import ghostpoi, polars
-released = ghostpoi.protect(polars.read_csv("checkins.csv"))
+import ghostpoi
+release = ghostpoi.protect("checkins.csv", output="release")  # or a polars or pandas DataFrame
 """
 
 import os
@@ -14,17 +14,41 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
 if TYPE_CHECKING:
-    from typing import Any
+    from ghostpoi.api import (
+        Audit,
+        Choice,
+        Export,
+        Inspection,
+        Release,
+        Report,
+        Verification,
+        audit,
+        choose,
+        export,
+        inspect,
+        protect,
+        report,
+        synth,
+        verify,
+    )
+else:
+
+    def __getattr__(name: str):
+        # Imported on demand, so that `import ghostpoi` and `ghostpoi --help` are fast.
+        if name in __all__:
+            from ghostpoi import api
+
+            return getattr(api, name)
+        raise AttributeError(f"module 'ghostpoi' has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 
-__all__ = ["InputError", "__version__", "protect"]
+__all__ = [
+    "Audit", "Choice", "Export", "InputError", "Inspection", "Release", "Report", "Verification",
+    "__version__", "audit", "choose", "export", "inspect", "protect", "report", "synth", "verify",
+]  # fmt: skip
 
 
-def __getattr__(name: str) -> "Any":
-    # Imported on demand, so that `ghostpoi --help` does not wait for torch.
-    if name == "protect":
-        from ghostpoi.api import protect
-
-        return protect
-    raise AttributeError(f"module 'ghostpoi' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted(__all__)

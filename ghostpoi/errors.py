@@ -2,4 +2,11 @@
 
 
 class InputError(Exception):
-    """Bad input or usage. The message is one sentence: the problem, the place, the remedy. Commands exit with 2."""
+    """Bad input or usage. The message is one sentence: the problem, the place, the remedy. Commands exit with 2.
+
+    >>> try:
+    ...     ghostpoi.protect("checkins.csv", drop=["user"])
+    ... except ghostpoi.InputError as e:
+    ...     print(e)
+    drop=["user"]: a release needs this column; remove the option
+    """

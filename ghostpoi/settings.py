@@ -130,6 +130,11 @@ class Settings:
 S = TypeVar("S", bound=Settings)
 
 
+def changed(settings: S, assignments: list[str], config: Path | None) -> S:
+    """Apply a settings file, then assignments."""
+    return override(load(config, settings) if config else settings, assignments)
+
+
 def override(settings: S, assignments: list[str], flag: str = "--set") -> S:
     """Apply `section.key=value` assignments in order."""
     for text in assignments:

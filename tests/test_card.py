@@ -20,10 +20,10 @@ from test_croissant import ODD, rewritten, rich, table
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.report.card import card, named, prose, quoted
-from ghostpoi.report.labels import share, victim_label
-from ghostpoi.report.release_view import open_release
-from ghostpoi.report.templates import TEXTS
+from ghostpoi.reporting.card import card, named, prose, quoted
+from ghostpoi.reporting.labels import share, victim_label
+from ghostpoi.reporting.release_view import open_release
+from ghostpoi.reporting.templates import TEXTS
 
 AUDIT = ("filters.train_share=0.5", "filters.val_share=0.25")
 SECTIONS = [

@@ -19,9 +19,9 @@ from sample_releases import put_manifest
 from small_city import SEED, Release, called, city, release
 
 from ghostpoi.errors import InputError
-from ghostpoi.report.croissant import croissant
-from ghostpoi.report.page import ReportRequest, write_pages
-from ghostpoi.report.release_view import open_release
+from ghostpoi.reporting.croissant import croissant
+from ghostpoi.reporting.page import ReportRequest, write_pages
+from ghostpoi.reporting.release_view import open_release
 
 # The publisher's to add: the day is not in the manifest, and a day of our own would not be the one of publishing.
 MISSING = {"datePublished"}

@@ -22,7 +22,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost
-from ghostpoi.export import EXPORTS
+from ghostpoi.exporting import EXPORTS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.results import Results
@@ -162,6 +162,9 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> Non
             r"<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=\"?((?:https?:)?//[^\s\">]+)", page.read_text()
         )
         assert loaded == [], page
+    notebook = (tmp_path / "notebook.html").read_text()  # the build ran it
+    assert "checks passed)" in notebook
+    assert 'keep=["gps"]' in notebook
 
 
 @pytest.mark.parametrize("method", ["crowd", "ghost", "random"])

@@ -22,8 +22,8 @@ from small_city import called
 from test_export import PARTS, exported, release
 
 from ghostpoi.data import formats, sessions
-from ghostpoi.export import EXPORTS, flashback, getnext
-from ghostpoi.export.base import Visits
+from ghostpoi.exporting import EXPORTS, flashback, getnext
+from ghostpoi.exporting.base import Visits
 from ghostpoi.publish.manifest import settings_of
 
 Visit = tuple[str, str, int]  # user, venue, UTC seconds

@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("GHOSTPOI_KILLS", "12"))
 SERVER = """
 import json, os, signal, sys, time
 import ghostpoi.cli, ghostpoi.cli.terminal_output, ghostpoi.evaluate.audit, ghostpoi.progress
-import ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.report.page, torch
+import ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.reporting.page, torch
 torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # imports much, and so does the first command
 try:
     ghostpoi.cli.app(["protect", "x", "-o", "x", "--no-candidate", "x"], standalone_mode=False)

@@ -9,7 +9,7 @@ import pytest
 from small_city import Release, called, protect, scratch, sentence
 from written_as import snap, visits, written
 
-from ghostpoi.api import protect as protect_frame
+import ghostpoi
 from ghostpoi.data import formats
 from ghostpoi.errors import InputError
 
@@ -105,10 +105,10 @@ def test_the_api_works_without_a_category_and_refuses_what_needs_one() -> None:
     frame = pl.DataFrame(
         {name: [getattr(v, name) for v in visits()] for name in ("user", "poi", "lat", "lon", "time")}
     ).with_columns(pl.col("time").dt.replace_time_zone(None))
-    out = protect_frame(frame, set=["filters.min_poi_checkins=5"], seed=5)
+    out = ghostpoi.protect(frame, set={"filters.min_poi_checkins": 5}).table
     assert (out["time"].equals(frame["time"]), out["poi"].equals(frame["poi"])) == (True, False)
     with pytest.raises(InputError, match="the table has no category, which the method follows"):
-        protect_frame(frame, "random")
+        ghostpoi.protect(frame, "random")
 
 
 def test_columns_names_the_columns_of_a_file_without_a_header() -> None:

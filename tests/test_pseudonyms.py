@@ -28,7 +28,7 @@ from small_city import (
     sentence,
 )  # fmt: skip
 
-from ghostpoi.api import protect as protect_frame
+import ghostpoi
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.pseudonyms import of_rows
@@ -282,7 +282,7 @@ def frame(kind: pl.DataType | type[pl.DataType]) -> pl.DataFrame:
 
 
 API: dict[str, Any] = {
-    "method": "random", "seed": SEED, "set": SETS[1::2], "columns": {"user": "Who", "poi": "spot"},
+    "method": "random", "seed": SEED, "set": SETS[1::2], "map": {"user": "Who", "poi": "spot"},
     "pseudonyms": "session",
 }  # fmt: skip
 
@@ -291,21 +291,21 @@ API: dict[str, Any] = {
 def test_a_data_frame_gets_them_too(kind: pl.DataType) -> None:
     table = frame(pl.String) if isinstance(kind, pl.Enum) else frame(kind)
     table = table.with_columns(pl.col("Who").cast(kind))
-    released = protect_frame(table, **API)
+    released = ghostpoi.protect(table, **API).table
     assert released.columns == table.columns
     assert type(released["Who"].dtype) is type(table["Who"].dtype)
     assert not set(released["Who"].cast(pl.String)) & set(table["Who"].cast(pl.String))
     time = released["timestamp"].str.to_datetime("%a %b %d %H:%M:%S %z %Y")
     assert time.is_sorted()
     assert sorted(time) == sorted(table["timestamp"].str.to_datetime("%a %b %d %H:%M:%S %z %Y"))
-    assert released.equals(protect_frame(table, **API))
+    assert released.equals(ghostpoi.protect(table, **API).table)
 
 
 def test_a_pandas_frame_gets_them_too() -> None:
     table = frame(pl.Int32).to_pandas()
-    released = protect_frame(table.astype({"Who": "category"}), **API)
+    released = ghostpoi.protect(table.astype({"Who": "category"}), **API).table
     assert str(released["Who"].dtype) == "category"
     assert not set(released["Who"].cat.categories) & set(table["Who"])
     assert list(released.index) == list(range(len(table)))  # the old one would tell the order of the file
     with pytest.raises(InputError, match=r"the index 'Who' gets pseudonyms; make it a column with reset_index\(\)"):
-        protect_frame(table.set_index("Who"), **API)
+        ghostpoi.protect(table.set_index("Who"), **API)

@@ -22,12 +22,12 @@ from ghostpoi.data import formats
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.report import labels
-from ghostpoi.report import page as module
-from ghostpoi.report.charts.map import EXAMPLES, example_days
-from ghostpoi.report.charts.plausibility import plausibility_charts
-from ghostpoi.report.page import ReportRequest, write_pages
-from ghostpoi.report.page_data import read_page_data
+from ghostpoi.reporting import labels
+from ghostpoi.reporting import page as module
+from ghostpoi.reporting.charts.map import EXAMPLES, example_days
+from ghostpoi.reporting.charts.plausibility import plausibility_charts
+from ghostpoi.reporting.page import ReportRequest, write_pages
+from ghostpoi.reporting.page_data import read_page_data
 
 LIMIT = 6_000_000
 
@@ -56,8 +56,10 @@ def write_report(release: Path, **request: Any) -> Path:
 
 
 def test_the_report_imports_without_torch() -> None:
-    every = "[importlib.import_module(m.name) for m in pkgutil.walk_packages(report.__path__, 'ghostpoi.report.')]"
-    code = f"import importlib, pkgutil, sys; from ghostpoi import report; {every}; sys.exit('torch' in sys.modules)"
+    every = (
+        "[importlib.import_module(m.name) for m in pkgutil.walk_packages(reporting.__path__, 'ghostpoi.reporting.')]"
+    )
+    code = f"import importlib, pkgutil, sys; from ghostpoi import reporting; {every}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -12,7 +12,7 @@ import sample_releases
 import small_city
 
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.report.page import ReportRequest, write_pages
+from ghostpoi.reporting.page import ReportRequest, write_pages
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(

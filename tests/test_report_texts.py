@@ -8,10 +8,10 @@ import sample_releases
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.report import labels, templates
-from ghostpoi.report.audit_view import AuditView
-from ghostpoi.report.charts import theme
-from ghostpoi.report.page import headline
+from ghostpoi.reporting import labels, templates
+from ghostpoi.reporting.audit_view import AuditView
+from ghostpoi.reporting.charts import theme
+from ghostpoi.reporting.page import headline
 
 
 def test_text_is_made_harmless() -> None:

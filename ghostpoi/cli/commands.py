@@ -1,10 +1,11 @@
 """The commands of publishers and auditors."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from ghostpoi.cli.options import changed, console, interruptible, mapping, reads_files, reads_tables, say, show, tell
+from ghostpoi.cli.options import console, interruptible, mapping, reads_files, reads_tables, say, show, tell
 from ghostpoi.errors import InputError
 
 Texts = list[str] | None  # of an option that may be repeated
@@ -16,23 +17,11 @@ def inspect(
     config: Path | None = None,
 ) -> None:  # fmt: skip
     """Describe a file: its contents, what each filter drops, and how many check-ins a method can substitute."""
+    from ghostpoi.api.inspection import inspect
     from ghostpoi.cli import terminal_output
-    from ghostpoi.data import formats
-    from ghostpoi.data.formats.chosen_columns import chosen_columns
-    from ghostpoi.data.inspect import summarise
-    from ghostpoi.publish.publication_settings import publication
-    from ghostpoi.publish.whole_table import describe_sets
 
-    settings = changed(publication(method), set, config)
-    read = formats.read(file, mapping(map))
-    summary = {
-        "format": read.format,
-        "columns": chosen_columns(read, mapping(map)),
-        "missing": {"rows": len(read.missing), "first": read.missing_at},
-        **summarise(read.table, settings),
-        "method": {"name": method, **describe_sets(read.table, settings)},
-    }
-    show(summary, json, terminal_output.inspection, file)
+    found = inspect(file, method, map=mapping(map), set=set or (), config=config)
+    show(found.summary, json, terminal_output.inspection, file)
 
 
 @reads_tables
@@ -45,37 +34,31 @@ def protect(
     json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
+    from ghostpoi.api.release import protect, rows_request
     from ghostpoi.cli import terminal_output
-    from ghostpoi.data.taxonomy import read_taxonomy
-    from ghostpoi.models.devices import device as find_device
-    from ghostpoi.progress import bar
-    from ghostpoi.publish.private_folder import ReleaseRequest
-    from ghostpoi.publish.publication_settings import publication, with_pseudonyms
-    from ghostpoi.publish.release import given_seed, make_release, work
     from ghostpoi.publish.seal import fingerprint
 
-    if no_candidate not in ("keep", "withhold"):
-        raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
-    settings = with_pseudonyms(changed(publication(method, protocol), set, config), pseudonyms, set or [])
-    where, groups = find_device(device), read_taxonomy(taxonomy) if taxonomy else {}
+    asked: dict[str, Any] = {
+        "protocol": protocol, "device": device, "map": mapping(map), "set": set or (), "config": config,
+        "keep": keep or (), "drop": drop or (), "no_candidate": no_candidate, "pseudonyms": pseudonyms,
+        "taxonomy": taxonomy, "keep_metadata": keep_metadata,
+    }  # fmt: skip
     if dry_run and series:
         raise InputError("--dry-run estimates a release that stands alone; leave --series out")
     if dry_run:
         from ghostpoi.publish.cost_estimate import estimate
 
-        found = estimate(file, mapping(map), keep or [], drop or [], settings, where, groups)
+        r = rows_request(method, **asked)
+        found = estimate(file, r.mapping, r.keep, r.drop, r.settings, r.device, r.groups)
         show(found, json, terminal_output.estimate)
         return
-    private = private or Path(f"{output}.private")
-    request = ReleaseRequest(
-        file=file, release=output, private=private, settings=settings, method=method, protocol=protocol, device=where,
-        mapping=mapping(map), keep=tuple(keep or ()), drop=tuple(drop or ()), withhold=no_candidate == "withhold",
-        seed=given_seed(seed, allow_short_seed, say), resume=resume, force=force, keep_metadata=keep_metadata,
-        groups=groups, series=series,
-    )  # fmt: skip
-    with bar(work(settings)) as report, interruptible("go on with --resume"):
-        manifest = make_release(request, say, report)
-    show(manifest, json, terminal_output.released, output, private, fingerprint(private))
+    with interruptible("go on with --resume"):
+        made = protect(
+            file, method, output=output, private=private, seed=seed, resume=resume, force=force,
+            allow_short_seed=allow_short_seed, series=series, **asked,
+        )  # fmt: skip
+    own = made.private or output
+    show(made.manifest, json, terminal_output.released, output, own, fingerprint(own))
 
 
 @reads_tables
@@ -84,14 +67,13 @@ def verify(
     map: Texts = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Check a release against its manifest; exit code 1 if a check fails."""
+    from ghostpoi.api.verification import verify
     from ghostpoi.cli import terminal_output
-    from ghostpoi.publish.verify import verify
 
-    checks = verify(release, against, mapping(map), signed_by, private)
-    details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in checks]
-    passed = all(check.passed for check in checks)
-    show({"passed": passed, "checks": details}, json, terminal_output.verification)
-    if not passed:
+    found = verify(release, against=against, private=private, signed_by=signed_by, map=mapping(map))
+    details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in found.checks]
+    show({"passed": found.passed, "checks": details}, json, terminal_output.verification)
+    if not found:
         raise typer.Exit(1)
 
 
@@ -104,36 +86,25 @@ def audit(
     make_report: bool = False, series: Path | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
+    from ghostpoi.api.audits import audit
     from ghostpoi.cli import terminal_output
-    from ghostpoi.evaluate.audit import AuditRequest, audit, work
-    from ghostpoi.evaluate.default_set import parse_adversaries
-    from ghostpoi.models.devices import device as find_device
-    from ghostpoi.progress import bar
 
     if make_report and (no_store or not release.is_dir()):
         raise InputError("--report needs a release folder and a stored audit; leave --no-store out")
-    if replace and no_store:
-        raise InputError("--replace and --no-store contradict each other; give one of them")
-    request = AuditRequest(
-        file=file, release=release, adversaries=parse_adversaries(adversaries, everybody), victim=victim, leak=leak,
-        seeds=seeds, protocol=protocol, device=find_device(device), mapping=mapping(map), set=set or [], config=config,
-        private=private, cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store,
-        replace=replace,
-    )  # fmt: skip
-    together = None
-    if series is not None:
-        from ghostpoi.evaluate.series_audit import audit_series
-
-        together = audit_series(series, release)
-    with bar(work(request)) as progress, interruptible("call it again to go on"):
-        found = audit(request, say, progress)
-    if together is not None:
-        found = found | {"series": together}
-    show(found, json, terminal_output.audited, release)
+    if everybody and adversaries is not None:
+        raise InputError(f"--all and --adversaries {adversaries} contradict each other; give one of them")
+    with interruptible("call it again to go on"):
+        found = audit(
+            file, release, adversaries="all" if everybody else adversaries, victim=victim, leak=leak, seeds=seeds,
+            protocol=protocol, device=device, map=mapping(map), set=set or (), config=config, private=private,
+            cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store, replace=replace,
+            series=series,
+        )  # fmt: skip
+    show(found.found, json, terminal_output.audited, release)
     if make_report:
-        from ghostpoi.report.page import ReportRequest, write_pages
+        from ghostpoi.api.reports import report
 
-        for path in write_pages(ReportRequest(release=release)):
+        for path in report(release).pages:
             say(f"wrote {path}")
 
 
@@ -145,27 +116,17 @@ def choose(
     keep: Texts = None, drop: Texts = None, cache: Path | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Try settings on a file and recommend the safest one that keeps what you need; exit code 1 if none does."""
+    from ghostpoi.api.choice import choose
     from ghostpoi.cli import terminal_output
-    from ghostpoi.cli.choice import prepare_choice
-    from ghostpoi.evaluate.choose import choose, work
-    from ghostpoi.evaluate.choose.options import Wishes
-    from ghostpoi.progress import bar
-    from ghostpoi.report.choice_page import write_choice
 
-    wishes = Wishes(
-        max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
-        keep_category=keep_category,  # type: ignore[arg-type]
-    )  # fmt: skip
-    request, command = prepare_choice(
-        file, wishes, output, pseudonyms, leak, seeds, map, set, config, taxonomy, keep, drop, cache
-    )
-    with bar(work(request)) as progress, interruptible("call it again to go on"):
-        found = choose(request, progress)
-    for trial in found["trials"]:
-        trial["command"] = command(trial["settings"])
-    write_choice(output, file.name, found)
-    show(found, json, terminal_output.chosen, output)
-    if found["recommended"] is None:
+    with interruptible("call it again to go on"):
+        choice = choose(
+            file, output=output, max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
+            keep_category=keep_category, pseudonyms=pseudonyms, leak=leak, seeds=seeds, map=mapping(map),
+            set=set or (), config=config, taxonomy=taxonomy, keep=keep or (), drop=drop or (), cache=cache,
+        )  # fmt: skip
+    show(choice.found, json, terminal_output.chosen, output)
+    if not choice:
         raise typer.Exit(1)
 
 
@@ -176,27 +137,22 @@ def report(
     publisher: str = "", license: str = "",
 ) -> None:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off."""
-    from ghostpoi.publish.manifest import seal_of
-    from ghostpoi.report.page import ReportRequest, write_pages
-    from ghostpoi.report.release_view import About
+    from ghostpoi.api.reports import report
 
-    request = ReportRequest(
-        release=release, private=private, with_clean=with_clean, compare=tuple(compare or ()), output=output,
-        mapping=mapping(map), audits=tuple(audits or ()), about=About(title, publisher, license),
+    made = report(
+        release, output=output, compare=compare or (), private=private, with_clean=with_clean, map=mapping(map),
+        audit=audits or (), title=title, publisher=publisher, license=license,
     )  # fmt: skip
-    for path in write_pages(request):
+    for path in made.pages:
         tell(path)
-    if release.is_dir() and not seal_of(release).signer:
-        say(f"warning: {release} is unsigned, so its figures may have been changed; check them with verify --against")
 
 
 @reads_files
 def export(release: Path, to: str, output: Path, private: Path | None = None) -> None:
     """Write a release in the form that another tool trains on; with --private, also clean data to test on."""
-    from ghostpoi.export.write import export
+    from ghostpoi.api.exports import export
 
-    export(release, to, output, private)
-    tell(output)
+    tell(export(release, to, output, private=private).folder)
     if private is not None:
         say(f"{output} holds clean data, so it is private: never publish it")
 
@@ -232,11 +188,11 @@ def synth(
 def prepare(file: Path, output: Path, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.data import prepared
-    from ghostpoi.settings import Settings
+    from ghostpoi.settings import Settings, changed
 
     if not output.parent.is_dir():
         raise InputError(f"-o {output}: the folder {output.parent} does not exist; create it first")
-    data = prepared.prepare_file(file, mapping(map), changed(Settings(), set, config))
+    data = prepared.prepare_file(file, mapping(map), changed(Settings(), set or [], config))
     prepared.save(output, data)
     sessions = " / ".join(f"{len(part):,}" for part in (data.train, data.val, data.test))
     say(f"{output}: {sessions} sessions, {len(data.vocabulary) - 1:,} venues")

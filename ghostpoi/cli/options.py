@@ -6,12 +6,13 @@ Everything that is printed passes `printable` or `SafeConsole`: names from files
 import functools
 import inspect
 import json
+import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +21,7 @@ from ghostpoi.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ghostpoi.settings import Settings
+    from ghostpoi.api.wording import Caller
 
 OPTIONS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
 
@@ -33,7 +34,6 @@ READING = (
     "venues",
     "cluster_points",
 )  # named as the fields of `Reading`
-S = TypeVar("S", bound="Settings")
 
 
 def add(app: typer.Typer, command: Callable[..., None], group: str = "", name: str = "") -> None:
@@ -52,13 +52,14 @@ def add(app: typer.Typer, command: Callable[..., None], group: str = "", name: s
 
 
 def reads_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option --max-size, which limits what it reads."""
+    """Give a command the option --max-size, which limits what it reads, and let the API speak to its caller."""
 
     @functools.wraps(command)
     def limited(*arguments: Any, max_size: str | None = None, **more: Any) -> None:
+        from ghostpoi.api.wording import called_by
         from ghostpoi.data.formats.size_limit import at_most
 
-        with at_most(max_size):
+        with called_by(command_line()), at_most(max_size):
             command(*arguments, **more)
 
     return _with_options(limited, command, ["max_size"])
@@ -150,11 +151,22 @@ def show(result: dict[str, Any], as_json: bool, render: Callable[..., None], *na
         render(console(), *names, result)
 
 
-def changed(base: S, assignments: list[str] | None, config: Path | None) -> S:
-    """Apply a settings file, then `--set` assignments."""
-    from ghostpoi import settings
+def command_line() -> "Caller":
+    """Return who calls the steps of the API here: somebody at a terminal."""
+    from ghostpoi.api.wording import Caller
+    from ghostpoi.progress import bar
 
-    return settings.override(settings.load(config, base) if config else base, assignments or [])
+    return Caller(say, bar, lambda text: text, command_of)
+
+
+def command_of(step: str, source: str, keywords: Mapping[str, Any]) -> str:
+    """Return the command line of a step with these options."""
+    words = ["ghostpoi", step, source, "-o", "RELEASE"]
+    for name, value in keywords.items():
+        many = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value
+        values = many if isinstance(many, list) else [many] if many is not None else []
+        words += [word for one in values for word in (f"--{name.replace('_', '-')}", str(one))]
+    return shlex.join(words)
 
 
 def mapping(texts: list[str] | None) -> dict[str, str]:

@@ -125,9 +125,9 @@ def verification(console: Console, found: dict[str, Any]) -> None:
 
 def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     """Print an audit: the strongest adversary first, every measure next to its controls."""
-    from ghostpoi.report.audit_view import AuditView
-    from ghostpoi.report.headline import headline
-    from ghostpoi.report.labels import victim_label
+    from ghostpoi.reporting.audit_view import AuditView
+    from ghostpoi.reporting.headline import headline
+    from ghostpoi.reporting.labels import victim_label
 
     say = partial(console.print, markup=False, emoji=False)
     clean, top, seeds = found["clean"], found["adversaries"][found["strongest"]], len(found["clean"]["acc@1"]["seeds"])
@@ -192,7 +192,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
 
 def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     """Print the settings that `choose` tried, and the command of the recommended one."""
-    from ghostpoi.report.labels import victim_label
+    from ghostpoi.reporting.labels import victim_label
 
     say = partial(console.print, markup=False, emoji=False)
     trials, best, controls = found["trials"], found["recommended"], found["controls"]
@@ -233,7 +233,7 @@ def plugins(console: Console) -> None:
     from ghostpoi.attack.adversaries import ADVERSARIES
     from ghostpoi.attack.victims import VICTIMS
     from ghostpoi.data.formats import FORMATS
-    from ghostpoi.export import EXPORTS
+    from ghostpoi.exporting import EXPORTS
     from ghostpoi.publish.methods import METHODS
 
     for title, summaries in {

@@ -37,12 +37,10 @@ def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, .
     """Read adversaries from the command line. The default is all that train no model; `none` always runs."""
     if text is None:
         return default_adversaries(everybody)
-    if everybody:
-        raise InputError(f"--all and --adversaries {text} contradict each other; give one of them")
     names = [name.strip() for name in text.split(",") if name.strip()]
     known = default_adversaries(everybody=True, columns=True, pseudonyms=True)
     if unknown := [name for name in names if name not in known]:
-        raise InputError(f"--adversaries {text}: there is no {unknown[0]!r}; choose from {', '.join(known)}")
+        raise InputError(f"--adversaries {unknown[0]}: there is no such adversary; choose from {', '.join(known)}")
     return in_order({"none", *names})
 
 

@@ -5,6 +5,7 @@ leaked pairs, as the ceiling, and as clean validation and test sessions. Adversa
 publisher drew venues.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,12 +20,12 @@ from ghostpoi.data import formats, sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues
 from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats.in_memory import raw_bytes
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.evaluate.undone_pseudonyms import undo
-from ghostpoi.files import file_hashes, joint_hash
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.manifest import complaint_about, read_clean, read_data, read_manifest, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, AnyMethod
@@ -79,7 +80,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
             after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
-        digest = joint_hash(file_hashes(release))
+        digest = hashlib.sha256(raw_bytes(release)).hexdigest()
     clean, released = before.table, after.table
     if manifest is not None:
         clean = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)

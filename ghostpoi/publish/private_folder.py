@@ -32,12 +32,9 @@ Note = dict[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseRequest:
-    """Everything that the publisher can choose."""
+class RowsRequest:
+    """What the publisher can choose about the rows of a release."""
 
-    file: Path
-    release: Path
-    private: Path
     settings: Publication
     method: str
     protocol: str
@@ -46,11 +43,20 @@ class ReleaseRequest:
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     withhold: bool = False  # omit rows whose venue has no candidate
-    seed: Seed | None = None
-    resume: bool = False
-    force: bool = False
     keep_metadata: bool = False  # of a Parquet file
     groups: dict[str, str] = field(default_factory=dict)  # of categories, from a taxonomy
+    seed: Seed | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest(RowsRequest):
+    """What the publisher can choose about a release and where it is written."""
+
+    file: Path
+    release: Path
+    private: Path
+    resume: bool = False
+    force: bool = False
     series: Path | None = None  # the private folder of the series that the release belongs to
 
 

@@ -10,7 +10,7 @@ from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.kept_rows import in_file
-from ghostpoi.publish.private_folder import ReleaseRequest, Run
+from ghostpoi.publish.private_folder import RowsRequest, Run
 from ghostpoi.publish.protect import protect_table
 from ghostpoi.publish.pseudonyms import NewUsers
 from ghostpoi.publish.rounds import Checkpoint
@@ -23,7 +23,7 @@ from ghostpoi.randomness import Seed
 class SingleRelease:
     """What `release.make_release` asks of a release; `series.SeriesRelease` gives other answers."""
 
-    request: ReleaseRequest
+    request: RowsRequest
     file: CheckinFile
     columns: VenueColumns
     table: Checkins
@@ -34,7 +34,7 @@ class SingleRelease:
     def draw(self, whole: WholeTable, run: Run, say: Say, report: Report) -> Substitution:
         """Choose a venue for every row."""
         return protect_table(
-            whole, self.request.settings, run.seed, self.request.device, cache=self.request.private / "trajectory_lm",
+            whole, self.request.settings, run.seed, self.request.device, cache=run.folder.parent / "trajectory_lm",
             checkpoint=Checkpoint(run.folder / "checkpoint.safetensors", run.key, say), say=say, report=report,
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ from ghostpoi.data.formats import CheckinFile
 from ghostpoi.data.formats.base import VenueTable
 from ghostpoi.data.formats.compression import COMPRESSED, STDIN, extension
 from ghostpoi.data.formats.folder import FolderRows
+from ghostpoi.data.formats.in_memory import content_of
 from ghostpoi.data.formats.times import parse_times
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns import VenueColumns, classify
@@ -33,7 +34,7 @@ def data_name(file: CheckinFile) -> str:
     """Return the name of the data file. A file with a table of venues keeps its own, because tools go by the names."""
     if isinstance(file.all_rows, FolderRows):
         return "checkins"
-    if file.venues is None or file.path == STDIN:
+    if file.venues is None or file.path == STDIN or content_of(file.path) is not None:
         return f"checkins{extension(file.path)}"
     name, other = _plain(file.path), _plain(file.venues.path)
     for one in (name, other):

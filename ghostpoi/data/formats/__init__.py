@@ -9,6 +9,7 @@ from ghostpoi.data.formats.compression import load
 from ghostpoi.data.formats.excel import EXCEL
 from ghostpoi.data.formats.folder import is_folder, read_folder
 from ghostpoi.data.formats.geojson import GEOJSON
+from ghostpoi.data.formats.in_memory import content_of
 from ghostpoi.data.formats.joined import joined_with
 from ghostpoi.data.formats.json_text import JSON
 from ghostpoi.data.formats.other_kinds import other_kind
@@ -52,13 +53,13 @@ def read(
     with read_as(reading):
         venues = read_venues(Path(reading.venues), mapping or {}) if reading.venues else None
         with joined_with(venues):
-            if is_folder(path):
+            if content_of(path) is None and is_folder(path):
                 file = read_folder(path, recognise, read_one)
             else:
                 data = load(path)
                 file = read_one(recognise(path, data), path, data)
     file = replace(file, reading=reading, venues=venues)
-    return replace(file, sha256=sha256(file.sha256 + venues.sha256).digest()) if venues else file
+    return _wrapped(replace(file, sha256=sha256(file.sha256 + venues.sha256).digest()) if venues else file)
 
 
 def _recognised(path: Path, head: bytes, has_columns: bool) -> str:
@@ -72,3 +73,9 @@ def _recognised(path: Path, head: bytes, has_columns: bool) -> str:
     if has_columns or TABLE.recognises(head):
         return "table"
     raise InputError(f"{path} is a binary file; give a text table (CSV, TSV, TSMC2014), JSON or Parquet")
+
+
+def _wrapped(file: CheckinFile) -> CheckinFile:
+    """Return a table in memory with the rows that its holder wants; a file as it is."""
+    content = content_of(file.path)
+    return file if content is None else replace(file, parse_rows=lambda: content.wrap(file.all_rows))

@@ -16,6 +16,7 @@ from typing import BinaryIO, TextIO
 
 import zstandard
 
+from ghostpoi.data.formats.in_memory import content_of
 from ghostpoi.data.formats.size_limit import SizeLimit, current_limit
 from ghostpoi.errors import InputError
 
@@ -32,6 +33,8 @@ def load(path: Path) -> bytes:
 
     The file is opened once, so that it may be a pipe.
     """
+    if (content := content_of(path)) is not None:
+        return content.data
     limit = current_limit()
     try:
         if path == STDIN and sys.stdin is not None:
@@ -176,5 +179,7 @@ def is_binary(head: bytes) -> bool:
 
 def extension(path: Path) -> str:
     """Return the extension without that of the compression: .txt for data.txt.xz. Unprintable ones are dropped."""
+    if (content := content_of(path)) is not None:
+        return content.extension
     suffix = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
     return suffix if suffix.isprintable() else ""

@@ -74,7 +74,7 @@ class Body:
     def values(self, columns: list[str]) -> pl.DataFrame:
         """Parse columns as text values: unquoted, stripped, null where empty."""
         frame = self.frame({c: pl.String() for c in columns})
-        return frame.select(_value(pl.col(c), self.dialect.quoted).alias(c) for c in columns)
+        return frame.select(value(pl.col(c), self.dialect.quoted).alias(c) for c in columns)
 
     def line(self, row: int) -> int:
         """Return the number, from 1, of the line on which a row starts."""
@@ -145,7 +145,8 @@ def without(dialect: Dialect, columns: list[str]) -> Dialect:
     return replace(dialect, columns=tuple(kept), start=start)
 
 
-def _value(raw: pl.Expr, quotes: bool) -> pl.Expr:
+def value(raw: pl.Expr, quotes: bool) -> pl.Expr:
+    """Return the text of a raw field: unquoted, stripped, null where empty."""
     text = raw.str.strip_chars(" \t\x1d")
     if quotes:
         whole = text.str.starts_with('"') & text.str.ends_with('"') & (text.str.len_bytes() > 1)

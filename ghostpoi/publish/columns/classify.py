@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 import polars as pl
@@ -242,7 +243,7 @@ def _constant_within(code: Longs, group: Ints | Longs) -> bool:
 def _refusal(path: Path | str, refused: dict[str, Finding], secret: str) -> str:
     """Name all refused columns, what they reveal, and the remedies, in one sentence."""
     parts = ", ".join(f"{name!r} {one}" for name, one in refused.items())
-    drops, keeps = (" ".join(f"{option} {name}" for name in refused) for option in ("--drop", "--keep"))
+    drops, keeps = (" ".join(f"{option} {quote(name)}" for name in refused) for option in ("--drop", "--keep"))
     if len(refused) == 1:
         what, them = f"the column {parts}, so it could reveal {secret}", "it"
     else:

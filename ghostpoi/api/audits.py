@@ -1,0 +1,102 @@
+"""`ghostpoi.audit`: what adversaries still learn from a release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.release import Release
+from ghostpoi.api.wording import caller, step
+from ghostpoi.api.written import ReleaseLike, folder_of, private_of
+from ghostpoi.errors import InputError
+
+if TYPE_CHECKING:
+    from ghostpoi.api.reading import Source
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What adversaries still learn from a release. `found` is what `ghostpoi audit --json` prints.
+
+    >>> found = ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
+    >>> found.strongest in found.verdicts
+    True
+    >>> found.accuracy["clean"]["mean"] > found.accuracy["none"]["mean"]
+    True
+    """
+
+    found: dict[str, Any] = field(repr=False)
+
+    @property
+    def strongest(self) -> str:
+        """The adversary from whose work a victim learns most."""
+        return str(self.found["strongest"])
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """One sentence per adversary."""
+        return dict(self.found["verdicts"])
+
+    @property
+    def accuracy(self) -> dict[str, dict[str, Any]]:
+        """Mean, deviation and seeds of acc@1: of victims of clean data, behind each adversary, and of the controls."""
+        groups = {"clean": self.found["clean"]} | self.found["adversaries"] | self.found["controls"]
+        return {name: measures["acc@1"] for name, measures in groups.items()}
+
+    def write(self, path: PathLike) -> None:
+        """Write it as JSON, for `ghostpoi.report(..., audit=[path])` about another tool's file."""
+        Path(path).write_text(json.dumps(self.found), "utf-8")
+
+    def __repr__(self) -> str:
+        from ghostpoi.reporting.audit_view import AuditView
+        from ghostpoi.reporting.headline import headline
+
+        return f"Audit({headline(AuditView.of(self.found))})"
+
+
+@step
+def audit(
+    source: Source, release: ReleaseLike | Source, *, adversaries: Sequence[str] | str | None = None,
+    victim: str = "transformer", leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto",
+    map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None,
+    private: PathLike | None = None, cache: PathLike | None = None, naturalness: bool = True,
+    all_controls: bool = False, store: bool = True, replace: bool = False, series: PathLike | None = None,
+    **reading: Unpack[ReadingOptions],
+) -> Audit:  # fmt: skip
+    """Measure what adversaries still learn from a release: a folder, or another tool's file or frame of the same rows.
+
+    `adversaries` lists names; "all" adds those that train a model. The result is stored in the manifest of a release
+    folder, unless `store=False`.
+
+    >>> ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
+    Audit(...)
+    """
+    from ghostpoi.evaluate.audit import AuditRequest, work
+    from ghostpoi.evaluate.audit import audit as measure
+    from ghostpoi.evaluate.default_set import parse_adversaries
+    from ghostpoi.models.devices import device as find_device
+
+    if replace and not store:
+        raise InputError("--replace and --no-store contradict each other; give one of them")
+    names = adversaries if isinstance(adversaries, str | None) else ",".join(adversaries)
+    everybody = names == "all"
+    ours = folder_of(release) if isinstance(release, Release) else release
+    with opened(source, reading) as file, opened(ours, {}, "the released table") as released:
+        request = AuditRequest(
+            file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
+            victim=victim, leak=leak, seeds=seeds, protocol=protocol, device=find_device(device),
+            mapping=dict(map or {}), set=assignments(set), config=optional(config),
+            private=private_of(release, private), cache=optional(cache), naturalness=naturalness,
+            all_controls=all_controls, store=store, replace=replace,
+        )  # fmt: skip
+        together = {}
+        if series is not None:
+            from ghostpoi.evaluate.series_audit import audit_series
+
+            together = {"series": audit_series(Path(series), released)}
+        with caller().bar(work(request)) as progress:
+            return Audit(measure(request, caller().say, progress) | together)

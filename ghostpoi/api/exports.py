@@ -1,0 +1,36 @@
+"""`ghostpoi.export`: write a release for another tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ghostpoi.api.reading import PathLike, optional
+from ghostpoi.api.wording import step
+from ghostpoi.api.written import ReleaseLike, folder_of
+
+
+@dataclass(frozen=True)
+class Export:
+    """A release in the form of another tool, in `folder`. `private` says whether it holds clean data.
+
+    >>> found = ghostpoi.export("release", to="recbole", output="city")
+    >>> sorted(path.name for path in found.folder.iterdir()), found.private
+    (['README.md', 'city.inter', 'city.item', 'city.yaml'], False)
+    """
+
+    folder: Path
+    private: bool
+
+
+@step
+def export(release: ReleaseLike, to: str, output: PathLike, *, private: PathLike | None = None) -> Export:
+    """Write a release in the form that another tool trains on; with `private`, also clean data to test on.
+
+    >>> ghostpoi.export("release", to="hf", output="dataset").folder.name
+    'dataset'
+    """
+    from ghostpoi.exporting.write import export as write
+
+    write(folder_of(release), to, Path(output), optional(private))
+    return Export(Path(output), private is not None)

@@ -1,0 +1,65 @@
+"""Where check-ins come from, and how to read them: a path or a data frame, with what the caller states about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_type_hints
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+TABLE = "the table"  # what messages call a data frame
+PathLike: TypeAlias = str | os.PathLike[str]
+if TYPE_CHECKING:
+    Source: TypeAlias = PathLike | polars.DataFrame | pandas.DataFrame
+
+
+class ReadingOptions(TypedDict, total=False):
+    """What the caller states about a file of check-ins, where the file itself does not tell."""
+
+    columns: str  # names of the columns of a text file without a header line, separated by commas
+    decimal: str  # the sign before the decimals of coordinates, if it is a comma
+    time_format: str  # the form of all times, with the directives of strptime
+    timezone: str  # the zone of times without an offset
+    missing: str  # rows that lack a value: "refuse" (the default), "drop" or "keep"
+    venues: str  # the path of a table that gives the position and category of each venue id
+    cluster_points: str  # make venues of raw points: clusters of stays within this distance, e.g. "100m"
+    max_size: str  # read at most this much from a file, e.g. "20GB"
+
+
+@contextmanager
+def opened(source: Any, options: ReadingOptions, name: str = TABLE) -> Iterator[Path]:
+    """Yield the path of a file, or one under which a data frame is read, and apply the options inside the block."""
+    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    if strange := [key for key in given if key not in get_type_hints(ReadingOptions)]:
+        raise TypeError(f"unexpected keyword argument {strange[0]!r}")
+    with ExitStack() as stack:
+        if "max_size" in given:
+            from ghostpoi.data.formats.size_limit import at_most
+
+            stack.enter_context(at_most(given.pop("max_size")))
+        if given:
+            from ghostpoi.data.formats.reading import Reading, read_as
+
+            stack.enter_context(read_as(Reading(**given)))
+        if isinstance(source, str | os.PathLike):
+            yield Path(source)
+        else:
+            from ghostpoi.data.formats.frames import frame_content
+            from ghostpoi.data.formats.in_memory import held
+
+            yield stack.enter_context(held(name, frame_content(source)))
+
+
+def assignments(settings: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    """Return settings as `section.key=value` texts."""
+    return [f"{key}={value}" for key, value in settings.items()] if isinstance(settings, Mapping) else list(settings)
+
+
+def optional(path: PathLike | None) -> Path | None:
+    """Return a path, if there is one."""
+    return None if path is None else Path(path)

@@ -1,0 +1,161 @@
+"""`ghostpoi.protect`: make a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Unpack
+
+from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.wording import caller, step
+from ghostpoi.errors import InputError
+
+if TYPE_CHECKING:
+    import polars
+    from typing_extensions import TypeVar
+
+    from ghostpoi.data.formats import Rows
+    from ghostpoi.publish.private_folder import RowsRequest
+    from ghostpoi.publish.released_rows import ReleasedRows
+
+    Frame = TypeVar("Frame", default=polars.DataFrame)
+else:
+    from typing import TypeVar
+
+    Frame = TypeVar("Frame")
+
+
+@dataclass(frozen=True, eq=False)
+class Release(Generic[Frame]):
+    """A release: its `manifest`, and where it was written, `folder` and `private`.
+
+    `pairs` holds the clean and the released venue of every row, if asked for. Like the private folder, never publish
+    them.
+
+    >>> release = ghostpoi.protect("checkins.csv", pairs=True)
+    >>> release.table.columns[:2], release.manifest["method"], release.folder
+    (['user', 'venue_id'], 'crowd', None)
+    >>> release.counts["withheld"], release.displacement["mean_km"] < 1
+    (0, True)
+    >>> release.pairs.columns
+    ['row', 'clean', 'released', 'km']
+    """
+
+    manifest: dict[str, Any] = field(repr=False)
+    _rows: Rows = field(repr=False)
+    folder: Path | None = None
+    private: Path | None = None
+    pairs: polars.DataFrame | None = field(default=None, repr=False)
+
+    @cached_property
+    def table(self) -> Frame:
+        """The released rows: as a frame of the caller's kind, or as a polars frame if the source was a file."""
+        from ghostpoi.data.formats.frames import to_frame
+
+        frame: Frame = to_frame(self._rows, self.manifest["columns"]["fields"])
+        return frame
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """How many rows were substituted, kept and withheld: the section `rows` of the manifest."""
+        found: dict[str, Any] = self.manifest["rows"]
+        return found
+
+    @property
+    def displacement(self) -> dict[str, Any]:
+        """How far substitutes are from the clean venues: the section `plausibility` of the manifest."""
+        found: dict[str, Any] = self.manifest["plausibility"]
+        return found
+
+    def __repr__(self) -> str:
+        far = self.displacement
+        where = f" in {self.folder}" if self.folder else ""
+        return (
+            f"Release({self.manifest['data']['rows']:,} rows{where}, {far['substitution_rate']:.1%} substituted with "
+            f"{self.manifest['method']}, {far['mean_km']:.2f} km on average)"
+        )
+
+
+@step
+def protect(
+    source: PathLike | Frame, method: str = "crowd", *, output: PathLike | None = None, private: PathLike | None = None,
+    seed: int | None = None, protocol: str = "strong", device: str = "auto", map: Mapping[str, str] | None = None,
+    set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None, keep: Sequence[str] = (),
+    drop: Sequence[str] = (), no_candidate: str = "keep", pseudonyms: str | None = None,
+    taxonomy: PathLike | None = None, resume: bool = False, force: bool = False, keep_metadata: bool = False,
+    allow_short_seed: bool = False, series: PathLike | None = None, pairs: bool = False,
+    **reading: Unpack[ReadingOptions],
+) -> Release[Frame]:  # fmt: skip
+    """Make a release: the same rows with plausible substitutes for their venues.
+
+    With `output`, write the folder to publish and, beside it or at `private`, the private folder; a frame is written as
+    Parquet. Without, write nothing. `keep` names columns to keep even though they may reveal clean venues, `drop`
+    columns to leave out. `pairs=True` also returns the clean venue of every row, which must stay private. Omit `seed`
+    for a real release.
+
+    >>> ghostpoi.protect("checkins.csv", output="published")
+    Release(5,636 rows in published, ... substituted with crowd, ... km on average)
+    >>> table = polars.read_csv("checkins.csv")
+    >>> ghostpoi.protect(table, "random", set={"candidates.radius_km": 2}, pseudonyms="session").table.shape
+    (5636, 8)
+    """
+    from ghostpoi.data import formats
+    from ghostpoi.publish.private_folder import ReleaseRequest
+    from ghostpoi.publish.release import given_seed, make_release, release_in_memory, work
+
+    if output is None and (private is not None or resume or force or series):
+        raise InputError("--private, --resume, --force and --series are for a release in a folder; name it with -o")
+    rows = rows_request(
+        method, protocol=protocol, device=device, map=map or {}, set=set, config=config, keep=keep, drop=drop,
+        no_candidate=no_candidate, pseudonyms=pseudonyms, taxonomy=taxonomy, keep_metadata=keep_metadata,
+    )  # fmt: skip
+    rows = replace(rows, seed=given_seed(seed, allow_short_seed, caller().say))
+    with opened(source, reading) as file, caller().bar(work(rows.settings)) as report:
+        if output is None:
+            made = release_in_memory(rows, formats.read(file, rows.mapping), caller().say, report)
+            return Release(made.manifest, made.rows, pairs=_pairs(made) if pairs else None)
+        folder, own = Path(output), Path(private or f"{output}.private")
+        request = ReleaseRequest(
+            **vars(rows), file=file, release=folder, private=own, resume=resume, force=force, series=optional(series)
+        )
+        made = make_release(request, caller().say, report)
+        return Release(made.manifest, made.rows, folder, own, _pairs(made) if pairs else None)
+
+
+def rows_request(
+    method: str, *, protocol: str, device: str, map: Mapping[str, str], set: Mapping[str, Any] | Sequence[str],
+    config: PathLike | None, keep: Sequence[str], drop: Sequence[str], no_candidate: str, pseudonyms: str | None,
+    taxonomy: PathLike | None, keep_metadata: bool,
+) -> RowsRequest:  # fmt: skip
+    """Return what is asked for; refuse values that no release can have."""
+    from ghostpoi.data.taxonomy import read_taxonomy
+    from ghostpoi.models.devices import device as find_device
+    from ghostpoi.publish.private_folder import RowsRequest
+    from ghostpoi.publish.publication_settings import publication, with_pseudonyms
+    from ghostpoi.settings import changed
+
+    if no_candidate not in ("keep", "withhold"):
+        raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
+    texts = assignments(set)
+    settings = with_pseudonyms(changed(publication(method, protocol), texts, optional(config)), pseudonyms, texts)
+    return RowsRequest(
+        settings=settings, method=method, protocol=protocol, device=find_device(device), mapping=dict(map),
+        keep=tuple(keep), drop=tuple(drop), withhold=no_candidate == "withhold", keep_metadata=keep_metadata,
+        groups=read_taxonomy(Path(taxonomy)) if taxonomy else {},
+    )  # fmt: skip
+
+
+def _pairs(made: ReleasedRows) -> polars.DataFrame:
+    """Return the clean and the released venue of every released row. `row` is the row of the clean table, from 0."""
+    import polars
+
+    from ghostpoi.data.geo import haversine_km
+
+    table, venues, shown = made.whole.table, made.whole.table.venues, made.shown
+    clean, released = table.venue[shown], made.venues.poi[shown]
+    places = (axis[venue] for venue in (clean, released) for axis in (venues.lat, venues.lon))
+    ids = table.venue_ids.astype(str)
+    columns = {"row": shown, "clean": ids[clean], "released": ids[released], "km": haversine_km(*places)}
+    return polars.DataFrame({name: polars.Series(values.tolist()) for name, values in columns.items()})

@@ -1,0 +1,70 @@
+"""`ghostpoi.verify`: check a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from ghostpoi.api.reading import PathLike, ReadingOptions, opened
+from ghostpoi.api.wording import caller, step
+from ghostpoi.api.written import ReleaseLike, folder_of, private_of
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from ghostpoi.api.reading import Source
+    from ghostpoi.publish.verify.check import Check
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checks of a release, each with `name`, `passed` and `detail`. It is true if all of them pass.
+
+    >>> found = ghostpoi.verify("release")
+    >>> bool(found), found.failed, found.checks[1].name
+    (True, [], 'data file')
+    """
+
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return not self.failed
+
+    @property
+    def failed(self) -> list[Check]:
+        """The checks that failed."""
+        return [check for check in self.checks if not check.passed]
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        wrong = f"; failed: {', '.join(check.name for check in self.failed)}" if self.failed else ""
+        return f"Verification({len(self.checks) - len(self.failed)} of {len(self.checks)} checks passed{wrong})"
+
+
+@step
+def verify(
+    release: ReleaseLike, *, against: Source | None = None, private: PathLike | None = None,
+    signed_by: str | None = None, map: Mapping[str, str] | None = None, **reading: Unpack[ReadingOptions],
+) -> Verification:  # fmt: skip
+    """Check a release folder against its manifest and, with `against`, against the clean table.
+
+    `signed_by` is the fingerprint of the key that must have signed the manifest.
+
+    >>> ghostpoi.verify("release", against="checkins.csv").passed
+    True
+    """
+    from ghostpoi.publish.verify import verify as check
+
+    folder = folder_of(release)
+    clean: AbstractContextManager[Path | None] = nullcontext() if against is None else opened(against, reading)
+    own = private if against is None else private_of(release, private)
+    with clean as file:
+        found = check(folder, file, dict(map or {}), signed_by, None if own is None else Path(own))
+    return Verification(tuple(replace(one, detail=caller().text(one.detail)) for one in found))

@@ -1,0 +1,144 @@
+"""The rows of a release and what its manifest says about them, whether they are written to a folder or not."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ghostpoi import __version__
+from ghostpoi.data.checkins import Longs
+from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.progress import Say
+from ghostpoi.publish import pseudonyms
+from ghostpoi.publish.columns import VenueColumns
+from ghostpoi.publish.figures import figures
+from ghostpoi.publish.kept_rows import check_kept, in_file
+from ghostpoi.publish.manifest import NO_CATEGORY
+from ghostpoi.publish.methods import FreeDraw
+from ghostpoi.publish.parts import check_parts, check_sets
+from ghostpoi.publish.private_folder import ReleaseRequest, RowsRequest
+from ghostpoi.publish.series.ledger import Series
+from ghostpoi.publish.series.series_release import SeriesRelease
+from ghostpoi.publish.series.settings_check import series_columns
+from ghostpoi.publish.single_release import SingleRelease
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.venue_files import classify_file, files_beside, split_columns
+from ghostpoi.publish.whole_table import (
+    WholeTable,
+    category_groups,
+    check_category,
+    grouped,
+    prepare,
+    published_aggregates,
+)
+from ghostpoi.randomness import Seed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A file that can be released: what becomes of each column, and the venues that rows may draw."""
+
+    request: RowsRequest
+    file: CheckinFile
+    columns: VenueColumns
+    rows: Rows  # without the columns that the release leaves out
+    part: SingleRelease | SeriesRelease
+    whole: WholeTable
+
+    @property
+    def hides_users(self) -> bool:
+        return self.request.settings.identity.pseudonyms != "keep"
+
+
+@dataclass(frozen=True)
+class ReleasedRows:
+    """The rows of a release, beside what is private about them."""
+
+    rows: Rows
+    manifest: dict[str, Any]  # everything in it is public
+    beside: dict[str, bytes]  # files that belong to the data: the table of venues
+    whole: WholeTable
+    venues: Substitution  # of all clean rows
+    shown: Longs  # (M,) the clean row of each released row
+    users: pseudonyms.NewUsers | None
+
+    def with_manifest(self, more: dict[str, Any]) -> "ReleasedRows":
+        """Return the same rows with more in the manifest."""
+        return replace(self, manifest=self.manifest | more)
+
+
+def plan(request: RowsRequest, file: CheckinFile, say: Say, series: Series | None = None) -> Plan:
+    """Decide what becomes of each column; refuse a file that cannot be released."""
+    settings, hides_users = request.settings, request.settings.identity.pseudonyms != "keep"
+    check_category(file.table, settings.method)
+    table = grouped(file.table, request.groups, settings.method)
+    number = pseudonyms.wanted(file, settings)
+    columns = classify_file(file, request.keep, request.drop, number)
+    if not hides_users:  # else rows are divided anew
+        check_parts(file, columns.change)
+    if series and isinstance(request, ReleaseRequest):
+        columns = series_columns(series, file, columns, request, number)
+    noted = check_kept(file, hides_users)
+    rows = file.all_rows if len(file.kept) else file.rows
+    rows = (rows if request.keep_metadata else rows.without_metadata()).drop(columns.drop)
+    _try_changes(rows, columns.change, file.mapping["user"] if hides_users else None)
+    for text in [*columns.warnings, *([noted] if noted else [])]:
+        say(f"warning: {text}")
+    part: SingleRelease | SeriesRelease = SingleRelease(request, file, columns, table)
+    if series and isinstance(request, ReleaseRequest):
+        part = SeriesRelease.plan(series, request, file, table, columns)
+    whole = prepare(part.table, settings)
+    if not hides_users:
+        check_sets(file, None if isinstance(settings.method, FreeDraw) else whole.venue_sets)
+    return Plan(part.request, file, columns, rows, part, whole)
+
+
+def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows:
+    """Give every row the fields of its released venue, and a pseudonym if users are hidden."""
+    request, file, whole, columns = plan.request, plan.file, plan.whole, plan.columns
+    settings, rows = request.settings, plan.rows
+    shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
+    _, shown_in_file = in_file(file, np.arange(len(whole.table)), shown)
+    rows, new = plan.part.with_fields(rows, whole, released, seed, plan.hides_users), None
+    user = file.mapping["user"]
+    if plan.hides_users:
+        new = plan.part.users(whole, shown, seed, rows.largest_number(user))
+        shown = new.row
+        rows = rows.take(shown).replace_ids(user, new.released_ids)
+    elif request.withhold:
+        rows = rows.take(shown_in_file)
+    manifest = {
+        "tool": {"name": "ghostpoi", "version": __version__},
+        "method": request.method,
+        "protocol": request.protocol,
+        "settings": settings.public(),
+        "columns": {
+            "fields": file.mapping,
+            "changed_with_the_venue": columns.change,
+            "kept": columns.keep,
+            "dropped": list(dict.fromkeys([*columns.drop, *split_columns(file, request.drop)[1]])),
+            "kept_on_request": [name for name in columns.keep if name in request.keep]
+            + split_columns(file, request.keep)[1],
+        },
+        "disclosure": {
+            "category": settings.method.keeps_category if whole.table.category_field else NO_CATEGORY,
+            "category_groups": category_groups(whole, settings.method),
+            "aggregates": published_aggregates(whole.table, settings.method),
+        },
+        **({} if new is None else {"identity": new.public}),
+        **plan.part.public,
+        **figures(whole, settings.method, released, shown, file.counted),
+    }
+    visits = Counter(whole.table.venue_ids[released.poi[shown]].tolist())
+    users = whole.table.user_ids[np.unique(whole.table.user[shown])] if new is None else np.unique(new.released_ids)
+    beside = files_beside(file, request.keep, request.drop, visits, users.tolist())
+    return ReleasedRows(rows, manifest, beside, whole, released, shown, new)
+
+
+def _try_changes(rows: Rows, columns: list[str], user: str | None) -> None:
+    """Change one row as all will be changed: what cannot be is refused before any work."""
+    first = np.zeros(1, np.int64)
+    row = rows.take(first).copy_fields(columns, first)
+    if user is not None:
+        row.replace_ids(user, np.array(["1"], object))

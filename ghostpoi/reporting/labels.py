@@ -1,0 +1,73 @@
+"""Names and numbers for readers. Plug-ins name themselves; a name that is not registered stays as it is."""
+
+from typing import NamedTuple
+
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.evaluate.measures.accuracy_gaps import Spread
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.reporting.templates import TEXTS
+
+VERDICTS: dict[str, str] = TEXTS["verdicts"]  # from worst to best
+
+
+class UtilityMeasure(NamedTuple):
+    """One measure of an audit's `utility`."""
+
+    group: str
+    key: str
+    label: str
+    scale: str
+    unchanged: int  # the value where release and clean data agree
+
+
+PER_USER = ("gyration", "visits")  # groups of measures that describe users
+UTILITY = [UtilityMeasure(*row) for row in TEXTS["utility"]]
+
+
+def method_label(name: str) -> str:
+    """The name of a method."""
+    return METHODS[name].label if name in METHODS else name
+
+
+def victim_label(name: str) -> str:
+    """The name of a victim's training data: an adversary, a control, or a random release under an adversary."""
+    if name in ADVERSARIES:
+        return ADVERSARIES[name].label
+    control, _, adversary = name.partition("+")
+    if control in CONTROLS and adversary:
+        return f"{CONTROLS[control]}, {victim_label(adversary)}"
+    return CONTROLS.get(name, name)
+
+
+def adversary_text(name: str) -> str:
+    """What an adversary knows and does; nothing for one that is not registered."""
+    if name not in ADVERSARIES:
+        return ""
+    holds, does = ADVERSARIES[name].holds, ADVERSARIES[name].does
+    return f"Knows: {holds}. {does[:1].upper()}{does[1:]}."
+
+
+def share(value: float, digits: int = 0) -> str:
+    """A share in percent, never rounded to all or nothing."""
+    percent = 100 * value
+    if percent < 0:
+        return f"-{share(-value, digits)}"
+    if 0 < percent < 0.05:
+        return "<0.1%"
+    if 99.95 <= percent < 100:
+        return ">99.9%"
+    near_end = 0 < percent < 0.5 or 99.5 < percent < 100
+    return f"{percent:.{max(digits, int(near_end))}f}%"
+
+
+def with_spread(value: Spread, digits: int = 3, percent: bool = False) -> str:
+    """A mean with its standard deviation where there are several seeds."""
+    scale, unit = (100, "%") if percent else (1, "")
+    mean = f"{value['mean'] * scale:.{digits}f}"
+    return mean + (f"\u00a0±\u00a0{value['std'] * scale:.{digits}f}" if len(value["seeds"]) > 1 else "") + unit
+
+
+def seeds_text(count: int) -> str:
+    """How sure the measures are."""
+    return "one seed, so the spread is unknown" if count == 1 else f"mean ± standard deviation over {count} seeds"
