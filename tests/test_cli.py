@@ -114,7 +114,7 @@ BAD = {
         "x.csv", table(), "FILE: the filter 'min_poi_checkins' leaves nothing .+ --set filters.min_poi.+"
     ),
     "directory": Bad(
-        "x.csv", None, "FOLDER is a directory; give the file of check-ins inside it", (), ("inspect", "FOLDER")
+        "x.csv", None, "FOLDER holds no files; give one that does", (), ("inspect", "FOLDER")
     ),
     "name too long": Bad("x" * 300, None, "FILE cannot be read: File name too long; .+"),
     "folder that is a file": Bad(

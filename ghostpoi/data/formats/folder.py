@@ -1,6 +1,7 @@
 """A folder of check-in files of one kind, or those that a pattern names, read as one table and written as parts."""
 
 import glob
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -92,7 +93,7 @@ def write_rows(path: Path, rows: Rows) -> None:
 
 def is_folder(path: Path) -> bool:
     """Tell whether a path names several files: a folder, or a pattern such as visits/*.csv that is no file itself."""
-    return path.is_dir() or (any(sign in str(path) for sign in WILD) and not path.exists())
+    return os.path.isdir(path) or (any(sign in str(path) for sign in WILD) and not os.path.exists(path))
 
 
 def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> CheckinFile:
@@ -145,7 +146,9 @@ def _parts(path: Path) -> list[tuple[str, Path]]:
     shown = {str(p.relative_to(root)): p for p in paths}
     found = [(name, p) for name, p in sorted(shown.items()) if not any(n.startswith(HIDDEN) for n in Path(name).parts)]
     if not found:
-        raise InputError(f"{path} names no file; check the path" if root != path else f"{path} holds no files")
+        raise InputError(
+            f"{path} names no file; check the path" if root != path else f"{path} holds no files; give one that does"
+        )
     if odd := [name for name, _ in found if not name.isprintable()]:
         raise InputError(f"{path}: a release cannot hold a file named {odd[0]!r}; rename it")
     return found
