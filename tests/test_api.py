@@ -57,6 +57,17 @@ def test_pandas_in_pandas_out() -> None:
     assert set(after[VENUE].itertuples(index=False, name=None)) <= set(table[VENUE].itertuples(index=False, name=None))
 
 
+def test_the_list_of_categories_holds_released_values_alone() -> None:
+    table = as_pandas()
+    order = list(dict.fromkeys(table["spot"]))  # by first appearance, which would tell when venues were new
+    table["spot"] = pd.Categorical(table["spot"], [*order, "visited by nobody"])
+    table["Who"] = pd.Categorical(table["Who"], sorted(set(table["Who"]), reverse=True), ordered=True)
+    after = protect(table, no_candidate="withhold")
+    assert list(after["spot"].cat.categories) == sorted(set(after["spot"]))
+    assert list(after["Who"].cat.categories) == sorted(set(after["Who"]), reverse=True)
+    assert list(table["spot"].cat.categories) == [*order, "visited by nobody"]
+
+
 def test_both_kinds_agree() -> None:
     assert protect(as_pandas())["spot"].tolist() == protect(rich_frame())["spot"].to_list()
 

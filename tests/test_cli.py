@@ -113,9 +113,7 @@ BAD = {
     "all venues too rare": Bad(
         "x.csv", table(), "FILE: the filter 'min_poi_checkins' leaves nothing .+ --set filters.min_poi.+"
     ),
-    "directory": Bad(
-        "x.csv", None, "FOLDER holds no files; give one that does", (), ("inspect", "FOLDER")
-    ),
+    "directory": Bad("x.csv", None, "FOLDER holds no files; give one that does", (), ("inspect", "FOLDER")),
     "name too long": Bad("x" * 300, None, "FILE cannot be read: File name too long; .+"),
     "folder that is a file": Bad(
         "x.csv", b"x", "FILE/y cannot be read: Not a directory; .+", (), ("inspect", "FILE/y")

@@ -69,11 +69,12 @@ class PandasFrame:
     def copy_fields(self, columns: list[str], donor: Index) -> "PandasFrame":
         self._check(columns, "changes with the venue")
         table = self.frame
-        new = {name: table[name].take(donor).set_axis(table.index) for name in columns}
+        new = {name: _fresh(table[name].take(donor)).set_axis(table.index) for name in columns}
         return PandasFrame(table.assign(**new))
 
     def take(self, index: Index) -> "PandasFrame":
         table = self.frame.iloc[index]
+        table = table.assign(**{name: _fresh(table[name]) for name in table.columns})
         return PandasFrame(table.reset_index(drop=True) if _counts(self.frame.index) else table)
 
     def replace_ids(self, column: str, ids: list[str]) -> "PandasFrame":
@@ -95,6 +96,16 @@ class PandasFrame:
     def _check(self, columns: list[str], what: str) -> None:
         if levels := [name for name in columns if name not in self.frame.columns]:
             raise InputError(f"the index {levels[0]!r} {what}; make it a column with reset_index() first")
+
+
+def _fresh(column: Any) -> Any:
+    """Return a pandas column whose list of categories holds its values alone: the old list names clean ones, too."""
+    categories = getattr(column.dtype, "categories", None)
+    if categories is None:
+        return column
+    if column.dtype.ordered:
+        return column.cat.remove_unused_categories()
+    return column.astype(categories.dtype).astype("category")
 
 
 @dataclass(frozen=True)
