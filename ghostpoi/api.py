@@ -9,8 +9,8 @@ import polars as pl
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
-from ghostpoi.models.devices import device as _device
 from ghostpoi.publish.columns import classify
+from ghostpoi.publish.device_choice import device_for
 from ghostpoi.publish.protect import protect_table
 from ghostpoi.publish.pseudonyms import draw, hidden
 from ghostpoi.publish.publication_settings import publication, with_pseudonyms
@@ -64,7 +64,7 @@ def protect(
         raise InputError(f"the index {user!r} gets pseudonyms; make it a column with reset_index() first")
     whole = prepare(checkins, settings)
     secret = Seed.fresh() if seed is None else Seed(seed)
-    released = protect_table(whole, settings, secret, _device(device))
+    released = protect_table(whole, settings, secret, device_for(device, settings))
     donor = donor_rows(whole, released, settings.method, secret, every=hides_users)
     result: Any
     if isinstance(table, pl.DataFrame):

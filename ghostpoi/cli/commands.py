@@ -47,8 +47,8 @@ def protect(
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.cli import terminal_output
     from ghostpoi.data.taxonomy import read_taxonomy
-    from ghostpoi.models.devices import device as find_device
     from ghostpoi.progress import bar
+    from ghostpoi.publish.device_choice import device_for
     from ghostpoi.publish.private_folder import ReleaseRequest
     from ghostpoi.publish.publication_settings import publication, with_pseudonyms
     from ghostpoi.publish.release import given_seed, make_release, work
@@ -57,7 +57,7 @@ def protect(
     if no_candidate not in ("keep", "withhold"):
         raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
     settings = with_pseudonyms(changed(publication(method, protocol), set, config), pseudonyms, set or [])
-    where, groups = find_device(device), read_taxonomy(taxonomy) if taxonomy else {}
+    where, groups = device_for(device, settings), read_taxonomy(taxonomy) if taxonomy else {}
     if dry_run and series:
         raise InputError("--dry-run estimates a release that stands alone; leave --series out")
     if dry_run:
