@@ -10,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.data.formats import Reading, Rows
-from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
@@ -52,6 +50,10 @@ def joined(parts: Sequence[Rows], like: Rows) -> Rows:
             missing = [pl.repeat(False, part.frame.height, eager=True) for part in texts]
             returns = pl.concat([m if p.returns is None else p.returns for p, m in zip(texts, missing, strict=True)])
         return TextRows(frame, like.dialect, returns)
+    import pyarrow as pa  # slow to import
+
+    from ghostpoi.data.formats.parquet import ParquetRows
+
     if isinstance(like, ParquetRows):
         tables = [part.table.select(like.columns) for part in parts if isinstance(part, ParquetRows)]
         try:
