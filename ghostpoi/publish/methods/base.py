@@ -1,4 +1,4 @@
-"""The base class of methods. A method proposes released venues; `publish.rounds` enforces the rules."""
+"""The base class of methods. A method proposes released venues; `publish.model_rounds` enforces the rules."""
 
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
