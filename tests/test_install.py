@@ -118,6 +118,7 @@ NEEDS = {
     "choose": ("choose", "CITY", "-o", "OUT"),
     "demo": ("demo", "-o", "OUT"),
     "a study": ("study", "run", "main", "--data", "CITY", "--results", "OUT"),
+    "the list of studies": ("study", "list"),
     "bench": ("bench", "protect", "--data", "CITY"),
 }
 
@@ -125,12 +126,20 @@ NEEDS = {
 @pytest.mark.parametrize("case", NEEDS)
 def test_what_needs_models_names_the_extra(case: str, tmp_path: Path) -> None:
     places = {"CITY": str(city()), "OUT": str(tmp_path / "out")}
-    assert sentence(run("ghostpoi", *(places.get(word, word) for word in NEEDS[case]))) == MODELS
+    done = run("ghostpoi", *(places.get(word, word) for word in NEEDS[case]))
+    assert (sentence(done), done.stdout) == (MODELS, "")
     assert not list(tmp_path.iterdir())
 
 
 def test_the_figures_of_a_study_name_their_extra(tmp_path: Path) -> None:
     assert sentence(run("ghostpoi", "study", "figures", "main", "-o", tmp_path / "figures")) == FIGURES
+
+
+def test_plugins_are_listed_but_for_the_models() -> None:
+    done = run("ghostpoi", "plugins")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if MODELS in line] == [f"  (not listed)    {MODELS}"]
+    assert "  crowd " in done.stdout
 
 
 @pytest.mark.parametrize("method", ["random", "k-anonymous", "randomised-response", "geo-indistinguishability"])
