@@ -43,7 +43,7 @@ pages: .venv/ready
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ghostpoi needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv .venv
 	$(PIP) torch
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[all,dev]'
 	@touch $@
 
 clean:

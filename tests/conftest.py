@@ -24,12 +24,12 @@ HEADER = "user,poi,category,lat,lon,time"
 SLOW = {
     "adversaries", "api", "api_steps", "audit", "audit_verdict", "bench", "card", "choose", "cli", "croissant",
     "crowd_kinds", "crowds", "cuda_graphs", "demo", "detection", "docs", "docstring_examples", "dry_run",
-    "examples", "export", "export_formats", "faults", "kills", "left_genuine", "locks", "methods", "new_adversary",
-    "nyc", "other_tools", "pages", "paired_bridge", "position", "protect_cli", "pseudonym_audit",
-    "pseudonym_columns", "pseudonym_report", "pseudonym_study", "pseudonyms", "recorded", "release", "report",
-    "report_page", "rounds", "seal", "shared_positions", "sparse_city", "staging", "stray_quotes", "study_run",
-    "synthetic", "telling_columns", "trajectory_lm", "transfer_victims", "verify", "verify_recomputes", "victims",
-    "what_users_pick",
+    "examples", "export", "export_formats", "faults", "folders", "install", "kills", "left_genuine", "locks",
+    "methods", "new_adversary", "nyc", "other_tools", "pages", "paired_bridge", "position", "protect_cli",
+    "pseudonym_audit", "pseudonym_columns", "pseudonym_report", "pseudonym_study", "pseudonyms", "recorded",
+    "release", "report", "report_page", "rounds", "seal", "shared_positions", "sparse_city", "staging", "start",
+    "stray_quotes", "study_run", "synthetic", "telling_columns", "trajectory_lm", "transfer_victims", "verify",
+    "verify_recomputes", "victims", "what_users_pick",
 }  # fmt: skip
 ROOT = Path(__file__).parent.parent
 

@@ -23,7 +23,7 @@ from ghostpoi.data import synthetic as synth
 from ghostpoi.data.synthetic_file import city_frame, write_city
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.publication_settings import Publication, publication
-from ghostpoi.publish.rounds import Task
+from ghostpoi.publish.task import Task
 from ghostpoi.publish.whole_table import WholeTable, prepare
 from ghostpoi.settings import override
 

@@ -23,7 +23,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.models import slow_reference
 from ghostpoi.models.devices import device
 from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.rounds import Task
+from ghostpoi.publish.task import Task
 
 CPU = device("cpu")
 

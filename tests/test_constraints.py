@@ -24,6 +24,8 @@ def needed() -> dict[str, str]:
     while todo:
         requirement, parent = todo.pop()
         name = canonicalize_name(requirement.name)
+        if name == project["project"]["name"]:  # an extra that joins others
+            continue
         found.setdefault(name, parent)
         for extra in {"", *requirement.extras} - {e for n, e in seen if n == name}:
             seen.add((name, extra))

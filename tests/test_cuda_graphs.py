@@ -18,9 +18,10 @@ from ghostpoi.models.training_windows import from_start, next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.methods import METHODS, FreeDraw, Method
 from ghostpoi.publish.methods.ghost import Ghost
+from ghostpoi.publish.model_rounds import Substituter
 from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.rounds import Substituter, Task
 from ghostpoi.publish.scored_position import Position
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Precision, SpeedSettings
 

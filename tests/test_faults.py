@@ -82,15 +82,15 @@ print(json.dumps(results))
 KILL: dict[str, dict[str, Any]] = {
     "before the trajectory LM": {"call": ["ghostpoi.models.trajectory_lm", "train"], "count": 1, "after": False},
     "before the LM is kept": {"call": ["ghostpoi.models.trajectory_lm", "train"], "count": 1, "after": True},
-    "in warm-up": {"call": ["ghostpoi.publish.rounds", "_refit"], "count": 1, "after": False},
-    "after warm-up": {"call": ["ghostpoi.publish.rounds", "_refit"], "count": 1, "after": True},
+    "in warm-up": {"call": ["ghostpoi.publish.model_rounds", "_refit"], "count": 1, "after": False},
+    "after warm-up": {"call": ["ghostpoi.publish.model_rounds", "_refit"], "count": 1, "after": True},
     "while storing a checkpoint": {"replace": "checkpoint.safetensors", "count": 1},
     "during the first round": {
         "call": ["ghostpoi.publish.methods.ghost", "Ghost", "choose"],
         "count": 5,
         "after": True,
     },
-    "between rounds": {"call": ["ghostpoi.publish.rounds", "Checkpoint", "store"], "count": 2, "after": True},
+    "between rounds": {"call": ["ghostpoi.publish.checkpoint", "Checkpoint", "store"], "count": 2, "after": True},
     "while storing the second": {"replace": "checkpoint.safetensors", "count": 2},
     "after the last round": {"call": ["ghostpoi.publish.rows_outside_sessions", "draw"], "count": 1, "after": False},
     "while writing pairs": {"replace": "pairs.npz", "count": 1},

@@ -13,8 +13,8 @@ from small_city import called, sentence
 from ghostpoi.data import prepared
 from ghostpoi.models.trajectory_lm import load_or_train, log_likelihood, naturalness
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.rounds import Task
 from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
 from ghostpoi.study import levels

@@ -23,11 +23,13 @@ from ghostpoi.publish.methods import KEEP, METHODS, Method
 from ghostpoi.publish.methods.ghost import Ghost
 from ghostpoi.publish.methods.random import Random
 from ghostpoi.publish.methods.ts_ue_calibrated import TsUeCalibrated
+from ghostpoi.publish.model_rounds import BrokenMethod, Substituter
 from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.rounds import BrokenMethod, Substituter, Task, publish
+from ghostpoi.publish.rounds import publish
 from ghostpoi.publish.scored_position import Position, sample, with_entropy_floor
 from ghostpoi.publish.session_walk import Walker
 from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")

@@ -60,7 +60,7 @@ def test_bad_usage_is_one_sentence_and_leaves_nothing(case: str, tmp_path: Path)
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA card")
 def test_cuda_where_there_is_none(tmp_path: Path) -> None:
-    done = called("protect", city(), "-o", tmp_path / "r", "--device", "cuda")
+    done = called("protect", city(), "-o", tmp_path / "r", "--method", "ghost", "--device", "cuda")
     assert sentence(done) == "--device cuda: torch finds no CUDA card here; use --device cpu or auto"
     assert not list(tmp_path.iterdir())
 

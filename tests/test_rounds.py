@@ -16,10 +16,14 @@ from ghostpoi.models import tensor_file as vault
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE, no_report
-from ghostpoi.publish import rounds as publisher_module
+from ghostpoi.publish import model_rounds as publisher_module
 from ghostpoi.publish import session_walk
+from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.rounds import Checkpoint, Substituter, Substitution, Task, publish, units
+from ghostpoi.publish.model_rounds import Substituter
+from ghostpoi.publish.rounds import publish, units
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 
 CPU, SEED = torch.device("cpu"), Seed(11)

@@ -23,8 +23,8 @@ from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid, restoration
 from ghostpoi.publish.methods.ts_ue import TsUe
-from ghostpoi.publish.rounds import Task
 from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 from ghostpoi.study import calibrate, fingerprint, plan, releases, run

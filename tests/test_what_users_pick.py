@@ -30,7 +30,8 @@ from ghostpoi.publish.methods.k_anonymous import KAnonymous, medoids
 from ghostpoi.publish.methods.randomised_response import RandomisedResponse
 from ghostpoi.publish.methods.synthetic import Synthetic
 from ghostpoi.publish.planar_laplace import NearestVenues, moved, radius_km
-from ghostpoi.publish.rounds import Task, publish
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
 

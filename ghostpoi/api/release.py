@@ -131,7 +131,7 @@ def rows_request(
 ) -> RowsRequest:  # fmt: skip
     """Return what is asked for; refuse values that no release can have."""
     from ghostpoi.data.taxonomy import read_taxonomy
-    from ghostpoi.models.devices import device as find_device
+    from ghostpoi.publish.device_choice import device_for
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication, with_pseudonyms
     from ghostpoi.settings import changed
@@ -141,7 +141,7 @@ def rows_request(
     texts = assignments(set)
     settings = with_pseudonyms(changed(publication(method, protocol), texts, optional(config)), pseudonyms, texts)
     return RowsRequest(
-        settings=settings, method=method, protocol=protocol, device=find_device(device), mapping=dict(map),
+        settings=settings, method=method, protocol=protocol, device=device_for(device, settings), mapping=dict(map),
         keep=tuple(keep), drop=tuple(drop), withhold=no_candidate == "withhold", keep_metadata=keep_metadata,
         groups=read_taxonomy(Path(taxonomy)) if taxonomy else {},
     )  # fmt: skip

@@ -16,8 +16,10 @@ from ghostpoi.models import fit, trajectory_lm
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
+from ghostpoi.publish.model_rounds import Substituter
 from ghostpoi.publish.publication_settings import Publication, publication
-from ghostpoi.publish.rounds import Substituter, Task, publish
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 
 CITIES = ((170, 500, 200), (1_700, 3_000, 200), (17_000, 20_000, 200))  # about 20,000, 200,000, 2 million check-ins

@@ -13,6 +13,7 @@ from ghostpoi.cli import bench, commands, series, study
 from ghostpoi.cli.demo import demo
 from ghostpoi.cli.options import add, interruption, say
 from ghostpoi.errors import InputError
+from ghostpoi.extras import missing
 
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
 
@@ -61,6 +62,10 @@ def main() -> None:
         sys.stdout.flush()
     except InputError as e:
         _fail(str(e))
+    except ModuleNotFoundError as e:
+        if sentence := missing(e.name or ""):
+            _fail(sentence)
+        raise
     except KeyboardInterrupt:
         say(f"ghostpoi: {interruption()}")
         sys.exit(130)

@@ -5,6 +5,7 @@ from pathlib import Path
 from ghostpoi.cli.commands import audit, inspect, protect, report, synth, verify
 from ghostpoi.cli.options import console, tell
 from ghostpoi.errors import InputError
+from ghostpoi.extras import need
 
 USERS, POIS, DAYS, SEED = 400, 1200, 100, 7
 RELEASE_SEED = 0x64656D6F_67686F73_74706F69_31333337  # so that the demonstration prints the same every time
@@ -12,8 +13,10 @@ OTHERS = ("ghost", "random")  # beside the default: the paper's method, the cont
 VICTIM = "markov"  # on this city it learns more than a Transformer, in no time and alike on every machine
 
 
-def demo(output: Path = Path("demo")) -> None:
+def demo(output: Path = Path("demo"), quick: bool = False) -> None:
     """Show what ghostpoi does on a synthetic city, without any data or network."""
+    if not quick:
+        need("models")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as e:
@@ -29,6 +32,8 @@ def demo(output: Path = Path("demo")) -> None:
     protect(city, out, seed=RELEASE_SEED, device="cpu", force=True)
     _command(f"verify {out} --against {city}")
     verify(out, city)
+    if quick:
+        return _report(out, [])
     _audit(city, out, private / "audit")
     for method, other in zip(OTHERS, others, strict=True):
         _command(f"protect {city} -o {other} --method {method} --seed {RELEASE_SEED}")
@@ -40,7 +45,11 @@ def demo(output: Path = Path("demo")) -> None:
     _command(f"report {out}{compared} --private {private} --with-clean")
     report(out, compare=others, private=private, with_clean=True)
     tell("This page shows clean data beside the release, for the publisher only.")
-    _command(f"report {out}{compared}")
+    _report(out, others)
+
+
+def _report(out: Path, others: list[Path]) -> None:
+    _command(f"report {out}" + "".join(f" --compare {other}" for other in others))
     report(out, compare=others)
     tell("")
     tell(f"open this page in a browser: {out / 'report.html'}")

@@ -15,8 +15,7 @@ def list_studies() -> None:
     """List the studies that come with ghostpoi."""
     from ghostpoi.study import plan
 
-    for name in plan.names():
-        study = plan.load(name)
+    for name, study in {name: plan.load(name) for name in plan.names()}.items():
         tell(f"{name:17} {study.title}; {len(study.methods)} methods, {len(study.adversaries)} adversaries")
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ghostpoi.cli.options import printable
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY
+from ghostpoi.extras import missing
 
 
 def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
@@ -231,7 +232,6 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
 def plugins(console: Console) -> None:
     """Print all plug-ins with their summaries."""
     from ghostpoi.attack.adversaries import ADVERSARIES
-    from ghostpoi.attack.victims import VICTIMS
     from ghostpoi.data.formats import FORMATS
     from ghostpoi.exporting import EXPORTS
     from ghostpoi.publish.methods import METHODS
@@ -239,13 +239,24 @@ def plugins(console: Console) -> None:
     for title, summaries in {
         "methods": {name: method.summary for name, method in METHODS.items()},
         "adversaries": {name: f"{a.label}: {a.does}" for name, a in ADVERSARIES.items()},
-        "victims": {name: victim.summary for name, victim in VICTIMS.items()},
+        "victims": _victims(),
         "formats": {name: format.summary for name, format in FORMATS.items()},
         "exports": {name: export.summary for name, export in EXPORTS.items()},
     }.items():
         console.print(f"[bold]{title}[/]")
         for name, summary in summaries.items():
             console.print(f"  {name:15} {escape(summary)}")
+
+
+def _victims() -> dict[str, str]:
+    """What victims there are; they are models themselves, so listing them needs torch."""
+    try:
+        from ghostpoi.attack.victims import VICTIMS
+    except ModuleNotFoundError as e:
+        if sentence := missing(e.name or ""):
+            return {"(not listed)": sentence}
+        raise
+    return {name: victim.summary for name, victim in VICTIMS.items()}
 
 
 def _category_kept(plausibility: dict[str, Any]) -> str:

@@ -1,12 +1,12 @@
 """Candidate sets C0(p), which hold nearby venues of the same category, and the speed mask."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, haversine_km, speed_kmh, unit_sphere
@@ -73,13 +73,11 @@ def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, work
     poi = np.zeros((rows, max(1, min(rule.max_candidates, largest))), np.int32)
     radius = np.full(rows, radii[0])
     for members in by_category(category):
-        point = unit_sphere(lat[members], lon[members])
-        tree = cKDTree(point)
-        width = min(max(rule.max_candidates, rule.min_candidates) + 1, len(members))  # + 1: an anchor finds itself
+        width = max(rule.max_candidates, rule.min_candidates) + 1  # + 1: an anchor finds itself
+        search = _nearest(lat[members], lon[members], width, reach, workers)
         for at in range(0, len(members), CHUNK):
             anchors = members[at : at + CHUNK]
-            nearest = np.arange(1, width + 1)
-            _, found = tree.query(point[at : at + CHUNK], k=nearest, distance_upper_bound=reach, workers=workers)
+            found = search(at, at + len(anchors))
             real = found < len(members)
             other = members[np.where(real, found, 0)]  # (anchors, width)
             km = haversine_km(lat[anchors, None], lon[anchors, None], lat[other], lon[other])
@@ -92,6 +90,20 @@ def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, work
             radius[anchors] = radii[needed]
             poi[anchors, : other.shape[1]] = np.where(km <= radii[needed][:, None], other, 0)
     return Candidates(poi, radius)
+
+
+def _nearest(lat: Floats, lon: Floats, width: int, reach: float, workers: int) -> Callable[[int, int], Longs]:
+    """Return what finds, for venues first to last, the nearest ones within reach; len(lat) stands for none."""
+    if len(lat) <= width:  # all of them: the caller drops those out of reach
+        return lambda first, last: np.tile(np.arange(len(lat)), (last - first, 1))
+    point = unit_sphere(lat, lon)
+    tree, nearest = scipy.spatial.cKDTree(point), np.arange(1, width + 1)
+
+    def search(first: int, last: int) -> Longs:
+        found: Longs = tree.query(point[first:last], k=nearest, distance_upper_bound=reach, workers=workers)[1]
+        return found
+
+    return search
 
 
 def by_category(category: Ints) -> Iterator[Longs]:

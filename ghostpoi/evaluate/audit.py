@@ -46,7 +46,8 @@ from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.rounds import Task, publish
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Settings, Training, TrajectoryLM
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
+import scipy  # its parts are loaded when they are used
 
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.places import Places
@@ -26,7 +26,7 @@ def by_hours(places: Places) -> Ints:
         first = np.random.default_rng(start).permutation(len(point))[:GROUPS]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a group may end up empty
-            centre, group = kmeans2(point, point[first], iter=ROUNDS, minit="matrix")
+            centre, group = scipy.cluster.vq.kmeans2(point, point[first], iter=ROUNDS, minit="matrix")
         spread = float(((point - centre[group]) ** 2).sum())
         if spread < least:
             best, least = group, spread

@@ -8,30 +8,32 @@ substituted, except with methods that may keep a venue.
 import io
 import resource
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.displacement import displacement
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models import fit
-from ghostpoi.models.training_windows import next_poi
-from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
 from ghostpoi.publish import pseudonyms, rows_outside_sessions
 from ghostpoi.publish.kept_rows import check_kept
 from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.rounds import Substituter, Task
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.task import Task
 from ghostpoi.publish.venue_files import classify_file
 from ghostpoi.publish.whole_table import WholeTable, check_category, genuine_rows, grouped, prepare
 from ghostpoi.randomness import Seed
+
+if TYPE_CHECKING:
+    import torch
 
 SAMPLE, CHEAP_SAMPLE = 5_000, 50_000  # rows, at least; with and without models to run
 
@@ -56,7 +58,7 @@ class Stopwatch:
 
 def estimate(
     path: Path, mapping: dict[str, str], keep: Sequence[str], drop: Sequence[str], settings: Publication,
-    device: torch.device, groups: Mapping[str, str] | None = None,
+    device: "torch.device | None", groups: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Estimate a run of `protect`; refuse a file that it would refuse."""
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
@@ -105,7 +107,7 @@ def _sample(whole: WholeTable, least: int) -> Bools:
 
 
 def _time_training(
-    whole: WholeTable, sample: Sessions, settings: Publication, device: torch.device, watch: Stopwatch
+    whole: WholeTable, sample: Sessions, settings: Publication, device: "torch.device | None", watch: Stopwatch
 ) -> int:
     """Time an epoch of the surrogate, and count it for every epoch of either model."""
     method, rounds = settings.method, settings.rounds
@@ -113,6 +115,10 @@ def _time_training(
     epochs += settings.lm_training.epochs if method.needs_trajectory_lm else 0
     if not epochs:
         return 0
+    from ghostpoi.models import fit
+    from ghostpoi.models.training_windows import next_poi
+    from ghostpoi.models.transformer import CausalTransformer
+
     surrogate = CausalTransformer(len(whole.data.vocabulary), settings.surrogate, 0).to(device)
     optimizer = fit.adamw(surrogate, settings.training)
     pairs = next_poi(sample, settings.surrogate.max_positions)
@@ -124,18 +130,15 @@ def _time_training(
 
 
 def _substitute(
-    whole: WholeTable, sample: Sessions, users: Bools, settings: Publication, device: torch.device, watch: Stopwatch
-) -> tuple[Ints, int]:
+    whole: WholeTable, sample: Sessions, users: Bools, settings: Publication, device: "torch.device | None",
+    watch: Stopwatch,
+) -> tuple[Ints, int]:  # fmt: skip
     """Choose the venues of the users' rows; return those of all rows, other users' unchanged, and the rounds."""
     table, data, method = whole.table, whole.data, settings.method
-    size = len(data.vocabulary)
-    surrogate = CausalTransformer(size, settings.surrogate, 0).to(device) if method.needs_surrogate else None
-    lm = CausalTransformer(size, settings.lm, 0).to(device) if method.needs_trajectory_lm else None
-    task = Task(settings, sample, data.vocabulary, whole.session_sets, lm)
     rounds = settings.rounds.outer if method.needs_surrogate else 1
-    substituter = Substituter(task, surrogate, device)
+    run = _one_round(Task(settings, sample, data.vocabulary, whole.session_sets), device)
     watch.lap("substituting")
-    in_sessions = substituter.round(Seed(0), 1, no_report)
+    in_sessions = run()
     watch.lap("substituting", rounds * data.all.positions / sample.positions)
     released = np.where(users[table.user], 0, table.venue).astype(np.int32)
     released[sample.row] = data.vocabulary.venue[in_sessions.poi]
@@ -144,6 +147,22 @@ def _substitute(
     outside = rows_outside_sessions.release(whole, method, released, Seed(0), settings.speed)
     watch.lap("substituting", (len(table) - data.all.positions) / max(1, drawn))
     return outside.poi, rounds
+
+
+def _one_round(task: Task, device: "torch.device | None") -> Callable[[], Substitution]:
+    """Return what runs one round with models that are not trained."""
+    settings, rows = task.settings, len(task.vocabulary)
+    if settings.method.needs_trajectory_lm:
+        from ghostpoi.models.transformer import CausalTransformer
+
+        task = replace(task, trajectory_lm=CausalTransformer(rows, settings.lm, 0).to(device))
+    if not settings.method.needs_surrogate or device is None:
+        return partial(publish, task, Seed(0), device)
+    from ghostpoi.models.transformer import CausalTransformer
+    from ghostpoi.publish.model_rounds import Substituter
+
+    surrogate = CausalTransformer(rows, settings.surrogate, 0).to(device)
+    return partial(Substituter(task, surrogate, device).round, Seed(0), 1, no_report)
 
 
 def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Stopwatch) -> None:

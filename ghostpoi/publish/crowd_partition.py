@@ -8,7 +8,7 @@ Every venue is in one crowd, and all venues of a crowd have the same candidates 
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy  # its parts are loaded when they are used
 
 from ghostpoi.data.candidates import Candidates, by_category
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
@@ -89,7 +89,7 @@ def _joined(crowds: list[Longs], members: Longs, point: Floats, reach: float) ->
     alone = [int(crowd[0]) for crowd in crowds if len(crowd) == 1]
     if not alone or len(members) == 1:
         return crowds
-    away, found = cKDTree(point[members]).query(point[alone], k=2, distance_upper_bound=LONELY * reach)
+    away, found = scipy.spatial.cKDTree(point[members]).query(point[alone], k=2, distance_upper_bound=LONELY * reach)
     name = np.zeros(len(point), np.int64)  # of the crowd of each venue
     for number, crowd in enumerate(crowds):
         name[crowd] = number

@@ -7,8 +7,7 @@ result with probabilities that differ by a factor of at most exp(epsilon d).
 from functools import cached_property
 
 import numpy as np
-from scipy.spatial import cKDTree
-from scipy.special import gammaincinv
+import scipy  # its parts are loaded when they are used
 
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
@@ -26,7 +25,7 @@ def radius_km(uniform: Floats, epsilon: float) -> Floats:
 
     That is a gamma distribution. The inverse by Lambert's W, as usually given, is not a number at 0.
     """
-    km: Floats = gammaincinv(2, uniform) / epsilon
+    km: Floats = scipy.special.gammaincinv(2, uniform) / epsilon
     return km
 
 
@@ -54,8 +53,8 @@ class NearestVenues:
         self.first = np.cumsum(self.count) - self.count
 
     @cached_property
-    def tree(self) -> cKDTree:
-        return cKDTree(unit_sphere(self.lat, self.lon))
+    def tree(self) -> "scipy.spatial.cKDTree":
+        return scipy.spatial.cKDTree(unit_sphere(self.lat, self.lon))
 
     def draw(self, point: Floats, uniform: Floats) -> Longs:
         """Return the venue nearest to each point (N, 3); uniform numbers decide between those at one position."""

@@ -38,7 +38,7 @@ class RowsRequest:
     settings: Publication
     method: str
     protocol: str
-    device: "torch.device"
+    device: "torch.device | None"  # None for a method that needs no torch
     mapping: dict[str, str]
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ def _unfinished(request: ReleaseRequest) -> Note | None:
 
 
 def _run(request: ReleaseRequest, note: Note) -> Run:
-    text = "\x1f".join([__version__, note["input"], note["asked"], request.device.type])
+    text = "\x1f".join([__version__, note["input"], note["asked"], request.device.type if request.device else "cpu"])
     key = hashlib.sha256(text.encode()).hexdigest()
     return Run(request.private / UNFINISHED, Seed(int(note["seed"], 16)), key, note["token"])
 

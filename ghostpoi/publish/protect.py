@@ -2,29 +2,37 @@
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from ghostpoi.errors import InputError
-from ghostpoi.models import trajectory_lm
-from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish import rows_outside_sessions
+from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.rounds import Checkpoint, Task, publish
+from ghostpoi.publish.rounds import publish
 from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.task import Task
 from ghostpoi.publish.whole_table import WholeTable
 from ghostpoi.randomness import Seed
+
+if TYPE_CHECKING:
+    import torch
+
+    from ghostpoi.models.transformer import CausalTransformer
 
 LM_UNITS = 1.0  # cost of an epoch of the trajectory LM, in epochs of the surrogate
 
 
 def protect_table(
-    whole: WholeTable, settings: Publication, seed: Seed, device: torch.device, *, cache: Path | None = None,
+    whole: WholeTable, settings: Publication, seed: Seed, device: "torch.device | None", *, cache: Path | None = None,
     checkpoint: Checkpoint | None = None, say: Say = lambda text: None, report: Report = no_report,
 ) -> Substitution:  # fmt: skip
-    """Choose a venue for every row. The cache folder, if given, keeps the trajectory LM for later runs."""
+    """Choose a venue for every row. The cache folder, if given, keeps the trajectory LM for later runs.
+
+    `device` is None for a method that needs no torch; see `device_for`.
+    """
     table, data, method = whole.table, whole.data, settings.method
     lm = _trajectory_lm(whole, settings, device, cache, say, report) if method.needs_trajectory_lm else None
     task = Task(settings, data.all, data.vocabulary, whole.session_sets, lm)
@@ -38,9 +46,13 @@ def protect_table(
 
 
 def _trajectory_lm(
-    whole: WholeTable, settings: Publication, device: torch.device, cache: Path | None,
+    whole: WholeTable, settings: Publication, device: "torch.device | None", cache: Path | None,
     say: Say, report: Report,
-) -> CausalTransformer:  # fmt: skip
+) -> "CausalTransformer":  # fmt: skip
+    from ghostpoi.models import trajectory_lm
+
+    if device is None:
+        raise ValueError("the trajectory LM needs a device")
     data, rows, label = whole.data, len(whole.data.vocabulary), "training the trajectory LM"
     report(label, 0)
 

@@ -8,12 +8,12 @@ from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
+from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.kept_rows import in_file
 from ghostpoi.publish.private_folder import RowsRequest, Run
 from ghostpoi.publish.protect import protect_table
 from ghostpoi.publish.pseudonyms import NewUsers
-from ghostpoi.publish.rounds import Checkpoint
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import WholeTable, donor_rows
 from ghostpoi.randomness import Seed

@@ -4,11 +4,8 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from ghostpoi.data.formats import Rows
 from ghostpoi.data.formats.folder import FolderRows
-from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.records import Layout, RecordRows
 from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.reporting.release_view import ReleaseView
@@ -20,10 +17,9 @@ TEXT_TYPES = (  # the first one that every value of a column matches
     ("sc:Integer", r"-?(?:0|[1-9]\d{0,17})"),  # values with leading zeros are labels
     ("sc:Float", r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"),
 )
-ARROW_TYPES = (
-    (pa.types.is_boolean, "sc:Boolean"), (pa.types.is_integer, "sc:Integer"), (pa.types.is_floating, "sc:Float"),
-    (pa.types.is_decimal, "sc:Float"), (pa.types.is_timestamp, "sc:DateTime"), (pa.types.is_date, "sc:Date"),
-    (pa.types.is_time, "sc:Time"),
+ARROW_TYPES = (  # by functions of pyarrow.types
+    ("is_boolean", "sc:Boolean"), ("is_integer", "sc:Integer"), ("is_floating", "sc:Float"),
+    ("is_decimal", "sc:Float"), ("is_timestamp", "sc:DateTime"), ("is_date", "sc:Date"), ("is_time", "sc:Time"),
 )  # fmt: skip
 
 
@@ -121,10 +117,8 @@ def _description(role: str | None, changes: bool, pseudonyms: dict[str, str] | N
 
 def _type(rows: Rows, at: int, role: str | None) -> str:
     """The data type of a column."""
-    if isinstance(rows, ParquetRows):
-        kind = rows.table.schema.field(at).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        return next((name for is_type, name in ARROW_TYPES if is_type(kind)), "sc:Text")
+    if not isinstance(rows, TextRows):
+        return _arrow_type(rows, at)
     values = rows.get_column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
     values = values.filter(values != "")
     for name, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
@@ -132,3 +126,15 @@ def _type(rows: Rows, at: int, role: str | None) -> str:
             is_label = name == "sc:Float" and values.str.contains(r"^-?0\d+$").any()
             return "sc:Text" if is_label else name
     return "sc:DateTime" if role == "time" else "sc:Text"
+
+
+def _arrow_type(rows: Rows, at: int) -> str:
+    from pyarrow import types  # slow to import
+
+    from ghostpoi.data.formats.parquet import ParquetRows
+
+    if not isinstance(rows, ParquetRows):
+        return "sc:Text"
+    kind = rows.table.schema.field(at).type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return next((name for is_type, name in ARROW_TYPES if getattr(types, is_type)(kind)), "sc:Text")

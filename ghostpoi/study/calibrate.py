@@ -18,7 +18,8 @@ from ghostpoi.models.training_windows import next_poi
 from ghostpoi.progress import Say
 from ghostpoi.publish.methods.ts_ue_calibrated import TsUeCalibrated
 from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.rounds import Task, publish
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 
 CLEAN_ACCURACY, RATE = 0.1379, 0.749  # in the paper, on NYC

@@ -17,7 +17,8 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN
 from ghostpoi.models import trajectory_lm
 from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.rounds import Task, publish
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.study import labels
 from ghostpoi.study.figures import FORMATS, INK, METHODS, STYLE, save

@@ -23,7 +23,8 @@ from ghostpoi.models.training_windows import Windows, from_start
 from ghostpoi.models.trajectory_lm import cache_key, of_targets, weights_key
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say
-from ghostpoi.publish.rounds import Task, publish
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
 from ghostpoi.source import code_of

@@ -18,7 +18,8 @@ from ghostpoi.progress import Say
 from ghostpoi.publish.category_groups import by_hours
 from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.rounds import Task, publish
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, IdentitySettings, TrajectoryLM
 from ghostpoi.source import code_of

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.random import Generator
-from scipy import sparse
 
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.attack.inference.column_guesses import with_half_of_leak
@@ -45,40 +45,43 @@ class Distillation:
 
     def parts(
         self, evidence: Evidence, rule: Rule | None, noise: Generator
-    ) -> tuple[sparse.csr_array, sparse.csr_array]:
+    ) -> "tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]":
         """Return the counts of leaked and of inferred steps, (P+1, P+1) each."""
         at, rows = evidence.positions, evidence.rows
         leaked, rest = (evidence.released.take(which) for which in (evidence.leaked, ~evidence.leaked))
         if rule is None:
-            return followers(leaked, evidence.clean[at], rows), sparse.csr_array((rows, rows))
+            return followers(leaked, evidence.clean[at], rows), scipy.sparse.csr_array((rows, rows))
         states, belief = self.steps.infer(evidence, rule)
         drawn = (draw_states(states, belief, noise.random(len(at)))[~at] for _ in range(self.draws))
-        inferred = sum((followers(rest, poi, rows) for poi in drawn), sparse.csr_array((rows, rows)))
+        inferred = sum((followers(rest, poi, rows) for poi in drawn), scipy.sparse.csr_array((rows, rows)))
         return followers(leaked, evidence.clean[at], rows), inferred / self.draws
 
 
-def mix(leaked: sparse.csr_array, inferred: sparse.csr_array, weight: float, stay: float) -> sparse.csr_array:
+def mix(
+    leaked: "scipy.sparse.csr_array", inferred: "scipy.sparse.csr_array", weight: float, stay: float
+) -> "scipy.sparse.csr_array":
     """Return the chain, (P+1, P+1). No row is empty: where nothing is known, people stay."""
-    return sparse.csr_array(leaked + weight * inferred + max(stay, 1e-9) * sparse.eye_array(leaked.shape[0]))
+    everybody_stays = scipy.sparse.eye_array(leaked.shape[0])
+    return scipy.sparse.csr_array(leaked + weight * inferred + max(stay, 1e-9) * everybody_stays)
 
 
-def hits(chain: sparse.csr_array, sessions: Sessions, poi: Ints) -> int:
+def hits(chain: "scipy.sparse.csr_array", sessions: Sessions, poi: Ints) -> int:
     """Count the steps of sessions (N,) that the chain predicts."""
     session = sessions.session_of()
     at = np.flatnonzero(session[1:] == session[:-1])
     return int((chain.argmax(1)[poi[at]] == poi[at + 1]).sum())
 
 
-def followers(sessions: Sessions, poi: Ints, rows: int) -> sparse.csr_array:
+def followers(sessions: Sessions, poi: Ints, rows: int) -> "scipy.sparse.csr_array":
     """Count how often each POI follows each other, (P+1, P+1)."""
     session = sessions.session_of()
 
-    def after(lag: int) -> sparse.csr_array:
+    def after(lag: int) -> "scipy.sparse.csr_array":
         at = np.flatnonzero(session[lag:] == session[:-lag])
-        return sparse.coo_array((np.ones(len(at)), (poi[at], poi[at + lag])), (rows, rows)).tocsr()
+        return scipy.sparse.coo_array((np.ones(len(at)), (poi[at], poi[at + lag])), (rows, rows)).tocsr()
 
     once = after(1)
-    return sparse.csr_array(once + BACK_OFF * (after(2) + once.T))
+    return scipy.sparse.csr_array(once + BACK_OFF * (after(2) + once.T))
 
 
 def draw_states(s: States, belief: Floats, uniform: Floats) -> Ints:
@@ -91,7 +94,7 @@ def draw_states(s: States, belief: Floats, uniform: Floats) -> Ints:
     return poi
 
 
-def walk(chain: sparse.csr_array, sessions: Sessions, start: Longs, uniform: Floats) -> Ints:
+def walk(chain: "scipy.sparse.csr_array", sessions: Sessions, start: Longs, uniform: Floats) -> Ints:
     """Return one walk per session from its start (S,), by the weights of the chain's rows, (N,)."""
     end, first = np.cumsum(chain.data), chain.indptr
     below, session = np.append(0.0, end)[first], sessions.session_of()

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.spatial.distance import cdist
-from scipy.special import gammaln
+import scipy  # its parts are loaded when they are used
 
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.attack.inference.visits import INDEPENDENT, TINY, Visits, popularity_hint, sum_by
@@ -104,7 +103,7 @@ def closeness(visits: Visits, counts: Floats, lat: Floats, lon: Floats, km: floa
         poi, count = visits.habit_clean[begin:end], counts[begin:end]
         to = np.flatnonzero(count >= MIN_VISITS)
         there, weight = poi[to], count[to]
-        near = 1 / (cdist(point[poi], point[there]) + km)
+        near = 1 / (scipy.spatial.distance.cdist(point[poi], point[there]) + km)
         near[to, np.arange(len(to))] = 0  # not from a venue to itself
         out[begin:end] = near @ weight / max(weight.sum(), TINY)
     return out
@@ -158,6 +157,7 @@ def concentration(channel: Channel, user: Longs, released: Longs, clean: Longs) 
     if not (total > 1).any():
         return INDEPENDENT
     k = CONCENTRATIONS[:, None]
+    gammaln = scipy.special.gammaln
     fit = (gammaln(k) - gammaln(k + total)).sum(1) + (gammaln(k * chance + count) - gammaln(k * chance)).sum(1)
     best = int(fit.argmax())
     return INDEPENDENT if best == len(CONCENTRATIONS) - 1 else float(CONCENTRATIONS[best])

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from scipy import sparse
+import scipy  # its parts are loaded when they are used
 
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.attack.inference.habit_model import HabitModel
@@ -85,7 +85,7 @@ class Scene:
     hour: Longs  # (N,)
     symbol: Longs  # (N,) the released POI
     reference: Longs  # (N,) what the position tells about its user: a clean POI, or P+1 + the released POI
-    lift: sparse.csr_array  # (P+1+Q, Q) how much likelier a reference makes the same user release a POI later
+    lift: "scipy.sparse.csr_array"  # (P+1+Q, Q) how much likelier a reference makes the same user release a POI later
     place: Floats  # (P+1+Q, 3) on the unit sphere
     density: Floats  # (P+1+Q,) mean closeness of all visits
     begin: Longs  # (units,) UTC seconds
@@ -245,7 +245,7 @@ class Scene:
         return replace(links, chance=chance)
 
 
-def _geography(evidence: Evidence, rule: Rule, near_km: float) -> tuple[sparse.csr_array, Floats, Floats]:
+def _geography(evidence: Evidence, rule: Rule, near_km: float) -> "tuple[scipy.sparse.csr_array, Floats, Floats]":
     """Return `lift`, `place` and `density` of a scene."""
     habits = HabitModel()
     channel, rows = habits.channel(evidence, rule).covering(evidence.symbol), evidence.rows
@@ -254,11 +254,12 @@ def _geography(evidence: Evidence, rule: Rule, near_km: float) -> tuple[sparse.c
     hint = habits.hint_weight * popularity_hint(evidence)
     popularity = estimate_popularity(channel, released, leaked + hint, habits.iterations // 2)
     shape = (rows, channel.symbols)
-    chance = sparse.csr_array((channel.probability, (channel.clean, channel.released)), shape)
+    chance = scipy.sparse.csr_array((channel.probability, (channel.clean, channel.released)), shape)
     usual = np.maximum(popularity @ chance, TINY)  # (Q,)
-    direct = (chance @ sparse.diags_array(1 / usual)).tocsr()  # (P+1, Q)
-    behind = (sparse.diags_array(1 / usual) @ (sparse.diags_array(popularity) @ chance).T).tocsr()  # (Q, P+1)
-    lift = sparse.vstack([direct, behind @ direct]).tocsr()
+    diagonal = scipy.sparse.diags_array
+    direct = (chance @ diagonal(1 / usual)).tocsr()  # (P+1, Q)
+    behind = (diagonal(1 / usual) @ (diagonal(popularity) @ chance).T).tocsr()  # (Q, P+1)
+    lift = scipy.sparse.vstack([direct, behind @ direct]).tocsr()
     if rule.lat is None or rule.lon is None:
         flat = np.zeros(rows + channel.symbols)
         return lift, np.stack([flat + 1, flat, flat], 1), flat + near_km**-2.0

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import concatenated
 from ghostpoi.data.formats.base import CheckinFile, Rows
 from ghostpoi.data.formats.compression import COMPRESSED, load
-from ghostpoi.data.formats.joined_rows import joined_rows
-from ghostpoi.data.formats.parquet import MAGIC, ParquetRows, parquet_rows
+from ghostpoi.data.formats.joined_rows import can_join, joined_rows
 from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.data.formats.rows import TextRows
+from ghostpoi.data.formats.table import PARQUET
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 
@@ -172,7 +172,9 @@ def _plain(name: str) -> str:
 
 def _is_empty(format: str, data: bytes) -> bool:
     """Tell whether a part has columns but no rows; some tools write such parts."""
-    if data.startswith(MAGIC):
+    if data.startswith(PARQUET):
+        from ghostpoi.data.formats.parquet import parquet_rows  # pyarrow is slow to import
+
         return parquet_rows(data) == 0
     return format == "table" and not current_reading().columns and b"\n" not in data.strip(b"\r\n")
 
@@ -180,7 +182,7 @@ def _is_empty(format: str, data: bytes) -> bool:
 def _check_alike(first: CheckinFile, other: CheckinFile) -> None:
     """Refuse a part that is not of the same kind as the first."""
     rows, more = first.all_rows, other.all_rows
-    if not isinstance(rows, TextRows | ParquetRows):
+    if not can_join(rows):
         raise InputError(f"{first.path}: files of this kind cannot be parts of a folder; use CSV, TSV or Parquet")
     what = "format" if (first.format, type(rows)) != (other.format, type(more)) else ""
     what = what or ("columns" if (first.mapping, rows.columns) != (other.mapping, more.columns) else "")

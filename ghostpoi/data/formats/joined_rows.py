@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
-import pyarrow as pa
 
 from ghostpoi.data.formats.base import Rows
-from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.errors import InputError
 
@@ -27,6 +25,10 @@ def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:
             quoted=any(d.quoted for d in dialects),
         )  # fmt: skip
         return TextRows(frame, dialect, returns)
+    import pyarrow as pa  # slow to import
+
+    from ghostpoi.data.formats.parquet import ParquetRows
+
     if isinstance(like, ParquetRows):
         tables = [part.table.select(like.columns) for part in parts if isinstance(part, ParquetRows)]
         try:
@@ -37,3 +39,12 @@ def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:
             ) from None
         return replace(like, table=table)
     raise TypeError(f"rows of {type(like).__name__} cannot be joined")
+
+
+def can_join(rows: Rows) -> bool:
+    """Tell whether rows are of a kind that `joined_rows` takes."""
+    if isinstance(rows, TextRows):
+        return True
+    from ghostpoi.data.formats.parquet import ParquetRows
+
+    return isinstance(rows, ParquetRows)

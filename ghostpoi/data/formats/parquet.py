@@ -19,7 +19,6 @@ from ghostpoi.data.formats.size_limit import current_limit
 from ghostpoi.data.formats.times import EARLIEST, LATEST
 from ghostpoi.errors import InputError
 
-MAGIC = b"PAR1"
 WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 TYPE_KEYS = (b"PARQUET:field_id", b"ARROW:extension:name", b"ARROW:extension:metadata")  # belong to a column's type

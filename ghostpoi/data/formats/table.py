@@ -7,11 +7,11 @@ from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.compression import extension, is_binary
 from ghostpoi.data.formats.fields import find_columns
-from ghostpoi.data.formats.parquet import MAGIC, read_parquet
 from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.data.formats.rows import read_text
 from ghostpoi.errors import InputError
 
+PARQUET = b"PAR1"  # the first bytes of such a file
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -23,11 +23,13 @@ class TableFormat:
 
     def recognises(self, head: bytes) -> bool:
         """Accept Parquet and any text."""
-        return head.startswith(MAGIC) or not is_binary(head)
+        return head.startswith(PARQUET) or not is_binary(head)
 
     def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
         names = current_reading().column_names
-        if data.startswith(MAGIC):
+        if data.startswith(PARQUET):
+            from ghostpoi.data.formats.parquet import read_parquet  # pyarrow is slow to import
+
             if names:
                 raise InputError(f"{path} is Parquet, which names its columns itself; leave --columns out")
             return read_parquet(path, data, mapping)

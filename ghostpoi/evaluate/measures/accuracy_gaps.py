@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+import scipy  # its parts are loaded when they are used
 
 ROUNDING = 1e-9  # differences up to this come from rounding
 SAMPLING_ERRORS = 2.0
@@ -61,7 +61,8 @@ class Verdict:
         if not self.level or (n < 2 and self.sampling_error is None) or abs(mean) < self.least - ROUNDING:
             return 0
         if n > 1:  # of two seeds, the t interval is nine deviations wide and would call nothing clear
-            deviations = float(stdtrit(n - 1, 1 - self.level / 2)) / float(np.sqrt(n)) if n > 2 else TWO_SEEDS
+            quantile = float(scipy.special.stdtrit(n - 1, 1 - self.level / 2))
+            deviations = quantile / float(np.sqrt(n)) if n > 2 else TWO_SEEDS
             half = deviations * self.difference["std"]
         clear = abs(mean) > max(half, SAMPLING_ERRORS * (self.sampling_error or 0.0)) + self.step + ROUNDING
         return int(np.sign(mean)) if clear else 0
@@ -72,7 +73,7 @@ class Verdict:
         mean, std, n = abs(self.difference["mean"]), self.difference["std"], len(self.difference["seeds"])
         if n < 2 or mean <= ROUNDING:
             return 1.0
-        return float(2 * stdtr(n - 1, -mean / (std / np.sqrt(n)))) if std else 0.0
+        return float(2 * scipy.special.stdtr(n - 1, -mean / (std / np.sqrt(n)))) if std else 0.0
 
 
 def spread(values: Sequence[float]) -> Spread:

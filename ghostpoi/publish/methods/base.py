@@ -1,6 +1,5 @@
-"""The base class of methods. A method proposes released venues; `publish.rounds` enforces the rules."""
+"""The base class of methods. A method proposes released venues; `publish.model_rounds` enforces the rules."""
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from ghostpoi.data import candidates
@@ -47,6 +46,11 @@ class AnyMethod(Section):
         return False
 
     @property
+    def needs_torch(self) -> bool:
+        """Whether a release needs torch: for models, or because the method itself works on tensors."""
+        return self.needs_surrogate or self.needs_trajectory_lm
+
+    @property
     def keeps_category(self) -> KeepsCategory:
         """What a substitute has in common with the clean venue: its category, its group of categories, or neither."""
         return "exact"
@@ -73,9 +77,16 @@ class AnyMethod(Section):
         return channel_of(candidates, keeps=self.may_keep and not self.own_sets)
 
 
-class Method(AnyMethod, ABC):
+class Method(AnyMethod):
     """A way to choose a released venue among candidates, position by position."""
 
-    @abstractmethod
+    @property
+    def needs_torch(self) -> bool:
+        return super().needs_torch or type(self).choose is not Method.choose
+
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        """Return the column (B,) of `position.candidates` to release, or KEEP. `uniform` (B,) is all its randomness."""
+        """Return the column (B,) of `position.candidates` to release, or KEEP. `uniform` (B,) is all its randomness.
+
+        By default, this is a draw by the weights of the candidate set. `weighted_walk` draws the same without torch.
+        """
+        return position.sample(position.weights(), uniform)

@@ -46,6 +46,10 @@ class Crowd(Method):
         return self.beta > 0
 
     @property
+    def needs_torch(self) -> bool:
+        return self.beta > 0 or type(self).choose is not Crowd.choose
+
+    @property
     def keeps_category(self) -> KeepsCategory:
         return self.category
 

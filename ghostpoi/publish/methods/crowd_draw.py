@@ -6,7 +6,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools
 from ghostpoi.data.places import Places
 from ghostpoi.publish import crowd_partition
-from ghostpoi.publish.methods.base import KeepsCategory, Method, Position, Tensor
+from ghostpoi.publish.methods.base import KeepsCategory, Method
 from ghostpoi.settings import setting
 
 
@@ -25,9 +25,6 @@ class CrowdDraw(Method):
     @property
     def keeps_category(self) -> KeepsCategory:
         return self.category
-
-    def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        return position.sample(position.weights(), uniform)
 
     def crowds(self, places: Places, known: Bools | None) -> Candidates:
         """Return the crowd of each place."""

@@ -2,16 +2,13 @@
 
 from dataclasses import dataclass
 
-from ghostpoi.publish.methods.base import Method, Position, Tensor
+from ghostpoi.publish.methods.base import Method
 
 
 @dataclass(frozen=True)
 class Random(Method):
-    """Draw uniformly from the candidate set, without a model."""
+    """Draw uniformly from the candidate set, whose candidates all weigh the same, without a model."""
 
     label = "random (control)"
     summary = "Draw uniformly from the candidate set: the control."
     exact_channel = True
-
-    def choose(self, position: Position, uniform: Tensor) -> Tensor:
-        return position.sample(position.zeros(), uniform)

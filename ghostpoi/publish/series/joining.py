@@ -9,8 +9,8 @@ crowds may share a smaller one with its neighbours; without neighbours, it has n
 from dataclasses import replace
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.data.geo import chord, unit_sphere
@@ -96,7 +96,7 @@ def _with_crowds(known: Catalogue, method: Crowd | CrowdDraw, first: bool) -> Ca
         hosts = np.flatnonzero((kind == what) & (crowd > 0) & member)
         mine = left[kind[left] == what]
         if len(hosts):
-            away, nearest = cKDTree(point[hosts]).query(point[mine], distance_upper_bound=LONELY * reach)
+            away, nearest = scipy.spatial.cKDTree(point[hosts]).query(point[mine], distance_upper_bound=LONELY * reach)
             near = np.isfinite(away)
             crowd[mine[near]], member[mine[near]] = crowd[hosts[nearest[near]]], False
     together = (crowd[left] == 0) & (left_own > 0)

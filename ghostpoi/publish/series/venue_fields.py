@@ -12,9 +12,7 @@ import numpy as np
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.data.formats import CheckinFile, Reading, Rows
-from ghostpoi.data.formats.joined_rows import joined_rows
-from ghostpoi.data.formats.parquet import ParquetRows
-from ghostpoi.data.formats.rows import TextRows
+from ghostpoi.data.formats.joined_rows import can_join, joined_rows
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 
@@ -47,7 +45,7 @@ def joined(parts: Sequence[Rows], like: Rows) -> Rows:
 
 def check_file(file: CheckinFile) -> None:
     """Refuse a file whose venue fields a series cannot keep."""
-    if not isinstance(file.rows, TextRows | ParquetRows):
+    if not can_join(file.rows):
         raise InputError("--series: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet")
     if file.venues is not None:
         raise InputError("--series and --venues exclude each other; write position and category into the file itself")
