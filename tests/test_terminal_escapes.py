@@ -88,3 +88,8 @@ def test_the_styles_of_a_terminal_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     console().print(f"[bold]a{RED}b[/]\nc")
     assert terminal.getvalue() == "\x1b[1ma\\x1b[31mb\x1b[0m\nc\n"
     assert printable(f"a\n{RED}é…") == "a\\n\\x1b[31mé…"
+
+
+def test_names_with_colons_do_not_become_emojis(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print("r:smile:")
+    assert capsys.readouterr().out == "r:smile:\n"

@@ -1,6 +1,11 @@
 """The command line. Commands import slow modules inside their functions, so that --help is fast."""
 
+import gc
 import sys
+
+gc.set_threshold(
+    20_000
+)  # imports make many objects that stay; to look for garbage among them takes a tenth of the start
 
 try:
     from ghostpoi.cli.app import app, main

@@ -139,7 +139,7 @@ def console() -> "Console":
                     text = "\n".join(map(printable, text.split("\n")))
                 yield Segment(text, segment.style, segment.control)
 
-    return SafeConsole(highlight=False, width=None if sys.stdout.isatty() else 120)
+    return SafeConsole(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
 
 
 def show(result: dict[str, Any], as_json: bool, render: Callable[..., None], *names: object) -> None:

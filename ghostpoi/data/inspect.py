@@ -41,7 +41,7 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
         "positions": {name: part.positions for name, part in parts.items()},
         "session_length": {
             "mean": float(length.mean()),
-            "median": float(np.median(length)),
+            "median": float(np.quantile(length, 0.5)),  # np.median would import masked arrays
             "p95": float(np.quantile(length, 0.95)),
             "max": int(length.max()),
         },
