@@ -68,6 +68,17 @@ def test_the_list_of_categories_holds_released_values_alone() -> None:
     assert list(table["spot"].cat.categories) == [*order, "visited by nobody"]
 
 
+def test_an_enum_lists_released_values_alone_and_notes_are_dropped() -> None:
+    frame = rich_frame()
+    order = frame["spot"].cast(pl.String).unique(maintain_order=True)
+    after = protect(frame.with_columns(pl.col("spot").cast(pl.String).cast(pl.Enum([*order, "nobody's"]))))
+    assert after["spot"].dtype == pl.Enum(after["spot"].cast(pl.String).unique().sort())
+    table = as_pandas()
+    table.attrs = {"source": "/home/somebody/clean.csv"}
+    assert protect(table).attrs == {}
+    assert table.attrs == {"source": "/home/somebody/clean.csv"}
+
+
 def test_both_kinds_agree() -> None:
     assert protect(as_pandas())["spot"].tolist() == protect(rich_frame())["spot"].to_list()
 

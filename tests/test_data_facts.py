@@ -95,5 +95,5 @@ def test_a_damaged_file_of_facts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data-facts.json").write_text("[")
     told = sentence(called("study", "facts", "--data", tmp_path / "one.npz", "--results", tmp_path))
     assert "data-facts.json cannot be read" in told
-    assert "delete it and run ghostpoi study facts again" in told
+    assert "delete it and run ghostpoi study facts --data FILE again" in told
     assert (tmp_path / "data-facts.json").read_text() == "["

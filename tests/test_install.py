@@ -154,7 +154,7 @@ def test_the_python_api_needs_no_torch() -> None:
         "import ghostpoi, polars as pl\n"
         "table = pl.DataFrame([(u, f'v{(u * i) % 30}', 'c', 40 + (u * i) % 30 / 1e3, -74.0, 10**9 + 7200 * i)\n"
         "    for u in range(9) for i in range(60)], ['user', 'poi', 'category', 'lat', 'lon', 'time'], orient='row')\n"
-        "assert (ghostpoi.protect(table)['poi'] != table['poi']).any()\n"
+        "assert (ghostpoi.protect(table).table['poi'] != table['poi']).any()\n"
         "try: ghostpoi.protect(table, 'ghost')\n"
         "except ghostpoi.InputError as e: print(e)\n"
     )

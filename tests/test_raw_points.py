@@ -104,6 +104,25 @@ def test_stays_on_the_way_are_no_venues() -> None:
     assert set(found[~moving]) == {40.0, 40.02}
 
 
+def test_where_few_people_stay_is_no_venue() -> None:
+    """Everybody stays at home seven times, and all stay at one place. Two share a home, three another."""
+    home = [0, 0, 1, 1, 1, 2, 3]
+    rows = [
+        (user, 40 + 0.05 * home[user], -74.0, 86_400 * day + 3000 * k)
+        for user in range(7)
+        for day in range(7)
+        for k in (0, 1)
+    ]
+    rows += [
+        (user, 41.0, -74.0, 86_400 * day + 40_000 + 3000 * k) for user in range(7) for day in range(7) for k in (0, 1)
+    ]
+    user, lat, lon, time = (np.array(column) for column in zip(*rows, strict=True))
+    found, _ = venue_positions(checkins_of(user=user, lat=lat, lon=lon, time=time), 100)
+    known = ~np.isnan(found)
+    assert set(np.round(lat[known], 2)) == {40.05, 41.0}
+    assert known[(np.round(lat, 2) == 40.05) | (lat == 41.0)].all()
+
+
 def test_a_wide_cluster_is_cut_into_squares() -> None:
     draw = np.random.default_rng(0)
     lat, lon = 40 + draw.random(4000) / 100, -74 + draw.random(4000) / 100  # about 1.1 km by 0.85 km, without a gap
@@ -145,7 +164,7 @@ def test_what_cannot_be(words: list[str], says: str, tmp_path: Path) -> None:
 def test_points_outside_clusters_are_dropped_on_request_only() -> None:
     said = sentence(called("inspect", raw(), "--cluster-points", "150m"))
     assert said.startswith(f"{raw()}: ")
-    assert " points lie where nobody stays: in no cluster of 5 stays within 150m (lines " in said
+    assert " points lie where nobody stays: in no cluster of 5 stays of 3 people within 150m (lines " in said
     assert said.endswith("; widen --cluster-points, or leave them out with --missing drop")
 
 

@@ -215,13 +215,14 @@ def test_every_row_has_one_draw_in_whatever_files_it_comes(chosen: list[tuple[in
 places = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=40)
 
 
-def table_of(venues: list[tuple[int, int]], first: int) -> Checkins:
+def table_of(venues: list[tuple[int, int]], first: int, people: int = 1) -> Checkins:
     """One visit to each venue, on a grid of about 500 m."""
     count = len(venues)
     lat, lon = (np.array([xy[k] for xy in venues], float) * 0.005 for k in range(2))
     one = np.zeros(count, np.int32)
+    user, users = np.arange(count, dtype=np.int32) % people, np.array([f"u{n}" for n in range(people)], object)
     return Checkins(
-        one, np.arange(1, count + 1, dtype=np.int32), one, lat, lon, np.arange(count) * 3600, np.array(["u"], object),
+        user, np.arange(1, count + 1, dtype=np.int32), one, lat, lon, np.arange(count) * 3600, users,
         np.array(["", *(f"v{first + n:03}" for n in range(count))], object), np.array(["c"], object),
     )  # fmt: skip
 
@@ -237,11 +238,15 @@ def test_few_new_venues_are_guests_and_many_form_a_crowd() -> None:
     assert few.member.tolist()[4:6] == [False, False]
     assert few.crowd[6] == few.crowd[7] > 1
     assert (few.crowd[8], few.member[8]) == (0, True)
-    many = join(few, table_of([(2, n) for n in range(4)] + [(0, 61)], 9), method)
+    several = [(2, n) for n in range(4)] + [(0, 61)]
+    many = join(few, table_of(several, 9, people=4), method)
     assert len(set(many.crowd[9:13].tolist()) - set(few.crowd.tolist())) == 1
     assert many.member[9:13].all()
     assert many.crowd[8] == many.crowd[13] > 0
     assert {len(members) for members in many.members().values()} == {2, 4}
+    mine = join(few, table_of(several, 9, people=3), method)  # a crowd would show where three people went
+    assert not mine.member[9:13].any()
+    assert set(mine.crowd[9:13].tolist()) <= set(few.crowd.tolist())
 
 
 @tests(max_examples=60, deadline=None)

@@ -101,6 +101,13 @@ def test_check_ins_are_counted_again() -> None:
         ("people", lambda of: len({v.user for v in of}), "counts the visitors of each venue"),
         ("since", lambda of: f"{min(v.time for v in of):%Y-%m-%dT%H:%M:%SZ}", "holds the time of each venue's first"),
         ("until", lambda of: int(max(v.time for v in of).timestamp()), "holds the time of each venue's last check-in"),
+        ("mayor", lambda of: Counter(v.user for v in of).most_common(1)[0][0], "names visitors of each venue"),
+        ("guests", lambda of: "|".join(sorted({str(v.user) for v in of})[:3]), "names visitors of each venue"),
+        (
+            "peak",
+            lambda of: (Counter(v.time.hour for v in of).most_common(1)[0][0] + 19) % 24,
+            "holds the busiest hour of each venue",
+        ),
         ("weight", lambda of: len(of) * 3.5, "follows the number of check-ins of each venue"),
     ],
 )
@@ -200,7 +207,7 @@ def test_a_venue_that_the_table_lacks(tmp_path: Path) -> None:
     pair.venues.write_text("\n".join(kept) + "\n")
     lines = [n + 2 for n, v in enumerate(visits()) if v.poi == gone]
     said = sentence(called("inspect", pair.data, *pair.words))
-    assert said.startswith(f"{pair.data}, line {lines[0]}: the venue '{number()[gone]}' is not in {pair.venues} (")
+    assert said.startswith(f"{pair.data}, line {lines[0]}: the venue of this row is not in {pair.venues} (")
     assert said.endswith("; add it there, or drop such rows with --missing drop")
     made = protect(pair.data, tmp_path / "r", *pair.words, "--missing", "drop")
     assert made.manifest["rows"]["missing"] == {"dropped": len(lines)}

@@ -6,6 +6,7 @@ Other columns that follow from the clean rows are refused.
 """
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -135,7 +136,8 @@ def _telling(table: VenueTable, clean: Checkins) -> dict[str, str]:
     np.minimum.at(first, clean.venue, clean.time)
     np.maximum.at(last, clean.venue, clean.time)
     statistics = {
-        COUNT: visits, "counts the visitors of each venue": np.bincount(pairs, minlength=size).astype(float),
+        COUNT: visits, "holds the busiest hour of each venue": _busiest_hour(clean),
+        "counts the visitors of each venue": np.bincount(pairs, minlength=size).astype(float),
         "holds the time of each venue's first check-in": first, "holds the time of each venue's last check-in": last,
     }  # fmt: skip
     found: dict[str, str] = {}
@@ -143,10 +145,16 @@ def _telling(table: VenueTable, clean: Checkins) -> dict[str, str]:
         if name in table.mapping.values():
             continue
         texts = table.rows.get_column(name).str.strip_chars(' \t\x1d"').gather(row)
+        if _names_visitors(texts, number[row], clean):
+            found[name] = "names visitors of each venue"
+            continue
         plain, times = _numbers(texts), _times(texts)
         for what, statistic in statistics.items():
             own = statistic[number[row]]
-            if len(np.unique(own)) > 1 and max(np.mean(plain == own), np.mean(times == own)) >= SAME:
+            same = [np.mean(plain == own), np.mean(times == own)]
+            if "hour" in what:  # in any time zone
+                same += [np.mean((plain - own) % 24 == shift) for shift in range(1, 24)]
+            if len(np.unique(own)) > 1 and max(same) >= SAME:
                 found[name] = what
                 break
         else:
@@ -154,6 +162,27 @@ def _telling(table: VenueTable, clean: Checkins) -> dict[str, str]:
                 if _alike(plain, statistic[number[row]]):
                     found.setdefault(name, f"follows the {what} of each venue")
     return found
+
+
+def _names_visitors(texts: pl.Series, venue: Longs, clean: Checkins) -> bool:
+    """Tell whether words of a column are ids of users who visited the venue, far more often than by chance."""
+    there = set(zip(clean.venue.tolist(), clean.user_ids[clean.user].tolist(), strict=True))
+    words = [re.split(r"[^\w.@-]+", text or "") for text in texts.to_list()]
+    filled = [n for n, some in enumerate(words) if any(some)]
+    other = np.roll(venue, 1)
+
+    def share(of: Longs) -> float:
+        return sum(any((of[n], word) in there for word in words[n]) for n in filled) / max(1, len(filled))
+
+    return share(venue) >= SAME and share(venue) >= 2 * share(other)
+
+
+def _busiest_hour(clean: Checkins) -> Floats:
+    """Return the hour of the day, in UTC, with the most check-ins of each venue."""
+    count = np.zeros((len(clean.venue_ids), 24))
+    np.add.at(count, (clean.venue, clean.time // 3600 % 24), 1)
+    busiest: Floats = count.argmax(axis=1).astype(np.float64)
+    return busiest
 
 
 def _numbers(texts: pl.Series) -> Floats:

@@ -14,7 +14,7 @@ from ghostpoi.data.formats.joined import with_venue_fields
 from ghostpoi.data.formats.missing import Where, complete_rows, places
 from ghostpoi.data.formats.points import POINT, as_written
 from ghostpoi.data.formats.reading import POSITIONS, current_reading
-from ghostpoi.data.formats.stays import MIN_STAYS, place_id, venue_positions
+from ghostpoi.data.formats.stays import MIN_PEOPLE, MIN_STAYS, place_id, venue_positions
 from ghostpoi.errors import InputError
 
 
@@ -37,8 +37,8 @@ def to_file(
         if len(lost) and (reading.missing != "drop" or len(lost) == len(lat)):
             raise InputError(
                 f"{path}: {len(lost):,} of {len(lat):,} points lie where nobody stays: in no cluster of {MIN_STAYS} "
-                f"stays within {reading.cluster_points} ({places(lost, place)}); widen --cluster-points, or leave "
-                "them out with --missing drop"
+                f"stays of {MIN_PEOPLE} people within {reading.cluster_points} ({places(lost, place)}); widen "
+                "--cluster-points, or leave them out with --missing drop"
             )
         present = np.delete(np.arange(len(table) + len(missing)), missing)
         every = np.zeros((2, len(present) + len(missing)))

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -23,7 +24,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 
 HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
-WILD = "*?["
+WILD = re.compile(r"[*?]|\[[^\]]+\]")  # signs of a pattern
 
 Recognise = Callable[[Path, bytes], str]  # returns the name of a format
 ReadPart = Callable[[str, Path, bytes], CheckinFile]
@@ -56,7 +57,17 @@ class FolderRows:
         return self.whole.largest_number(column)
 
     def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "FolderRows":
-        return replace(self, whole=self.whole.replace_ids(column, ids))
+        """Replace a column of ids. Names and sizes of parts may tell whose rows they held, so they change, too."""
+        return replace(self, whole=self.whole.replace_ids(column, ids)).divided_anew()
+
+    def divided_anew(self) -> "FolderRows":
+        """Return the same rows, in order, in as many parts of equal size with numbers as names."""
+        count, rows = len(self.names), len(self.part)
+        endings = {Path(name).suffix for name in self.names}
+        names = tuple(f"part-{number:05}{min(endings)}" for number in range(count))
+        return replace(
+            self, part=np.arange(rows) * count // max(1, rows), names=names, tails=(max(self.tails),) * count
+        )
 
     def drop(self, columns: list[str]) -> "FolderRows":
         return replace(self, whole=self.whole.drop(columns))
@@ -93,7 +104,7 @@ def write_rows(path: Path, rows: Rows) -> None:
 
 def is_folder(path: Path) -> bool:
     """Tell whether a path names several files: a folder, or a pattern such as visits/*.csv that is no file itself."""
-    return os.path.isdir(path) or (any(sign in str(path) for sign in WILD) and not os.path.exists(path))
+    return os.path.isdir(path) or (bool(WILD.search(str(path))) and not os.path.exists(path))
 
 
 def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> CheckinFile:
@@ -158,7 +169,7 @@ def _root(pattern: Path) -> Path:
     """Return the folder that all files of a pattern are in."""
     plain = []
     for name in pattern.parts[:-1]:
-        if any(sign in name for sign in WILD):
+        if WILD.search(name):
             break
         plain.append(name)
     return Path(*plain)

@@ -37,6 +37,8 @@ class Frame(Protocol):
 
     def drop(self, columns: list[str]) -> "Frame": ...
 
+    def without_metadata(self) -> "Frame": ...
+
 
 @dataclass(frozen=True)
 class PolarsFrame:
@@ -46,10 +48,10 @@ class PolarsFrame:
 
     def copy_fields(self, columns: list[str], donor: Index) -> "PolarsFrame":
         index = pl.Series(donor)
-        return PolarsFrame(self.frame.with_columns(self.frame[c].gather(index) for c in columns))
+        return PolarsFrame(self.frame.with_columns(_listed(self.frame[c].gather(index)) for c in columns))
 
     def take(self, index: Index) -> "PolarsFrame":
-        return PolarsFrame(self.frame[index])
+        return PolarsFrame(self.frame[index].select(_listed(column) for column in self.frame[index]))
 
     def replace_ids(self, column: str, ids: list[str]) -> "PolarsFrame":
         kind = self.frame[column].dtype
@@ -58,6 +60,9 @@ class PolarsFrame:
 
     def drop(self, columns: list[str]) -> "PolarsFrame":
         return PolarsFrame(self.frame.drop(columns))
+
+    def without_metadata(self) -> "PolarsFrame":
+        return self
 
 
 @dataclass(frozen=True)
@@ -93,9 +98,22 @@ class PandasFrame:
             table = table.drop(columns=name) if name in table.columns else table.reset_index(name, drop=True)
         return PandasFrame(table)
 
+    def without_metadata(self) -> "PandasFrame":
+        """Drop the notes in `attrs`, which may name clean files."""
+        frame = self.frame.copy(deep=False)
+        frame.attrs = {}
+        return PandasFrame(frame)
+
     def _check(self, columns: list[str], what: str) -> None:
         if levels := [name for name in columns if name not in self.frame.columns]:
             raise InputError(f"the index {levels[0]!r} {what}; make it a column with reset_index() first")
+
+
+def _listed(column: pl.Series) -> pl.Series:
+    """Return a polars column whose Enum lists its values alone: the old list names clean ones, too."""
+    return (
+        column.cast(pl.Enum(column.drop_nulls().cast(pl.String).unique().sort())) if column.dtype == pl.Enum else column
+    )
 
 
 def _fresh(column: Any) -> Any:
@@ -144,7 +162,7 @@ class FrameRows:
         self.rows.write(out)
 
     def without_metadata(self) -> "FrameRows":
-        return FrameRows(self.rows.without_metadata(), self.frame)
+        return FrameRows(self.rows.without_metadata(), self.frame.without_metadata())
 
 
 def frame_content(frame: Any) -> Content:
@@ -193,5 +211,5 @@ def _counts(index: Any) -> bool:
 
 
 def _unreadable(error: Exception) -> InputError:
-    reason = (str(error).splitlines() or ["its types are unknown"])[0]
+    reason = type(error).__name__  # the message of the library quotes values
     return InputError(f"the table cannot be read ({reason}); store text, numbers and times in its columns")

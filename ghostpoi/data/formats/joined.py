@@ -44,7 +44,7 @@ def with_venue_fields(frame: pl.DataFrame, where: Where) -> pl.DataFrame:
         rows = unknown.arg_true().to_numpy()
         more = f" ({len(rows):,} rows have such a venue: {places(rows, where)})" if len(rows) > 1 else ""
         raise InputError(
-            f"{where(int(rows[0]))}: the venue {key[int(rows[0])]!r} is not in {table.path}{more}; add it there, or "
+            f"{where(int(rows[0]))}: the venue of this row is not in {table.path}{more}; add it there, or "
             "drop such rows with --missing drop"
         )
     own = frame.drop([name for name in frame.columns if name in table.fields.columns and name != "poi"])

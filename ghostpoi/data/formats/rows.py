@@ -55,11 +55,18 @@ class TextRows:
         return None
 
     def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "TextRows":
-        """Replace a column of ids. If one of them was quoted, all are: how a row was written may tell whose it is."""
+        """Replace a column of ids. Quotes and line ends become the same: how a row was written may tell whose it is."""
         quote = '"' if self.dialect.quoted and self.frame[column].str.contains('"', literal=True).any() else ""
         doubled = (i.replace(quote, quote * 2) if quote else i for i in ids.tolist())
         new = pl.Series(column, [f"{quote}{i}{quote}" for i in doubled], dtype=pl.String)
-        return TextRows(self.frame.with_columns(new), self.dialect, self.returns)
+        return TextRows(self.frame.with_columns(new), self.dialect, self._same_returns())
+
+    def _same_returns(self) -> pl.Series | None:
+        """How most lines end, for all: if only some end with a carriage return, that may tell whose they are."""
+        if self.returns is None:
+            return None
+        most = 2 * int(self.returns.sum()) > len(self.returns)
+        return pl.repeat(most, len(self.returns), eager=True)
 
     def drop(self, columns: list[str]) -> "TextRows":
         return TextRows(self.frame.drop(columns), text.without(self.dialect, columns), self.returns)

@@ -17,6 +17,7 @@ from ghostpoi.errors import InputError
 
 STAY_S = 20 * 60
 MIN_STAYS = 5  # of a cluster, and of a square
+MIN_PEOPLE = 3  # whose stays make a venue: where fewer stay, it may be a home
 DIGITS = 4  # of a position: about 11 metres
 NOWHERE = -1
 
@@ -24,13 +25,24 @@ NOWHERE = -1
 def venue_positions(table: Checkins, radius_m: float) -> tuple[Floats, Floats]:
     """Return the position of the venue of every row, (N,) each, NaN where a row belongs to none."""
     stay, lat, lon = _stays(table, radius_m)
-    venue = _clusters(lat, lon, radius_m)
+    venue = _shared(_clusters(lat, lon, radius_m), stay, table)
     taken = set(zip(table.lat.tolist(), table.lon.tolist(), strict=True))
     means = zip(_means(venue, lat).tolist(), _means(venue, lon).tolist(), strict=True)
     places = [_position(y, x, taken) for y, x in means]
     of_row = np.where(stay >= 0, venue[stay], NOWHERE) if len(venue) else stay
     at = np.array([*places, (np.nan, np.nan)])[of_row]  # the last one stands for NOWHERE
     return at[:, 0], at[:, 1]
+
+
+def _shared(venue: Longs, stay: Longs, table: Checkins) -> Longs:
+    """Return the venue of every stay, numbered anew, NOWHERE where fewer than MIN_PEOPLE stay."""
+    user = np.zeros(len(venue), np.int64)
+    user[stay[stay >= 0]] = table.user[stay >= 0]
+    inside = venue >= 0
+    people = np.bincount(np.unique(np.stack([venue[inside], user[inside]]), axis=1)[0], minlength=1)
+    kept = people >= MIN_PEOPLE
+    number = np.where(kept, np.cumsum(kept) - 1, NOWHERE)
+    return np.where(inside, number[np.where(inside, venue, 0)], NOWHERE)
 
 
 def place_id(lat: float, lon: float) -> str:

@@ -1,9 +1,10 @@
 """How the venues of a file join a series. Existing crowds stay as they are.
 
 In the first file all venues are divided into crowds, as for a release that stands alone. Later, new venues form a crowd
-of their own where at least `size` of them are close together. Any other one becomes a guest of the crowd of the nearest
-venue: it draws from that crowd and is not drawn itself, so the crowd draws as before. A new venue that is far from all
-crowds may share a smaller one with its neighbours; without neighbours, it has none until some come.
+of their own where at least `size` of them are close together and as many people visit them. Any other one becomes a
+guest of the crowd of the nearest venue: it draws from that crowd and is not drawn itself, so the crowd draws as before.
+A new venue that is far from all crowds may share a smaller one with its neighbours; without neighbours, it has none
+until some come.
 """
 
 from dataclasses import replace
@@ -29,7 +30,8 @@ Texts = NDArray[np.object_]
 
 def join(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw) -> Catalogue:
     """Return the catalogue with the venues and categories of a file."""
-    return _with_crowds(_with_venues(_with_categories(known, table, method), table), method, first=not len(known))
+    more = _with_venues(_with_categories(known, table, method), table)
+    return _with_crowds(more, table, method, first=not len(known))
 
 
 def _with_categories(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw) -> Catalogue:
@@ -81,7 +83,7 @@ def _with_venues(known: Catalogue, table: Checkins) -> Catalogue:
     )  # fmt: skip
 
 
-def _with_crowds(known: Catalogue, method: Crowd | CrowdDraw, first: bool) -> Catalogue:
+def _with_crowds(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw, first: bool) -> Catalogue:
     """Give a crowd to all venues that have none."""
     todo = np.flatnonzero(known.crowd == 0)
     if not len(todo):
@@ -90,6 +92,8 @@ def _with_crowds(known: Catalogue, method: Crowd | CrowdDraw, first: bool) -> Ca
     own = _partition(known, todo, kind, method)  # (T,) the number of a crowd among the new ones, from 1; 0: alone
     crowd, member, last = known.crowd.copy(), known.member.copy(), int(known.crowd.max(initial=0))
     big = (own > 0) & (np.bincount(own, minlength=1)[own] >= (2 if first else method.size))
+    if not first:  # a crowd of new venues shows that somebody went to each of them
+        big &= _visitors(known, todo, own, table)[own] >= method.size
     crowd[todo[big]] = last + own[big]
     left, left_own = todo[~big], own[~big]
     for what in np.unique(kind[left]):
@@ -103,6 +107,14 @@ def _with_crowds(known: Catalogue, method: Crowd | CrowdDraw, first: bool) -> Ca
     enough = together & (np.bincount(left_own[together], minlength=int(left_own.max(initial=0)) + 1)[left_own] > 1)
     crowd[left[enough]] = last + left_own[enough]
     return replace(known, crowd=crowd, member=member)
+
+
+def _visitors(known: Catalogue, venues: Longs, crowd: Longs, table: Checkins) -> Longs:
+    """Return how many users of a table visit each crowd of these venues."""
+    of_name = dict(zip(known.ids[venues].tolist(), crowd.tolist(), strict=True))
+    of_venue = np.array([of_name.get(name, 0) for name in table.venue_ids])
+    pairs = np.unique(np.stack([of_venue[table.venue], table.user]), axis=1)[0]
+    return np.bincount(pairs, minlength=int(crowd.max(initial=0)) + 1)
 
 
 def _kinds(known: Catalogue, method: Crowd | CrowdDraw) -> Longs:
