@@ -68,6 +68,12 @@ def test_a_crowd_lies_across_the_antimeridian() -> None:
     assert sets.poi[3].tolist() == [3, 4]
 
 
+def test_who_comes_to_a_lonely_venue_leaves_nobody_alone() -> None:
+    """The twin of a venue is alone; if that came to it, the two others would be 25 km apart."""
+    sets = found([40.25, 40.25, 40.25, 40.375], [-73.5, -73.25, -73.5, -73.5], [0] * 4, 2, 20.0)
+    assert sets.size.tolist() == [0, 4, 4, 4, 4]
+
+
 @tests(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(40, 41), st.floats(-74, -73), st.integers(0, 2)), min_size=1, max_size=60),

@@ -52,9 +52,9 @@ TIST_POIS = """4f5e3a72e4b053fd6a4313f6\t55.696132\t37.557842\tTrain Station\tRU
 4b4b87b5f964a5204a9f26e3\t41.029717\t28.974420\tCafé\tTR
 """
 SKMOB = "lat,lng,datetime,uid\n" + "".join(
-    f"39.984094,116.319236,2008-10-{day} 05:53:05,1\n39.984198,116.319322,2008-10-{day} 05:53:06,1\n"
-    f"39.984224,116.319402,2008-10-{day} 05:53:11,1\n"
-    for day in range(21, 26)
+    f"39.984094,116.319236,2008-10-{day} 05:53:05,{who}\n39.984198,116.319322,2008-10-{day} 05:53:06,{who}\n"
+    f"39.984224,116.319402,2008-10-{day} 05:53:11,{who}\n"
+    for day, who in zip(range(21, 26), (1, 1, 2, 3, 3), strict=True)
 )
 TABLE = [
     ["user_id", "venue_id", "category", "latitude", "longitude", "time"],
@@ -116,7 +116,7 @@ SAMPLES = {
         first="2012-04-03T18:00:06Z", beside={"dataset_TIST2015_POIs.txt": TIST_POIS},
     ),
     "scikit-mobility without ids": Sample(
-        "geolife.csv", SKMOB, ("--cluster-points", "200m"), (15, 1, 1), "2008-10-21T05:53:05Z"
+        "geolife.csv", SKMOB, ("--cluster-points", "200m"), (15, 3, 1), "2008-10-21T05:53:05Z"
     ),
     "no category": Sample("x.csv", CSV.replace(",category", ",note")),
     "decimal commas": Sample(

@@ -84,7 +84,8 @@ def _partition(members: Longs, point: Floats, size: int, reach: float) -> Iterat
 def _joined(crowds: list[Longs], members: Longs, point: Floats, reach: float) -> list[Longs]:
     """Let every venue that is alone join its nearest neighbour, which may be somewhat farther away than `reach`.
 
-    It joins the neighbour's crowd if that stays narrow or has only two venues; otherwise the neighbour comes to it.
+    It joins the neighbour's crowd if that stays narrow or has only two venues; otherwise the neighbour comes to it,
+    unless those whom it leaves would be too far apart.
     """
     alone = [int(crowd[0]) for crowd in crowds if len(crowd) == 1]
     if not alone or len(members) == 1:
@@ -99,11 +100,19 @@ def _joined(crowds: list[Longs], members: Longs, point: Floats, reach: float) ->
         if not len(near) or (name[members] == name[venue]).sum() > 1:  # another lonely venue has joined it already
             continue
         host = members[name[members] == name[near[0]]]
-        if len(host) > 2 and _width(point[np.append(host, venue)]) > reach:
+        wide = len(host) > 2 and _width(point[np.append(host, venue)]) > reach
+        if wide and _loneliest(point[host[host != near[0]]]) <= LONELY * reach:
             name[near[0]] = name[venue]
         else:
             name[venue] = name[near[0]]
     return [members[name[members] == number] for number in np.unique(name[members])]
+
+
+def _loneliest(point: Floats) -> float:
+    """Return the largest distance of one of these points to the nearest other one."""
+    apart = np.sqrt(((point[:, None] - point[None]) ** 2).sum(axis=2))
+    np.fill_diagonal(apart, np.inf)
+    return float(apart.min(axis=1).max())
 
 
 def _width(point: Floats) -> float:
