@@ -162,6 +162,16 @@ def test_a_changed_part_and_a_file_too_many(tmp_path: Path) -> None:
     assert "checkins/more.csv" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["../outside.csv", "/etc/hosts", "a//b.csv", "x\0.csv", "\ud800.csv", ""])
+def test_a_manifest_whose_parts_lead_elsewhere(name: str, tmp_path: Path) -> None:
+    _, release = released(tmp_path)
+    path = release / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["data"]["parts"] = {name: "0" * 64}
+    path.write_text(json.dumps(manifest))
+    assert "data.parts are not plain paths" in sentence(called("verify", release))
+
+
 def test_rows_in_other_parts_than_before(tmp_path: Path) -> None:
     _, release = released(tmp_path)
     other = divided(tmp_path / "other", [min(1, n) for n in in_thirds()])

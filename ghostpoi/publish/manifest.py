@@ -115,15 +115,18 @@ def _check_shape(manifest: Any) -> None:
     if not _are_named_texts(manifest["data"].get("beside", {})):
         raise ValueError("data.beside has the wrong type")
     for name in (manifest["data"]["file"], *manifest["data"].get("beside", {})):
-        surrogates = any("\ud800" <= c <= "\udfff" for c in name)  # no file name has them
-        if surrogates or "\0" in name or name in ("", ".", "..") or Path(name).name != name:
+        if not _can_name(name) or Path(name).name != name:
             raise ValueError("data.file is not a plain file name")
     if not _are_named_texts(parts := manifest["data"].get("parts", {})):
         raise ValueError("data.parts has the wrong type")
-    if any(
-        "\0" in name or Path(name).is_absolute() or not {"", ".", ".."}.isdisjoint(name.split("/")) for name in parts
-    ):
+    if not all(_can_name(one) for name in parts for one in name.split("/")):
         raise ValueError("data.parts are not plain paths")
+
+
+def _can_name(name: str) -> bool:
+    """Tell whether a file or a folder inside the release can have this name."""
+    surrogates = any("\ud800" <= c <= "\udfff" for c in name)
+    return not surrogates and "\0" not in name and name not in ("", ".", "..")
 
 
 def _depth(value: Any) -> int:
