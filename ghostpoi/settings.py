@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from ghostpoi.errors import InputError
 
 Precision = Literal["float32", "bfloat16"]  # of matrix products; weights stay float32
+LEAST_GAP_KM = 0.1  # between regions: the keys of smaller cells would not fit into 64 bits
 
 
 def setting(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
@@ -61,6 +62,22 @@ class SpeedSettings(Section):
         "when the mask excludes every candidate: strict keeps the clean venue if it is within the limit, otherwise "
         "takes the candidate with the lowest speed; ignore drops the mask at that position",
     )
+
+
+@dataclass(frozen=True)
+class RegionSettings(Section):
+    """How venues are parted into regions, each with a vocabulary, models and crowds of its own.
+
+    The neural methods score every venue of a region at every position (an exact softmax), so their cost grows with
+    positions x venues. `most_venues` bounds the second factor: the cost of a world then grows with its rows alone.
+    `most_rows` bounds the memory that one region needs.
+    """
+
+    gap_km: float = setting(
+        50.0, "venues closer than this lie in one region, as do chains of them", LEAST_GAP_KM, 20_000
+    )
+    most_venues: int = setting(30_000, "halve a region with more venues: the models' cost per row grows with them", 1)
+    most_rows: int = setting(2_000_000, "halve a region with more check-ins: its memory grows with them", 1)
 
 
 @dataclass(frozen=True)
