@@ -13,7 +13,7 @@ from small_city import called
 
 from ghostpoi.data import regions
 from ghostpoi.data.checkins import Floats, Ints
-from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km
+from ghostpoi.data.geo import EARTH_RADIUS_KM, chord, haversine_km, unit_sphere
 from ghostpoi.errors import InputError
 
 DEGREE_KM = EARTH_RADIUS_KM * np.pi / 180
@@ -54,7 +54,7 @@ def clouds(draw: st.DrawFn) -> tuple[Points, float]:
     return (np.append(lat, lat[twice]), np.append(lon, lon[twice])), gap
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(clouds(), st.sampled_from([1, 30, 1 << 20]))
 def test_regions_are_those_of_the_distance_matrix(cloud: tuple[Points, float], pairs: int) -> None:
     (lat, lon), gap = cloud
@@ -89,6 +89,21 @@ def test_a_gap_without_meaning_is_refused(gap: float) -> None:
         regions.by_gap(np.zeros(2), np.zeros(2), gap)
 
 
+@pytest.mark.parametrize("share", [(0.9, 0.9999), (1.0001, 1.05)])
+def test_a_pair_a_little_closer_or_farther_than_the_gap(share: tuple[float, float]) -> None:
+    rng, side, gap = np.random.default_rng(0), 200, 0.1
+    # Here and in this direction lie the diagonals of the cells, where two points of one cell are farthest apart.
+    lat, lon = (of.ravel() for of in np.meshgrid(np.linspace(-5, 5, side), np.linspace(-50, -40, side)))
+    pairs, angle = side**2, np.arctan(0.5**0.5) + rng.normal(0, 0.1, side**2)
+    apart = rng.uniform(*share, pairs) * gap / DEGREE_KM
+    near_lat = lat + apart * np.sin(angle)
+    near_lon = lon + apart * np.cos(angle) / np.cos(np.radians(lat))
+    km = haversine_km(lat, lon, near_lat, near_lon)
+    label = regions.by_gap(np.append(lat, near_lat), np.append(lon, near_lon), gap)
+    assert np.array_equal(label[:pairs] == label[pairs:], km <= gap)
+    assert len(np.unique(label)) == pairs + (km > gap).sum()
+
+
 @pytest.mark.parametrize("apart", [48, 52])
 def test_two_towns_of_many_venues_are_joined_by_their_nearest_pair_only(apart: float) -> None:
     rng = np.random.default_rng(0)
@@ -96,6 +111,18 @@ def test_two_towns_of_many_venues_are_joined_by_their_nearest_pair_only(apart: f
     lon[3000:] += (10 + apart) / DEGREE_KM
     lat[[0, 3000]], lon[[0, 3000]] = 0, np.array([5, 5 + apart]) / DEGREE_KM  # the only pair less than 50 km apart
     assert len(groups(regions.by_gap(lat, lon, 50))) == (1 if apart == 48 else 2)
+
+
+@settings(deadline=None)
+@given(clouds(), st.integers(0, 2**32))
+def test_all_cells_at_most_two_apart_are_compared(cloud: tuple[Points, float], seed: int) -> None:
+    (lat, lon), gap = cloud
+    cells = regions._Cells(unit_sphere(lat, lon), chord(gap * np.random.default_rng(seed).uniform(1, 5)))
+    bits, last = regions.AXIS_BITS, (1 << regions.AXIS_BITS) - 1
+    at = np.stack([cells.key >> 2 * bits, cells.key >> bits & last, cells.key & last])  # (3, C)
+    expected = np.argwhere(np.triu(np.abs(at[:, :, None] - at[:, None]).max(axis=0) <= 2, 1))
+    found = np.concatenate([np.stack(pair, axis=1) for pair in cells.neighbours()])
+    assert sorted(found.tolist()) == expected.tolist()
 
 
 @settings(deadline=None)

@@ -115,6 +115,8 @@ class _Cells:
 
 def _joined(label: Ints, a: Longs, b: Longs, link: Bools) -> Ints:
     """Give the groups of a and b one label wherever they are linked."""
+    if not link.any():
+        return label
     one, two = label[a[link]], label[b[link]]
     groups = int(label.max()) + 1
     graph = coo_array((np.ones(len(one), bool), (one, two)), (groups, groups))
