@@ -1,4 +1,4 @@
-"""The exception for bad input or usage."""
+"""The exceptions for bad input or usage."""
 
 
 class InputError(Exception):
@@ -10,3 +10,11 @@ class InputError(Exception):
     ...     print(e)
     drop=["user"]: a release needs this column; remove the option
     """
+
+    code = 2  # with which a command exits
+
+
+class RegionsFailed(InputError):
+    """Some regions of a dataset could not be protected; the others are done. Commands exit with 1."""
+
+    code = 1

@@ -4,7 +4,12 @@ from importlib.util import find_spec
 
 from ghostpoi.errors import InputError
 
-MODULES = {"torch": "models", "safetensors": "models", "matplotlib": "report"}  # the rest is always installed
+MODULES = {
+    "torch": "models",
+    "safetensors": "models",
+    "matplotlib": "report",
+    "distributed": "dask",
+}  # the rest is always installed
 
 
 def missing(module: str) -> str | None:

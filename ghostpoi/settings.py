@@ -144,6 +144,13 @@ class Settings:
     speed: SpeedSettings = field(default_factory=SpeedSettings)
 
 
+@dataclass(frozen=True)
+class Divided(Settings):
+    """The same, with the settings of regions: they belong to a dataset, not to a release."""
+
+    regions: RegionSettings = field(default_factory=RegionSettings)
+
+
 S = TypeVar("S", bound=Settings)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Unpack
 
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.api.wording import caller, step
 from ghostpoi.errors import InputError
 
@@ -44,7 +45,7 @@ class Release(Generic[Frame]):
     """
 
     manifest: dict[str, Any] = field(repr=False)
-    _rows: Rows = field(repr=False)
+    _rows: Rows | None = field(repr=False)  # None: they are read from the folder on demand
     folder: Path | None = None
     private: Path | None = None
     pairs: polars.DataFrame | None = field(default=None, repr=False)
@@ -54,8 +55,14 @@ class Release(Generic[Frame]):
         """The released rows: as a frame of the caller's kind, or as a polars frame if the source was a file."""
         from ghostpoi.data.formats.frames import to_frame
 
-        frame: Frame = to_frame(self._rows, self.manifest["columns"]["fields"])
+        frame: Frame = to_frame(self._rows or self._stored_rows(), self.manifest["columns"]["fields"])
         return frame
+
+    def _stored_rows(self) -> Rows:
+        from ghostpoi.publish.manifest import read_data
+
+        assert self.folder is not None, "a release that is not in memory is in a folder"
+        return read_data(self.folder, self.manifest).all_rows
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -85,7 +92,8 @@ def protect(
     set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None, keep: Sequence[str] = (),
     drop: Sequence[str] = (), no_candidate: str = "keep", pseudonyms: str | None = None,
     taxonomy: PathLike | None = None, resume: bool = False, force: bool = False, keep_metadata: bool = False,
-    allow_short_seed: bool = False, series: PathLike | None = None, pairs: bool = False,
+    allow_short_seed: bool = False, series: PathLike | None = None, engine: str | None = None, workers: int = 0,
+    scheduler: str = "", memory: str | None = None, pairs: bool = False,
     **reading: Unpack[ReadingOptions],
 ) -> Release[Frame]:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues.
@@ -93,7 +101,8 @@ def protect(
     With `output`, write the folder to publish and, beside it or at `private`, the private folder; a frame is written as
     Parquet. Without, write nothing. `keep` names columns to keep even though they may reveal clean venues, `drop`
     columns to leave out. `pairs=True` also returns the clean venue of every row, which must stay private. Omit `seed`
-    for a real release.
+    for a real release. `engine`, `workers`, `scheduler`, `memory`, `map={"region": ...}` and settings of `regions`
+    protect a dataset larger than memory, region by region.
 
     >>> ghostpoi.protect("checkins.csv", output="published")
     Release(5,636 rows in published, ... substituted with crowd, ... km on average)
@@ -105,14 +114,18 @@ def protect(
     from ghostpoi.publish.private_folder import ReleaseRequest
     from ghostpoi.publish.release import given_seed, make_release, release_in_memory, work
 
+    if output is None and (engine or memory or scheduler or workers):
+        raise InputError("--engine, --workers, --scheduler and --memory are for a release in a folder; name it with -o")
     if output is None and (private is not None or resume or force or series):
         raise InputError("--private, --resume, --force and --series are for a release in a folder; name it with -o")
+    at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
     rows = rows_request(
-        method, protocol=protocol, device=device, map=map or {}, set=set, config=config, keep=keep, drop=drop,
-        no_candidate=no_candidate, pseudonyms=pseudonyms, taxonomy=taxonomy, keep_metadata=keep_metadata,
+        method, protocol=protocol, device=device, map=without_region(map or {}), set=without_regions(set),
+        config=config, keep=keep, drop=drop, no_candidate=no_candidate, pseudonyms=pseudonyms, taxonomy=taxonomy,
+        keep_metadata=keep_metadata,
     )  # fmt: skip
     rows = replace(rows, seed=given_seed(seed, allow_short_seed, caller().say))
-    with opened(source, reading) as file, caller().bar(work(rows.settings)) as report:
+    with opened(source, reading) as file, caller().bar(1.0 if at_scale else work(rows.settings)) as report:
         if output is None:
             made = release_in_memory(rows, formats.read(file, rows.mapping), caller().say, report)
             return Release(made.manifest, made.rows, pairs=_pairs(made) if pairs else None)
@@ -120,6 +133,11 @@ def protect(
         request = ReleaseRequest(
             **vars(rows), file=file, release=folder, private=own, resume=resume, force=force, series=optional(series)
         )
+        if at_scale:
+            from ghostpoi.world.release import make_release as make_at_scale
+
+            manifest = make_at_scale(request, at_scale, caller().say, report)
+            return Release(manifest, None, folder, own)
         made = make_release(request, caller().say, report)
         return Release(made.manifest, made.rows, folder, own, _pairs(made) if pairs else None)
 

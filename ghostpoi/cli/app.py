@@ -61,7 +61,7 @@ def main() -> None:
         code = app(prog_name="ghostpoi", standalone_mode=False)
         sys.stdout.flush()
     except InputError as e:
-        _fail(str(e))
+        _fail(str(e), e.code)
     except ModuleNotFoundError as e:
         if sentence := missing(e.name or ""):
             _fail(sentence)
@@ -100,7 +100,7 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
 
 
-def _fail(sentence: str) -> None:
+def _fail(sentence: str, code: int = 2) -> None:
     with contextlib.suppress(OSError):  # there may be no place for the message either
         say(f"ghostpoi: {sentence}")
-    sys.exit(2)
+    sys.exit(code)

@@ -31,7 +31,7 @@ def protect(
     config: Path | None = None, keep: Texts = None, drop: Texts = None, no_candidate: str = "keep",
     pseudonyms: str | None = None, taxonomy: Path | None = None, resume: bool = False, force: bool = False,
     dry_run: bool = False, keep_metadata: bool = False, allow_short_seed: bool = False, series: Path | None = None,
-    json: bool = False,
+    engine: str | None = None, workers: int = 0, scheduler: str = "", memory: str | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.api.release import protect, rows_request
@@ -55,7 +55,8 @@ def protect(
     with interruptible("go on with --resume"):
         made = protect(
             file, method, output=output, private=private, seed=seed, resume=resume, force=force,
-            allow_short_seed=allow_short_seed, series=series, **asked,
+            allow_short_seed=allow_short_seed, series=series, engine=engine, workers=workers, scheduler=scheduler,
+            memory=memory, **asked,
         )  # fmt: skip
     own = made.private or output
     show(made.manifest, json, terminal_output.released, output, own, fingerprint(own))
@@ -64,13 +65,17 @@ def protect(
 @reads_tables
 def verify(
     release: Path, against: Path | None = None, private: Path | None = None, signed_by: str | None = None,
-    map: Texts = None, json: bool = False,
+    map: Texts = None, engine: str | None = None, workers: int = 0, scheduler: str = "", memory: str | None = None,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Check a release against its manifest; exit code 1 if a check fails."""
     from ghostpoi.api.verification import verify
     from ghostpoi.cli import terminal_output
 
-    found = verify(release, against=against, private=private, signed_by=signed_by, map=mapping(map))
+    found = verify(
+        release, against=against, private=private, signed_by=signed_by, map=mapping(map), engine=engine,
+        workers=workers, scheduler=scheduler, memory=memory,
+    )  # fmt: skip
     details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in found.checks]
     show({"passed": found.passed, "checks": details}, json, terminal_output.verification)
     if not found:

@@ -79,8 +79,8 @@ class Dataset:
     all: Sessions  # train, val and test together, by user and time
 
 
-def build(table: Checkins, settings: FilterSettings) -> Dataset:
-    """Filter, segment and split a check-in table."""
+def build(table: Checkins, settings: FilterSettings, may_be_empty: bool = False) -> Dataset:
+    """Filter, segment and split a check-in table; refuse one of which the filters leave nothing."""
     if settings.train_share + settings.val_share > 1:
         raise InputError(
             "filters.train_share and filters.val_share add up to more than 1; lower one of them with --set"
@@ -90,7 +90,7 @@ def build(table: Checkins, settings: FilterSettings) -> Dataset:
     def record(name: str, dropped: str, before: int, after: int, sizes: Longs, remedy: str = "") -> None:
         minimum = getattr(settings, name)
         steps.append(FilterStep(name, before, after, dropped.format(minimum)))
-        if after == 0:
+        if after == 0 and not may_be_empty:
             lower = max(1, min(minimum - 1, int(sizes.max())))
             raise InputError(
                 f"{table.name}: the filter {name!r} leaves nothing of {before:,} check-ins ({steps[-1].why}); "
@@ -136,6 +136,8 @@ def _segment(table: Checkins, kept: Bools, poi_of: Ints, gap_s: int) -> Sessions
 
 def by_user_and_time(user: Ints, time: Longs) -> Longs:
     """Return the stable order by user, then time. Sorting one combined key is several times faster than a lexsort."""
+    if not len(user):
+        return np.empty(0, np.int64)
     span = int(time.max()) - int(time.min()) + 1
     if span * (int(user.max()) + 1) < 2**62:
         return np.argsort(user.astype(np.int64) * span + (time - time.min()), kind="stable")

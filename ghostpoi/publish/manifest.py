@@ -104,6 +104,8 @@ def _check_shape(manifest: Any) -> None:
         raise ValueError("identity has the wrong type")
     if not _are_counts(manifest.get("series", {})):
         raise ValueError("series has the wrong type")
+    if not _are_settings(manifest.get("regions", {})):
+        raise ValueError("regions has the wrong type")
     if not _are_counts(manifest["rows"].get("missing", {})):
         raise ValueError("rows.missing has the wrong type")
     if not _are_named_texts(manifest["data"].get("reading", {})):
@@ -217,9 +219,13 @@ def settings_of(manifest: dict[str, Any]) -> Publication:
 
 def read_data(release: Path, manifest: dict[str, Any]) -> CheckinFile:
     """Read the data file of a release as its manifest says."""
-    data = manifest["data"]
-    reading = _reading(manifest).of_release(release)
+    data, reading = manifest["data"], data_reading(release, manifest)
     return formats.read(release / data["file"], manifest["columns"]["fields"], data["format"], reading)
+
+
+def data_reading(release: Path, manifest: dict[str, Any]) -> formats.Reading:
+    """Return how to read the data file of a release."""
+    return _reading(manifest).of_release(release)
 
 
 def read_clean(path: Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
@@ -227,9 +233,14 @@ def read_clean(path: Path, mapping: dict[str, str], manifest: dict[str, Any]) ->
 
     If the user names no table of venues, it lies beside the clean file.
     """
-    ours = _reading(manifest).in_folder(path.parent).stated
-    reading = formats.Reading(**ours | formats.current_reading().stated)
+    reading = clean_reading(path, manifest)
     return formats.read(path, mapping or manifest["columns"]["fields"], manifest["data"]["format"], reading)
+
+
+def clean_reading(path: Path, manifest: dict[str, Any]) -> formats.Reading:
+    """Return how to read the clean file of a release."""
+    ours = _reading(manifest).in_folder(path.parent).stated
+    return formats.Reading(**ours | formats.current_reading().stated)
 
 
 def _reading(manifest: dict[str, Any]) -> formats.Reading:

@@ -8,10 +8,10 @@ import secrets
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ghostpoi import __version__
-from ghostpoi.data.formats import CheckinFile, current_reading
+from ghostpoi.data.formats import current_reading
 from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
 from ghostpoi.progress import Say
@@ -29,6 +29,13 @@ STAGED, OLD = "release", "replaced"  # in it: the release that is being built, t
 OWN_FILES = (RUN, UNFINISHED, "trajectory_lm", KEY)
 
 Note = dict[str, str]
+
+
+class Hashed(Protocol):
+    """An input: a file that was read, or a dataset."""
+
+    @property
+    def sha256(self) -> bytes: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +115,7 @@ def check_folders(request: ReleaseRequest) -> Note | None:
     return unfinished
 
 
-def begin(request: ReleaseRequest, file: CheckinFile, say: Say) -> Run:
+def begin(request: ReleaseRequest, file: Hashed, say: Say) -> Run:
     """Start a new run. The private files of an older run stay until the new release is complete."""
     if request.resume:
         say(f"nothing to resume in {request.private}; starting from the beginning")
@@ -132,7 +139,7 @@ def begin(request: ReleaseRequest, file: CheckinFile, say: Say) -> Run:
     return _run(request, note)
 
 
-def resume(request: ReleaseRequest, file: CheckinFile, note: Note) -> Run:
+def resume(request: ReleaseRequest, file: Hashed, note: Note) -> Run:
     """Resume an interrupted run; refuse if the request differs."""
     run, private = _run(request, note), request.private
     if request.seed not in (None, run.seed):
@@ -225,6 +232,6 @@ def _differing(note: Note, request: ReleaseRequest) -> str:
     return f" ({'; '.join(parts)})" if names else ""
 
 
-def _keyed_hash(file: CheckinFile, seed: Seed) -> str:
+def _keyed_hash(file: Hashed, seed: Seed) -> str:
     """Hash the input with the seed as key. A plain hash would let anyone confirm a guess of the input."""
     return hmac.new(str(seed.value).encode(), file.sha256, hashlib.sha256).hexdigest()

@@ -34,14 +34,16 @@ def protect_table(
     `device` is None for a method that needs no torch; see `device_for`.
     """
     table, data, method = whole.table, whole.data, settings.method
-    lm = _trajectory_lm(whole, settings, device, cache, say, report) if method.needs_trajectory_lm else None
-    task = Task(settings, data.all, data.vocabulary, whole.session_sets, lm)
-    in_sessions = publish(task, seed, device, checkpoint, report)
-    released = np.zeros(len(table), np.int32)
-    released[data.all.row] = data.vocabulary.venue[in_sessions.poi]
+    released, in_sessions = np.zeros(len(table), np.int32), None
+    if len(data.all):
+        lm = _trajectory_lm(whole, settings, device, cache, say, report) if method.needs_trajectory_lm else None
+        task = Task(settings, data.all, data.vocabulary, whole.session_sets, lm)
+        in_sessions = publish(task, seed, device, checkpoint, report)
+        released[data.all.row] = data.vocabulary.venue[in_sessions.poi]
     report("drawing the rows outside sessions", 0)
     result = rows_outside_sessions.release(whole, method, released, seed, settings.speed)
-    result.mask_emptied[data.all.row] = in_sessions.mask_emptied
+    if in_sessions is not None:
+        result.mask_emptied[data.all.row] = in_sessions.mask_emptied
     return result
 
 

@@ -9,10 +9,11 @@ import hashlib
 import io
 import os
 import shutil
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from ghostpoi.publish.private_folder import (
     UNFINISHED,
     ReleaseRequest,
     RowsRequest,
+    Run,
     begin,
     check_folders,
     check_places,
@@ -49,17 +51,23 @@ from ghostpoi.publish.venue_files import data_name, venue_file
 from ghostpoi.publish.whole_table import fast_steps
 from ghostpoi.randomness import Seed
 
+Made = TypeVar("Made")
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
 
 
 def make_release(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
     """Protect a file and write the release."""
+    return in_place(request, lambda: _make(request, say, report))
+
+
+def in_place(request: ReleaseRequest, make: Callable[[], Made]) -> Made:
+    """Make a release while no other process writes its folders; say how to go on if they cannot be written."""
     try:
         check_places(request)
         release, private = request.release.resolve(), request.private.resolve()
         with locked(release), locked(private), locked(request.series.resolve()) if request.series else nullcontext():
             clean_up(release, private / UNFINISHED)
-            return _make(request, say, report)
+            return make()
     except OSError as e:
         folders = " or ".join(str(folder) for folder in (request.release, request.private, request.series) if folder)
         raise InputError(
@@ -102,16 +110,23 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
     report("writing the release", 0)
     further = part.store_private(run.folder, planned.rows)
     released = release_rows(planned, venues, run.seed)
-    _write_pairs(run.folder / PAIRS, released)
+    write_pairs(run.folder / PAIRS, released)
     with staging_folder(run, request.release.resolve()) as staging:
         released = _write_folder(staging, request, file, released)
         part.begin(released.manifest, venues, released.shown, released.users)
         publish_folder(staging, request.release.resolve(), request.force or request.resume)
     part.complete()
-    for name in (*further, PAIRS, RUN):  # the note last: until it is moved, --resume can repeat all steps
-        os.replace(run.folder / name, request.private / name)
-    shutil.rmtree(run.folder)
+    keep_private(run, request.private, (*further, PAIRS))
     return released
+
+
+def keep_private(run: Run, private: Path, names: Sequence[str]) -> None:
+    """Move what stays private out of the folder of a run that is complete, and remove the folder."""
+    for name in (*names, RUN):  # the note last: until it is moved, --resume can repeat all steps
+        if (private / name).is_dir():
+            shutil.rmtree(private / name)
+        os.replace(run.folder / name, private / name)
+    shutil.rmtree(run.folder)
 
 
 def release_in_memory(request: RowsRequest, file: CheckinFile, say: Say, report: Report) -> ReleasedRows:
@@ -123,11 +138,11 @@ def release_in_memory(request: RowsRequest, file: CheckinFile, say: Say, report:
         path = stack.enter_context(held("the release", Content(b"", extension(file.path))))
         for name, content in released.beside.items():
             stack.enter_context(held(name, Content(content, extension(Path(name)))))
-        written = _write_data(path, file, released)
-    return released.with_manifest(_described(request, file, released, written))
+        written = write_data(path, file, released)
+    return released.with_manifest(described_data(request, file, released, written))
 
 
-def _write_pairs(path: Path, released: ReleasedRows) -> None:
+def write_pairs(path: Path, released: ReleasedRows) -> None:
     """Store the pairs and all venues, including those that the release never shows, for the private report."""
     table, venues, new = released.whole.table, released.whole.table.venues, released.users
     categories = np.append(table.category_ids.astype(str), "")  # row 0 of the venues has category -1
@@ -147,16 +162,20 @@ def _write_folder(staging: Path, request: ReleaseRequest, file: CheckinFile, rel
     for name, content in released.beside.items():
         with replacing(staging / name) as out:
             out.write(content)
-    described = _described(request, file, released, _write_data(data, file, released))
-    hashes = file_hashes(data)
-    parts = {} if "" in hashes else {"parts": hashes}
-    described["data"] = {"file": data.name, **described["data"], "sha256": joint_hash(hashes), **parts}
+    described = described_data(request, file, released, write_data(data, file, released))
+    described["data"] = {"file": data.name, **described["data"], **hashes_of(data)}
     released = released.with_manifest(described)
     store_manifest(staging, released.manifest, request.private)
     return released
 
 
-def _described(
+def hashes_of(data: Path) -> dict[str, Any]:
+    """Return the hash of a data file or, if it is a folder, of all its parts."""
+    hashes = file_hashes(data)
+    return {"sha256": joint_hash(hashes), **({} if "" in hashes else {"parts": hashes})}
+
+
+def described_data(
     request: RowsRequest, file: CheckinFile, released: ReleasedRows, written: CheckinFile
 ) -> dict[str, Any]:  # fmt: skip
     """Return what the manifest says about the data as it reads back."""
@@ -172,7 +191,7 @@ def _described(
     }
 
 
-def _write_data(path: Path, file: CheckinFile, released: ReleasedRows) -> CheckinFile:
+def write_data(path: Path, file: CheckinFile, released: ReleasedRows) -> CheckinFile:
     """Write the rows, read them back and compare every field. A stray quote that moved may need quotes of its own."""
     rows, changed = released.rows, released.manifest["columns"]["changed_with_the_venue"]
     written = _written(path, file, rows)

@@ -68,13 +68,20 @@ class ReleasedRows:
         return replace(self, manifest=self.manifest | more)
 
 
-def plan(request: RowsRequest, file: CheckinFile, say: Say, series: Series | None = None) -> Plan:
-    """Decide what becomes of each column; refuse a file that cannot be released."""
+def plan(
+    request: RowsRequest, file: CheckinFile, say: Say, series: Series | None = None,
+    columns: VenueColumns | None = None,
+) -> Plan:  # fmt: skip
+    """Decide what becomes of each column; refuse a file that cannot be released.
+
+    `columns`: what was decided on more rows, of which the file holds one region.
+    """
     settings, hides_users = request.settings, request.settings.identity.pseudonyms != "keep"
     check_category(file.table, settings.method)
     table = grouped(file.table, request.groups, settings.method)
     number = pseudonyms.wanted(file, settings)
-    columns = classify_file(file, request.keep, request.drop, number)
+    whole_file = columns is None
+    columns = columns or classify_file(file, request.keep, request.drop, number)
     if not hides_users:  # else rows are divided anew
         check_parts(file, columns.change)
     if series and isinstance(request, ReleaseRequest):
@@ -88,7 +95,7 @@ def plan(request: RowsRequest, file: CheckinFile, say: Say, series: Series | Non
     part: SingleRelease | SeriesRelease = SingleRelease(request, file, columns, table)
     if series and isinstance(request, ReleaseRequest):
         part = SeriesRelease.plan(series, request, file, table, columns)
-    whole = prepare(part.table, settings)
+    whole = prepare(part.table, settings, whole_file)
     if not hides_users:
         check_sets(file, None if isinstance(settings.method, FreeDraw) else whole.venue_sets)
     return Plan(part.request, file, columns, rows, part, whole)

@@ -57,15 +57,18 @@ class WholeTable:
         return self.table.repeated if isinstance(self.table, KeptTable) else np.zeros(len(self.table), bool)
 
 
-def prepare(table: Checkins, settings: Publication) -> WholeTable:
-    """Build sessions and candidate sets; refuse settings that fit no model and a table that cannot be protected."""
+def prepare(table: Checkins, settings: Publication, whole_file: bool = True) -> WholeTable:
+    """Build sessions and candidate sets; refuse settings that fit no model and a table that cannot be protected.
+
+    A table that is one region of many may have no sessions and no candidates.
+    """
     for name, model in (("surrogate", settings.surrogate), ("lm", settings.lm)):
         if model.dim % model.heads:
             raise InputError(
                 f"{name}.dim={model.dim} is not a multiple of {name}.heads={model.heads}; change one of them with --set"
             )
-    whole = _build(table, settings)
-    if not whole.has_candidates.any():
+    whole = _build(table, settings, whole_file)
+    if whole_file and not whole.has_candidates.any():
         kept = settings.method.keeps_category
         of_it = {"exact": " of its category", "group": " of its group of categories", "any": ""}[kept]
         wider = "method.reach_km=20" if settings.method.own_sets else "candidates.radius_km=5"
@@ -77,10 +80,10 @@ def prepare(table: Checkins, settings: Publication) -> WholeTable:
     return whole
 
 
-def _build(table: Checkins, settings: Publication) -> WholeTable:
+def _build(table: Checkins, settings: Publication, whole_file: bool = True) -> WholeTable:
     if isinstance(table, KeptTable) and table.method == settings.method:
         return _without_sessions(table)
-    data = sessions.build(table, settings.filters)
+    data = sessions.build(table, settings.filters, may_be_empty=not whole_file)
     venues, v = places_of(table, settings.method), data.vocabulary
     known = np.zeros(len(venues.lat), bool)
     known[v.venue[1:]] = True

@@ -7,7 +7,7 @@ from pathlib import Path
 from ghostpoi.data.formats.base import CheckinFile, Columns, Format, Rows
 from ghostpoi.data.formats.compression import load
 from ghostpoi.data.formats.excel import EXCEL
-from ghostpoi.data.formats.folder import is_folder, read_folder
+from ghostpoi.data.formats.folder import is_empty, is_folder, read_folder
 from ghostpoi.data.formats.geojson import GEOJSON
 from ghostpoi.data.formats.in_memory import content_of
 from ghostpoi.data.formats.joined import joined_with
@@ -29,7 +29,8 @@ FORMATS: Registry[Format] = Registry(
 HEAD = 65_536  # bytes that a format sees to recognise a file
 
 __all__ = [
-    "FORMATS", "CheckinFile", "Columns", "Format", "Reading", "Rows", "current_reading", "read", "read_as",
+    "FORMATS", "CheckinFile", "Columns", "Format", "Reading", "Rows", "current_reading", "has_rows", "read",
+    "read_as",
 ]  # fmt: skip
 
 
@@ -60,6 +61,14 @@ def read(
                 file = read_one(recognise(path, data), path, data)
     file = replace(file, reading=reading, venues=venues)
     return _wrapped(replace(file, sha256=sha256(file.sha256 + venues.sha256).digest()) if venues else file)
+
+
+def has_rows(path: Path) -> bool:
+    """Tell whether a file has rows; some tools write parts that have columns only."""
+    if path.stat().st_size > HEAD:
+        return True
+    data = load(path)
+    return not is_empty(_recognised(path, data[:HEAD], bool(current_reading().columns)), data)
 
 
 def _recognised(path: Path, head: bytes, has_columns: bool) -> str:

@@ -111,16 +111,14 @@ def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> Checki
     """Read all parts and join them in the order of their names."""
     if current_reading().cluster_points:
         raise InputError(f"{path}: --cluster-points needs all points in one file; join the parts first")
-    found = _parts(path)
-    names = [_plain(name) for name, _ in found]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"{path} holds {twice[0]} more than once, compressed and not; remove one of them")
+    found = parts_of(path)
+    names = list(found)
     digest, files = sha256(), dict[str, CheckinFile]()
-    for name, (_, file) in zip(names, found, strict=True):
+    for name, file in found.items():
         data = load(file)
         digest.update(f"{len(name.encode())} {name} {len(data)} ".encode() + data)
         format = recognise(file, data)
-        if not _is_empty(format, data):
+        if not is_empty(format, data):
             files[name] = read_part(format, file, data)
     if not files:
         raise InputError(f"{path} has no check-ins; give files with at least one row of data")
@@ -147,8 +145,8 @@ def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> Checki
     )  # fmt: skip
 
 
-def _parts(path: Path) -> list[tuple[str, Path]]:
-    """Return the name and the path of every part, in the order of names."""
+def parts_of(path: Path) -> dict[str, Path]:
+    """Return the path of every part by the name that it has in a release, in the order of names."""
     if path.is_dir():
         root, paths = path, [p for p in path.rglob("*") if p.is_file()]
     else:
@@ -162,7 +160,10 @@ def _parts(path: Path) -> list[tuple[str, Path]]:
         )
     if odd := [name for name, _ in found if not name.isprintable()]:
         raise InputError(f"{path}: a release cannot hold a file named {odd[0]!r}; rename it")
-    return found
+    names = [_plain(name) for name, _ in found]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"{path} holds {twice[0]} more than once, compressed and not; remove one of them")
+    return dict(zip(names, (p for _, p in found), strict=True))
 
 
 def _root(pattern: Path) -> Path:
@@ -181,7 +182,7 @@ def _plain(name: str) -> str:
     return str(path.with_suffix("")) if path.suffix.lower() in COMPRESSED else name
 
 
-def _is_empty(format: str, data: bytes) -> bool:
+def is_empty(format: str, data: bytes) -> bool:
     """Tell whether a part has columns but no rows; some tools write such parts."""
     if data.startswith(PARQUET):
         from ghostpoi.data.formats.parquet import parquet_rows  # pyarrow is slow to import

@@ -32,7 +32,7 @@ LISTS = {
 
 def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     """Read the check-ins of a Parquet file."""
-    table = _read_table(path, data)
+    table = read_table(path, data)
     refuse_duplicate_names(table.column_names, str(path))
     found = find_columns(table.column_names, mapping, str(path))
     if table.num_rows == 0:
@@ -140,7 +140,7 @@ class ParquetRows:
             raise self.refusal(name) from None
 
 
-def _read_table(path: Path, data: bytes) -> pa.Table:
+def read_table(path: Path, data: bytes) -> pa.Table:
     """Read the whole table. Its size is checked first, because a short file can encode any number of equal values."""
     limit = current_limit()
     try:

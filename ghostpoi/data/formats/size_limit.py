@@ -47,6 +47,11 @@ def usual_limit() -> SizeLimit:
 _limit: ContextVar[SizeLimit | None] = ContextVar("limit", default=None)
 
 
+def chosen_limit() -> SizeLimit | None:
+    """Return the limit that the user chose; None if there is none."""
+    return _limit.get()
+
+
 def current_limit() -> SizeLimit:
     """Return the limit that applies here."""
     return _limit.get() or usual_limit()
@@ -55,18 +60,26 @@ def current_limit() -> SizeLimit:
 @contextmanager
 def at_most(text: str | None) -> Iterator[None]:
     """Read at most this much inside the block, e.g. "20GB". None means the usual limit."""
-    token = _limit.set(None if text is None else SizeLimit(_bytes(text), chosen=True))
+    with limited_to(None if text is None else SizeLimit(bytes_of(text, "--max-size"), chosen=True)):
+        yield
+
+
+@contextmanager
+def limited_to(limit: SizeLimit | None) -> Iterator[None]:
+    """Apply a limit inside the block."""
+    token = _limit.set(limit)
     try:
         yield
     finally:
         _limit.reset(token)
 
 
-def _bytes(text: str) -> int:
+def bytes_of(text: str, option: str) -> int:
+    """Return the size that an option names, e.g. 20GB, in bytes."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([KMGT]I?)?B?", text.strip().upper())
     size = int(float(match[1]) * UNITS[match[2] or ""]) if match else 0
     if size <= 0:
-        raise InputError(f"--max-size {text!r} is not a size; give a number with a unit, e.g. --max-size 20GB")
+        raise InputError(f"{option} {text!r} is not a size; give a number with a unit, e.g. {option} 20GB")
     return size
 
 

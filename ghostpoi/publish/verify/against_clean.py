@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Bools, Ints, Longs
+from ghostpoi.data.displacement import Moves, moves
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.data.formats.folder import FolderRows
 from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
@@ -43,34 +44,53 @@ class Pair:
         return np.flatnonzero(self.released != self.whole.table.venue)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """What was found, and the figures of the release as they follow from it; none if a check made them meaningless."""
+
+    checks: list[Check]
+    figures: dict[str, Any] | None = None
+    moved: Moves | None = None
+
+
 def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], private: Path) -> list[Check]:
+    """Run the checks that need the clean file, and compare the figures of the manifest."""
+    found = comparison(clean, written, manifest, private, whole_file=True)
+    return [*found.checks, *(figure_checks(found.figures, manifest) if found.figures else [])]
+
+
+def comparison(
+    clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], private: Path, whole_file: bool
+) -> Comparison:  # fmt: skip
     """Run the checks that need the clean file; stop at the first that makes the later ones meaningless.
 
-    If user ids are pseudonyms, the private folder tells which row is which.
+    If user ids are pseudonyms, the private folder tells which row is which. Rows may be those of one region; the
+    manifest then states what is withheld of it.
     """
     table, settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
     hides_users = settings.identity.pseudonyms != "keep"
     known = read_map(private) if hides_users else None
-    whole = prepare(table, settings)
+    whole = prepare(table, settings, whole_file)
     withheld = manifest["rows"]["withheld"]
     shown = np.flatnonzero(whole.has_candidates) if withheld else np.arange(len(table))
     expected = len(table) - withheld
     if len(shown) != expected or len(written.table) != expected:
         detail = f"the release has {len(written.table):,} rows; the file has {len(table):,}, {withheld:,} withheld"
-        return [Check("rows", False, detail)]
+        return Comparison([Check("rows", False, detail)])
     identity = []
     if known is not None:
         identity = [pseudonym_check(known, table, shown, written.table, settings)]
         if not identity[0].passed:
-            return identity
+            return Comparison(identity)
         shown = known.row
     changed = manifest["columns"]["changed_with_the_venue"]
     if missing := set(changed).difference(written.rows.columns):
-        return [Check("rows", False, f"columns of the manifest are missing: {', '.join(map(str, missing))}")]
+        detail = f"columns of the manifest are missing: {', '.join(map(str, missing))}"
+        return Comparison([Check("rows", False, detail)])
     dropped = [name for name in clean.rows.columns if name in manifest["columns"]["dropped"]]
     ignored = [*changed, written.mapping["user"]] if hides_users else changed
     if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=ignored):
-        return [*identity, Check("rows", False, problem)]
+        return Comparison([*identity, Check("rows", False, problem)])
     checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
     checks += _parts(clean.rows.take(shown), written.rows, hides_users)
     checks += _missing_values(clean, written, shown, dropped)
@@ -79,22 +99,23 @@ def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], 
     venue = renumbered[written.table.venue]  # in the numbering of the clean table, 0 for a venue that it lacks
     if not venue.all():
         unknown = written.table.venue_ids[written.table.venue[int(np.argmin(venue))]]
-        return [*checks, Check("venues", False, f"the venue {unknown} does not occur in {clean.path}")]
+        return Comparison([*checks, Check("venues", False, f"the venue {unknown} does not occur in {clean.path}")])
     released = table.venue.copy()
     released[shown] = venue
     drawn = has_donor(whole, released, settings.method, every=hides_users)
     pair = Pair(whole, shown, released, drawn)
     emptied = emptied_sets(whole, released, settings.speed)
-    return [
-        *checks,
+    checks += [
         _category(pair, settings.method),
         _candidates(pair),
         _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, table, clean, written.rows)),
         allowed_speed(whole, released, emptied, settings.speed),
-        *_figures(pair, emptied, settings.method, manifest, clean.counted),
         *_kept(clean, [*changed, *dropped], hidden(table, settings)),
         *_beside(clean, written, manifest),
     ]
+    found = figures(whole, settings.method, Substitution(released, emptied), shown, clean.counted)
+    found["data"] = {"rows": len(shown) + clean.counted.get("kept", 0)}
+    return Comparison(checks, found, moves(table.venues, table.venue, released))
 
 
 def _parts(clean: Rows, written: Rows, hides_users: bool) -> list[Check]:
@@ -198,16 +219,13 @@ def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None) -> l
     ]
 
 
-def _figures(
-    pair: Pair, emptied: Bools, method: AnyMethod, manifest: dict[str, Any], missing: dict[str, int]
-) -> list[Check]:
-    """Compute the counts and the plausibility of the release again and compare them with the manifest."""
-    found = figures(pair.whole, method, Substitution(pair.released, emptied), pair.shown, missing)
-    found["data"] = {"rows": len(pair.shown) + missing.get("kept", 0)}
+def figure_checks(found: dict[str, Any], manifest: dict[str, Any]) -> list[Check]:
+    """Compare the counts and the plausibility of a release with the manifest."""
     stated = manifest | {"data": {"rows": manifest["data"].get("rows")}}
     counts = _differences(found, stated, "rows") + _differences(found, stated, "data")
     measures = _differences(found, stated, "plausibility")
-    substituted = f"{len(pair.changed):,} rows substituted"
+    rows = found["rows"]
+    substituted = f"{sum(rows[part]['substituted'] for part in ('in_sessions', 'outside_sessions')):,} rows substituted"
     mean = f"{found['plausibility']['mean_km']:g} km on average"
     return [
         Check("counts", not counts, "; ".join(counts) or f"{substituted}, all counts as in the manifest"),

@@ -13,7 +13,7 @@ from ghostpoi.publish.verify.check import Check
 
 PUBLIC_KEYS = {
     "tool", "method", "protocol", "settings", "columns", "disclosure", "identity", "rows", "plausibility", "speed",
-    "data", "audit", "series",
+    "data", "audit", "series", "regions",
 }  # fmt: skip
 PRIVATE_KEYS = ("seed", "pairs", "checkpoint", "private")
 PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_KEYS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)

@@ -1,0 +1,150 @@
+"""Engines: where tasks run. Each task is a function of a job and a number, and may run again.
+
+The engine of one process is the reference. Dask runs the same tasks in many processes, here or on a cluster whose
+machines share the folders: it starts the workers, hands out tasks, and runs those of a dead worker again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ghostpoi.errors import InputError
+from ghostpoi.extras import need
+from ghostpoi.progress import Say
+from ghostpoi.world.job import Job
+
+Task = Callable[..., Any]  # of a job, a number and further arguments
+GPU = "GPU"  # the resource that a Dask worker with a GPU announces
+RETRIES = 3  # how often a task whose worker died is run again
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that could not be done."""
+
+    number: int
+    why: str
+
+
+class Engine(Protocol):
+    """Runs tasks."""
+
+    def run(
+        self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
+        on_gpu: bool = False,
+    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
+        """Run a task for every number; call `done` after each. Return the results, and the tasks that failed."""
+
+
+class OneProcess:
+    """Runs tasks one after the other in this process."""
+
+    def run(
+        self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
+        on_gpu: bool = False,
+    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
+        found, failed = {}, []
+        for number in numbers:
+            try:
+                found[number] = task(job, number, *more)
+                done(number)
+            except InputError as e:
+                failed.append(Failure(number, str(e)))
+            except MemoryError:
+                failed.append(Failure(number, NO_MEMORY))
+        return found, failed
+
+
+NO_MEMORY = "it does not fit into the memory; cut it smaller with --set regions.most_rows=200000"
+
+
+@dataclass(frozen=True)
+class Dask:
+    """Runs tasks on a Dask cluster."""
+
+    client: Any
+
+    def run(
+        self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
+        on_gpu: bool = False,
+    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
+        from distributed import KilledWorker, as_completed
+
+        [shared] = self.client.scatter([job], broadcast=True, hash=False)
+        resources = {GPU: 1} if on_gpu and self._has_gpu() else None
+        futures = {
+            self.client.submit(task, shared, number, *more, pure=False, retries=RETRIES, resources=resources): number
+            for number in numbers
+        }
+        found, failed = {}, []
+        for future in as_completed(futures):
+            number = futures[future]
+            error = future.exception() if future.status == "error" else None
+            if error is None:
+                found[number] = future.result()
+                done(number)
+            elif isinstance(error, InputError):
+                failed.append(Failure(number, str(error)))
+            elif isinstance(error, MemoryError | KilledWorker):
+                failed.append(Failure(number, NO_MEMORY))
+            else:
+                raise error
+        return found, sorted(failed, key=lambda one: one.number)
+
+    def _has_gpu(self) -> bool:
+        workers = self.client.scheduler_info()["workers"].values()
+        return any(worker.get("resources", {}).get(GPU) for worker in workers)
+
+
+@contextmanager
+def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: Say) -> Iterator[Engine]:
+    """Start an engine: `local` or `dask`. Without the address of a scheduler, Dask starts workers on this machine."""
+    if name not in ("local", "dask"):
+        raise InputError(f"--engine {name}: there is no such engine; use local or dask")
+    if name == "local":
+        if scheduler or workers > 1:
+            raise InputError("--workers and --scheduler need Dask; add --engine dask")
+        yield OneProcess()
+        return
+    need("dask")
+    import logging
+
+    import dask
+    from distributed import Client, LocalCluster
+
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(SETTINGS))
+        logging.getLogger("distributed").setLevel(logging.ERROR)
+        if scheduler:
+            try:
+                client = stack.enter_context(Client(scheduler, timeout="10s"))
+            except (OSError, ValueError) as e:
+                raise InputError(
+                    f"--scheduler {scheduler}: no scheduler answers there ({e}); check the address"
+                ) from None
+        else:
+            cluster = stack.enter_context(
+                LocalCluster(
+                    n_workers=workers or 1,
+                    threads_per_worker=1,
+                    memory_limit=0 if memory is None else memory // max(1, workers),
+                    dashboard_address=":0",
+                    silence_logs=logging.ERROR,
+                )
+            )
+            client = stack.enter_context(Client(cluster))
+        if client.dashboard_link:
+            say(f"Dask's dashboard: {client.dashboard_link}")
+        yield Dask(client)
+
+
+SETTINGS = {
+    "distributed.worker.daemon": False,  # tasks may start processes
+    "distributed.worker.memory.target": False,  # results are files: there is nothing to spill
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.scheduler.allowed-failures": 3,
+    "distributed.scheduler.work-stealing": True,
+}

@@ -1,0 +1,95 @@
+"""A job: everything that a task needs to know, and the folder in which tasks leave their results."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from ghostpoi.data.formats import Reading
+from ghostpoi.data.formats.reading import read_as
+from ghostpoi.data.formats.size_limit import SizeLimit, limited_to
+from ghostpoi.files import make_private_folder
+from ghostpoi.publish.columns import VenueColumns
+from ghostpoi.publish.private_folder import RowsRequest
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import RegionSettings
+from ghostpoi.world.pieces import Pieces
+
+SURVEY, FRAGMENTS, RELEASED = "survey", "fragments", "released"  # stages that leave a folder per task
+
+
+@dataclass(frozen=True)
+class Region:
+    """A region: venues that are near each other, with all their rows."""
+
+    number: int
+    key: str  # the first of its venue ids, by which draws are told apart
+    label: str  # for messages
+    venues: int
+    rows: int
+    pieces: tuple[int, ...]  # that have rows in it
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all tasks of a run share. It is private: it holds the seed."""
+
+    folder: Path
+    pieces: Pieces
+    request: RowsRequest
+    reading: Reading
+    limit: SizeLimit | None
+    settings: RegionSettings
+    region_column: str  # the column that names regions; "": they follow from distances
+    seed: Seed
+    key: str  # of the run, for checkpoints
+    regions: tuple[Region, ...] = ()
+    columns: VenueColumns | None = field(default=None)
+
+    def result(self, stage: str, number: int) -> Path:
+        """Return the folder that a task leaves."""
+        return self.folder / stage / f"{number:06}"
+
+    def seed_of(self, region: Region) -> Seed:
+        """Return the seed of a region. The only region of a dataset has the seed of the release."""
+        return self.seed if len(self.regions) == 1 else Seed(self.seed.derive("region", region.key))
+
+    @contextmanager
+    def reads(self) -> Iterator[None]:
+        """Read files as the publisher stated, wherever the task runs."""
+        with ExitStack() as stack:
+            stack.enter_context(read_as(self.reading))
+            if self.limit is not None:
+                stack.enter_context(limited_to(self.limit))
+            yield
+
+
+@contextmanager
+def leaving(folder: Path) -> Iterator[Path]:
+    """Yield a new folder, which gets this name when the block ends. If another worker was faster, its result stays."""
+    make_private_folder(folder.parent)
+    own = folder.with_name(f".{folder.name}.{uuid4().hex}")
+    own.mkdir(mode=0o700)
+    try:
+        yield own
+        try:
+            os.rename(own, folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def is_done(folder: Path) -> bool:
+    """Tell whether a task has left its result."""
+    return folder.is_dir()
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed tasks left. No other process may be at work."""
+    for left in folder.glob("*/.*"):
+        shutil.rmtree(left, ignore_errors=True)

@@ -1,0 +1,63 @@
+"""Protect one region: draw a venue for every row, and leave the rows, part by part."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from ghostpoi.data.displacement import moves
+from ghostpoi.data.formats import CheckinFile
+from ghostpoi.data.formats.compression import extension
+from ghostpoi.files import make_private_folder
+from ghostpoi.publish.checkpoint import Checkpoint
+from ghostpoi.publish.protect import protect_table
+from ghostpoi.publish.release import described_data, write_data, write_pairs
+from ghostpoi.publish.released_rows import plan, release_rows
+from ghostpoi.world.columns import check_columns
+from ghostpoi.world.job import RELEASED, Job, Region, is_done, leaving
+from ghostpoi.world.region_rows import read_region
+from ghostpoi.world.routes import write_shown
+
+ROWS, FIGURES, DISTANCES, PAIRS = "rows", "figures.json", "km.npy", "pairs.npz"
+
+
+def rows_name(job: Job) -> str:
+    """Return the name of the rows of a region: a folder of parts, or a file."""
+    return ROWS if job.pieces.several else f"{ROWS}{extension(job.pieces.path)}"
+
+
+def protect_region(job: Job, number: int) -> None:
+    """Protect a region."""
+    region, place = job.regions[number], job.result(RELEASED, number)
+    if is_done(place):
+        return
+    if job.columns is None:
+        raise ValueError("the columns are not tested yet")
+    file = read_region(job, region)
+    if len(job.regions) > 1:
+        check_columns(job, file, job.columns)
+    work = job.folder / "work" / f"{number:06}"  # models and checkpoints, which are of use until the region is done
+    make_private_folder(work)
+    with leaving(place) as folder:
+        _protect(folder, work, job, region, file)
+    shutil.rmtree(work)
+
+
+def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFile) -> None:
+    request, seed, quiet = job.request, job.seed_of(region), lambda text: None
+    columns = job.columns if len(job.regions) > 1 else None  # a single region was tested as a whole, and is again
+    planned = plan(request, file, quiet, columns=columns)
+    checkpoint = Checkpoint(work / "checkpoint.safetensors", f"{job.key} {region.key}", quiet)
+    venues = protect_table(planned.whole, request.settings, seed, request.device, cache=work, checkpoint=checkpoint)
+    released = release_rows(planned, venues, seed)
+    with job.reads():
+        written = write_data(folder / rows_name(job), file, released)
+        described = described_data(request, file, released, written)
+    write_pairs(folder / PAIRS, released)
+    write_shown(folder, file, released.shown)
+    table = released.whole.table
+    moved = moves(table.venues, table.venue, venues.poi)
+    np.save(folder / DISTANCES, moved.km)
+    note = {"manifest": released.manifest | described, "rows": moved.rows, "same_category": moved.same_category}
+    (folder / FIGURES).write_text(json.dumps(note), "utf-8")

@@ -1,0 +1,112 @@
+"""Part the venues of all pieces into regions, and tell each piece where its venues are."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.data import regions
+from ghostpoi.data.checkins import Ints
+from ghostpoi.errors import InputError
+from ghostpoi.world.job import Job, Region, is_done, leaving
+from ghostpoi.world.survey import Survey, read_survey
+
+FOLDER, LIST = "regions", "regions.json"
+AT_ONCE = 4_000_000  # venues of pieces that are joined at once: bounds the memory
+
+
+def find_regions(job: Job) -> tuple[Region, ...]:
+    """Return all regions, in the order of their keys."""
+    place = job.folder / FOLDER
+    if not is_done(place):
+        with leaving(place) as folder:
+            _find(job, folder)
+    return tuple(
+        Region(**one | {"pieces": tuple(one["pieces"])}) for one in json.loads((place / LIST).read_text("utf-8"))
+    )
+
+
+def region_of_rows(job: Job, number: int) -> Ints:
+    """Return the region of each row of a piece, (N,). A row that lacks a value goes with the first that does not."""
+    found = read_survey(job, number)
+    if found is None:
+        return np.empty(0, np.int32)
+    of_venue: Ints = np.load(job.folder / FOLDER / f"{number:06}.npy")
+    of_venue[0] = of_venue[found.venue[found.venue > 0][:1]].sum()
+    return of_venue[found.venue]
+
+
+def _find(job: Job, folder: Path) -> None:
+    venues = _all_venues(job)
+    if not len(venues):
+        raise InputError(f"{job.pieces.path} has no check-ins; give files with at least one row of data")
+    lat, lon, visits = (venues[name].to_numpy() for name in ("lat", "lon", "visits"))
+    rank = np.arange(len(venues))  # they are in the order of their ids
+    if job.region_column:
+        number = regions.numbered(venues["region"].rank("dense").to_numpy().astype(np.int32), rank)
+    else:
+        number = regions.numbered(regions.by_gap(lat, lon, job.settings.gap_km), rank)
+    cut = regions.cut(lat, lon, visits, number, rank, job.settings.most_venues, job.settings.most_rows)
+    number = regions.numbered(cut, rank)
+    placed = venues.select("id", number=pl.Series(number))
+    pieces: dict[int, list[int]] = {}
+    for piece in range(len(job.pieces.pieces)):
+        found = read_survey(job, piece)
+        if found is not None:
+            of_venue = pl.DataFrame({"id": found.ids.tolist()}).join(placed, on="id", how="left", maintain_order="left")
+            here = of_venue["number"].fill_null(0).to_numpy().astype(np.int32)
+            np.save(folder / f"{piece:06}.npy", here)
+            for region in np.unique(here[1:]).tolist():
+                pieces.setdefault(region, []).append(piece)
+    each = pl.DataFrame({"number": number, "lat": lat, "lon": lon, "visits": visits, "id": venues["id"]})
+    named = each.with_columns(name=venues["region"]).group_by("number").agg(
+        pl.col("id").min(), pl.col("lat").median(), pl.col("lon").median(), pl.col("visits").sum(), pl.len(),
+        pl.col("name").first(),
+    ).sort("number")  # fmt: skip
+    listed = [
+        Region(
+            row["number"], row["id"], row["name"] or f"near {row['lat']:.2f}, {row['lon']:.2f}", row["len"],
+            row["visits"], tuple(pieces[row["number"]]),
+        )
+        for row in named.iter_rows(named=True)
+    ]  # fmt: skip
+    (folder / LIST).write_text(json.dumps([asdict(region) for region in listed]), "utf-8")
+
+
+def _all_venues(job: Job) -> pl.DataFrame:
+    """Join the venues of all pieces, in the order of their ids. The earliest row tells where a venue is."""
+    whole: list[pl.DataFrame] = []
+    waiting, kind = 0, None
+    for number, piece in enumerate(job.pieces.pieces):
+        found = read_survey(job, number)
+        if found is None:
+            continue
+        kind = kind or found.kind
+        if found.kind != kind:
+            raise InputError(
+                f"{piece.path} has another format or other columns than the parts before it; give a folder of files of "
+                "one kind"
+            )
+        whole.append(_frame(found, number))
+        waiting += len(whole[-1])
+        if waiting > AT_ONCE:
+            whole, waiting = [_joined(whole)], 0
+    return _joined(whole) if whole else pl.DataFrame()
+
+
+def _frame(found: Survey, number: int) -> pl.DataFrame:
+    columns = {"id": found.ids, "lat": found.lat, "lon": found.lon, "first": found.first, "visits": found.visits}
+    frame = pl.DataFrame({name: pl.Series(values.tolist()) for name, values in columns.items()})
+    return frame.with_columns(piece=pl.lit(number, pl.Int32), region=pl.Series(found.region.tolist(), dtype=pl.String))[
+        1:
+    ]
+
+
+def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Join venues with the same id: their visits add up, the earliest piece of the earliest row tells the rest."""
+    ordered = pl.concat(frames).sort("id", "first", "piece")
+    return ordered.group_by("id", maintain_order=True).agg(
+        pl.col("lat", "lon", "first").first(), pl.col("visits").sum(), pl.col("piece", "region").first()
+    )

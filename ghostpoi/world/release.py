@@ -1,0 +1,140 @@
+"""Make a release of a dataset, stage by stage. An interrupted run goes on after the tasks that it has done."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ghostpoi.data.formats import current_reading
+from ghostpoi.data.formats.size_limit import chosen_limit
+from ghostpoi.errors import InputError, RegionsFailed
+from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.progress import Report, Say
+from ghostpoi.publish.manifest import store_manifest
+from ghostpoi.publish.private_folder import ReleaseRequest, Run, begin, check_folders, resume
+from ghostpoi.publish.release import hashes_of, in_place, keep_private
+from ghostpoi.publish.staging import publish_folder, staging_folder
+from ghostpoi.world.assemble import assemble
+from ghostpoi.world.columns import agreed, test_columns, tested_regions
+from ghostpoi.world.engine import Failure, engine_of
+from ghostpoi.world.job import RELEASED, Job, remove_unfinished
+from ghostpoi.world.manifest import joint_manifest
+from ghostpoi.world.pieces import Pieces, content_hash, find_pieces
+from ghostpoi.world.protect_region import PAIRS, protect_region
+from ghostpoi.world.regions import find_regions
+from ghostpoi.world.scale import Scale, Stages, done_all
+from ghostpoi.world.scatter import scatter
+from ghostpoi.world.survey import survey
+
+WORLD = "world"  # in the folder of a run: the results of its tasks
+NOTE = "asked.json"  # in it: how the dataset is divided
+
+
+@dataclass(frozen=True)
+class _Input:
+    sha256: bytes
+
+
+def make_release(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
+    """Protect a dataset region by region and write the release; return its manifest."""
+    return in_place(request, lambda: _make(request, scale, say, report))
+
+
+def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
+    _refuse(request)
+    unfinished = check_folders(request)
+    pieces = find_pieces(request.file, scale.settings.most_rows)
+    content = _Input(content_hash(pieces))
+    run = resume(request, content, unfinished) if unfinished else begin(request, content, say)
+    job = _job(request, scale, pieces, run)
+    with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
+        stages = Stages(engine, report)
+        every = range(len(pieces.pieces))
+        done_all(stages.run("reading", survey, job, every))
+        job = replace(job, regions=find_regions(job))
+        done_all(stages.run("dividing", scatter, job, every))
+        tested, failed = stages.run(
+            "testing columns", test_columns, job, [r.number for r in tested_regions(job.regions)]
+        )
+        done_all((tested, failed))
+        job = replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
+        for text in job.columns.warnings if job.columns else []:
+            say(f"warning: {text}")
+        needs_torch = request.settings.method.needs_torch
+        _, failed = stages.run(
+            "protecting", protect_region, job, [r.number for r in job.regions], on_gpu=needs_torch,
+            sizes=[r.rows for r in job.regions],
+        )  # fmt: skip
+        if failed:
+            raise RegionsFailed(_named(job, failed))
+        with staging_folder(run, request.release.resolve()) as staging:
+            manifest = _write(staging, request, job, stages)
+            publish_folder(staging, request.release.resolve(), request.force or request.resume)
+    make_private_folder(run.folder / PRIVATE_PAIRS)
+    for region in job.regions:
+        (job.result(RELEASED, region.number) / PAIRS).rename(run.folder / PRIVATE_PAIRS / f"{region.number:06}.npz")
+    keep_private(run, request.private, (PRIVATE_PAIRS,))
+    return manifest
+
+
+PRIVATE_PAIRS = "pairs"  # in the private folder: the pairs of each region
+
+
+def _write(staging: Path, request: ReleaseRequest, job: Job, stages: Stages) -> dict[str, Any]:
+    """Write the content of the release folder."""
+    data = staging / "checkins" if job.pieces.several else staging / job.pieces.names[0]
+    folder = data if job.pieces.several else staging
+    folder.mkdir(exist_ok=True)
+    done_all(stages.run("writing", assemble, job, range(len(job.pieces.names)), folder))
+    manifest = joint_manifest(job)
+    manifest["data"] = {"file": data.name, **manifest["data"], **hashes_of(data)}
+    store_manifest(staging, manifest, request.private)
+    return manifest
+
+
+def _named(job: Job, failed: list[Failure]) -> str:
+    """Say which regions failed, and why."""
+    first = failed[0]
+    region = job.regions[first.number]
+    others = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return (
+        f"{len(job.regions) - len(failed):,} of {len(job.regions):,} regions are protected, but not region "
+        f"{first.number + 1} ({region.label}; {region.rows:,} rows){others}: {first.why}; then continue with --resume"
+    )
+
+
+def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run) -> Job:
+    folder = run.folder / WORLD
+    make_private_folder(folder)
+    remove_unfinished(folder)
+    asked = f"{scale.settings!r} {scale.region_column}"
+    if (folder / NOTE).exists() and json.loads((folder / NOTE).read_text("utf-8")) != asked:
+        raise InputError(
+            f"the regions differ from those of the run in {request.private}; give the same settings, or start again "
+            "with --force"
+        )
+    with replacing(folder / NOTE, mode=0o600) as out:
+        out.write(json.dumps(asked).encode())
+    return Job(
+        folder, pieces, request, current_reading(), chosen_limit(), scale.settings, scale.region_column, run.seed,
+        run.key,
+    )  # fmt: skip
+
+
+def _refuse(request: ReleaseRequest) -> None:
+    """Refuse what needs all rows at once."""
+    reading, settings = current_reading(), request.settings
+    needs = {
+        "--series": request.series is not None, "--venues": bool(reading.venues),
+        "--cluster-points": bool(reading.cluster_points),
+        f"--pseudonyms {settings.identity.pseudonyms}": settings.identity.pseudonyms != "keep",
+        "--set method.category=group": settings.method.keeps_category == "group" and not (
+            request.groups or "category_group" in request.mapping
+        ),
+    }  # fmt: skip
+    for option, given in needs.items():
+        if given:
+            raise InputError(
+                f"{option} needs all rows at once, which the engine for regions avoids; leave out --engine, --memory "
+                "and the other options of regions"
+            )

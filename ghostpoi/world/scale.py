@@ -1,0 +1,60 @@
+"""How a dataset is divided and where its tasks run; stages, and the progress that they report."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ghostpoi.errors import InputError
+from ghostpoi.progress import Report
+from ghostpoi.settings import RegionSettings
+from ghostpoi.world.engine import Engine, Failure
+from ghostpoi.world.job import Job
+
+SHARES = {  # of the time that a command takes
+    "reading": 0.15, "dividing": 0.15, "testing columns": 0.05, "protecting": 0.5, "writing": 0.15, "comparing": 0.55,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How a dataset is divided, and where its tasks run."""
+
+    settings: RegionSettings
+    region_column: str = ""
+    engine: str = "local"
+    workers: int = 0
+    scheduler: str = ""
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Runs stages and reports their progress as shares of the whole work."""
+
+    engine: Engine
+    report: Report
+
+    def run(
+        self, label: str, task: Callable[..., Any], job: Job, numbers: Sequence[int], *more: object,
+        on_gpu: bool = False, sizes: Sequence[int] = (),
+    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
+        count, rows, size = 0, 0, dict(zip(numbers, sizes, strict=True)) if sizes else dict.fromkeys(numbers, 1)
+        total = sum(size.values()) or 1
+
+        def text() -> str:
+            counted = f"{count:,} of {len(numbers):,}"
+            return f"{label} {counted} regions, {rows:,} of {total:,} rows" if sizes else f"{label} {counted}"
+
+        def done(number: int) -> None:
+            nonlocal count, rows
+            count, rows = count + 1, rows + size[number]
+            self.report(text(), SHARES[label] * size[number] / total)
+
+        self.report(text(), 0)
+        return self.engine.run(task, job, numbers, done, *more, on_gpu=on_gpu)
+
+
+def done_all(found: tuple[dict[int, Any], list[Failure]]) -> None:
+    """Refuse to go on if a task failed: its input cannot be used."""
+    if found[1]:
+        raise InputError(found[1][0].why)
