@@ -45,6 +45,7 @@ class Checkins:
     category_field: str = "category"  # the column that holds the category; "": there is none
     name: str = "the table"  # its name in messages, e.g. the path of the file
     category_groups: Mapping[str, str] = field(default_factory=dict)  # category -> group, from a taxonomy
+    crossing: Bools | None = None  # (N,) the user's row before, in time, lies in another region; None: one region
 
     def __len__(self) -> int:
         return len(self.user)

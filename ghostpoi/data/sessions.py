@@ -124,12 +124,16 @@ def vocabulary_of(venues: Venues, known: Longs) -> tuple[Vocabulary, Ints]:
 
 
 def _segment(table: Checkins, kept: Bools, poi_of: Ints, gap_s: int) -> Sessions:
-    """Cut each user's kept rows, ordered by time and then by row, where the gap exceeds `gap_s`."""
+    """Cut each user's kept rows, ordered by time and then by row, where the gap exceeds `gap_s` or a region ends."""
     row = np.flatnonzero(kept)
     row = row[by_user_and_time(table.user[row], table.time[row])]
     user, time = table.user[row], table.time[row]
     first = np.ones(len(row), bool)
     first[1:] = (user[1:] != user[:-1]) | (np.diff(time) > gap_s)
+    if table.crossing is not None:  # also if the row that crosses was dropped
+        order, crossed = by_user_and_time(table.user, table.time), np.empty(len(table), np.int64)
+        crossed[order] = np.cumsum(table.crossing[order])
+        first[1:] |= np.diff(crossed[row]) > 0
     start = np.flatnonzero(first)
     return Sessions(user[start], np.append(start, len(row)), poi_of[table.venue[row]], time, row)
 
