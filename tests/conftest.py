@@ -29,7 +29,7 @@ SLOW = {
     "pseudonym_audit", "pseudonym_columns", "pseudonym_report", "pseudonym_study", "pseudonyms", "recorded",
     "release", "report", "report_page", "rounds", "seal", "shared_positions", "sparse_city", "staging", "start",
     "stray_quotes", "study_run", "synthetic", "telling_columns", "trajectory_lm", "transfer_victims", "verify",
-    "verify_recomputes", "victims", "what_users_pick",
+    "verify_recomputes", "victims", "what_users_pick", "world", "world_dask",
 }  # fmt: skip
 ROOT = Path(__file__).parent.parent
 

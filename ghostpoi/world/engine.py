@@ -104,7 +104,7 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
         raise InputError(f"--engine {name}: there is no such engine; use local or dask")
     if name == "local":
         if scheduler or workers > 1:
-            raise InputError("--workers and --scheduler need Dask; add --engine dask")
+            raise InputError("--workers and --scheduler are for Dask; add --engine dask")
         yield OneProcess()
         return
     need("dask")

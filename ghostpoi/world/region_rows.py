@@ -12,6 +12,7 @@ from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.data.formats.compression import extension
 from ghostpoi.data.formats.folder import FolderRows
 from ghostpoi.errors import InputError
+from ghostpoi.world.crossings import crossing_rows
 from ghostpoi.world.job import FRAGMENTS, Job, Region
 
 
@@ -28,9 +29,9 @@ def read_region(job: Job, region: Region) -> CheckinFile:
             rows = file.all_rows  # parsed while the fragments are there
         except InputError as e:
             raise InputError(str(e).replace(place, named)) from None
-    return replace(
-        file, path=Path(named), table=replace(file.table, name=named), parse_rows=lambda: _by_part(job, region, rows)
-    )
+    crossing = crossing_rows(job, region)
+    table = replace(file.table, name=named, crossing=None if crossing is None else crossing[file.present])
+    return replace(file, path=Path(named), table=table, parse_rows=lambda: _by_part(job, region, rows))
 
 
 def _by_part(job: Job, region: Region, rows: Rows) -> Rows:

@@ -16,6 +16,7 @@ from ghostpoi.publish.release import hashes_of, in_place, keep_private
 from ghostpoi.publish.staging import publish_folder, staging_folder
 from ghostpoi.world.assemble import assemble
 from ghostpoi.world.columns import agreed, test_columns, tested_regions
+from ghostpoi.world.crossings import find_crossings
 from ghostpoi.world.engine import Failure, engine_of
 from ghostpoi.world.job import RELEASED, Job, remove_unfinished
 from ghostpoi.world.manifest import joint_manifest
@@ -53,6 +54,7 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
         done_all(stages.run("reading", survey, job, every))
         job = replace(job, regions=find_regions(job))
         done_all(stages.run("dividing", scatter, job, every))
+        find_crossings(job)
         tested, failed = stages.run(
             "testing columns", test_columns, job, [r.number for r in tested_regions(job.regions)]
         )

@@ -8,10 +8,20 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.formats import CheckinFile
+from ghostpoi.errors import InputError
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
 
-ARRAYS = "arrays.npz"
+ARRAYS, VISITS = "arrays.npz", "visits.npz"
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Who was where when, in a piece. Rows that lack a value have user -1."""
+
+    user: Ints  # (N,)
+    ids: NDArray[np.str_]  # of the users
+    time: Longs  # (N,)
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,10 @@ def survey(job: Job, number: int) -> None:
     with leaving(place) as folder:
         arrays: dict[str, Any] = {} if file is None else _arrays(job, file)
         np.savez(folder / ARRAYS, **arrays)
+        if file is not None:
+            user, time = np.full((2, len(file.table) + len(file.missing)), -1)
+            user[file.present], time[file.present] = file.table.user, file.table.time
+            np.savez(folder / VISITS, user=user.astype(np.int32), ids=file.table.user_ids.astype(str), time=time)
 
 
 def _arrays(job: Job, file: CheckinFile) -> dict[str, NDArray[Any]]:
@@ -53,6 +67,12 @@ def _arrays(job: Job, file: CheckinFile) -> dict[str, NDArray[Any]]:
     first[table.venue[order[::-1]]] = order[::-1]
     named = np.full(len(first), "")
     if job.region_column:
+        if job.region_column not in file.all_rows.columns:
+            listed = ", ".join(file.all_rows.columns)
+            raise InputError(
+                f"--map region={job.region_column}: {file.path} has no column {job.region_column!r}; its columns are "
+                f"{listed}"
+            )
         named = file.rows.get_column(job.region_column).gather(first).cast(str).fill_null("").to_numpy().astype(str)
     kind = [file.format, *file.all_rows.columns, *(f"{field}={column}" for field, column in file.mapping.items())]
     return {
@@ -68,3 +88,9 @@ def read_survey(job: Job, number: int) -> Survey | None:
             return None
         arrays = {name: found[name] for name in found.files}
     return Survey(tuple(arrays.pop("kind").tolist()), **arrays)
+
+
+def read_visits(job: Job, number: int) -> Visits:
+    """Read who was where when in a piece that has rows."""
+    with np.load(job.result(SURVEY, number) / VISITS, allow_pickle=False) as found:
+        return Visits(found["user"], found["ids"], found["time"])

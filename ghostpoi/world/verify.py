@@ -20,6 +20,7 @@ from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.whole_table import fast_steps, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import RegionSettings
+from ghostpoi.world.crossings import find_crossings
 from ghostpoi.world.engine import engine_of
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job, Region, is_done, leaving
 from ghostpoi.world.joint_figures import joint_figures
@@ -85,6 +86,7 @@ def _compare(
     if len(clean.regions) != stated["count"]:
         return [Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")]
     done_all(stages.run("dividing", scatter, clean, range(len(clean.pieces.pieces))))
+    find_crossings(clean)
     numbers = [region.number for region in clean.regions]
     if manifest["rows"]["withheld"] or manifest["rows"].get("missing", {}).get("dropped"):
         withholds = bool(manifest["rows"]["withheld"])

@@ -1,0 +1,276 @@
+"""Datasets larger than memory: protected region by region, with the same result however they are divided."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from small_city import called, sentence
+from small_world import FAST, SEED, contents, manifest, parts, protected, released, rows
+
+from ghostpoi.data.formats import Reading
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.publish.methods import METHODS
+from ghostpoi.publish.private_folder import RowsRequest
+from ghostpoi.publish.publication_settings import publication
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import RegionSettings
+from ghostpoi.world import protect_region
+from ghostpoi.world.crossings import crossing_rows, find_crossings
+from ghostpoi.world.job import Job
+from ghostpoi.world.pieces import find_pieces
+from ghostpoi.world.region_rows import read_region
+from ghostpoi.world.regions import find_regions
+from ghostpoi.world.scatter import scatter
+from ghostpoi.world.survey import survey
+
+LOCAL = ("--engine", "local")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return parts(tmp_path_factory.mktemp("world") / "data", 7)
+
+
+@pytest.fixture(scope="module")
+def release(world: Path) -> Path:
+    return protected(world, world.with_name("release"), *LOCAL)
+
+
+def test_a_release_has_the_parts_rows_and_columns_of_the_dataset(world: Path, release: Path) -> None:
+    assert [*contents(release)] == [path.name for path in sorted(world.iterdir())]
+    assert released(release).schema == rows().schema
+    same = ["user", "utc_time", "timezone_offset"]
+    assert released(release).select(same).equals(rows().select(same))
+    assert manifest(release)["regions"]["count"] == 3
+    assert manifest(release)["data"]["rows"] == rows().height
+
+
+def test_substitutes_stay_in_their_region(release: Path) -> None:
+    clean, new = (frame.select("latitude", "longitude", "city") for frame in (rows(), released(release)))
+    assert new["city"].equals(clean["city"])
+    km = haversine_km(*(frame[axis].to_numpy() for frame in (clean, new) for axis in ("latitude", "longitude")))
+    assert km.max() < 10
+    assert (km > 0).mean() > 0.5
+
+
+def test_the_number_of_parts_changes_nothing(release: Path, tmp_path: Path) -> None:
+    for count in (1, 64):
+        other = protected(parts(tmp_path / f"in-{count}", count), tmp_path / f"out-{count}", *LOCAL)
+        assert released(other).equals(released(release))
+        assert manifest(other)["rows"] == manifest(release)["rows"]
+        assert manifest(other)["plausibility"] == manifest(release)["plausibility"]
+
+
+def test_a_file_is_read_in_pieces(release: Path, tmp_path: Path) -> None:
+    rows().write_parquet(tmp_path / "one.parquet", row_group_size=500)
+    small = protected(tmp_path / "one.parquet", tmp_path / "small", *LOCAL, "--set", "regions.most_rows=5000")
+    assert pl.read_parquet(small / "checkins.parquet").equals(released(release))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_the_same_in_other_parts(method: str, tmp_path: Path) -> None:
+    few = rows().filter(pl.col("city") != rows()["city"][0])
+    found = [
+        released(protected(parts(tmp_path / f"{n}", n, few), tmp_path / f"out-{n}", "--method", method, *LOCAL, *FAST))
+        for n in (1, 7)
+    ]
+    assert found[0].equals(found[1])
+    assert not found[0]["venue_id"].equals(few["venue_id"])
+
+
+def test_one_region_is_protected_as_one_file_is(tmp_path: Path) -> None:
+    write_city(tmp_path / "city.csv", 40, 120, 60, 1)
+    for name, words in (("whole", ()), ("regions", LOCAL)):
+        protected(tmp_path / "city.csv", tmp_path / name, *words)
+    one, two = (tmp_path / name for name in ("whole", "regions"))
+    assert (one / "checkins.csv").read_bytes() == (two / "checkins.csv").read_bytes()
+    assert manifest(one) == manifest(two)
+
+
+def test_text_parts_keep_every_byte_that_does_not_change(tmp_path: Path) -> None:
+    data = parts(tmp_path / "data", 3, rows(), ".csv")
+    last = data / "part-002.csv"
+    last.write_bytes(last.read_bytes().rstrip(b"\n"))
+    found = contents(protected(data, tmp_path / "release", *LOCAL))
+    for path in sorted(data.iterdir()):
+        clean, new = path.read_bytes(), found[path.name]
+        assert clean.split(b"\n", 1)[0] == new.split(b"\n", 1)[0]
+        assert clean.count(b"\n") == new.count(b"\n")
+        assert clean.endswith(b"\n") == new.endswith(b"\n")
+
+
+def test_regions_follow_a_column(world: Path, tmp_path: Path) -> None:
+    by_column = protected(world, tmp_path / "release", "--map", "region=city")
+    assert manifest(by_column)["regions"] == {
+        "count": 3, "column": "city", "most_venues": 30_000, "most_rows": 2_000_000,
+    }  # fmt: skip
+
+
+def test_a_large_region_is_cut(world: Path, tmp_path: Path) -> None:
+    cut = protected(world, tmp_path / "release", "--set", "regions.most_venues=60")
+    assert manifest(cut)["regions"]["count"] >= 6
+    assert called("verify", cut, "--against", world).returncode == 0
+
+
+def test_withheld_rows_are_left_out_of_their_part(world: Path, tmp_path: Path) -> None:
+    words = ("--method", "random", "--no-candidate", "withhold", "--set", "candidates.max_widenings=0")
+    found = protected(world, tmp_path / "release", *LOCAL, *words)
+    withheld = manifest(found)["rows"]["withheld"]
+    assert 0 < withheld == rows().height - released(found).height
+    assert called("verify", found, "--against", world).returncode == 0
+
+
+def test_verify_compares_every_region(world: Path, release: Path, tmp_path: Path) -> None:
+    done = called("verify", release, "--against", world, "--json")
+    checks = {check["check"]: check["passed"] for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 0, done.stdout
+    assert all(checks.values())
+    assert {"regions", "rows", "parts", "radius", "venue fields", "speed", "counts", "plausibility"} <= set(checks)
+    other = parts(tmp_path / "other", 7, rows().with_columns(pl.col("venue_id").reverse()))
+    assert called("verify", release, "--against", other).returncode == 1
+    fewer = parts(tmp_path / "fewer", 7, rows()[:-5])
+    assert called("verify", release, "--against", fewer).returncode == 1
+
+
+def test_nothing_private_is_left(release: Path) -> None:
+    private = Path(f"{release}.private")
+    assert {path.name for path in private.iterdir()} == {"pairs", "run.json", "signing.key"}
+    assert len([*(private / "pairs").iterdir()]) == 3
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (private, *private.iterdir()))
+
+
+def test_an_interrupted_run_goes_on(
+    world: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[int] = []
+    own = protect_region.protect_table
+
+    def dies(*arguments: object, **more: object) -> object:
+        if len(done) == 1:
+            raise KeyboardInterrupt
+        done.append(1)
+        return own(*arguments, **more)
+
+    out = tmp_path / "release"
+    monkeypatch.setattr(protect_region, "protect_table", dies)
+    stopped = called("protect", world, "-o", out, *SEED, *LOCAL)
+    assert stopped.returncode == 130
+    assert "go on with --resume" in stopped.stderr
+    assert not out.exists()
+    monkeypatch.setattr(protect_region, "protect_table", lambda *a, **k: done.append(1) or own(*a, **k))
+    protected(world, out, *LOCAL, "--resume")
+    assert len(done) == 3  # the region that was done is not drawn again
+    assert contents(out) == contents(release)
+
+
+def test_a_killed_run_goes_on(world: Path, release: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    words = [sys.executable, "-m", "ghostpoi", "protect", world, "-o", out, *SEED, *LOCAL]
+    running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    stage = Path(f"{out}.private") / "unfinished" / "world" / "released"
+    while running.poll() is None and not any(stage.glob("0*")):
+        time.sleep(0.01)
+    running.kill()
+    running.wait()
+    assert not out.exists()
+    os.sync()
+    protected(world, out, *LOCAL, "--resume")
+    assert contents(out) == contents(release)
+
+
+def test_a_run_of_other_regions_is_not_mixed_in(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*arguments: object, **more: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(protect_region, "protect_table", dies)
+    called("protect", world, "-o", tmp_path / "release", *SEED, *LOCAL)
+    more = ("--set", "regions.gap_km=20", "--resume")
+    said = sentence(called("protect", world, "-o", tmp_path / "release", *SEED, *LOCAL, *more))
+    assert said.startswith("the regions differ from those of the run in ")
+
+
+def test_a_region_that_fails_is_named_and_the_others_finish(
+    world: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, out = protect_region.protect_table, tmp_path / "release"
+    done: list[int] = []
+
+    def fails(whole: object, *arguments: object, **more: object) -> object:
+        done.append(1)
+        if len(done) == 2:
+            raise MemoryError
+        return own(whole, *arguments, **more)
+
+    monkeypatch.setattr(protect_region, "protect_table", fails)
+    failed = called("protect", world, "-o", out, *SEED, *LOCAL)
+    assert failed.returncode == 1
+    assert len(done) == 3
+    assert "2 of 3 regions are protected, but not region 2 (near " in failed.stderr
+    assert "--set regions.most_rows=" in failed.stderr
+    assert not out.exists()
+    monkeypatch.setattr(protect_region, "protect_table", own)
+    protected(world, out, *LOCAL, "--resume")
+    assert contents(out) == contents(release)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--engine", "spark"), "--engine spark: there is no such engine; use local or dask"),
+        (("--workers", "2"), "--workers and --scheduler are for Dask; add --engine dask"),
+        ((*LOCAL, "--pseudonyms", "session"), "--pseudonyms session needs all rows at once"),
+        (("--memory", "much"), "--memory 'much' is not a size; give a number with a unit, e.g. --memory 20GB"),
+        ((*LOCAL, "--map", "region=town"), "has no column 'town'"),
+        (("--set", "regions.gap_km=0"), "--set regions.gap_km=0: regions.gap_km must be at least"),
+    ],
+)
+def test_refusals(world: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    assert said in sentence(called("protect", world, "-o", tmp_path / "release", *SEED, *words))
+    assert not (tmp_path / "release").exists()
+
+
+def test_parts_must_be_of_one_kind(tmp_path: Path) -> None:
+    data = parts(tmp_path / "data", 2)
+    pl.read_parquet(data / "part-001.parquet").rename({"city": "town"}).write_parquet(data / "part-001.parquet")
+    said = sentence(called("protect", data, "-o", tmp_path / "release", *SEED, *LOCAL))
+    assert "has another format or other columns" in said
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    data = parts(tmp_path / "data", 2)
+    (data / "part-001.parquet").write_bytes(b"PAR1 nothing else")
+    said = sentence(called("protect", data, "-o", tmp_path / "release", *SEED, *LOCAL))
+    assert "part-001.parquet is a damaged Parquet file" in said
+
+
+def test_a_part_without_rows_stays(tmp_path: Path) -> None:
+    data = parts(tmp_path / "data", 2)
+    rows()[:0].write_parquet(data / "part-000-empty.parquet")
+    found = protected(data, tmp_path / "release", *LOCAL)
+    assert pl.read_parquet(found / "checkins" / "part-000-empty.parquet").schema == rows().schema
+
+
+def test_a_row_after_a_journey_is_a_crossing(tmp_path: Path) -> None:
+    lines = ["user,venue_id,category,latitude,longitude,utc_time"]
+    at = {"a": "40.0,-74.0", "b": "42.0,-71.0"}
+    for user, path in (("one", "aabab"), ("two", "aaaaa")):
+        lines += [f"{user},{v}{n},bar,{at[v]},2026-01-01T0{n}:00:00Z" for n, v in enumerate(path)]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    pieces = find_pieces(tmp_path / "data.csv", 1000)
+    request = RowsRequest(settings=publication("random"), method="random", protocol="", device=None, mapping={})
+    job = Job(tmp_path / "work", pieces, request, Reading(), None, RegionSettings(), "", Seed(0), "")
+    survey(job, 0)
+    job = replace(job, regions=find_regions(job))
+    scatter(job, 0)
+    find_crossings(job)
+    a, b = job.regions
+    assert crossing_rows(job, a).tolist() == [False, False, True, False, False, False, False, False]
+    assert crossing_rows(job, b).tolist() == [True, True]
+    assert read_region(job, a).table.crossing.sum() == 1

@@ -1,0 +1,82 @@
+"""Dask runs the same tasks: any number of workers gives the same bytes, and a worker that dies loses nothing."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import psutil
+import pytest
+from distributed import LocalCluster
+from small_city import called, sentence
+from small_world import FAST, SEED, contents, parts, protected, rows
+
+from ghostpoi.publish.methods import METHODS
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return parts(tmp_path_factory.mktemp("world") / "data", 7)
+
+
+@pytest.fixture(scope="module")
+def release(world: Path) -> Path:
+    return protected(world, world.with_name("release"), "--engine", "local")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_the_number_of_workers_changes_nothing(workers: int, world: Path, release: Path, tmp_path: Path) -> None:
+    other = protected(world, tmp_path / "release", "--engine", "dask", "--workers", workers)
+    assert contents(other) == contents(release)
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_running_cluster_gives_the_same_with_every_method(method: str, scheduler: str, tmp_path: Path) -> None:
+    few = rows().filter(pl.col("city") != rows()["city"][0])
+    data, words = parts(tmp_path / "data", 3, few), ("--method", method, *FAST)
+    one = protected(data, tmp_path / "one", "--engine", "local", *words)
+    two = protected(data, tmp_path / "two", "--engine", "dask", "--scheduler", scheduler, *words)
+    assert contents(one) == contents(two)
+
+
+def test_a_worker_that_is_killed_loses_nothing(world: Path, release: Path, tmp_path: Path) -> None:
+    killed: list[int] = []
+    stage = tmp_path / "release.private" / "unfinished" / "world" / "fragments"
+
+    def kill() -> None:
+        while not any(stage.glob("0*")):
+            time.sleep(0.01)
+        # The workers are processes that Dask's nannies, children of this process, have started.
+        workers = [p for p in psutil.Process().children(recursive=True) if "spawn_main" in " ".join(p.cmdline())]
+        if workers:
+            os.kill(workers[0].pid, signal.SIGKILL)
+            killed.append(workers[0].pid)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    other = protected(world, tmp_path / "release", "--engine", "dask", "--workers", 2)
+    thread.join()
+    assert killed
+    assert contents(other) == contents(release)
+
+
+def test_verify_runs_on_dask(world: Path, release: Path) -> None:
+    done = called("verify", release, "--against", world, "--engine", "dask", "--workers", 2)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_scheduler_that_does_not_answer(world: Path, tmp_path: Path) -> None:
+    words = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
+    said = sentence(called("protect", world, "-o", tmp_path / "release", *SEED, *words))
+    assert said.startswith("--scheduler tcp://127.0.0.1:9: no scheduler answers there")
