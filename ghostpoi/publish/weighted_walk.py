@@ -1,8 +1,7 @@
 """Draw venues by the weights of their candidate sets, without models: one check-in of every trail after the other.
 
-A draw must be reachable from the check-in before it and, if the next
-one is already decided, leave enough time to reach that one. `session_walk` draws the same in sessions, with torch.
-Check-ins that the speed limit cannot touch are drawn before all others.
+A draw must be reachable from the check-in before it and, if the next one is already decided, leave enough time to reach
+that one. Check-ins that this cannot affect are drawn first. `session_walk` draws the same in sessions, with torch.
 """
 
 from collections.abc import Callable
