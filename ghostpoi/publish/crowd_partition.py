@@ -32,18 +32,13 @@ def find(
     point = np.zeros((len(lat), 3))
     point[1:] = unit_sphere(lat[1:], lon[1:])
     reach = chord(reach_km)
-    # The order inside a crowd, south to north, depends on positions, not on who went there. Venues at one position keep
-    # the order of the arguments, so the caller must order them by something that no visit decides.
     crowds = [
-        crowd[np.lexsort((lon[crowd], lat[crowd]))]
+        crowd
         for members in by_category(category if known is None else 2 * category + known)
         for crowd in _joined(list(_partition(members, point, size, reach)), members, point, reach)
     ]
-    poi, radius = np.zeros((len(lat), max(map(len, crowds), default=1)), np.int32), np.zeros(len(lat))
-    for crowd in crowds:
-        if len(crowd) > 1:
-            poi[crowd[:, None], np.arange(len(crowd))] = crowd
-            radius[crowd] = reach_km
+    poi = _sets(crowds, lat, lon)
+    radius = np.where(poi[:, 0] > 0, reach_km, 0.0)
     if known is not None:
         for alone in (int(crowd[0]) for crowd in crowds if len(crowd) == 1 and not known[crowd[0]]):
             hosts = np.flatnonzero(known & (category == category[alone]))
@@ -51,6 +46,25 @@ def find(
             if len(borrowed):
                 poi[alone, : len(borrowed)], radius[alone] = borrowed, reach_km
     return Candidates(poi, radius)
+
+
+def _sets(crowds: list[Longs], lat: Floats, lon: Floats) -> Ints:
+    """Return the members of the crowd of every venue, (P+1, K), padded with 0; nothing for one that is alone.
+
+    The order inside a crowd, south to north, depends on positions, not on who went there. Venues at one position keep
+    the order of the arguments, so the caller must order them by something that no visit decides.
+    """
+    size = np.array([len(crowd) for crowd in crowds], np.int64)
+    poi = np.zeros((len(lat), int(size.max(initial=1))), np.int32)
+    if not len(crowds):
+        return poi
+    venue, number = np.concatenate(crowds), np.repeat(np.arange(len(crowds)), size)
+    order = np.lexsort((lon[venue], lat[venue], number))
+    members = np.zeros((len(crowds), poi.shape[1]), np.int32)
+    members[number, np.arange(len(venue)) - np.repeat(np.cumsum(size) - size, size)] = venue[order]
+    members[size == 1] = 0
+    poi[venue] = members[number]
+    return poi
 
 
 def _borrow(alone: int, hosts: Longs, poi: Ints, point: Floats, reach: float) -> Ints:
@@ -65,20 +79,34 @@ def _borrow(alone: int, hosts: Longs, poi: Ints, point: Floats, reach: float) ->
 
 def _partition(members: Longs, point: Floats, size: int, reach: float) -> Iterator[Longs]:
     """Split venues into crowds by position and, where positions are equal, by number."""
-    todo = [members]
+    todo = _halved(members, point, size)
     while todo:
         part = todo.pop()
-        along = point[part, int(np.ptp(point[part], axis=0).argmax())]  # coordinates on the axis of widest spread
-        order = np.lexsort((part, along))
-        if len(part) >= 2 * size:
-            cut = len(part) // 2
-        elif _width(point[part]) > reach:
-            least = max(1, len(part) // 4)  # on either side, so that few venues end up alone
-            cut = least + int(np.diff(along[order])[least - 1 : len(part) - least].argmax())  # at the widest gap
-        else:
+        spread = np.ptp(point[part], axis=0)
+        if not _wider(point[part], reach, spread):
             yield part
             continue
+        along = point[part, int(spread.argmax())]  # coordinates on the axis of widest spread
+        order = np.lexsort((part, along))
+        least = max(1, len(part) // 4)  # on either side, so that few venues end up alone
+        cut = least + int(np.diff(along[order])[least - 1 : len(part) - least].argmax())  # at the widest gap
         todo += [part[order[:cut]], part[order[cut:]]]
+
+
+def _halved(members: Longs, point: Floats, size: int) -> list[Longs]:
+    """Cut venues in two along the axis of their widest spread, and each part again while both halves keep `size`."""
+    at, bounds = point[members], np.array([0, len(members)])
+    place = np.empty((3, len(members)), np.int64)  # of each venue on each axis; at one coordinate, by number
+    for axis in range(3):
+        place[axis, np.lexsort((members, at[:, axis]))] = np.arange(len(members))
+    now = np.arange(len(members))  # the members in the order of their parts
+    while len(cut := np.flatnonzero(np.diff(bounds) >= 2 * size)):
+        begin, length = bounds[:-1], np.diff(bounds)
+        spread = np.maximum.reduceat(at[now], begin) - np.minimum.reduceat(at[now], begin)
+        part = np.repeat(np.arange(len(begin)), length)
+        now = now[np.argsort(part * len(members) + place[spread.argmax(axis=1)[part], now])]
+        bounds = np.sort(np.append(bounds, (begin + length // 2)[cut]))
+    return np.split(members[now], bounds[1:-1])
 
 
 def _joined(crowds: list[Longs], members: Longs, point: Floats, reach: float) -> list[Longs]:
@@ -91,21 +119,20 @@ def _joined(crowds: list[Longs], members: Longs, point: Floats, reach: float) ->
     if not alone or len(members) == 1:
         return crowds
     away, found = scipy.spatial.cKDTree(point[members]).query(point[alone], k=2, distance_upper_bound=LONELY * reach)
-    name = np.zeros(len(point), np.int64)  # of the crowd of each venue
-    for number, crowd in enumerate(crowds):
-        name[crowd] = number
+    crowd_of = dict(enumerate(map(np.ndarray.tolist, crowds)))
+    name = {venue: number for number, crowd in crowd_of.items() for venue in crowd}
     for venue, distances, nearest in zip(alone, away, found, strict=True):
-        real = members[nearest[np.isfinite(distances)]]
-        near = real[real != venue]
-        if not len(near) or (name[members] == name[venue]).sum() > 1:  # another lonely venue has joined it already
+        near = [other for other in members[nearest[np.isfinite(distances)]].tolist() if other != venue]
+        if not near or len(crowd_of[name[venue]]) > 1:  # another lonely venue has joined it already
             continue
-        host = members[name[members] == name[near[0]]]
-        wide = len(host) > 2 and _width(point[np.append(host, venue)]) > reach
-        if wide and _loneliest(point[host[host != near[0]]]) <= LONELY * reach:
-            name[near[0]] = name[venue]
-        else:
-            name[venue] = name[near[0]]
-    return [members[name[members] == number] for number in np.unique(name[members])]
+        host = crowd_of[name[near[0]]]
+        wide = len(host) > 2 and _width(point[[*host, venue]]) > reach
+        comes = wide and _loneliest(point[[other for other in host if other != near[0]]]) <= LONELY * reach
+        moves, to = (near[0], name[venue]) if comes else (venue, name[near[0]])
+        crowd_of[name[moves]].remove(moves)
+        crowd_of[to].append(moves)
+        name[moves] = to
+    return [np.array(sorted(crowd)) for crowd in crowd_of.values() if crowd]
 
 
 def _loneliest(point: Floats) -> float:
@@ -113,6 +140,11 @@ def _loneliest(point: Floats) -> float:
     apart = np.sqrt(((point[:, None] - point[None]) ** 2).sum(axis=2))
     np.fill_diagonal(apart, np.inf)
     return float(apart.min(axis=1).max())
+
+
+def _wider(point: Floats, reach: float, spread: Floats) -> bool:
+    """Tell whether two of these points are farther apart than `reach`. Most crowds lie in a box that is not so wide."""
+    return float(np.sqrt((spread**2).sum())) * (1 + 1e-9) > reach and _width(point) > reach
 
 
 def _width(point: Floats) -> float:

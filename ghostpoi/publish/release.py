@@ -23,7 +23,7 @@ from ghostpoi.data.formats.compression import extension
 from ghostpoi.data.formats.folder import write_rows
 from ghostpoi.data.formats.in_memory import Content, content_of, held
 from ghostpoi.errors import InputError
-from ghostpoi.files import file_hashes, joint_hash, locked, replacing
+from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.kept_table import KeptTable
@@ -149,11 +149,12 @@ def write_pairs(path: Path, released: ReleasedRows) -> None:
     further: dict[str, Any] = pseudonyms.map_arrays(table, new) if new else {}
     if isinstance(table, KeptTable):
         further["repeated"] = table.repeated
+    arrays = {
+        "clean": table.venue, "released": released.venues.poi, "poi_id": table.venue_ids.astype(str),
+        "lat": venues.lat, "lon": venues.lon, "category": categories[venues.category], "shown": released.shown,
+    }  # fmt: skip
     with replacing(path, mode=0o600) as out:
-        np.savez_compressed(
-            out, clean=table.venue, released=released.venues.poi, poi_id=table.venue_ids.astype(str), lat=venues.lat,
-            lon=venues.lon, category=categories[venues.category], shown=released.shown, **further,
-        )  # fmt: skip
+        save_arrays(out, arrays | further)
 
 
 def _write_folder(staging: Path, request: ReleaseRequest, file: CheckinFile, released: ReleasedRows) -> ReleasedRows:

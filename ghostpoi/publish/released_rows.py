@@ -1,13 +1,12 @@
 """The rows of a release and what its manifest says about them, whether they are written to a folder or not."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ghostpoi import __version__
-from ghostpoi.data.checkins import Longs
+from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.progress import Say
 from ghostpoi.publish import pseudonyms
@@ -137,10 +136,19 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         **plan.part.public,
         **figures(whole, settings.method, released, shown, file.counted),
     }
-    visits = Counter(whole.table.venue_ids[released.poi[shown]].tolist())
-    users = whole.table.user_ids[np.unique(whole.table.user[shown])] if new is None else np.unique(new.released_ids)
-    beside = files_beside(file, request.keep, request.drop, visits, users.tolist())
+    beside = files_beside(file, request.keep, request.drop, *_shown(whole.table, released, shown, new))
     return ReleasedRows(rows, manifest, beside, whole, released, shown, new)
+
+
+def _shown(
+    table: Checkins, released: Substitution, shown: Longs, new: pseudonyms.NewUsers | None
+) -> tuple[dict[str, int], list[str]]:
+    """Return how many released rows each venue has, and the released user ids."""
+    visits = np.bincount(released.poi[shown], minlength=len(table.venue_ids))
+    ids = table.user_ids if new is None else new.ids
+    number = (table.user if new is None else new.number)[shown]
+    users = np.unique(ids[np.flatnonzero(np.bincount(number))])
+    return dict(zip(table.venue_ids.tolist(), visits.tolist(), strict=True)), users.tolist()
 
 
 def _try_changes(rows: Rows, columns: list[str], user: str | None) -> None:

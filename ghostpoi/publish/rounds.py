@@ -10,6 +10,7 @@ from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.methods import AnyMethod, FreeDraw
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.task import WALK_UNITS, Task
+from ghostpoi.publish.trails import Trails
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Rounds
 
@@ -51,7 +52,7 @@ def _draw_by_weight(task: Task, seed: Seed, report: Report) -> Substitution:
     settings, sessions, n = task.settings, task.sessions, task.sessions.positions
     label = f"substituting, round {settings.rounds.outer}"
     report(label, 0)
-    trails = weighted_walk.Trails(
+    trails = Trails(
         np.repeat(np.arange(len(sessions)), sessions.length), sessions.time, sessions.poi,
         task.vocabulary.lat, task.vocabulary.lon, task.candidates,
     )  # fmt: skip

@@ -10,7 +10,8 @@ from ghostpoi.data.checkins import Checkins, Floats, Ints
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.publish.methods import AnyMethod, FreeDraw
 from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.weighted_walk import Trails, walk
+from ghostpoi.publish.trails import Trails
+from ghostpoi.publish.weighted_walk import walk
 from ghostpoi.publish.whole_table import WholeTable, places_of
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import SpeedSettings

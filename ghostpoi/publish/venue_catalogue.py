@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.places import SLOTS
 from ghostpoi.errors import InputError
-from ghostpoi.files import replacing
+from ghostpoi.files import replacing, save_arrays
 
 UNREADABLE = (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile, zlib.error)  # what a damaged file raises
 ARRAYS = ("lat", "lon", "category", "visits", "crowd", "member")  # one value per venue
@@ -72,7 +72,7 @@ class Catalogue:
         arrays |= {name: getattr(self, name)[older:].astype(str) for name in ("categories", "group")}
         arrays |= {"again": again, "again_crowd": self.crowd[again], "again_member": self.member[again]}
         with replacing(path, mode=0o600) as out:
-            np.savez_compressed(out, **arrays)
+            save_arrays(out, arrays)
 
     def load_more(self, path: Path) -> "Catalogue":
         """Return this catalogue with what a file adds to it; refuse a file that changes a crowd."""

@@ -1,39 +1,22 @@
 """Draw venues by the weights of their candidate sets, without models: one check-in of every trail after the other.
 
-A trail is a session, or all check-ins of a user. A draw must be reachable from the check-in before it and, if the next
-one is already decided, leave enough time to reach that one. `session_walk` draws the same in sessions, with torch.
+A draw must be reachable from the check-in before it and, if the next one is already decided, leave enough time to reach
+that one. Check-ins that this cannot affect are drawn first. `session_walk` draws the same in sessions, with torch.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.data.candidates import Candidates, steps_kmh
+from ghostpoi.data.candidates import steps_kmh
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.places import slot_of
+from ghostpoi.publish import free_draws
 from ghostpoi.publish.substitution import Substitution
+from ghostpoi.publish.trails import Trails
 from ghostpoi.settings import SpeedSettings
 
 AT_ONCE = 4096  # draws: bounds the memory and fits caches
-
-
-@dataclass(frozen=True)
-class Trails:
-    """Check-ins in the order of their trails and times, and the places that can be drawn."""
-
-    trail: Longs | Ints  # (N,) ascending
-    time: Longs  # (N,)
-    anchor: Ints  # (N,) the clean venue
-    lat: Floats  # (P+1,)
-    lon: Floats  # (P+1,)
-    sets: Candidates
-
-    def neighbour(self, at: Longs, step: int, chosen: Ints) -> tuple[Ints, Longs]:
-        """Return the venue one step away in the trail (0: none or undecided), and the time between, (B,) each."""
-        there = np.clip(at + step, 0, len(self.trail) - 1)
-        exists = (there != at) & (self.trail[there] == self.trail[at])
-        return np.where(exists, chosen[there], 0), np.where(exists, np.abs(self.time[there] - self.time[at]), 0)
 
 
 def walk(
@@ -45,7 +28,12 @@ def walk(
     If the strict speed mask excludes every candidate of a check-in, the clean venue is kept if it is within the limit
     and `keep_clean` is set. It is not set for methods whose sets include the clean venue.
     """
-    chosen, emptied = chosen.copy(), np.zeros(len(chosen), bool)
+    decided, chosen, emptied = chosen, chosen.copy(), np.zeros(len(chosen), bool)
+    if not len(chosen):
+        return Substitution(chosen, emptied)
+    at = np.flatnonzero(free_draws.free(trails, decided, speed))
+    chosen[at] = free_draws.draw(trails, at, uniform[at])
+    progress(len(at))
     undecided = np.flatnonzero(chosen == 0)
     # Wave w holds the w-th undecided check-in of every trail, so that all earlier ones are decided.
     trail = trails.trail[undecided]
@@ -53,19 +41,20 @@ def walk(
     by_wave = undecided[np.argsort(wave, kind="stable")]
     for at in np.split(by_wave, np.cumsum(np.bincount(wave))[:-1]) if len(by_wave) else []:
         for part in np.split(at, range(AT_ONCE, len(at), AT_ONCE)):
-            chosen[part], emptied[part] = _draw(trails, part, chosen, uniform[part], speed, keep_clean)
+            chosen[part], emptied[part] = _draw(trails, part, (chosen, decided), uniform[part], speed, keep_clean)
         progress(len(at))
     return Substitution(chosen, emptied)
 
 
 def _draw(
-    trails: Trails, at: Longs, chosen: Ints, uniform: Floats, speed: SpeedSettings, keep_clean: bool
+    trails: Trails, at: Longs, around: tuple[Ints, Ints], uniform: Floats, speed: SpeedSettings, keep_clean: bool
 ) -> tuple[Ints, Bools]:
+    """Draw check-ins (B,). `around` holds the venues that count for the next check-in, and for the one before."""
     anchor, sets = trails.anchor[at], trails.sets
     options = np.concatenate([sets.poi[anchor], anchor[:, None]], axis=1)  # (B, K+1), the anchor last
     real: Bools = options[:, :-1] > 0
     kmh: Floats = np.zeros(options.shape)  # NaN for padding
-    for step in (-1, 1):
+    for step, chosen in zip((-1, 1), around, strict=True):
         venue, gap_s = trails.neighbour(at, step, chosen)
         if venue.any():
             kmh = np.maximum(kmh, steps_kmh(trails.lat, trails.lon, venue, options, gap_s, speed.min_gap_s))

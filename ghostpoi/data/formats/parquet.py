@@ -1,4 +1,4 @@
-"""Parquet files: read within the size limit, converted for polars, written back with the same types."""
+"""Parquet files: converted for polars, written back with the same types."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,19 +7,18 @@ from typing import Any, BinaryIO
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ghostpoi.data.checkins import IDS
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.build import to_file
 from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names
 from ghostpoi.data.formats.joined import fields_elsewhere
-from ghostpoi.data.formats.size_limit import current_limit
+from ghostpoi.data.formats.parquet_table import is_coded, read_table
 from ghostpoi.data.formats.times import EARLIEST, LATEST
 from ghostpoi.errors import InputError
 
-WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 TYPE_KEYS = (b"PARQUET:field_id", b"ARROW:extension:name", b"ARROW:extension:metadata")  # belong to a column's type
 VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}  # pyarrow cannot rearrange views
@@ -32,7 +31,7 @@ LISTS = {
 
 def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     """Read the check-ins of a Parquet file."""
-    table = read_table(path, data)
+    table, coded = read_table(path, data)
     refuse_duplicate_names(table.column_names, str(path))
     found = find_columns(table.column_names, mapping, str(path))
     if table.num_rows == 0:
@@ -41,7 +40,10 @@ def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFil
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
     elsewhere = fields_elsewhere()
     own = {field: column for field, column in found.items() if field not in elsewhere}
-    frame = pl.DataFrame({field: _field(rows, field, column) for field, column in own.items()})
+    # With a table of venues, ids are looked up as text.
+    ids = {} if elsewhere or coded is None else {f: coded.column(c) for f, c in own.items() if f in IDS}
+    numbered = {field: pl.Series(column) for field, column in ids.items() if is_coded(column)}
+    frame = pl.DataFrame({f: numbered[f] if f in numbered else _field(rows, f, column) for f, column in own.items()})
     return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {row + 1}", lambda: rows)
 
 
@@ -135,53 +137,20 @@ class ParquetRows:
     def _taken(self, name: str, index: NDArray[np.int64]) -> pa.ChunkedArray:
         column = self.table.column(name)
         try:
-            return column.cast(VIEWS.get(column.type, column.type)).take(pa.array(index)).cast(column.type)
+            return column.cast(VIEWS.get(column.type, column.type)).take(_index(index)).cast(column.type)
         except pa.ArrowNotImplementedError:
             raise self.refusal(name) from None
 
 
-def read_table(path: Path, data: bytes) -> pa.Table:
-    """Read the whole table. Its size is checked first, because a short file can encode any number of equal values."""
-    limit = current_limit()
-    try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        limit.check(path, sum(_least_size(group, file.schema) for group in groups), len(data))
-        # A chunk can hold a long text once and repeat it. Its metadata would say whether it does, but on some
-        # damaged files pyarrow ends the process when asked for it.
-        if sum(max(g.num_rows, 0) * max(g.total_byte_size, 0) for g in groups) > limit.size:
-            names = [f.name for f in file.schema_arrow if _is_text(f.type)]
-            coded = pq.ParquetFile(pa.BufferReader(data), read_dictionary=names).read(columns=names)
-            limit.check(path, sum(map(_expanded, coded.columns)), len(data))
-        table = file.read()
-        table.validate(full=True)
-    except MemoryError:
-        raise InputError(f"{path} does not fit into the memory; read it on a larger machine") from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
-        why = (str(e).splitlines() or ["it cannot be read"])[0]
-        raise InputError(f"{path} is a damaged Parquet file ({why}); write it again") from None
-    return table
-
-
-def _least_size(group: Any, schema: Any) -> int:
-    """Return the least number of bytes that the values of a row group need in memory."""
-    width = sum(WIDTH.get(schema.column(i).physical_type, 8) for i in range(len(schema)))
-    return max(int(group.num_rows), 0) * width + max(int(group.total_byte_size), 0)
+def _index(rows: NDArray[np.int64]) -> pa.Array:
+    """Return row numbers for pyarrow without a copy, and without pandas, which `pyarrow.array` would load."""
+    rows = np.ascontiguousarray(rows, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of the values of a dictionary, or the type itself."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
-
-
-def _expanded(column: pa.ChunkedArray) -> int:
-    """Return the size of the values of a dictionary-encoded column."""
-    sizes = (pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() for chunk in column.chunks)
-    return sum(size or 0 for size in sizes)
 
 
 def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:

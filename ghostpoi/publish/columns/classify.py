@@ -237,7 +237,9 @@ def _check_options(
 
 
 def _constant_within(code: Longs, group: Ints | Longs) -> bool:
-    return len(np.unique(group.astype(np.int64) << 32 | code)) == len(np.unique(group))
+    of_group = np.empty(int(group.max()) + 1, np.int64)
+    of_group[group] = code  # one of the group's values
+    return bool((of_group[group] == code).all())
 
 
 def _refusal(path: Path | str, refused: dict[str, Finding], secret: str) -> str:

@@ -124,7 +124,9 @@ def value_codes(column: pl.Series) -> Longs:
     """Number the distinct values of a column of any type from 0; null is a value."""
     if column.dtype == pl.Object or column.dtype.is_nested():
         column = pl.Series([repr(value) for value in column])
-    return np.unique(column.hash().to_numpy(), return_inverse=True)[1].astype(np.int64)
+    hashes = column.hash().alias("hash").to_frame()
+    number = hashes.unique().sort("hash").with_row_index("number")
+    return hashes.join(number, on="hash", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
 
 
 def venue_gain(code: Longs, venue: Ints, units: Units) -> float:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import Checkins, Floats, Longs
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.data.formats.times import parse_times
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.columns.related_venues import RelatedVenues
@@ -22,6 +22,7 @@ MOST_OFFSETS = 8  # of one column
 ALMOST_ALL = 0.999
 LIKELY = 0.98  # share of a sample from which all rows are looked at
 SAMPLE = 500
+FIRST = 50  # rows that are looked at before all others
 Part = Callable[[Longs], Longs]
 FRACTION = r":\d{2}\.(\d+)"  # below the second
 OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
@@ -32,10 +33,18 @@ def follows_from_time(column: pl.Series, table: Checkins, related: RelatedVenues
     """Tell whether a column is a time, a part of the date, or the time since another check-in of the user."""
     if time_offsets(column, table.time) is not None:
         return True
-    value = numbers(column)
-    if np.isfinite(value).all():
+    value = all_numbers(column)
+    if value is not None:
         return _part_of_date(value, table.time) or _gap(value, table, related)
     return _weekday_name(column, table.time) or _date(column, table.time)
+
+
+def all_numbers(column: pl.Series) -> Floats | None:
+    """Return a column as numbers; None if one of its values is none. The first rows of most texts tell already."""
+    if not np.isfinite(numbers(column.head(FIRST))).all():
+        return None
+    value = numbers(column)
+    return value if np.isfinite(value).all() else None
 
 
 def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
@@ -43,24 +52,26 @@ def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
 
     A time in another unit, or of another zone, differs by one number or by a few offsets of time zones.
     """
-    value = numbers(column)
-    if not np.isfinite(value).all():
+    value = all_numbers(column)
+    if value is None:
         seconds = _seconds(column)
-        return None if seconds is None else _few_offsets(seconds - time)
+        return None if seconds is None else _few_offsets(seconds, time)
     if np.abs(value).max() > 1e19:
         return None
-    # Digits below the second could hold anything.
-    whole = (value / unit for unit in (1, 1e3, 1e6, 1e9) if (value % unit == 0).all())
-    scaled = whole, (value * unit for unit in (60, 3600, DAY))
-    return next((found for seconds in chain(*scaled) if (found := _few_offsets(seconds - time)) is not None), None)
+    for unit in (1, 1e3, 1e6, 1e9):
+        offsets = _few_offsets(value, time, divisor=unit)
+        if offsets is not None and (value % unit == 0).all():  # digits below the second could hold anything
+            return offsets
+    longer = (_few_offsets(value, time, factor=unit) for unit in (60, 3600, DAY))
+    return next((found for found in longer if found is not None), None)
 
 
 def numbers_rows(column: pl.Series, related: RelatedVenues) -> bool:
     """Tell whether a column counts the rows: of the file, in time order, or of each user."""
-    value, table = numbers(column), related.table
-    if not np.isfinite(value).all():
+    value, table = all_numbers(column), related.table
+    if value is None:
         return False
-    by_time, by_user = np.argsort(table.time, kind="stable"), related.order
+    by_time, by_user = related.by_time, related.order
     same = np.diff(table.user[by_user]) == 0
     return (
         _steps_equal(np.diff(value))
@@ -75,8 +86,9 @@ def numbers_sessions(code: Longs, related: RelatedVenues) -> bool:
     same = np.diff(table.user[order]) == 0
     change, gap = (np.diff(code[order]) != 0)[same], np.diff(table.time[order])[same]
     stretches = int(change.sum()) + len(table.user_ids)
-    pairs = len(np.unique(table.user.astype(np.int64) << 32 | code))
-    if pairs != stretches or 2 * stretches > len(code) or not change.any() or change.all():
+    if 2 * stretches > len(code) or not change.any() or change.all():
+        return False
+    if pl.Series(table.user.astype(np.int64) << 32 | code).n_unique() != stretches:  # pairs of a user and a value
         return False
     if gap[change].min() > gap[~change].max():
         return True
@@ -86,8 +98,8 @@ def numbers_sessions(code: Longs, related: RelatedVenues) -> bool:
 
 def below_second(time: pl.Series) -> Longs | None:
     """Return the digits below the second of a column of times; None if it has none."""
-    value = numbers(time)
-    if time.dtype.is_temporal() or not np.isfinite(value).all():
+    value = None if time.dtype.is_temporal() else all_numbers(time)
+    if value is None:
         if isinstance(time.dtype, pl.Datetime):
             return value_codes(time.dt.nanosecond())
         return value_codes(time.str.extract(FRACTION).fill_null("")) if time.dtype == pl.String else None
@@ -98,8 +110,8 @@ def below_second(time: pl.Series) -> Longs | None:
 
 def increases(column: pl.Series) -> bool:
     """Tell whether a column holds whole numbers that increase from row to row, as the ids of a database do."""
-    value = numbers(column)
-    return bool(np.isfinite(value).all() and (value % 1 == 0).all() and (np.diff(value) > 0).all())
+    value = all_numbers(column)
+    return value is not None and bool((value % 1 == 0).all() and (np.diff(value) > 0).all())
 
 
 def has_few_values(column: pl.Series) -> bool:
@@ -121,27 +133,33 @@ def _steps_equal(step: Floats) -> bool:
     return len(step) > 0 and bool((step == step[0]).all()) and step[0] != 0
 
 
-def _few_offsets(difference: Floats | Longs) -> Longs | None:
-    values = np.unique(difference)
-    whole = bool((values % 900 == 0).all()) and bool((np.abs(values) <= OFFSETS[-1]).all())
-    few = (len(values) == 1 and abs(values[0]) < MOST_SECONDS) or (len(values) <= MOST_OFFSETS and whole)
-    return difference.astype(np.int64) if few else None
+def _few_offsets(value: Floats | Longs, time: Longs, divisor: float = 1, factor: float = 1) -> Longs | None:
+    """Return how far values, in another unit, are from the times if they differ by few offsets only."""
+    for rows in (slice(FIRST), slice(None)):
+        seconds = value[rows] / divisor if factor == 1 else value[rows] * factor
+        difference = seconds - time[rows]
+        values = pl.Series(difference).unique().to_numpy()
+        whole = bool((values % 900 == 0).all()) and bool((np.abs(values) <= OFFSETS[-1]).all())
+        if not ((len(values) == 1 and abs(values[0]) < MOST_SECONDS) or (len(values) <= MOST_OFFSETS and whole)):
+            return None
+    return difference.astype(np.int64)
 
 
 def _seconds(column: pl.Series) -> Longs | None:
     """Return a column of dates and times as seconds, None if it is another."""
     if not (column.dtype == pl.String or column.dtype.is_temporal()) or column.dtype in (pl.Time, pl.Duration):
         return None
-    parsed = parse_times(column.str.strip_chars(' "\t\x1d') if column.dtype == pl.String else column)
-    return None if parsed.null_count() else parsed.to_numpy()
+    for some in (column.head(FIRST), column):
+        parsed = parse_times(some.str.strip_chars(' "\t\x1d') if some.dtype == pl.String else some)
+        if parsed.null_count():
+            return None
+    return parsed.to_numpy()
 
 
 def _date(column: pl.Series, time: Longs) -> bool:
     seconds = _seconds(column)
     return (
-        seconds is not None
-        and bool((seconds % DAY == 0).all())
-        and _under_offsets(lambda t: t // DAY * DAY, seconds, time)
+        seconds is not None and bool((seconds % DAY == 0).all()) and _is_part(lambda t: t // DAY * DAY, seconds, time)
     )
 
 
@@ -166,29 +184,42 @@ def _parts(time: Longs) -> Iterator[Longs]:
 
 
 def _part_of_date(value: Floats, time: Longs) -> bool:
-    parts: list[Part] = [partial(_part, i) for i in range(sum(1 for _ in _parts(time[:1])))]
-    return any(_under_offsets(part, value, time) for part in parts)
+    some = _some(len(time))
+    parts = enumerate(_parts(time[some] + OFFSETS[:, None]))
+    return any(_under_offsets(partial(_part, i), found == value[some], value, time) for i, found in parts)
 
 
 def _part(number: int, time: Longs) -> Longs:
     return next(islice(_parts(time), number, None))
 
 
+def _some(rows: int) -> Longs:
+    """Return a sample of the rows."""
+    return np.random.default_rng(0).permutation(rows)[:SAMPLE]
+
+
 def _weekday_name(column: pl.Series, time: Longs) -> bool:
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return False
-    text = column.cast(pl.String).str.strip_chars(' "\t\x1d').str.to_lowercase().str.slice(0, 3)
     number = {name[:3]: i for i, name in enumerate(WEEKDAYS)}
-    if not set(text.unique().to_list()) <= set(number):
-        return False
-    value = np.array([number[name] for name in text.to_list()], float)
-    return _under_offsets(lambda t: (t // DAY + 3) % 7, value, time)
+    for some in (column.head(FIRST), column):
+        text = some.cast(pl.String).str.strip_chars(' "\t\x1d').str.to_lowercase().str.slice(0, 3)
+        if not set(text.unique().to_list()) <= set(number):
+            return False
+    value = text.replace_strict(number, return_dtype=pl.Float64).to_numpy()
+    return _is_part(lambda t: (t // DAY + 3) % 7, value, time)
 
 
-def _under_offsets(part: Part, value: Floats | Longs, time: Longs) -> bool:
-    """Whether a value is this part of the local time, under one offset from UTC or, with summer time, two."""
-    some = np.random.default_rng(0).permutation(len(time))[:SAMPLE]
-    hits = np.stack([part(time[some] + offset) == value[some] for offset in OFFSETS])
+def _is_part(part: Part, value: Floats | Longs, time: Longs) -> bool:
+    some = _some(len(time))
+    return _under_offsets(part, part(time[some] + OFFSETS[:, None]) == value[some], value, time)
+
+
+def _under_offsets(part: Part, hits: Bools, value: Floats | Longs, time: Longs) -> bool:
+    """Whether a value is this part of the local time, under one offset from UTC or, with summer time, two.
+
+    `hits` (offsets, SAMPLE) tells for some rows whether it is so under each offset.
+    """
     for hour in (0, 4):  # a second offset, in quarters of an hour
         for i in np.flatnonzero((hits[: len(hits) - hour] | hits[hour:]).mean(axis=1) > LIKELY):
             pair = (part(time + offset) == value for offset in (OFFSETS[i], OFFSETS[i + hour]))

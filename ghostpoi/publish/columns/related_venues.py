@@ -29,6 +29,11 @@ class RelatedVenues:
         return by_user_and_time(self.table.user, self.table.time)
 
     @cached_property
+    def by_time(self) -> Longs:
+        """The rows by time, (N,)."""
+        return np.argsort(self.table.time, kind="stable")
+
+    @cached_property
     def previous_row(self) -> Longs:
         """The user's previous row of every row, (N,); -1 for the first."""
         order, same = self.order, np.diff(self.table.user[self.order]) == 0

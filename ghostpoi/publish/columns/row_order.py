@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import Bools, Floats, Longs
-from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.publish.columns.finding import ERRORS
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 
@@ -45,7 +44,7 @@ def _grouped(related: RelatedVenues) -> bool:
     chance = float(((np.bincount(table.venue) / len(table)) ** 2).sum())
     if switch.sum() >= 20 and float(same[switch].mean()) - chance > ABOVE_CHANCE:
         return True
-    in_file, in_time = np.argsort(table.user, kind="stable"), by_user_and_time(table.user, table.time)
+    in_file, in_time = np.argsort(table.user, kind="stable"), related.order
     stays = [(np.diff(table.venue[o]) == 0)[np.diff(table.user[o]) == 0] for o in (in_file, in_time)]
     return bool(len(stays[0]) and stays[0].mean() - stays[1].mean() > ABOVE_CHANCE)
 
@@ -85,7 +84,7 @@ def _sorted(step: Floats) -> bool:
 
 def _close_together(related: RelatedVenues) -> bool:
     """Tell whether neighbours in the file, of different users, are closer together than neighbours in time."""
-    in_file, in_time = np.arange(len(related.table)), np.argsort(related.table.time, kind="stable")
+    in_file, in_time = np.arange(len(related.table)), related.by_time
     limit = max(CLOSER, ERRORS / np.sqrt(len(related.table)))
     every = np.ones(len(in_file) - 1, bool)
     return bool(_closeness(related, in_file, _unexplained(related)) - _closeness(related, in_time, every) > limit)
@@ -108,9 +107,9 @@ def numbered_by_first_row(related: RelatedVenues) -> bool:
     """Tell whether ids were given to venues in the order in which they first appear."""
     table, n = related.table, len(related.table)
     keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
-    for order in (np.arange(n), np.argsort(table.time, kind="stable"), related.order):
+    for order in (np.arange(n), related.by_time, related.order):
         first = np.full(len(table.venue_ids), n)
-        np.minimum.at(first, table.venue[order], np.arange(n))
+        first[table.venue[order[::-1]]] = np.arange(n - 1, -1, -1)  # the last assignment, the first row, wins
         by_first = np.argsort(first[1:])
         if len(by_first) > FEWEST and any((np.diff(key[by_first]) > 0).mean() > IN_TIME for key in keys):
             return True
@@ -125,7 +124,8 @@ def venues_dated_by_id(related: RelatedVenues) -> float:
     """
     table = related.table
     first = np.full(len(table.venue_ids), table.time.max())
-    np.minimum.at(first, table.venue, table.time)
+    latest_first = related.by_time[::-1]
+    first[table.venue[latest_first]] = table.time[latest_first]  # the last assignment, the earliest time, wins
     age = (first[1:] - table.time.min()) / max(int(np.ptp(table.time)), 1)
     keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
     chance = _frontier(np.random.default_rng(0).permutation(age))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Bools, Longs
 from ghostpoi.errors import InputError
-from ghostpoi.files import replacing
+from ghostpoi.files import replacing, save_arrays
 from ghostpoi.publish.series.row_keys import Keys, RowKeys
 
 Texts = NDArray[np.str_]
@@ -43,10 +43,9 @@ class DrawnRows:
     def save(self, path: Path) -> None:
         """Store the rows."""
         ids, user = np.unique(self.user, return_inverse=True)
+        arrays = {"row": self.row, "moment": self.moment, "venue": self.venue, "ids": ids}
         with replacing(path, mode=0o600) as out:
-            np.savez_compressed(
-                out, row=self.row, moment=self.moment, venue=self.venue, ids=ids, user=user.astype(np.int32)
-            )
+            save_arrays(out, arrays | {"user": user.astype(np.int32)})
 
     def same(self, other: "DrawnRows") -> bool:
         """Tell whether these are the same rows with the same draws."""

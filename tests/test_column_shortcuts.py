@@ -1,0 +1,85 @@
+"""Shortcuts of the tests of columns give what the plain computation gives."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import settings as tests
+from hypothesis import strategies as st
+
+from ghostpoi.data.checkins import Longs
+from ghostpoi.publish.columns import harmless
+from ghostpoi.publish.columns.classify import _constant_within
+from ghostpoi.publish.columns.dependence import value_codes
+from ghostpoi.publish.columns.harmless import FIRST, MOST_OFFSETS, MOST_SECONDS, OFFSETS, all_numbers, time_offsets
+from ghostpoi.publish.columns.traces import numbers
+
+N = 2 * FIRST  # rows: the shortcuts look at half of them first
+TIMES = np.sort(np.random.default_rng(0).integers(1_300_000_000, 1_400_000_000, N))
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=3))), st.sampled_from([pl.String, pl.Categorical]))
+def test_values_are_numbered_by_their_hashes(values: list[str | None], kind: type[pl.DataType]) -> None:
+    column = pl.Series(values, dtype=pl.String).cast(kind)
+    assert value_codes(column).tolist() == np.unique(column.hash().to_numpy(), return_inverse=True)[1].tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=8))
+def test_a_column_is_constant_within_groups_if_no_group_has_two_values(rows: list[tuple[int, int]]) -> None:
+    group, code = (np.array(column) for column in zip(*rows, strict=True))
+    assert _constant_within(code, group) == (len(set(rows)) == len(set(group.tolist())))
+
+
+def slow_offsets(value: Sequence[float], time: Longs) -> list[int] | None:
+    """Compare all rows with the times, in each unit."""
+    array = np.array(value, float)
+    for unit, whole in ((1, True), (1e3, True), (1e6, True), (1e9, True), (60, False), (3600, False), (86_400, False)):
+        if whole and (array % unit != 0).any():
+            continue
+        found = (array / unit if whole else array * unit) - time
+        different = set(found.tolist())
+        if len(different) == 1 and abs(found[0]) < MOST_SECONDS:
+            return found.astype(int).tolist()
+        if len(different) <= MOST_OFFSETS and all(d % 900 == 0 and abs(d) <= OFFSETS[-1] for d in different):
+            return found.astype(int).tolist()
+    return None
+
+
+@tests(deadline=None)
+@given(
+    st.sampled_from([1, 10**3, 10**6, 10**9]), st.lists(st.integers(-60, 60), min_size=1, max_size=10),
+    st.integers(0, N - 1), st.sampled_from([0, 1, 450, 900]),
+)  # fmt: skip
+def test_offsets_of_times_are_those_of_all_rows(unit: int, quarters: list[int], row: int, change: int) -> None:
+    value = (TIMES + 900 * np.resize(quarters, N)) * unit
+    value[row] += change
+    found = time_offsets(pl.Series(value), TIMES)
+    assert (None if found is None else found.tolist()) == slow_offsets(value.tolist(), TIMES)
+
+
+@pytest.mark.parametrize("wrong", [0, FIRST - 1, FIRST, N - 1])
+@pytest.mark.parametrize("text", ["nowhere", "", None])
+def test_one_value_that_is_no_time_decides_wherever_it_is(wrong: int, text: str | None) -> None:
+    times: list[str | None] = [datetime.fromtimestamp(int(t), UTC).isoformat() for t in TIMES]
+    found = time_offsets(pl.Series(times), TIMES)
+    assert found is not None
+    assert not found.any()
+    times[wrong] = text
+    assert time_offsets(pl.Series(times, dtype=pl.String), TIMES) is None
+
+
+@pytest.mark.parametrize("wrong", [0, FIRST - 1, FIRST, N - 1])
+def test_one_text_among_numbers_or_weekdays_decides_wherever_it_is(wrong: int) -> None:
+    texts = [str(number) for number in range(N)]
+    found = all_numbers(pl.Series(texts))
+    assert found is not None
+    assert found.tolist() == numbers(pl.Series(texts)).tolist()
+    texts[wrong] = "many"
+    assert all_numbers(pl.Series(texts)) is None
+    days = [harmless.WEEKDAYS[int(t // 86_400 + 3) % 7] for t in TIMES]
+    assert harmless._weekday_name(pl.Series(days), TIMES)
+    days[wrong] = "holiday"
+    assert not harmless._weekday_name(pl.Series(days), TIMES)

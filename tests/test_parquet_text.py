@@ -1,0 +1,79 @@
+"""Text columns of Parquet files are read as dictionaries first; nobody can tell afterwards."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import settings as tests
+from hypothesis import strategies as st
+
+from ghostpoi.data import formats
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.formats.parquet_table import read_table
+from ghostpoi.data.formats.size_limit import at_most
+from ghostpoi.errors import InputError
+
+KINDS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+SMALL = "100KB"  # a file whose rows times bytes exceed this is read with dictionaries
+ROWS = 400
+
+
+def packed(table: pa.Table, rows: int = 150, plain: bool = False) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, row_group_size=rows, use_dictionary=not plain)
+    return out.getvalue()
+
+
+@tests(deadline=None, max_examples=40)
+@given(
+    st.lists(st.one_of(st.none(), st.text(max_size=4)), min_size=1, max_size=9), st.sampled_from(KINDS), st.booleans()
+)
+def test_dictionaries_decode_to_the_table_of_the_file(
+    values: list[str | None], kind: pa.DataType, plain: bool
+) -> None:  # fmt: skip
+    text = pa.array([values[i % len(values)] for i in range(ROWS)], pa.string()).cast(kind)
+    number = pa.array(np.arange(ROWS))
+    nested = pa.array([values[:2]] * ROWS, pa.list_(pa.string()))
+    table = pa.table({"a": text, "n": number, "l": nested, "d": number.dictionary_encode()}, metadata={"note": "x"})
+    data = packed(table, plain=plain)
+    with at_most(SMALL):
+        found, coded = read_table(Path("file"), data)
+    whole = pq.ParquetFile(pa.BufferReader(data)).read()
+    assert coded is not None
+    assert found.equals(whole, check_metadata=True)
+    assert [c.num_chunks for c in found.columns][:2] == [c.num_chunks for c in whole.columns][:2] == [1, 1]
+
+
+def checkins(users: list[str | None]) -> pa.Table:
+    rows = range(ROWS)
+    return pa.table({
+        "user": [users[i % len(users)] for i in rows], "venue_id": [f"v{i % 7}" for i in rows],
+        "category": pa.array([f"c{i % 3}" for i in rows], pa.large_string()), "lat": [1.0 + i % 7 for i in rows],
+        "lon": [2.0] * ROWS, "time": list(rows),
+    })  # fmt: skip
+
+
+def read(table: pa.Table, path: Path, limit: str | None) -> Checkins:
+    path.write_bytes(packed(table))
+    with at_most(limit):
+        return formats.read(path).table
+
+
+@pytest.mark.parametrize("users", [["b", "a", "c"], ["a" * 30, "ä"], ["1", "01", " 1"]])
+def test_ids_are_numbered_the_same(users: list[str | None], tmp_path: Path) -> None:
+    plain, coded = (read(checkins(users), tmp_path / "a.parquet", limit) for limit in (None, SMALL))
+    for field in ("user", "venue", "category", "time"):
+        assert getattr(plain, field).tolist() == getattr(coded, field).tolist()
+    for field in ("user_ids", "venue_ids", "category_ids"):
+        assert getattr(plain, field).tolist() == getattr(coded, field).tolist()
+    assert coded.user_ids.tolist() == users
+
+
+@pytest.mark.parametrize("missing", ["", None])
+def test_a_missing_id_is_found_in_dictionaries(missing: str | None, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"row 3: the user is missing"):
+        read(checkins(["a", "b", missing]), tmp_path / "a.parquet", SMALL)
