@@ -5,9 +5,9 @@ import polars as pl
 
 from ghostpoi.data import regions
 from ghostpoi.data.checkins import Bools
-from ghostpoi.world.job import FRAGMENTS, Job, Region, is_done, leaving
+from ghostpoi.world.job import FRAGMENTS, SURVEY, Job, Region, is_done, leaving
 from ghostpoi.world.routes import ROUTE
-from ghostpoi.world.survey import read_visits
+from ghostpoi.world.survey import Survey
 
 FOLDER = "crossings"
 AT_ONCE = 4_000_000  # pairs of a user and a region that are joined at once: bounds the memory
@@ -19,7 +19,7 @@ def find_crossings(job: Job) -> None:
     if is_done(place) or len(job.regions) == 1:
         return
     travellers = _travellers(job)
-    rows = pl.concat([_rows(job, number).join(travellers, on="user", how="semi") for number in _pieces(job)])
+    rows = pl.concat([_rows(job, number, travellers) for number in _pieces(job)])
     user = rows["user"].rank("dense").to_numpy().astype(np.int32)
     crossing = regions.crossings(user, rows["time"].to_numpy(), rows["region"].to_numpy())
     with leaving(place) as folder:
@@ -43,18 +43,8 @@ def crossing_rows(job: Job, region: Region) -> Bools | None:
 
 
 def _pieces(job: Job) -> list[int]:
+    """The pieces that have rows."""
     return sorted({number for region in job.regions for number in region.pieces})
-
-
-def _rows(job: Job, number: int) -> pl.DataFrame:
-    """The rows of a piece that lack no value."""
-    visits, route = read_visits(job, number), np.load(job.result(FRAGMENTS, number) / ROUTE)
-    present = np.flatnonzero(visits.user >= 0)
-    ids = pl.Series(visits.ids.tolist())
-    return pl.DataFrame({
-        "user": ids.gather(visits.user[present]), "time": visits.time[present], "region": route[present],
-        "piece": np.full(len(present), number, np.int32), "row": present,
-    })  # fmt: skip
 
 
 def _travellers(job: Job) -> pl.DataFrame:
@@ -62,8 +52,22 @@ def _travellers(job: Job) -> pl.DataFrame:
     whole: list[pl.DataFrame] = []
     waiting = 0
     for number in _pieces(job):
-        whole.append(_rows(job, number).select("user", "region").unique())
-        waiting += len(whole[-1])
+        found, route = Survey(job.result(SURVEY, number)), np.load(job.result(FRAGMENTS, number) / ROUTE)
+        pairs = pl.DataFrame({"number": found.user, "region": route}).filter(pl.col("number") >= 0).unique()
+        whole.append(pairs.select(found.users.gather(pairs["number"]), "region"))
+        waiting += len(pairs)
         if waiting > AT_ONCE:
             whole, waiting = [pl.concat(whole).unique()], 0
     return pl.concat(whole).unique().group_by("user").len().filter(pl.col("len") > 1).select("user")
+
+
+def _rows(job: Job, number: int, travellers: pl.DataFrame) -> pl.DataFrame:
+    """The rows of travellers in a piece."""
+    found = Survey(job.result(SURVEY, number))
+    users, user, route = found.users, found.user, np.load(job.result(FRAGMENTS, number) / ROUTE)
+    travels = np.append(users.is_in(travellers["user"].implode()).to_numpy(), False)  # the last is for user -1
+    row = np.flatnonzero(travels[user])
+    return pl.DataFrame({
+        "user": users.gather(user[row]), "time": found.time[row], "region": route[row],
+        "piece": np.full(len(row), number, np.int32), "row": row,
+    })  # fmt: skip

@@ -11,7 +11,7 @@ from ghostpoi.data import regions
 from ghostpoi.data.checkins import Ints
 from ghostpoi.errors import InputError
 from ghostpoi.world.job import Job, Region, is_done, leaving
-from ghostpoi.world.survey import Survey, read_survey
+from ghostpoi.world.survey import read_survey
 
 FOLDER, LIST = "regions", "regions.json"
 AT_ONCE = 4_000_000  # venues of pieces that are joined at once: bounds the memory
@@ -33,9 +33,10 @@ def region_of_rows(job: Job, number: int) -> Ints:
     found = read_survey(job, number)
     if found is None:
         return np.empty(0, np.int32)
-    of_venue: Ints = np.load(job.folder / FOLDER / f"{number:06}.npy")
-    of_venue[0] = of_venue[found.venue[found.venue > 0][:1]].sum()
-    return of_venue[found.venue]
+    venue, of_venue = found.venue, np.load(job.folder / FOLDER / f"{number:06}.npy")
+    of_venue[0] = of_venue[venue[venue > 0][:1]].sum()
+    route: Ints = of_venue[venue]
+    return route
 
 
 def _find(job: Job, folder: Path) -> None:
@@ -55,10 +56,9 @@ def _find(job: Job, folder: Path) -> None:
     for piece in range(len(job.pieces.pieces)):
         found = read_survey(job, piece)
         if found is not None:
-            of_venue = pl.DataFrame({"id": found.ids.tolist()}).join(placed, on="id", how="left", maintain_order="left")
-            here = of_venue["number"].fill_null(0).to_numpy().astype(np.int32)
-            np.save(folder / f"{piece:06}.npy", here)
-            for region in np.unique(here[1:]).tolist():
+            of_venue = found.venues.select("id").join(placed, on="id", how="left", maintain_order="left")["number"]
+            np.save(folder / f"{piece:06}.npy", np.append(0, of_venue.to_numpy()).astype(np.int32))
+            for region in of_venue.unique().to_list():
                 pieces.setdefault(region, []).append(piece)
     each = pl.DataFrame({"number": number, "lat": lat, "lon": lon, "visits": visits, "id": venues["id"]})
     named = each.with_columns(name=venues["region"]).group_by("number").agg(
@@ -84,29 +84,21 @@ def _all_venues(job: Job) -> pl.DataFrame:
         if found is None:
             continue
         kind = kind or found.kind
-        if found.kind != kind:
+        if kind != found.kind:
             raise InputError(
                 f"{piece.path} has another format or other columns than the parts before it; give a folder of files of "
                 "one kind"
             )
-        whole.append(_frame(found, number))
+        whole.append(found.venues.with_columns(piece=pl.lit(number, pl.Int32)))
         waiting += len(whole[-1])
         if waiting > AT_ONCE:
             whole, waiting = [_joined(whole)], 0
     return _joined(whole) if whole else pl.DataFrame()
 
 
-def _frame(found: Survey, number: int) -> pl.DataFrame:
-    columns = {"id": found.ids, "lat": found.lat, "lon": found.lon, "first": found.first, "visits": found.visits}
-    frame = pl.DataFrame({name: pl.Series(values.tolist()) for name, values in columns.items()})
-    return frame.with_columns(piece=pl.lit(number, pl.Int32), region=pl.Series(found.region.tolist(), dtype=pl.String))[
-        1:
-    ]
-
-
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Join venues with the same id: their visits add up, the earliest piece of the earliest row tells the rest."""
     ordered = pl.concat(frames).sort("id", "first", "piece")
     return ordered.group_by("id", maintain_order=True).agg(
-        pl.col("lat", "lon", "first").first(), pl.col("visits").sum(), pl.col("piece", "region").first()
+        pl.col("lat", "lon", "first").first(), pl.col("visits").sum(), pl.col("region", "piece").first()
     )

@@ -1,10 +1,11 @@
-"""Read and validate one piece; leave the venues that it has, and the venue of every row."""
+"""Read and validate one piece; leave the venues and users that it has, and who was where in every row."""
 
+import json
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+import polars as pl
 
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.formats import CheckinFile
@@ -12,34 +13,50 @@ from ghostpoi.errors import InputError
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
 
-ARRAYS, VISITS = "arrays.npz", "visits.npz"
-
-
-@dataclass(frozen=True)
-class Visits:
-    """Who was where when, in a piece. Rows that lack a value have user -1."""
-
-    user: Ints  # (N,)
-    ids: NDArray[np.str_]  # of the users
-    time: Longs  # (N,)
+KIND, VENUES, USERS, ROWS = "kind.json", "venues.parquet", "users.parquet", "rows.npz"
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of a piece. Rows that lack a value have venue 0."""
+    """What is known of a piece that has rows."""
 
-    kind: tuple[str, ...]  # format, columns and fields: the same for all pieces
-    venue: Ints  # (N,) from 1
-    ids: NDArray[np.str_]  # (V+1,)
-    lat: NDArray[np.float64]  # (V+1,)
-    lon: NDArray[np.float64]  # (V+1,)
-    first: Longs  # (V+1,) the time of the earliest row
-    region: NDArray[np.str_]  # (V+1,) the value of the column that names regions, in that row; empty without one
+    folder: Path
 
     @property
-    def visits(self) -> Longs:
-        """(V+1,) the number of rows of each venue."""
-        return np.bincount(self.venue, minlength=len(self.ids)) * (np.arange(len(self.ids)) > 0)
+    def kind(self) -> list[str]:
+        """Format, columns and fields, which are the same for all pieces."""
+        found: list[str] = json.loads((self.folder / KIND).read_text("utf-8"))
+        return found
+
+    @property
+    def venues(self) -> pl.DataFrame:
+        """The id, position, earliest time and number of visits of each venue, and the region that a column names."""
+        return pl.read_parquet(self.folder / VENUES)
+
+    @property
+    def users(self) -> pl.Series:
+        """The id of each user."""
+        return pl.read_parquet(self.folder / USERS)["user"]
+
+    @property
+    def venue(self) -> Ints:
+        """(N,) the venue of each row, from 1; 0 where a row lacks a value."""
+        return self._array("venue")
+
+    @property
+    def user(self) -> Ints:
+        """(N,) the user of each row, from 0; -1 where a row lacks a value."""
+        return self._array("user")
+
+    @property
+    def time(self) -> Longs:
+        """(N,) UTC seconds."""
+        return self._array("time").astype(np.int64)
+
+    def _array(self, name: str) -> Ints:
+        with np.load(self.folder / ROWS, allow_pickle=False) as found:
+            array: Ints = found[name]
+        return array
 
 
 def survey(job: Job, number: int) -> None:
@@ -50,47 +67,40 @@ def survey(job: Job, number: int) -> None:
     with job.reads():
         file = read_piece(job.pieces.pieces[number], job.request.mapping)
     with leaving(place) as folder:
-        arrays: dict[str, Any] = {} if file is None else _arrays(job, file)
-        np.savez(folder / ARRAYS, **arrays)
         if file is not None:
-            user, time = np.full((2, len(file.table) + len(file.missing)), -1)
-            user[file.present], time[file.present] = file.table.user, file.table.time
-            np.savez(folder / VISITS, user=user.astype(np.int32), ids=file.table.user_ids.astype(str), time=time)
-
-
-def _arrays(job: Job, file: CheckinFile) -> dict[str, NDArray[Any]]:
-    table = file.table
-    venue = np.zeros(len(table) + len(file.missing), np.int32)
-    venue[file.present] = table.venue
-    order = np.argsort(table.time, kind="stable")
-    first = np.zeros(len(table.venue_ids), np.int64)
-    first[table.venue[order[::-1]]] = order[::-1]
-    named = np.full(len(first), "")
-    if job.region_column:
-        if job.region_column not in file.all_rows.columns:
-            listed = ", ".join(file.all_rows.columns)
-            raise InputError(
-                f"--map region={job.region_column}: {file.path} has no column {job.region_column!r}; its columns are "
-                f"{listed}"
-            )
-        named = file.rows.get_column(job.region_column).gather(first).cast(str).fill_null("").to_numpy().astype(str)
-    kind = [file.format, *file.all_rows.columns, *(f"{field}={column}" for field, column in file.mapping.items())]
-    return {
-        "kind": np.array(kind), "venue": venue, "ids": table.venue_ids.astype(str), "lat": table.venues.lat,
-        "lon": table.venues.lon, "first": table.time[first], "region": named,
-    }  # fmt: skip
+            _write(folder, job, file)
 
 
 def read_survey(job: Job, number: int) -> Survey | None:
-    """Read what `survey` left; None if the piece has no rows."""
-    with np.load(job.result(SURVEY, number) / ARRAYS, allow_pickle=False) as found:
-        if not found.files:
-            return None
-        arrays = {name: found[name] for name in found.files}
-    return Survey(tuple(arrays.pop("kind").tolist()), **arrays)
+    """Return what `survey` left; None if the piece has no rows."""
+    folder = job.result(SURVEY, number)
+    return Survey(folder) if (folder / KIND).exists() else None
 
 
-def read_visits(job: Job, number: int) -> Visits:
-    """Read who was where when in a piece that has rows."""
-    with np.load(job.result(SURVEY, number) / VISITS, allow_pickle=False) as found:
-        return Visits(found["user"], found["ids"], found["time"])
+def _write(folder: Path, job: Job, file: CheckinFile) -> None:
+    table = file.table
+    venue, user, time = np.stack([np.zeros(len(table) + len(file.missing), np.int64)] * 3) - [[0], [1], [0]]
+    venue[file.present], user[file.present], time[file.present] = table.venue, table.user, table.time
+    np.savez(folder / ROWS, venue=venue.astype(np.int32), user=user.astype(np.int32), time=time)
+    order = np.argsort(table.time, kind="stable")[::-1]
+    first = np.zeros(len(table.venue_ids), np.int64)
+    first[table.venue[order]] = order  # the last assignment, the earliest row, wins
+    pl.DataFrame({
+        "id": pl.Series(table.venue_ids[1:].tolist(), dtype=pl.String), "lat": table.venues.lat[1:],
+        "lon": table.venues.lon[1:], "first": table.time[first[1:]],
+        "visits": np.bincount(table.venue, minlength=len(first))[1:], "region": _named(job, file, first[1:]),
+    }).write_parquet(folder / VENUES)  # fmt: skip
+    pl.DataFrame({"user": pl.Series(table.user_ids.tolist(), dtype=pl.String)}).write_parquet(folder / USERS)
+    kind = [file.format, *file.all_rows.columns, *(f"{field}={column}" for field, column in file.mapping.items())]
+    (folder / KIND).write_text(json.dumps(kind), "utf-8")
+
+
+def _named(job: Job, file: CheckinFile, rows: Longs) -> pl.Series:
+    """The regions that a column names, in these rows."""
+    column = job.region_column
+    if not column:
+        return pl.repeat("", len(rows), eager=True)
+    if column not in file.all_rows.columns:
+        listed = ", ".join(file.all_rows.columns)
+        raise InputError(f"--map region={column}: {file.path} has no column {column!r}; its columns are {listed}")
+    return file.rows.get_column(column).gather(rows).cast(pl.String).fill_null("")
