@@ -15,6 +15,7 @@ from ghostpoi.errors import InputError
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
 AUDIT = ["--victim", "markov", "--no-naturalness", "--seeds", "1", "--leak", "0.3", *SPLIT]
+LEARNED = "or use --set candidates.category=learned or --method crowd"
 COLUMNS = ["--columns", "user,poi,note,lat,lon,time"]
 
 
@@ -78,10 +79,10 @@ def test_verify_audit_report_and_export_say_no_category(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "instead"),
     [
-        (["protect", "-o", "OUT", "--method", "ghost"], "use --method crowd"),
-        (["protect", "-o", "OUT", "--method", "random", "--dry-run"], "use --method crowd"),
+        (["protect", "-o", "OUT", "--method", "ghost"], LEARNED),
+        (["protect", "-o", "OUT", "--method", "random", "--dry-run"], LEARNED),
         (["protect", "-o", "OUT", "--set", "method.category=exact"], "use --set method.category=any"),
-        (["inspect", "--method", "ghost"], "use --method crowd"),
+        (["inspect", "--method", "ghost"], LEARNED),
         (["choose", "--keep-category", "group", "-o", "OUT.html"], "use --set method.category=any"),
     ],
 )

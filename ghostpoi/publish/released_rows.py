@@ -71,7 +71,7 @@ class ReleasedRows:
 def plan(request: RowsRequest, file: CheckinFile, say: Say, series: Series | None = None) -> Plan:
     """Decide what becomes of each column; refuse a file that cannot be released."""
     settings, hides_users = request.settings, request.settings.identity.pseudonyms != "keep"
-    check_category(file.table, settings.method)
+    check_category(file.table, settings)
     table = grouped(file.table, request.groups, settings.method)
     number = pseudonyms.wanted(file, settings)
     columns = classify_file(file, request.keep, request.drop, number)
@@ -122,9 +122,9 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
             + split_columns(file, request.keep)[1],
         },
         "disclosure": {
-            "category": settings.method.keeps_category if whole.table.category_field else NO_CATEGORY,
-            "category_groups": category_groups(whole, settings.method),
-            "aggregates": published_aggregates(whole.table, settings.method),
+            "category": settings.keeps_category if whole.table.category_field else NO_CATEGORY,
+            "category_groups": category_groups(whole, settings),
+            "aggregates": published_aggregates(whole.table, settings),
         },
         **({} if new is None else {"identity": new.public}),
         **plan.part.public,

@@ -36,7 +36,7 @@ def plausibility_charts(data: PageData) -> list[Chart]:
         return [_speed_chart(data)]
     rule = settings_of(data.main.manifest)
     displacement = [] if data.clean is None else [_displacement_chart(data, data.clean)]
-    if isinstance(rule.method, FreeDraw):  # no candidates to show
+    if isinstance(rule.method, FreeDraw) or rule.learned:  # no candidates, or none that the release alone tells
         return [_outcomes_chart(data.main), *displacement, _speed_chart(data)]
     km, share, size = _candidate_distances(data, rule)
     moved = displacement or [_reach_chart(data, km, share)]
