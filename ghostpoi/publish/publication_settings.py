@@ -43,7 +43,7 @@ class Publication(Settings):
     @property
     def keeps_category(self) -> KeepsCategory:
         """What a substitute has in common with the clean venue."""
-        return "any" if self.learned else self.method.keeps_category
+        return self.method.keeps_category if self.method.own_sets or self.candidates.category == "exact" else "any"
 
     @property
     def published_aggregates(self) -> tuple[str, ...]:

@@ -119,10 +119,11 @@ def places_of(table: Checkins, settings: Publication) -> Places:
 
 
 def check_category(table: Checkins, settings: Publication) -> None:
-    """Refuse settings that follow categories for a file that has none, and learned ones that have no effect."""
-    if settings.candidates.category == "learned" and not settings.learned:
+    """Refuse settings that follow categories for a file that has none, and those that have no effect."""
+    followed = settings.candidates.category
+    if followed != "exact" and settings.method.own_sets:
         raise InputError(
-            "candidates.category=learned has no effect on a method with its own sets; leave it out, or use another "
+            f"candidates.category={followed} has no effect on a method with its own sets; leave it out, or use another "
             "method, such as --method ghost"
         )
     if table.category_field or settings.keeps_category == "any":
