@@ -95,9 +95,9 @@ def test_what_follows_categories_refuses(words: list[str], instead: str, tmp_pat
 
 
 def test_prepare_refuses(tmp_path: Path) -> None:
-    assert "has no category, which candidate sets follow" in sentence(
-        called("prepare", snap(), "-o", tmp_path / "x.npz")
-    )
+    said = sentence(called("prepare", snap(), "-o", tmp_path / "x.npz"))
+    assert "has no category, which candidate sets follow" in said
+    assert said.endswith("or use --set candidates.category=learned")
 
 
 def test_the_api_works_without_a_category_and_refuses_what_needs_one() -> None:

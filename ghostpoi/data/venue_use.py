@@ -68,8 +68,9 @@ def _binned(venue: Ints, wait: Longs, rows: int) -> Floats:
 
 
 def _surprise(counts: Floats) -> Floats:
-    """The logarithm of a venue's smoothed shares over those of all venues, (rows, bins)."""
-    everywhere = (counts.sum(axis=0) + 1e-6) / (counts.sum() + 1e-6 * counts.shape[1])
+    """The logarithm of a venue's smoothed shares over those of all venues, (rows, bins); 0 in bins without visits."""
+    everywhere = counts.sum(axis=0) / max(counts.sum(), 1)
+    empty = everywhere == 0
     share = (counts + PRIOR_VISITS * everywhere) / (counts.sum(axis=1, keepdims=True) + PRIOR_VISITS)
-    logs: Floats = np.log(share / everywhere)
+    logs: Floats = np.log(np.where(empty, 1, share) / np.where(empty, 1, everywhere))
     return logs
