@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from small_city import MAP, SEED, Release, called, protect, rich_frame, scratch, sentence
+from small_city import MAP, SEED, Release, called, protect, release, rich_frame, scratch, sentence
 from written_as import snap
 
 from ghostpoi.publish.methods.base import VENUE_USE
@@ -27,11 +27,11 @@ def released(method: str, *more: str) -> Release:
 
 @pytest.mark.parametrize("method", ["ghost", "pgd", "em", "random"])
 def test_a_file_without_a_category_is_protected(method: str) -> None:
-    release = released(method)
-    clean, out = (path.read_text().splitlines() for path in (snap(), release.data))
+    made = released(method)
+    clean, out = (path.read_text().splitlines() for path in (snap(), made.data))
     assert [line.split("\t")[:2] for line in out] == [line.split("\t")[:2] for line in clean]
     assert sum(a != b for a, b in zip(clean, out, strict=True)) > len(clean) / 2
-    done = called("verify", release.folder, "--against", snap())
+    done = called("verify", made.folder, "--against", snap())
     assert done.returncode == 0, done.stdout
     assert "substitutes are in their candidate set" in done.stdout
 
@@ -46,14 +46,24 @@ def test_the_manifest_states_the_rule_and_what_it_shows() -> None:
 def test_audit_and_report_work(tmp_path: Path) -> None:
     for name in (released("random").folder, released("random").private):
         shutil.copytree(name, tmp_path / name.name)
-    release = tmp_path / released("random").folder.name
-    done = called("audit", snap(), release, *AUDIT, "--json")
+    folder = tmp_path / released("random").folder.name
+    done = called("audit", snap(), folder, *AUDIT, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["adversaries"]
     # An adversary that knows the rule gets the true sets: it restores more than the rows that were left alone.
     assert found["habits"]["restored"]["mean"] > found["none"]["restored"]["mean"] + 0.05
-    assert called("report", release).returncode == 0
-    assert VENUE_USE in (release / "report.html").read_text()
+    assert called("report", folder).returncode == 0
+    page = (folder / "report.html").read_text()
+    assert VENUE_USE in page
+    assert "Candidates per venue" not in page  # the release alone does not tell the sets
+    assert called("verify", folder).returncode == 0
+
+
+@pytest.mark.parametrize(("category", "of"), [("exact", " of the same category"), ("any", "")])
+def test_the_report_states_the_candidate_rule(category: str, of: str, tmp_path: Path) -> None:
+    made = release("random", "txt", "--set", f"candidates.category={category}")
+    assert called("report", made.folder, "-o", tmp_path / "page.html").returncode == 0
+    assert f"A candidate set holds the venues{of} within 1 km" in (tmp_path / "page.html").read_text()
 
 
 def test_a_strict_threshold_leaves_more_rows_without_a_candidate() -> None:
@@ -80,11 +90,11 @@ def test_categories_do_not_matter(category: str, tmp_path: Path) -> None:
         path = tmp_path / f"{name}.csv"
         frame.drop("checkin", "address", "title").write_csv(path)
         follow = ["--method", "random", "--set", f"candidates.category={category}"]
-        release = protect(path, tmp_path / name, *follow, "--seed", SEED, *MAP)
-        done = called("verify", release.folder, "--against", path)
+        made = protect(path, tmp_path / name, *follow, "--seed", SEED, *MAP)
+        done = called("verify", made.folder, "--against", path)
         assert done.returncode == 0, done.stdout
-        found.append(pl.read_csv(release.data)["spot"].to_list())
-        assert release.manifest["disclosure"]["category"] == ("none" if name == "hidden" else "any")
+        found.append(pl.read_csv(made.data)["spot"].to_list())
+        assert made.manifest["disclosure"]["category"] == ("none" if name == "hidden" else "any")
     assert found[0] == found[1] == found[2] != rich_frame()["spot"].to_list()
 
 
