@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from builders import flat_sessions
+from test_docs import script
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.prepared import Prepared
@@ -56,3 +57,14 @@ def test_facts_compare_the_sets_with_the_categories() -> None:
     assert found["0.6"]["near_recall"] == pytest.approx(2 / 6)
     assert (found["0.6"]["mean_size"], found["0.6"]["visits_none"]) == (1, 0)
     assert found["0.6"]["draws_same_category"] == found["0.6"]["draws_same_group"] == 1 / 2
+
+
+def test_the_script_ranks_pairs_by_their_likeness() -> None:
+    compare = script("rerun_venue_use")
+    pairs, same = compare.pairs_of(town())
+    assert sorted((a, b, s) for (a, b), s in zip(pairs.tolist(), same.tolist(), strict=True)) == [
+        (1, 2, True), (1, 3, False), (1, 4, True), (2, 3, False), (2, 4, True), (3, 4, False)
+    ]  # fmt: skip
+    cafes = np.array([[0, 0], [1, 0], [2, 0.1], [0, 1], [-1, 0]], float)
+    assert compare.precision(cafes, pairs, same) == [1, 1, 1]  # (1, 2) alone is accepted
+    assert compare.precision(cafes[[0, 1, 3, 2, 4]], pairs, same) == [0, 0, 0]  # (1, 3)

@@ -1,7 +1,8 @@
 """How venues are used, learned from the check-ins alone: at which hours, and how long before and after another visit.
 
 Two venues that are used alike are taken for the same kind of venue where no category tells it. Ids of users and of
-neighbouring venues do not count: venues share them because they are near each other, not because they are alike.
+neighbouring venues do not count: venues share them because they are near each other, not because they are alike. That
+is why the embedding of the trajectory LM agrees less with categories (docs/rerun_venue_use.py compares both).
 """
 
 import numpy as np
