@@ -98,7 +98,10 @@ def test_categories_do_not_matter(category: str, tmp_path: Path) -> None:
     assert found[0] == found[1] == found[2] != rich_frame()["spot"].to_list()
 
 
-@pytest.mark.parametrize("words", [["protect", "-o", "OUT"], ["protect", "-o", "OUT", "--dry-run"], ["inspect"]])
+@pytest.mark.parametrize(
+    "words",
+    [["protect", "-o", "OUT"], ["protect", "-o", "OUT", "--dry-run"], ["inspect"], ["choose", "-o", "OUT.html"]],
+)
 def test_a_method_with_its_own_sets_refuses_the_setting(words: list[str], tmp_path: Path) -> None:
     command, *more = (word.replace("OUT", str(tmp_path / "out")) for word in words)
     said = sentence(called(command, snap(), *more, *LEARNED))

@@ -108,8 +108,11 @@ def test_the_api_works_without_a_category_and_refuses_what_needs_one() -> None:
     ).with_columns(pl.col("time").dt.replace_time_zone(None))
     out = ghostpoi.protect(frame, set={"filters.min_poi_checkins": 5}).table
     assert (out["time"].equals(frame["time"]), out["poi"].equals(frame["poi"])) == (True, False)
-    with pytest.raises(InputError, match="the table has no category, which the method follows"):
+    with pytest.raises(InputError, match="the table has no category, which the method follows") as refused:
         ghostpoi.protect(frame, "random")
+    assert str(refused.value).endswith('or use set={"candidates.category": "learned"} or method="crowd"')
+    out = ghostpoi.protect(frame, "random", set={"filters.min_poi_checkins": 5, "candidates.category": "learned"}).table
+    assert (out["time"].equals(frame["time"]), out["poi"].equals(frame["poi"])) == (True, False)
 
 
 def test_columns_names_the_columns_of_a_file_without_a_header() -> None:

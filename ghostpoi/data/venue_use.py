@@ -1,8 +1,8 @@
 """How venues are used, learned from the check-ins alone: at which hours, and how long before and after another visit.
 
 Two venues that are used alike are taken for the same kind of venue where no category tells it. Ids of users and of
-neighbouring venues do not count: venues share them because they are near each other, not because they are alike. That
-is why the embedding of the trajectory LM agrees less with categories (docs/rerun_venue_use.py compares both).
+neighbouring venues do not count: venues share them because they are near each other, not because they are alike. The
+embedding of the trajectory LM agrees less with categories (docs/rerun_venue_use.py compares both).
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from ghostpoi.data.checkins import Floats, Ints, Longs
 
 HOURS, DAY_S = 24, 86_400
 EPOCH_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
-WAITS_S = (300, 900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 64_800, DAY_S)  # bounds; the last bin: no visit that day
+WAITS_S = (300, 900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 64_800, DAY_S)  # bounds; the last bin: a day or more
 SPREAD_HOURS = 1.0  # standard deviation by which a visit counts for the hours around it, too
 PRIOR_VISITS = 5.0  # visits that the mean of all venues counts as in the shares of one venue
 # How much each part counts. Measured on NYC: the wait after a visit tells more than the wait before it.
