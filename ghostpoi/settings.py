@@ -42,13 +42,19 @@ class FilterSettings(Section):
 
 @dataclass(frozen=True)
 class CandidateSettings(Section):
-    """The candidate rule: which nearby venues of the same category may replace a venue."""
+    """The candidate rule: which nearby venues may replace a venue."""
 
     radius_km: float = setting(1.0, "nominal radius of a candidate set", 1e-6, 20_000)
     min_candidates: int = setting(6, "widen the radius while a set is smaller than this", 0)
     widen_factor: float = setting(1.5, "each widening multiplies the radius by this", 1, 100)
     max_widenings: int = setting(4, "maximum number of widenings", 0, 100)
     max_candidates: int = setting(32, "maximum size of a candidate set, nearest first (K)", 1)
+    category: Literal["exact", "learned", "any"] = setting(
+        "exact",
+        "which venues nearby are candidates: exact, those of the same category; learned, those visited at similar "
+        "hours and for similar stays; any, all",
+    )
+    plausibility: float = setting(0.6, "with category=learned: minimum similarity of a candidate", -1, 1)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def frontier(folder: Path) -> None:
 
     A8 is the strongest adversary, and reaches .072 against the default, .063 under pseudonyms; all without a leak .03.
     """
-    for name in ("frontier", "victims", "leaks", "releases"):
+    for name in ("frontier", "victims", "leaks", "releases", "learned"):
         cells, study = Fabricated(folder, name, "strong"), plan.load(name)
         cells.hold = True
         cells.floors({v.text: _seeds(0.02) for v in study.methods}, **FLOORS)
@@ -95,7 +95,7 @@ def frontier(folder: Path) -> None:
             for key, alone in (("leak-only", 0.06), ("leak-stay", 0.07)):
                 cells.accuracy("clean", key, _seeds(alone), leak, victim, moves={"acc@1": _seeds(0.05)})
             for number, variant in enumerate(study.methods):
-                crowd, keeps = variant.method == "crowd", variant.settings("strong").method.keeps_category
+                crowd, keeps = variant.method == "crowd", variant.settings("strong").keeps_category
                 most = 0.063 if variant.text == ROTATED else 0.072 + 0.001 * number + (0.03 if keeps != "any" else 0)
                 most = most if crowd else 0.14
                 held = {a: leak if ADVERSARIES[a].uses_leak else None for a in study.attackers(variant.text)}
@@ -105,7 +105,7 @@ def frontier(folder: Path) -> None:
                     moves, restored = {"acc@1": _seeds(seen / 2)}, _seeds(0.2)
                     cells.accuracy(variant.text, adversary, _seeds(seen), ratio, victim, moves=moves, restored=restored)
         for variant in study.methods:
-            crowd, keeps = variant.method == "crowd", variant.settings("strong").method.keeps_category == "any"
+            crowd, keeps = variant.method == "crowd", variant.settings("strong").keeps_category == "any"
             cells.release(
                 variant.text, naturalness=_seeds(-8.0), clean_naturalness=_seeds(-4.0),
                 plausibility={

@@ -15,6 +15,7 @@ from ghostpoi.errors import InputError
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
 AUDIT = ["--victim", "markov", "--no-naturalness", "--seeds", "1", "--leak", "0.3", *SPLIT]
+LEARNED = "or use --set candidates.category=learned or --method crowd"
 COLUMNS = ["--columns", "user,poi,note,lat,lon,time"]
 
 
@@ -78,10 +79,10 @@ def test_verify_audit_report_and_export_say_no_category(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "instead"),
     [
-        (["protect", "-o", "OUT", "--method", "ghost"], "use --method crowd"),
-        (["protect", "-o", "OUT", "--method", "random", "--dry-run"], "use --method crowd"),
+        (["protect", "-o", "OUT", "--method", "ghost"], LEARNED),
+        (["protect", "-o", "OUT", "--method", "random", "--dry-run"], LEARNED),
         (["protect", "-o", "OUT", "--set", "method.category=exact"], "use --set method.category=any"),
-        (["inspect", "--method", "ghost"], "use --method crowd"),
+        (["inspect", "--method", "ghost"], LEARNED),
         (["choose", "--keep-category", "group", "-o", "OUT.html"], "use --set method.category=any"),
     ],
 )
@@ -94,9 +95,9 @@ def test_what_follows_categories_refuses(words: list[str], instead: str, tmp_pat
 
 
 def test_prepare_refuses(tmp_path: Path) -> None:
-    assert "has no category, which candidate sets follow" in sentence(
-        called("prepare", snap(), "-o", tmp_path / "x.npz")
-    )
+    said = sentence(called("prepare", snap(), "-o", tmp_path / "x.npz"))
+    assert "has no category, which candidate sets follow" in said
+    assert said.endswith("or use --set candidates.category=learned")
 
 
 def test_the_api_works_without_a_category_and_refuses_what_needs_one() -> None:
@@ -107,8 +108,11 @@ def test_the_api_works_without_a_category_and_refuses_what_needs_one() -> None:
     ).with_columns(pl.col("time").dt.replace_time_zone(None))
     out = ghostpoi.protect(frame, set={"filters.min_poi_checkins": 5}).table
     assert (out["time"].equals(frame["time"]), out["poi"].equals(frame["poi"])) == (True, False)
-    with pytest.raises(InputError, match="the table has no category, which the method follows"):
+    with pytest.raises(InputError, match="the table has no category, which the method follows") as refused:
         ghostpoi.protect(frame, "random")
+    assert str(refused.value).endswith('or use set={"candidates.category": "learned"} or method="crowd"')
+    out = ghostpoi.protect(frame, "random", set={"filters.min_poi_checkins": 5, "candidates.category": "learned"}).table
+    assert (out["time"].equals(frame["time"]), out["poi"].equals(frame["poi"])) == (True, False)
 
 
 def test_columns_names_the_columns_of_a_file_without_a_header() -> None:

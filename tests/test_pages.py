@@ -98,6 +98,19 @@ def test_the_frontier_page_says_what_was_measured(measured: Path) -> None:
     assert "not measured yet" not in text.lower()
 
 
+def test_the_frontier_page_shows_learned_sets_beside_the_category_rule(measured: Path, tmp_path: Path) -> None:
+    """Facts of the data are shown where they are known, and protection where it was measured."""
+    shutil.copytree(measured, tmp_path / "results")
+    text = pages.render("frontier", tmp_path / "results")
+    for kind, match in (("exact", "1.00"), ("learned", ".06"), ("any", ".06")):
+        assert f"\n|GHOST (category={kind})|.86|{'1.90' if kind == 'exact' else '.80'}|{match}|-8.0|.030|" in text
+    assert "Learned sets do not clearly change the worst case of GHOST (+.000±.000)." in text
+    assert "Among venues within 1 km" not in text
+    shutil.copy(ROOT / "results" / "data-facts.json", tmp_path / "results")
+    text = pages.render("frontier", tmp_path / "results")
+    assert "Among venues within 1 km, 2.8% of all pairs have the same category, and 9.6% of those" in text
+
+
 def test_the_frontier_page_lists_what_is_not_measured_yet(measured: Path, tmp_path: Path) -> None:
     lacking = [
         ("crowd method.category=exact", "distilled"),
@@ -114,6 +127,9 @@ def test_the_frontier_page_lists_what_is_not_measured_yet(measured: Path, tmp_pa
     path.write_text("".join(kept))
     text = pages.render("frontier", tmp_path)
     names = "crowd (category=exact); crowd (pseudonyms=session); k-anonymous; other victims; several releases"
+    names += "; learned candidate sets"
+    assert "## Candidate sets without categories" in text
+    assert "|GHOST (category=learned)|" not in text
     assert f"\n\n**Not measured yet**, though the studies plan it: {names}.\n\n" in text
     assert "meets 5 of 6 limits that we had set; one is not measured yet.**" in text
     assert "|the same with a pseudonym per session|at most .005|not measured yet|-|" in text

@@ -17,6 +17,7 @@ from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, 
 from ghostpoi.cli import app
 from ghostpoi.study import figures, labels, plan
 from ghostpoi.study.labels import NONE, show
+from ghostpoi.study.paper_tables import LAYOUTS
 from ghostpoi.study.results import Results
 from ghostpoi.study.tables import tables
 
@@ -245,3 +246,9 @@ def test_what_studies_need() -> None:
         "sys.exit(any(m in sys.modules for m in ('polars', 'plotly')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_study_has_the_same_table_twice() -> None:
+    for study, layouts in LAYOUTS.items():
+        assert study in plan.names()
+        assert len({layout.title for layout in layouts}) == len(layouts)

@@ -94,8 +94,7 @@ def choose(
     by_group = override(settings, ["method.category=group"])
     with opened(source, reading) as file:
         read = formats.read(file, dict(map or {}))
-        if keep_category != "any":
-            check_category(read.table, by_group.method)
+        check_category(read.table, settings if keep_category == "any" else by_group)
         classify_file(read, keep, drop, wanted(read, settings))
         table = grouped(read.table, read_taxonomy(Path(taxonomy)) if taxonomy else {}, by_group.method)
         request = ChooseRequest(

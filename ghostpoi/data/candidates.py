@@ -1,4 +1,4 @@
-"""Candidate sets C0(p), which hold nearby venues of the same category, and the speed mask."""
+"""Candidate sets C0(p) of nearby venues, by default of the same category, and the speed mask."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

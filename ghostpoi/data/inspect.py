@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.data import candidates, sessions
+from ghostpoi.data import sessions
 from ghostpoi.data.checkins import Checkins, duplicates
 from ghostpoi.data.geo import over_limit
+from ghostpoi.data.learned_candidates import candidate_sets
+from ghostpoi.data.places import of_table, with_use
 from ghostpoi.settings import Settings
 
 
@@ -15,7 +17,9 @@ def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
     """Summarise a table as plain numbers, ready for JSON."""
     data = sessions.build(table, settings.filters)
     vocabulary, poi, speed = data.vocabulary, data.all.poi, settings.speed
-    sets = candidates.find(vocabulary.lat, vocabulary.lon, vocabulary.category, settings.candidates)
+    places, rule = of_table(table), settings.candidates
+    places = with_use(places, table) if rule.category == "learned" else places
+    sets = candidate_sets(places.take(vocabulary.venue), rule)
     times = {"first": table.time.min(), "last": table.time.max()}
     parts = {"train": data.train, "val": data.val, "test": data.test}
     length = data.all.length

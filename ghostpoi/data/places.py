@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.data.venue_use import learn_use
 
 SLOT_S = 4 * 3600  # the week is divided into slots of four hours
 SLOTS = 7 * 86_400 // SLOT_S
@@ -23,6 +24,7 @@ class Places:
     visits: Longs  # (P+1,)
     category_visits: Longs  # (categories, SLOTS) visits by slot of the week
     category_group: Ints  # (categories,) the group of each category
+    use: Floats | None = None  # (P+1, D) how each place is used; None: not learned
 
     @property
     def group(self) -> Ints:
@@ -36,8 +38,9 @@ class Places:
     def take(self, rows: NDArray[np.integer]) -> "Places":
         """Return these places, in this order; the first must be row 0."""
         return replace(
-            self, lat=self.lat[rows], lon=self.lon[rows], category=self.category[rows], visits=self.visits[rows]
-        )
+            self, lat=self.lat[rows], lon=self.lon[rows], category=self.category[rows], visits=self.visits[rows],
+            use=None if self.use is None else self.use[rows],
+        )  # fmt: skip
 
 
 def slot_of(time: Longs) -> Longs:
@@ -58,6 +61,15 @@ def of_sessions(sessions: Sessions, v: Vocabulary, category_group: Ints | None =
     return _places(
         v.lat, v.lon, v.category, visits, v.category[sessions.poi], sessions.time, categories, category_group
     )
+
+
+def with_use(places: Places, visited: Checkins | Sessions) -> Places:
+    """Return the same places with how they are used, learned from the visits that they were made from."""
+    if isinstance(visited, Sessions):
+        venue, user = visited.poi, np.repeat(visited.user, visited.length)
+    else:
+        venue, user = visited.venue, visited.user
+    return replace(places, use=learn_use(venue, visited.time, user, len(places.lat)))
 
 
 def _places(

@@ -7,8 +7,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from ghostpoi.data import candidates, sessions
+from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.learned_candidates import candidate_sets
+from ghostpoi.data.places import of_sessions, with_use
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
@@ -36,15 +38,16 @@ def prepare_file(path: Path, mapping: dict[str, str] | None = None, settings: Se
     from ghostpoi.data import formats  # needs polars, which a bare GPU machine lacks
 
     settings = settings or Settings()
-    table = formats.read(path, mapping).table
-    if not table.category_field:
+    table, rule = formats.read(path, mapping).table, settings.candidates
+    if not table.category_field and rule.category == "exact":
         raise InputError(
-            f"{path} has no category, which candidate sets follow; name its column with --map category=COLUMN"
+            f"{path} has no category, which candidate sets follow; name its column with --map category=COLUMN, or use "
+            "--set candidates.category=learned"
         )
     data = sessions.build(table, settings.filters)
-    v = data.vocabulary
-    sets = candidates.find(v.lat, v.lon, v.category, settings.candidates)
-    return Prepared(v, data.train, data.val, data.test, sets, path.name.split(".")[0])
+    places = of_sessions(data.train, data.vocabulary)
+    sets = candidate_sets(with_use(places, data.train) if rule.category == "learned" else places, rule)
+    return Prepared(data.vocabulary, data.train, data.val, data.test, sets, path.name.split(".")[0])
 
 
 def prepare_city(users: int, pois: int, days: int, seed: int) -> Prepared:

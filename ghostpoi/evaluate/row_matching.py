@@ -149,8 +149,8 @@ def public_rule(pair: TablePair, vocabulary: Vocabulary, settings: Settings, met
 def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: AnyMethod) -> Candidates:
     """The publisher's candidate sets, in the numbers of the audit's vocabulary.
 
-    Which venues the publisher's models know depends on clean data. An adversary can infer most of them from the
-    release; the audit grants it all of them, which is conservative for the publisher.
+    Which venues the publisher's models know depends on clean data, and so do learned sets. An adversary can infer most
+    of them from the release; the audit grants it all of them, which is conservative for the publisher.
     """
     publisher = replace(publication(RANDOM), filters=settings.filters, candidates=settings.candidates, method=method)
     try:

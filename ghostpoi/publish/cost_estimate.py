@@ -63,7 +63,7 @@ def estimate(
     """Estimate a run of `protect`; refuse a file that it would refuse."""
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
     file = formats.read(path, mapping)
-    check_category(file.table, settings.method)
+    check_category(file.table, settings)
     check_kept(file, settings.identity.pseudonyms != "keep")
     new = pseudonyms.wanted(file, settings)
     columns = classify_file(file, keep, drop, new)

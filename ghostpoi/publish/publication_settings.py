@@ -12,6 +12,7 @@ from typing import Any, Literal, cast, get_args
 from ghostpoi.data.pseudonyms import Pseudonyms
 from ghostpoi.errors import InputError
 from ghostpoi.publish.methods import METHODS, AnyMethod
+from ghostpoi.publish.methods.base import VENUE_USE, KeepsCategory
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.settings import IdentitySettings, ModelSettings, Rounds, Settings, Training, TrajectoryLM
 
@@ -33,6 +34,21 @@ class Publication(Settings):
     @property
     def trajectory_lm(self) -> TrajectoryLM:
         return TrajectoryLM(self.lm, self.lm_training)
+
+    @property
+    def learned(self) -> bool:
+        """Whether candidate sets follow how venues are used instead of categories."""
+        return self.candidates.category == "learned" and not self.method.own_sets
+
+    @property
+    def keeps_category(self) -> KeepsCategory:
+        """What a substitute has in common with the clean venue."""
+        return self.method.keeps_category if self.method.own_sets or self.candidates.category == "exact" else "any"
+
+    @property
+    def published_aggregates(self) -> tuple[str, ...]:
+        """What the draws show about the whole file, beside each row's candidate set."""
+        return (*self.method.published_aggregates, *([VENUE_USE] if self.learned else []))
 
     def public(self) -> dict[str, dict[str, Any]]:
         """Return all settings as plain values, by section. None of them is secret."""

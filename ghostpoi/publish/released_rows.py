@@ -76,7 +76,7 @@ def plan(
     `columns`: what was decided on more rows, of which the file holds one region.
     """
     settings, hides_users = request.settings, request.settings.identity.pseudonyms != "keep"
-    check_category(file.table, settings.method)
+    check_category(file.table, settings)
     table = grouped(file.table, request.groups, settings.method)
     number = pseudonyms.wanted(file, settings)
     whole_file = columns is None
@@ -128,9 +128,9 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
             + split_columns(file, request.keep)[1],
         },
         "disclosure": {
-            "category": settings.method.keeps_category if whole.table.category_field else NO_CATEGORY,
-            "category_groups": category_groups(whole, settings.method),
-            "aggregates": published_aggregates(whole.table, settings.method),
+            "category": settings.keeps_category if whole.table.category_field else NO_CATEGORY,
+            "category_groups": category_groups(whole, settings),
+            "aggregates": published_aggregates(whole.table, settings),
         },
         **({} if new is None else {"identity": new.public}),
         **plan.part.public,

@@ -7,12 +7,13 @@ import numpy as np
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Floats, Ints
+from ghostpoi.data.places import of_table
 from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.publish.methods import AnyMethod, FreeDraw
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.trails import Trails
 from ghostpoi.publish.weighted_walk import walk
-from ghostpoi.publish.whole_table import WholeTable, places_of
+from ghostpoi.publish.whole_table import WholeTable
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import SpeedSettings
 
@@ -23,7 +24,7 @@ def release(whole: WholeTable, method: AnyMethod, released: Ints, seed: Seed, sp
     if not isinstance(method, FreeDraw):
         return draw(table, whole.venue_sets, released, seed, speed, keep_clean=not method.own_sets)
     out, rows = released.copy(), np.flatnonzero(released == 0)
-    out[rows] = method.release_outside(places_of(table, method), table.venue[rows], seed)
+    out[rows] = method.release_outside(of_table(table), table.venue[rows], seed)
     return Substitution(out, np.zeros(len(out), bool))
 
 

@@ -11,7 +11,7 @@ from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs
 from ghostpoi.data.geo import over_limit
-from ghostpoi.data.places import Places, of_table
+from ghostpoi.data.places import Places, of_table, with_use
 from ghostpoi.data.sessions import Dataset, Sessions, by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.publish.category_groups import by_hours, by_name
@@ -69,10 +69,12 @@ def prepare(table: Checkins, settings: Publication, whole_file: bool = True) -> 
             )
     whole = _build(table, settings, whole_file)
     if whole_file and not whole.has_candidates.any():
-        kept = settings.method.keeps_category
+        kept = settings.keeps_category
         of_it = {"exact": " of its category", "group": " of its group of categories", "any": ""}[kept]
+        of_it = " that is used alike" if settings.learned else of_it
         wider = "method.reach_km=20" if settings.method.own_sets else "candidates.radius_km=5"
         coarser = "" if kept == "any" else " or map a coarser category with --map category=COLUMN"
+        coarser = " or lower candidates.plausibility" if settings.learned else coarser
         raise InputError(
             f"no venue has another{of_it} nearby, so nothing can be substituted; "
             f"widen the search with --set {wider}{coarser}"
@@ -84,7 +86,7 @@ def _build(table: Checkins, settings: Publication, whole_file: bool = True) -> W
     if isinstance(table, KeptTable) and table.method == settings.method:
         return _without_sessions(table)
     data = sessions.build(table, settings.filters, may_be_empty=not whole_file)
-    venues, v = places_of(table, settings.method), data.vocabulary
+    venues, v = places_of(table, settings), data.vocabulary
     known = np.zeros(len(venues.lat), bool)
     known[v.venue[1:]] = True
     return WholeTable(
@@ -108,20 +110,29 @@ def _without_sessions(table: KeptTable) -> WholeTable:
     return WholeTable(table, data, padding, sets)
 
 
-def places_of(table: Checkins, method: AnyMethod) -> Places:
-    """Return the venues of a table, with groups of categories if the method needs them."""
+def places_of(table: Checkins, settings: Publication) -> Places:
+    """Return the venues of a table, with how they are used or with groups of categories if the settings need them."""
     places = of_table(table)
-    if method.keeps_category != "group":
+    if settings.learned:
+        return with_use(places, table)
+    if settings.keeps_category != "group":
         return places
     given = table.category_groups
     return replace(places, category_group=by_name(list(table.category_ids), given) if given else by_hours(places))
 
 
-def check_category(table: Checkins, method: AnyMethod) -> None:
-    """Refuse a method that follows categories for a file that has none."""
-    if table.category_field or method.keeps_category == "any":
+def check_category(table: Checkins, settings: Publication) -> None:
+    """Refuse settings that follow categories for a file that has none, and those that have no effect."""
+    followed = settings.candidates.category
+    if followed != "exact" and settings.method.own_sets:
+        raise InputError(
+            f"candidates.category={followed} has no effect on a method with its own sets; leave it out, or use another "
+            "method, such as --method ghost"
+        )
+    if table.category_field or settings.keeps_category == "any":
         return
-    coarser = "--set method.category=any" if hasattr(method, "category") else "--method crowd"
+    learned = "--set candidates.category=learned or --method crowd"
+    coarser = "--set method.category=any" if hasattr(settings.method, "category") else learned
     raise InputError(
         f"{table.name} has no category, which the method follows; name its column with --map category=COLUMN, "
         f"or use {coarser}"
@@ -140,25 +151,25 @@ def grouped(table: Checkins, groups: Mapping[str, str], method: AnyMethod) -> Ch
     return replace(table, category_groups=groups)
 
 
-def category_groups(whole: WholeTable, method: AnyMethod) -> list[list[str]]:
+def category_groups(whole: WholeTable, settings: Publication) -> list[list[str]]:
     """Return pairs of a category and its group, as the manifest lists them; none if the method does not use groups."""
-    if method.keeps_category != "group":
+    if settings.keeps_category != "group":
         return []
     table = whole.table
     given = table.category_groups
-    number = places_of(table, method).category_group
+    number = places_of(table, settings).category_group
     learned = {str(name): f"group {n + 1}" for name, n in zip(table.category_ids, number, strict=True)}
     return [[name, group] for name, group in sorted((given or learned).items())]
 
 
-def published_aggregates(table: Checkins, method: AnyMethod) -> list[str]:
+def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
     """Return what the draws show about the whole file. Hours of categories tell nothing if there is no category."""
-    return [text for text in method.published_aggregates if table.category_field or text != CATEGORY_HOURS]
+    return [text for text in settings.published_aggregates if table.category_field or text != CATEGORY_HOURS]
 
 
 def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:
     """Describe the sets of the method as plain values: shares of rows that have one, and the mean size of these."""
-    check_category(table, settings.method)
+    check_category(table, settings)
     whole = _build(table, settings)
     has, inside, size = whole.has_candidates, whole.in_session, whole.set_size
     return {

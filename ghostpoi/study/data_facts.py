@@ -19,6 +19,7 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.measures.plausibility import steps_over_limit
 from ghostpoi.settings import CandidateSettings, SpeedSettings
 from ghostpoi.study import stored_json
+from ghostpoi.study.learned_facts import learned_facts
 from ghostpoi.study.store import write_json
 
 FILE = "data-facts.json"  # by name of the data
@@ -43,7 +44,7 @@ def read_facts(results: Path) -> dict[str, Any]:
 
 
 def data_facts(data: Prepared) -> dict[str, Any]:
-    """Return all facts of a city: its sizes, its candidate sets under each rule, and the speed of its clean steps."""
+    """Return all facts of a city: its sizes, its candidate sets under each rule, and its clean speeds."""
     v, train = data.vocabulary, data.train
     sets = {name: find(v.lat, v.lon, v.category, rule) for name, rule in RULES.items()}
     return {
@@ -51,6 +52,7 @@ def data_facts(data: Prepared) -> dict[str, Any]:
         "sessions": {part: len(getattr(data, part)) for part in ("train", "val", "test")},
         "positions": train.positions,
         "candidates": {name: candidate_facts(found, train.poi) for name, found in sets.items()},
+        "learned": learned_facts(data),
         "beyond_1km_drawn": beyond_nominal(data.candidates, v, train.poi),
         "over_speed_limit": speed_facts(train, v),
     }

@@ -31,7 +31,8 @@ class TableLayout:
         heads = ["method", "source", *map(labels.heading, self._keys)]
         heads += [f"A1 minus {self.versus}"] if self.versus else []
         rows = tuple(row for leak in self._leaks(found) for row in self._rows(found, leak))
-        notes = tuple(NOTES[note] for note in ("family", "paper", "controls", "floors", "calibrated"))
+        printed = ("calibrated",) if self.sections else ()
+        notes = tuple(NOTES[note] for note in ("family", "paper", "controls", "floors", *printed))
         measured = [key for key in self.extra if any(r.value(m, key, r.leak) for r in found for m in r.methods)]
         table = Table(f"{self.title} ({labels.place(*found)})", tuple(heads), rows, notes)
         return table.without(*(labels.heading(key) for key in self.extra if key not in measured))

@@ -35,9 +35,13 @@ class Variant:
         return override(publication(self.method, protocol), self.changes, self.text)
 
     def recorded(self, protocol: str) -> dict[str, Any]:
-        """Return the settings as results record them, without pseudonyms where user ids stay: older cells lack them."""
+        """Return the settings as results record them, without what older cells lack and these settings do not use."""
         found = self.settings(protocol).public()
-        return found if self.rotated else {name: value for name, value in found.items() if name != "identity"}
+        if not self.rotated:
+            del found["identity"]
+        if found["candidates"]["category"] == "exact":
+            del found["candidates"]["category"], found["candidates"]["plausibility"]
+        return found
 
     @property
     def rotated(self) -> bool:

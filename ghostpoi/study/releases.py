@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 
 from ghostpoi.attack.evidence import rule_of
-from ghostpoi.data.places import Places, of_sessions
+from ghostpoi.data.places import Places, of_sessions, with_use
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
 from ghostpoi.evaluate.cache import Cache, Record, key_of
@@ -16,7 +16,6 @@ from ghostpoi.models import trajectory_lm
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say
 from ghostpoi.publish.category_groups import by_hours
-from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.rounds import publish
 from ghostpoi.publish.task import Task
@@ -44,8 +43,8 @@ class Releases:
         if name not in self._known:
             settings, sets = self.settings(name), self.data.candidates
             method, pseudonyms = settings.method, settings.identity.pseudonyms
-            if method.own_sets:
-                sets = method.candidate_sets(self._places(method), CandidateSettings())
+            if method.own_sets or settings.candidates != CandidateSettings():
+                sets = method.candidate_sets(self._places(settings), settings.candidates)
             pseudonym = None if pseudonyms == "keep" else pseudonyms_of(self.data.train, pseudonyms)
             rule = rule_of(method, sets, self.data.vocabulary)
             self._known[name] = Release(lambda seed: self.published(name, seed).poi, rule, pseudonym)
@@ -85,10 +84,12 @@ class Releases:
         if settings.method.needs_trajectory_lm:
             self.trajectory_lm(settings.trajectory_lm)
 
-    def _places(self, method: AnyMethod) -> Places:
+    def _places(self, settings: Publication) -> Places:
         """The POIs with the visits of the training sessions."""
         places = of_sessions(self.data.train, self.data.vocabulary)
-        return replace(places, category_group=by_hours(places)) if method.keeps_category == "group" else places
+        if settings.learned:
+            return with_use(places, self.data.train)
+        return replace(places, category_group=by_hours(places)) if settings.keeps_category == "group" else places
 
     @cached_property
     def _data_key(self) -> str:

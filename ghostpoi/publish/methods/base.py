@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from ghostpoi.data import candidates
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats
+from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import Places
 from ghostpoi.publish.public_channel import Channel, channel_of
 from ghostpoi.settings import CandidateSettings, Section
@@ -21,6 +21,7 @@ Tensor: TypeAlias = "torch.Tensor"
 
 KeepsCategory = Literal["exact", "group", "any"]
 CATEGORY_HOURS = "visits per category and four-hour slot of the week"  # an aggregate; nothing without categories
+VENUE_USE = "which nearby venues are visited at similar hours and for similar stays"  # learned candidate sets show it
 KEEP = -1  # a proposal to release the clean venue itself
 
 
@@ -67,7 +68,7 @@ class AnyMethod(Section):
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
         """Return the set that each place draws from. `known` (P+1,) marks those that models know; None means all."""
-        return candidates.find(places.lat, places.lon, places.category, rule)
+        return candidate_sets(places, rule)
 
     def channel(self, candidates: Candidates, lat: Floats | None = None, lon: Floats | None = None) -> Channel:
         """Return the probability that each venue is released as another, as far as the code reveals it.

@@ -17,8 +17,8 @@ from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.kept_rows import in_file
 from ghostpoi.publish.manifest import settings_of, with_groups
-from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.pseudonyms import hidden, read_map
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.publish.series.private_copy import read_fields, read_table
 from ghostpoi.publish.substitution import Substitution
@@ -106,7 +106,7 @@ def comparison(
     pair = Pair(whole, shown, released, drawn)
     emptied = emptied_sets(whole, released, settings.speed)
     checks += [
-        _category(pair, settings.method),
+        _category(pair, settings),
         _candidates(pair),
         _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, table, clean, written.rows)),
         allowed_speed(whole, released, emptied, settings.speed),
@@ -160,11 +160,11 @@ def _missing_values(clean: CheckinFile, written: CheckinFile, shown: Longs, drop
     return [Check("missing values", problem is None, problem or f"{len(clean.missing):,} rows, {fate}")]
 
 
-def _category(pair: Pair, method: AnyMethod) -> Check:
+def _category(pair: Pair, settings: Publication) -> Check:
     """Check that substitutes have the category, or the group of categories, that the method promises."""
     if not pair.whole.table.category_field:
         return Check("category", True, "the file has no category")
-    places, changed, kept = places_of(pair.whole.table, method), pair.changed, method.keeps_category
+    places, changed, kept = places_of(pair.whole.table, settings), pair.changed, settings.keeps_category
     kind = places.group if kept == "group" else places.category
     same = int((kind[pair.whole.table.venue[changed]] == kind[pair.released[changed]]).sum())
     what = {"exact": "match", "group": "match by group", "any": "match; the method promises none"}[kept]

@@ -36,7 +36,7 @@ def plausibility_charts(data: PageData) -> list[Chart]:
         return [_speed_chart(data)]
     rule = settings_of(data.main.manifest)
     displacement = [] if data.clean is None else [_displacement_chart(data, data.clean)]
-    if isinstance(rule.method, FreeDraw):  # no candidates to show
+    if isinstance(rule.method, FreeDraw) or rule.learned:  # no candidates, or none that the release alone tells
         return [_outcomes_chart(data.main), *displacement, _speed_chart(data)]
     km, share, size = _candidate_distances(data, rule)
     moved = displacement or [_reach_chart(data, km, share)]
@@ -113,7 +113,7 @@ def _sizes_chart(size: Longs, rule: Publication) -> Chart:
         values = ", ".join(f"{key} {value}" for key, value in rule.public().get("method", {}).items())
         text, marks = f"{method.summary} Settings: {values or 'none'}.", []
     else:
-        text = TEXTS["charts"]["sizes"]["rule"].format(c)
+        text = TEXTS["charts"]["sizes"]["rule"].format(c, of=" of the same category" if c.category == "exact" else "")
         marks = [vertical(c.min_candidates - 0.5, f"widened below {c.min_candidates}", MUTED, "dot")]
     return chart("sizes", draw([trace], axis("candidates"), share_axis(), shapes=marks, bargap=0.15), rule=text)
 
