@@ -11,7 +11,6 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.restoration import Contest
 from ghostpoi.study.workers import Portion, Task, prepared
 
-
 PATIENCE_S = 30
 
 
