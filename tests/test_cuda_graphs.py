@@ -9,12 +9,13 @@ import torch
 from test_fit import ROWS, SEED, TRAIN, TRAINING, model_of
 from test_position import World
 from torch import Tensor
+from torch.optim import Optimizer
 
-from ghostpoi.data.checkins import Ints
+from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.models import cuda_graphs, fit
 from ghostpoi.models.fit import adamw
 from ghostpoi.models.prefix_cache import Prefix
-from ghostpoi.models.training_windows import from_start, next_poi
+from ghostpoi.models.training_windows import Windows, from_start, next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.methods import METHODS, FreeDraw, Method
 from ghostpoi.publish.methods.ghost import Ghost
@@ -23,7 +24,7 @@ from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.scored_position import Position
 from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import Precision, SpeedSettings
+from ghostpoi.settings import Precision, SpeedSettings, Training
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a CUDA card")
 CUDA = torch.device("cuda")
@@ -106,13 +107,21 @@ def test_cuda_and_cpu_choose_alike() -> None:
     assert (one.mask_emptied == other.mask_emptied).mean() > 0.98
 
 
+def captured_epoch(
+    model: CausalTransformer, optimizer: Optimizer, windows: Windows, order: Longs, chosen: Training, seed: int
+) -> float:
+    total = cuda_graphs.launch(model, optimizer, cuda_graphs.plan(windows, order, chosen), chosen, seed)
+    assert total is not None
+    return float(total)
+
+
 @needs_cuda
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("tied", [False, True])
 def test_captured_epochs_equal_packed_ones(tied: bool, precision: Precision) -> None:
     windows, chosen = next_poi(TRAIN, 10), replace(TRAINING, precision=precision)
     found = []
-    for epoch in (cuda_graphs.epoch, fit.packed_epoch):
+    for epoch in (captured_epoch, fit.packed_epoch):
         model = model_of(0.0, tied).to(CUDA).train()
         optimizer = adamw(model, chosen)
         orders = [np.random.default_rng(n).permutation(len(windows.length)) for n in range(4)]
@@ -134,7 +143,8 @@ def test_large_batches_are_trained_step_by_step(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cuda_graphs, "CUDA_LOGITS", 1)
     model = model_of(0.0).to(CUDA)
     before = model.output.detach().clone()
-    assert cuda_graphs.epoch(model, adamw(model, TRAINING), windows, order, TRAINING, 0) is None
+    plan = cuda_graphs.plan(windows, order, TRAINING)
+    assert cuda_graphs.launch(model, adamw(model, TRAINING), plan, TRAINING, 0) is None
     assert torch.equal(model.output, before)
     plain = fit.epoch(model, adamw(model, TRAINING), windows, TRAINING, SEED, ("s",), 0)
     assert plain == pytest.approx(captured, rel=1e-3)

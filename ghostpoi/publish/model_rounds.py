@@ -112,9 +112,8 @@ def _refit(
     """Train the surrogate on the release of a round; round 0 is the clean data."""
     s, label = task.settings, f"refitting after round {number}" if number else "warming up"
     pairs = next_poi(replace(task.sessions, poi=poi), s.surrogate.max_positions)
-    for e in range(s.rounds.inner):
-        report(label, 0)
-        loss = fit.epoch(surrogate, optimizer, pairs, s.training, seed, ("refit", number), e)
+    report(label, 0)
+    for loss in fit.epochs(surrogate, optimizer, pairs, s.training, seed, ("refit", number), range(s.rounds.inner)):
         if not math.isfinite(loss):
             raise InputError("the surrogate's training diverged; lower --set training.learning_rate=1e-3")
         report(label, 1)
