@@ -1,5 +1,6 @@
 """Portions of studies are prepared in parallel processes, task by task, and arrive in order."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -70,6 +71,27 @@ class SlowPublisher(Clerk):
         super().published(method, seed)
 
 
+class Greeter(Clerk):
+    """It comes to life in a process when it has seen that another process is there, too."""
+
+    def __setstate__(self, state: dict[str, Path]) -> None:
+        self.__dict__.update(state)
+        self._note(f"process {os.getpid()}")
+        end = time.monotonic() + PATIENCE_S
+        while len([note for note in self.notes() if note.startswith("process")]) < 2:
+            if time.monotonic() > end:
+                return self._note("alone")
+            time.sleep(0.01)
+
+
+class Heavy(Clerk):
+    """It carries more data than a pipe holds."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.data = bytes(1 << 20)
+
+
 def contest(method: str) -> Contest:
     return Contest(method, "none", None, "markov")
 
@@ -137,3 +159,10 @@ def test_a_restoration_waits_for_all_releases_that_its_adversary_holds() -> None
     several, held = Contest("random", "multi-release-2", 0.1, "markov"), [("random", 3), ("random", 1003)]
     tasks = Portion(0, [3], [*held, ("random", 4), ("pgd", 3)], [(several, 3)]).tasks
     assert tasks[Task("restoration", (several, 3))] == {Task("published", one) for one in held}
+
+
+def test_processes_start_side_by_side(tmp_path: Path) -> None:
+    asked = Portion(0, [0], [("pgd", 0), ("random", 0)], [])
+    makers = [Greeter(tmp_path), Heavy(tmp_path)]
+    assert list(prepared(makers, iter([asked]), 2)) == [asked]
+    assert "alone" not in makers[0].notes()

@@ -5,6 +5,8 @@ trains victims on one portion, the processes go on with the next ones.
 """
 
 import gc
+import multiprocessing
+import pickle
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -75,7 +77,11 @@ def prepared(makers: Sequence[Maker], portions: Iterator[Portion], workers: int)
                 _make(makers[portion.maker], task)
             yield portion
         return
-    with process_pool(workers, _start, (makers,)) as pool:
+    # The makers hold all data. As arguments of a process they would not fit into its pipe, and the next process could
+    # start only after this one has imported torch.
+    inbox = multiprocessing.get_context("spawn").SimpleQueue()
+    Thread(target=_hand_out, args=(inbox, pickle.dumps(makers), workers), daemon=True).start()
+    with process_pool(workers, _start, (inbox,)) as pool:
         ready: Queue[Portion | BaseException | None] = Queue()
         Thread(target=_prepare, args=(pool, workers, portions, ready), daemon=True).start()
         while (found := ready.get()) is not None:
@@ -144,9 +150,14 @@ def _prepare(
 _makers: Sequence[Maker]  # in a worker process
 
 
-def _start(makers: Sequence[Maker]) -> None:
+def _hand_out(inbox: Any, makers: bytes, workers: int) -> None:
+    for _ in range(workers):
+        inbox.put(makers)
+
+
+def _start(inbox: Any) -> None:
     global _makers
-    _makers = makers
+    _makers = pickle.loads(inbox.get())
 
 
 def _make(maker: Maker, task: Task) -> None:
