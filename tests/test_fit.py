@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from builders import flat_sessions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models import fit
-from ghostpoi.models.fit import Accuracy, adamw, epoch, ranks, train
+from ghostpoi.models import cuda_graphs, fit
+from ghostpoi.models.fit import Accuracy, adamw, epoch, epochs, ranks, train
 from ghostpoi.models.slow_reference import padded_epoch
 from ghostpoi.models.training_windows import Windows, from_start, next_poi
 from ghostpoi.models.transformer import CausalTransformer
@@ -72,6 +74,36 @@ def test_an_epoch_is_reproducible_and_resumable_to_the_same_bytes() -> None:
     assert losses[0] == losses[1]
     for a, b in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert a.detach().numpy().tobytes() == b.detach().numpy().tobytes()
+
+
+def test_the_next_epoch_is_laid_out_while_a_card_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card that is none: its results are ready when somebody waits for them."""
+    windows = next_poi(TRAIN, 10)
+    seen: list[str] = []
+    card = SimpleNamespace(device=SimpleNamespace(type="cuda"), train=lambda: None, eval=lambda: seen.append("eval"))
+
+    class Total:
+        def __float__(self) -> float:
+            seen.append("wait")
+            return 2.0 * len(windows.token)
+
+    def plan(windows: Windows, order: Longs, settings: Training) -> Longs:
+        seen.append("plan")
+        return order
+
+    def launch(model: object, optimizer: object, order: Longs, settings: Training, seed: int) -> Total:
+        number = len([one for one in seen if one == "wait"])
+        assert order.tolist() == SEED.generator("s", "order", number).permutation(len(windows.length)).tolist()
+        assert seed == SEED.torch_seed("s", "dropout", number)
+        seen.append("launch")
+        return Total()
+
+    monkeypatch.setattr(cuda_graphs, "plan", plan)
+    monkeypatch.setattr(cuda_graphs, "launch", launch)
+    losses = list(epochs(card, None, windows, TRAINING, SEED, ("s",), range(3)))  # type: ignore[arg-type]
+    assert losses == [2.0] * 3
+    between = ["launch", "plan", "wait", "eval"]
+    assert seen == ["plan", *between, *between, "launch", "wait", "eval"]
 
 
 @pytest.mark.parametrize("windows_of", [next_poi, from_start])

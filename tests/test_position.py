@@ -14,6 +14,7 @@ from torch import Tensor
 from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.models.prefix_cache import Prefix
 from ghostpoi.models.slow_reference import brute_force_scores
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.scored_position import Position
@@ -55,9 +56,10 @@ class World:
         return model
 
     def walk(
-        self, empty: Literal["strict", "ignore"] = "strict", budget: int | None = None, precision: Precision = "float32"
-    ) -> tuple[Substitution, SCORED]:
-        """Choose the candidate with the best score, and return all scores."""
+        self, empty: Literal["strict", "ignore"] = "strict", budget: int | None = None,
+        precision: Precision = "float32", padded: bool = False,
+    ) -> tuple[Substitution, SCORED]:  # fmt: skip
+        """Choose the candidate with the best score, and return all scores. `padded`: as a CUDA card computes them."""
         scored: SCORED = {}
 
         def choose(position: Position) -> Tensor:
@@ -69,7 +71,9 @@ class World:
 
         with patch.dict(BUDGET, {"cpu": budget or BUDGET["cpu"]}):
             walker = self.walker(choose, SpeedSettings(empty=empty), precision)
-        return walker.run(), scored
+        walker.padded = padded
+        with patch.object(Prefix, "in_one_call", padded):
+            return walker.run(), scored
 
     def walker(
         self, choose: Callable[[Position], Tensor], speed: SpeedSettings = DEFAULT, precision: Precision = "float32",
@@ -85,11 +89,11 @@ WORLDS = st.builds(
 
 
 @settings(deadline=None, max_examples=20)
-@given(WORLDS, st.sampled_from(["strict", "ignore"]), st.sampled_from([None, 8]))
+@given(WORLDS, st.sampled_from(["strict", "ignore"]), st.sampled_from([None, 8]), st.booleans())
 def test_scores_and_choices_follow_the_definition(
-    world: World, empty: Literal["strict", "ignore"], budget: int | None
+    world: World, empty: Literal["strict", "ignore"], budget: int | None, padded: bool
 ) -> None:
-    result, scored = world.walk(empty, budget)
+    result, scored = world.walk(empty, budget, padded=padded)
     released = result.poi
     s, v, limit = world.sessions, world.vocabulary, SpeedSettings(empty=empty)
     for a, b in zip(s.start.tolist(), s.start[1:].tolist(), strict=False):
@@ -150,10 +154,13 @@ def test_choices_do_not_depend_on_batches_or_threads() -> None:
     assert (world.walk()[0].poi == base).mean() > 0.98  # a tie may fall the other way and change what follows
     assert (world.walk(budget=40)[0].poi == base).mean() > 0.98
     assert (world.walk(budget=1)[0].poi == base).mean() > 0.98
-    rough = world.walk(precision="bfloat16")[1]
+    assert (world.walk(padded=True)[0].poi == base).mean() > 0.98
     first = int(world.sessions.start[1])
     keep = scored[first][0]
-    assert torch.allclose(rough[first][1][keep], scored[first][1][keep], rtol=0.05, atol=0.2)
+    for padded in (False, True):
+        rough = world.walk(precision="bfloat16", padded=padded)[1]
+        for found, exact in zip(rough[first][1:], scored[first][1:], strict=True):
+            assert torch.allclose(found[keep], exact[keep], rtol=0.05, atol=0.2)
 
 
 def test_brute_force_scores_agree() -> None:

@@ -224,9 +224,8 @@ def test_deleted_cells_come_back_the_same(
 def test_work_is_private(study: Path, data: Prepared, tmp_path: Path) -> None:
     work = go(study, data, tmp_path / "results").parent / ".work"
     kept = [path for path in work.rglob("*") if path.suffix != ".lock"]
-    assert {"releases", "restorations", "victims", "trajectory_lm"} == {path.name for path in work.iterdir()} - {
-        "tiny-paper.lock"
-    }
+    found = {path.name for path in work.iterdir()} - {"tiny-paper.lock"}
+    assert found == {"releases", "measures", "restorations", "victims", "trajectory_lm"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept if path.is_file()} == {0o600}
     assert {stat.S_IMODE(path.stat().st_mode) for path in (work, *kept) if path.is_dir()} == {0o700}
 
@@ -242,8 +241,10 @@ def test_without_victims_everything_else_is_prepared(
     work = tmp_path / "results" / ".work"
     assert len(list((work / "releases").iterdir())) == 4  # two methods, two seeds
     assert len(list((work / "restorations").iterdir())) == 2 * 2 * (3 + 1)  # with leak-mixed
+    assert len(list((work / "measures").iterdir())) == 4
     assert not list((work / "victims").iterdir())
-    monkeypatch.setattr(releases, "publish", refuse)
+    for where, name in ((releases, "publish"), (run, "plausibility"), (run, "utility"), (run, "naturalness")):
+        monkeypatch.setattr(where, name, refuse)
     assert len(cells_in(runner.run())) == CELLS
 
 

@@ -1,5 +1,7 @@
-"""Portions of studies are prepared in parallel processes, step by step, and arrive in order."""
+"""Portions of studies are prepared in parallel processes, task by task, and arrive in order."""
 
+import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +10,9 @@ import pytest
 
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.restoration import Contest
-from ghostpoi.study.workers import Portion, prepared
+from ghostpoi.study.workers import Portion, Task, prepared
+
+PATIENCE_S = 30
 
 
 @dataclass
@@ -18,27 +22,88 @@ class Clerk:
     folder: Path
 
     def train(self, methods: Sequence[str]) -> None:
-        self._note(f"train {','.join(methods)}")
+        self._note(f"train {','.join(methods)}", once=True)
 
     def published(self, method: str, seed: int) -> None:
         if method == "broken":
             raise InputError("this method is broken")
-        assert any(f"train {method}" in note for note in self.notes())
+        if method == "ghost":
+            assert "train ghost" in self.notes()
         self._note(f"{method} {seed}")
 
     def restoration(self, contest: Contest, seed: int) -> None:
         assert f"{contest.release} {seed}" in self.notes()
         self._note(f"{contest.adversary} on {contest.release} {seed}")
 
+    def measures(self, method: str, seed: int) -> None:
+        assert {f"{method} {seed}", "train ghost"} <= set(self.notes())
+        self._note(f"measures of {method} {seed}")
+
     def notes(self) -> list[str]:
         return [path.name for path in self.folder.iterdir()]
 
-    def _note(self, text: str) -> None:
-        (self.folder / text).touch()
+    def wait_for(self, note: str) -> None:
+        """Return as soon as another process has made a note."""
+        end = time.monotonic() + PATIENCE_S
+        while note not in self.notes():
+            if time.monotonic() > end:
+                raise InputError(f"{note} was never done")
+            time.sleep(0.01)
+
+    def _note(self, text: str, once: bool = False) -> None:
+        (self.folder / text).touch(exist_ok=not once)
+
+
+class SlowTrainer(Clerk):
+    """Its training ends after a release that needs none."""
+
+    def train(self, methods: Sequence[str]) -> None:
+        self.wait_for("random 0")
+        super().train(methods)
+
+
+class SlowPublisher(Clerk):
+    """Its release ends after the restoration of another one."""
+
+    def published(self, method: str, seed: int) -> None:
+        if method == "pgd":
+            self.wait_for("none on random 0")
+        super().published(method, seed)
+
+
+class Greeter(Clerk):
+    """It comes to life in a process when it has seen that another process is there, too."""
+
+    def __setstate__(self, state: dict[str, Path]) -> None:
+        self.__dict__.update(state)
+        self._note(f"process {os.getpid()}")
+        end = time.monotonic() + PATIENCE_S
+        while len([note for note in self.notes() if note.startswith("process")]) < 2:
+            if time.monotonic() > end:
+                return self._note("alone")
+            time.sleep(0.01)
+
+
+class Heavy(Clerk):
+    """It carries more data than a pipe holds."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.data = bytes(1 << 20)
+
+
+def contest(method: str) -> Contest:
+    return Contest(method, "none", None, "markov")
 
 
 def portion(maker: int, seed: int, method: str = "random") -> Portion:
-    return Portion(maker, [seed], [(method, seed)], [(Contest(method, "none", None, "markov"), seed)])
+    return Portion(maker, [seed], [(method, seed)], [(contest(method), seed)])
+
+
+def with_model(seed: int) -> Portion:
+    """A portion with a method that needs a trained model, one that does not, and measures of both."""
+    releases = [("ghost", seed), ("random", seed)]
+    return Portion(0, [seed], releases, [(contest(name), seed) for name, _ in releases], ["ghost"], releases)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -70,3 +135,34 @@ def test_a_plan_that_fails_is_raised(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="the plan is broken"):
         list(prepared([Clerk(tmp_path)], asked(), 2))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_model_is_trained_once_for_all_portions(tmp_path: Path, workers: int) -> None:
+    asked = [with_model(seed) for seed in range(3 if workers > 1 else 1)]
+    assert list(prepared([Clerk(tmp_path)], iter(asked), workers)) == asked  # a second training would raise
+    done = [note for p in asked for name, seed in p.releases for note in (f"none on {name} {seed}", f"{name} {seed}")]
+    measured = [f"measures of {name} {seed}" for p in asked for name, seed in p.measured]
+    assert sorted(Clerk(tmp_path).notes()) == sorted([*done, *measured, "train ghost"])
+
+
+def test_what_needs_no_model_does_not_wait_for_it(tmp_path: Path) -> None:
+    assert list(prepared([SlowTrainer(tmp_path)], iter([with_model(0)]), 2)) == [with_model(0)]
+
+
+def test_a_restoration_waits_for_its_own_release_alone(tmp_path: Path) -> None:
+    asked = Portion(0, [0], [("pgd", 0), ("random", 0)], [(contest("pgd"), 0), (contest("random"), 0)])
+    assert list(prepared([SlowPublisher(tmp_path)], iter([asked]), 2)) == [asked]
+
+
+def test_a_restoration_waits_for_all_releases_that_its_adversary_holds() -> None:
+    several, held = Contest("random", "multi-release-2", 0.1, "markov"), [("random", 3), ("random", 1003)]
+    tasks = Portion(0, [3], [*held, ("random", 4), ("pgd", 3)], [(several, 3)]).tasks
+    assert tasks[Task("restoration", (several, 3))] == {Task("published", one) for one in held}
+
+
+def test_processes_start_side_by_side(tmp_path: Path) -> None:
+    asked = Portion(0, [0], [("pgd", 0), ("random", 0)], [])
+    makers = [Greeter(tmp_path), Heavy(tmp_path)]
+    assert list(prepared(makers, iter([asked]), 2)) == [asked]
+    assert "alone" not in makers[0].notes()

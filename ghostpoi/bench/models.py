@@ -15,7 +15,7 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import fit, slow_reference
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.scored_position import Position
+from ghostpoi.publish.scored_position import Options, Position
 from ghostpoi.publish.session_walk import Walker
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, SpeedSettings, Training
@@ -101,6 +101,8 @@ class _Recorder:
         layers = 2 * s.layers * (4 * s.dim**2 + 2 * s.dim * s.feed_forward)
         logits = 2 * s.dim * (self.model.rows - 1)
         after_last_values = 2 * (s.dim**2 + 2 * s.dim * s.feed_forward)
+        if not isinstance(options, Options):
+            raise TypeError("the operations of a walk on the CPU are counted")
         scored = len(options.poi) if options.unique is None else len(options.unique)
         asked = 1 if options.unique is not None else int((position.candidates[:, 0] > 0).sum())
         chosen = len(position.anchor) * (2 * layers - after_last_values)

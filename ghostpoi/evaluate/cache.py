@@ -1,4 +1,4 @@
-"""A private folder of finished work: releases, restorations and victims.
+"""A private folder of finished work: releases, their measures, restorations and victims.
 
 A file is named by a key of everything that decides its content, so an interrupted run continues where it stopped and
 runs share what they have in common. The content is derived from clean data: only its owner can read it.
@@ -19,12 +19,12 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder, remove_partial, replacing
 
-Kind = Literal["releases", "restorations", "victims"]
+Kind = Literal["releases", "measures", "restorations", "victims"]
 
 
 @dataclass(frozen=True)
 class Record:
-    """One piece of finished work: its measures and, except for a victim, its POIs."""
+    """One piece of finished work: its measures and, of a release or a restoration, its POIs."""
 
     measures: dict[str, Any]
     poi: Ints = field(default_factory=lambda: np.zeros(0, np.int32))  # (N,)

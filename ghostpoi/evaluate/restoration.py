@@ -71,8 +71,8 @@ class Restorer:
     def restoration(self, contest: Contest, number: int) -> Record:
         """Return what an adversary makes of a release under a seed, and its recovered shares."""
         release = self.releases(contest.release)
-        adversary, count = find_adversary(contest.adversary)
-        released = [release.poi(number + FURTHER * k) for k in range(count)]
+        adversary, _ = find_adversary(contest.adversary)
+        released = [release.poi(seed) for seed in release_seeds(contest, number)]
         device = self.device.type if adversary and adversary.trains else None
         key = key_of(
             code_of(__name__, *([adversary] if adversary else [])), contest.adversary, adversary, contest.leak, number,
@@ -116,6 +116,11 @@ def find_adversary(name: str) -> tuple[Adversary | None, int]:
     if several in ADVERSARIES and ADVERSARIES[several].many_releases:
         return ADVERSARIES[several], int(count)
     return ADVERSARIES.get(name), 1
+
+
+def release_seeds(contest: Contest, number: int) -> list[int]:
+    """Return the seeds of the releases that the adversary of a contest holds under a seed."""
+    return [number + FURTHER * k for k in range(find_adversary(contest.adversary)[1])]
 
 
 def with_poi(sessions: Sessions, poi: Ints) -> Sessions:

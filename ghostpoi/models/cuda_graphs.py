@@ -82,16 +82,20 @@ class CapturedStep(NamedTuple):
 _steps: WeakKeyDictionary[Optimizer, dict[object, CapturedStep]] = WeakKeyDictionary()
 
 
-def epoch(
-    model: CausalTransformer, optimizer: Optimizer, windows: Windows, order: Longs, settings: Training, seed: int
-) -> float | None:
-    """Train on windows in this order with a captured step. Return the sum of the losses of all positions.
+def plan(windows: Windows, order: Longs, settings: Training) -> Tensor | None:
+    """Lay an epoch out in memory that a card copies from while the host goes on. None if there is nothing to train."""
+    return torch.from_numpy(pack_rows(windows, order, settings.batch_sessions)).pin_memory() if len(order) else None
+
+
+def launch(
+    model: CausalTransformer, optimizer: Optimizer, plan: Tensor | None, settings: Training, seed: int
+) -> Tensor | float | None:
+    """Train by a plan with a captured step. Return the sum of the losses of all positions; only reading it waits.
 
     Return None, untrained, if batches are so large that launches take little of the time and memory matters more.
     """
-    if not len(order):
+    if plan is None:
         return 0.0
-    plan = torch.from_numpy(pack_rows(windows, order, settings.batch_sessions)).pin_memory()
     if plan[0, 0].numel() * model.rows > CUDA_LOGITS:
         return None
     steps = _steps.setdefault(optimizer, {})
@@ -104,7 +108,7 @@ def epoch(
         for batch in plan.to(model.device, non_blocking=True):
             step.batch.copy_(batch)
             step.graph.replay()
-    return float(step.total)
+    return step.total
 
 
 def capture(work: Callable[[], object], pool: Any = None) -> torch.cuda.CUDAGraph:

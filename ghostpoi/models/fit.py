@@ -4,7 +4,7 @@ An epoch depends only on the weights, the optimizer's state, the data and (seed,
 stops after any epoch therefore resumes with identical results.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,15 +40,34 @@ def epoch(
     seed: Seed, stage: tuple[object, ...], number: int,
 ) -> float:  # fmt: skip
     """Train on all windows once, in an order drawn for this epoch. Return the mean loss of a position."""
-    order = seed.generator(*stage, "order", number).permutation(len(windows.length))
-    dropout = seed.torch_seed(*stage, "dropout", number)
-    model.train()
-    cuda = model.device.type == "cuda"
-    total = cuda_graphs.epoch(model, optimizer, windows, order, settings, dropout) if cuda else None
-    if total is None:
-        total = packed_epoch(model, optimizer, windows, order, settings, dropout)
-    model.eval()
-    return total / max(1, len(windows.token))
+    return next(epochs(model, optimizer, windows, settings, seed, stage, range(number, number + 1)))
+
+
+def epochs(
+    model: CausalTransformer, optimizer: Optimizer, windows: Windows, settings: Training,
+    seed: Seed, stage: tuple[object, ...], numbers: Sequence[int],
+) -> Iterator[float]:  # fmt: skip
+    """Train the epochs with these numbers, each when it is asked for, and yield the mean loss of a position.
+
+    While a CUDA card works on an epoch, the host lays out the next one.
+    """
+    cuda, positions = model.device.type == "cuda", max(1, len(windows.token))
+
+    def order(number: int) -> Longs:
+        return seed.generator(*stage, "order", number).permutation(len(windows.length))
+
+    plan = cuda_graphs.plan(windows, order(numbers[0]), settings) if cuda and numbers else None
+    for at, number in enumerate(numbers):
+        dropout = seed.torch_seed(*stage, "dropout", number)
+        model.train()
+        total = cuda_graphs.launch(model, optimizer, plan, settings, dropout) if cuda else None
+        if total is None:
+            total = packed_epoch(model, optimizer, windows, order(number), settings, dropout)
+        if cuda and at + 1 < len(numbers):
+            plan = cuda_graphs.plan(windows, order(numbers[at + 1]), settings)
+        loss = float(total) / positions  # waits for the card
+        model.eval()
+        yield loss
 
 
 def packed_epoch(
@@ -125,8 +144,7 @@ def train(
     best: Accuracy | None = None
     kept: dict[str, Tensor] = {}
     waited = 0
-    for number in range(settings.epochs):
-        loss = epoch(model, optimizer, windows, settings, seed, stage, number)
+    for number, loss in enumerate(epochs(model, optimizer, windows, settings, seed, stage, range(settings.epochs))):
         now = Accuracy.of(ranks(model, validation, settings.precision)) if validation is not None else None
         if progress:
             progress(number, loss, now)

@@ -42,6 +42,17 @@ class Readout:
         """Return the logit of one POI for each hidden state, (M, d), (M,) -> (M,)."""
         return (hidden * F.embedding(target, self.matrix)).sum(1)
 
+    @torch.no_grad()
+    def log_probs_of(self, hidden: Tensor, column: Tensor) -> Tensor:
+        """Return log P of K POIs for each hidden state, (M, d), (M, K) -> (M, K), in few calls. A column is POI - 1."""
+        if self.columns.dtype != torch.float32:  # such logits are exact enough for their sum alone
+            logits = (hidden[:, None] * F.embedding(column + 1, self.matrix)).sum(2)
+            return logits - self.log_partition(hidden)[:, None]
+        rows = max(1, CUDA_LOGITS // self.columns.shape[1])
+        parts = zip(torch.split(hidden, rows), torch.split(column, rows), strict=True)
+        found = [F.log_softmax(torch.mm(part, self.columns), 1).gather(1, some) for part, some in parts]
+        return found[0] if len(found) == 1 else torch.cat(found)
+
     def losses(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Return -log P(target), (M, d), (M,) -> (M,), differentiable with respect to the hidden states."""
         return Losses.apply(hidden, self.matrix, target, self.bound)  # type: ignore[no-any-return,no-untyped-call]

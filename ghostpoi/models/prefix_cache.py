@@ -21,8 +21,13 @@ class Prefix:
         self.model, self.length = model, 0
         shape = (sessions, s.heads, min(positions, s.max_positions), s.dim // s.heads)
         dtype = product_dtype(model.device)
-        self.keys = [torch.empty(shape, device=model.device, dtype=dtype) for _ in range(s.layers)]
-        self.values = [torch.empty(shape, device=model.device, dtype=dtype) for _ in range(s.layers)]
+        self.cache = [torch.empty((2, *shape), device=model.device, dtype=dtype) for _ in range(s.layers)]
+        self.keys, self.values = ([both[i] for both in self.cache] for i in range(2))
+
+    @property
+    def in_one_call(self) -> bool:
+        """Whether the fewest calls are fastest: a CUDA card works faster on small batches than the host launches."""
+        return self.model.device.type == "cuda"
 
     def append(self, tokens: Tensor, wanted: bool = True) -> Tensor:
         """Add one position (b,) to the first b sessions. Return their hidden states there, (b, d), if `wanted`."""
@@ -44,30 +49,32 @@ class Prefix:
         x = x + self.model.position[self.length]
         slots = layout.slots(heads) if layout is not None and self.length else None
         for layer, block in enumerate(self.model.blocks):
-            q, k, v = block.project(x).chunk(3, dim=1)  # type: ignore[operator]
+            qkv = block.project(x)  # type: ignore[operator]
+            q, k, v = qkv.chunk(3, dim=1)
             if keep:
-                self.keys[layer][:sessions, :, self.length] = k.view(sessions, heads, -1)
-                self.values[layer][:sessions, :, self.length] = v.view(sessions, heads, -1)
+                new = qkv.view(sessions, 3, heads, -1)[:, 1:].transpose(0, 1)
+                self.cache[layer][:, :sessions, :, self.length] = new
             if not wanted and layer == len(self.model.blocks) - 1:
                 return x  # the last keys and values are cached, and nobody asks for what follows
             if self.length == 0:
                 attended = v
             elif layout is not None and slots is not None:
                 attended = self._attend_many(layer, q, k, v, layout, slots)
-            elif keep and x.is_cuda:
+            elif keep and self.in_one_call:
                 attended = self._attend_kept(layer, q, sessions)
             else:
-                attended = self._attend_grid(layer, q, k, v, sessions)
+                attended = self._attend_grid(layer, qkv, sessions)
             x = block.finish(x, attended, 0.0)  # type: ignore[operator]
         return self.model.norm(x)  # type: ignore[no-any-return]  # (M, d)
 
-    def _attend_grid(self, layer: int, q: Tensor, k: Tensor, v: Tensor, sessions: int) -> Tensor:
-        """Attend from K new tokens of each session, (B*K, d)."""
+    def _attend_grid(self, layer: int, qkv: Tensor, sessions: int) -> Tensor:
+        """Attend from K new tokens of each session, (B*K, 3d) -> (B*K, d)."""
         keys, values = self.keys[layer][:sessions], self.values[layer][:sessions]
         heads, dh = keys.shape[1], keys.shape[3]
-        q, k, v = (a.view(sessions, -1, heads, dh).transpose(1, 2).reshape(sessions * heads, -1, dh) for a in (q, k, v))
+        grid = qkv.view(sessions, -1, 3, heads, dh).permute(2, 0, 3, 1, 4)  # (3, B, H, K, dh)
+        q, k, v = grid.reshape(3, sessions * heads, -1, dh).unbind()
         found, own = self._attend(keys, values, q, (q * k).sum(2, keepdim=True))
-        return (found + own * v).view(sessions, heads, -1, dh).transpose(1, 2).reshape(-1, heads * dh)
+        return torch.addcmul(found, own, v).view(sessions, heads, -1, dh).transpose(1, 2).reshape(-1, heads * dh)
 
     def _attend_kept(self, layer: int, q: Tensor, sessions: int) -> Tensor:
         """Attend from one new token per session, its key and value cached already, (B, d). One call."""

@@ -95,12 +95,15 @@ class Substituter:
 def _choose(method: Method, uniform: Tensor, broken: Tensor, position: Position) -> Tensor:
     """Return what the method proposes, (B,), and flag what it may not propose."""
     proposed = method.choose(position, uniform[position.index])
-    keep, column = proposed == KEEP, proposed.clamp(0, position.candidates.shape[1] - 1)
-    fine = (proposed == column) & position.feasible.gather(1, column[:, None]).squeeze(1)
+    column = proposed.clamp(0, position.candidates.shape[1] - 1)
+    fine = position.feasible.gather(1, column[:, None]).squeeze(1) & (proposed == column)
+    chosen = position.candidates.gather(1, column[:, None]).squeeze(1)
     if method.may_keep:
+        keep = proposed == KEEP
         fine = fine | (keep & position.anchor_feasible)
-    broken.index_copy_(0, position.index, position.feasible.any(1) & ~fine)
-    return torch.where(keep, position.anchor, position.candidates.gather(1, column[:, None]).squeeze(1))
+        chosen = torch.where(keep, position.anchor, chosen)
+    broken.index_copy_(0, position.index, position.feasible.any(1) > fine)  # there is a choice, and this is none
+    return chosen
 
 
 def _refit(
@@ -109,9 +112,8 @@ def _refit(
     """Train the surrogate on the release of a round; round 0 is the clean data."""
     s, label = task.settings, f"refitting after round {number}" if number else "warming up"
     pairs = next_poi(replace(task.sessions, poi=poi), s.surrogate.max_positions)
-    for e in range(s.rounds.inner):
-        report(label, 0)
-        loss = fit.epoch(surrogate, optimizer, pairs, s.training, seed, ("refit", number), e)
+    report(label, 0)
+    for loss in fit.epochs(surrogate, optimizer, pairs, s.training, seed, ("refit", number), range(s.rounds.inner)):
         if not math.isfinite(loss):
             raise InputError("the surrogate's training diverged; lower --set training.learning_rate=1e-3")
         report(label, 1)

@@ -6,6 +6,7 @@ A score takes one new token on the session's cached prefix. It equals a forward 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -44,14 +45,24 @@ class CachedModel:
 
 
 class Options(NamedTuple):
-    """The real candidates of one position of a batch, without padding, session by session."""
+    """The real candidates of one position of a batch, without padding, session by session. The scores of a CPU."""
 
     session: Tensor  # (M,)
     poi: Tensor  # (M,)
     place: Tensor  # (M,) index into the flattened grid (B, K)
-    layout: Layout | None  # None on CUDA, where the whole padded grid is scored: few calls matter more than padding
+    layout: Layout
     unique: Tensor | None  # (U,) only at the start of a window, where hidden states depend on the candidate alone
     inverse: Tensor | None  # (M,) poi = unique[inverse]
+
+
+class PaddedOptions(NamedTuple):
+    """The same for CUDA. There the whole grid is read, with its padding: few calls matter more than little work."""
+
+    place: Tensor  # (M,) index of each real candidate into the flattened grid (B, K)
+    back: Tensor  # (B*K,) index of each place of the grid into the real candidates; any for padding
+    column: Tensor  # (B, K) candidate - 1; 0 for padding
+    target: Tensor  # (M, 1) target - 1; 0 without a target
+    sign: Tensor  # (M,) -1 with a target, else 0
 
 
 @dataclass(eq=False)
@@ -65,11 +76,16 @@ class Position:
     target: Tensor  # (B,) clean p_{i+1}; p_{i-1} at a session's last position; 0 in a session of one
     index: Tensor  # (B,) the number of the position in Sessions
     log_weight: Tensor  # (B, K), or (B, 1) if all candidates weigh the same
-    options: Options = field(repr=False)
+    options: Options | PaddedOptions = field(repr=False)
     _surrogate: CachedModel | None = field(repr=False)
     _trajectory_lm: CachedModel | None = field(repr=False)
     _precision: Precision = field(repr=False)
     _scores: dict[str, Tensor] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def infeasible(self) -> Tensor:
+        """The complement of `feasible`, (B, K)."""
+        return ~self.feasible
 
     def adv(self) -> Tensor:
         """Return -log S_phi(target | prefix, candidate at i), (B, K); -inf for padding and infeasible candidates."""
@@ -118,12 +134,15 @@ class Position:
 
     def sample(self, log_weight: Tensor, uniform: Tensor, entropy_floor: float = 0.0) -> Tensor:
         """Draw a feasible column (B,) with P proportional to exp(log_weight). `entropy_floor` is in bits."""
-        log_weight = log_weight.masked_fill(~self.feasible, -torch.inf)
+        log_weight = log_weight.masked_fill(self.infeasible, -torch.inf)
         return sample(with_entropy_floor(log_weight, entropy_floor) if entropy_floor else log_weight, uniform)
 
     def _score_adv(self) -> Tensor:
-        s, o = _given(self._surrogate, "surrogate"), self._feasible_options()
+        s = _given(self._surrogate, "surrogate")
         prefix = s.ready(len(self.anchor))
+        if isinstance(self.options, PaddedOptions):
+            return self._score_padded_adv(s, prefix, self.options)
+        o = self._feasible_options(self.options)
         target = self.target[o.session]
         if len(target) == 0:
             return self._to_grid(o, target)
@@ -131,9 +150,15 @@ class Position:
             hidden = prefix.peek(o.unique)
             value = s.readout.log_partition(hidden)[o.inverse] - s.readout.logit_of(hidden[o.inverse], target)
         else:
-            hidden = prefix.peek(o.poi, o.layout) if o.layout else prefix.peek(self.candidates)[o.place]
-            value = -s.readout.log_prob_of(hidden, target)
+            value = -s.readout.log_prob_of(prefix.peek(o.poi, o.layout), target)
         return self._to_grid(o, value * (target > 0))
+
+    def _score_padded_adv(self, s: CachedModel, prefix: Prefix, o: PaddedOptions) -> Tensor:
+        if len(o.place) == 0:
+            return torch.full(self.candidates.shape, -torch.inf, device=o.place.device)
+        hidden = prefix.peek(self.candidates).index_select(0, o.place)  # logits cost too much to read padding
+        value = s.readout.log_probs_of(hidden, o.target).squeeze(1) * o.sign
+        return value.index_select(0, o.back).view(self.candidates.shape).masked_fill_(self.infeasible, -torch.inf)
 
     def _score_mani(self) -> Tensor:
         t = _given(self._trajectory_lm, "trajectory LM")
@@ -150,21 +175,20 @@ class Position:
 
     def _predicted(self, model: CachedModel, shared: bool = False) -> Tensor:
         """Return log P(candidate | prefix), (B, K). `shared`: all sessions have the same state."""
-        o, hidden, readout = self._feasible_options(), model.hidden[: len(self.anchor)], model.readout
+        hidden, readout = model.hidden[: len(self.anchor)], model.readout
+        if isinstance(self.options, PaddedOptions):
+            value = readout.log_probs_of(hidden, self.options.column)
+            return value.masked_fill_(self.infeasible, -torch.inf)
+        o = self._feasible_options(self.options)
         if shared:
             log_z = readout.log_partition(hidden[:1]).expand(len(hidden))
-        elif o.layout is None:
-            log_z = readout.log_partition(hidden)
         else:  # only sessions with a candidate
             asked = torch.bincount(o.session, minlength=len(hidden)).nonzero().squeeze(1)
             log_z = hidden.new_zeros(len(hidden)).index_copy_(0, asked, readout.log_partition(hidden[asked]))
         return self._to_grid(o, readout.logit_of(hidden[o.session], o.poi) - log_z[o.session])
 
-    def _feasible_options(self) -> Options:
-        """Drop infeasible candidates on a CPU. CUDA scores them, too: the host would have to wait for their number."""
-        o = self.options
-        if o.layout is None:
-            return o
+    def _feasible_options(self, o: Options) -> Options:
+        """Drop infeasible candidates. CUDA scores them, too: the host would have to wait for their number."""
         keep = self.feasible.flatten()[o.place]
         if keep.all():
             return o
@@ -175,7 +199,7 @@ class Position:
     def _to_grid(self, o: Options, value: Tensor) -> Tensor:
         out = torch.full(self.candidates.shape, -torch.inf, device=value.device)
         out.view(-1).index_copy_(0, o.place, value.float())
-        return out.masked_fill_(~self.feasible, -torch.inf)
+        return out.masked_fill_(self.infeasible, -torch.inf)
 
 
 def _given(model: CachedModel | None, name: str) -> CachedModel:
@@ -189,12 +213,10 @@ def sample(log_weight: Tensor, uniform: Tensor) -> Tensor:
 
     A draw takes one given uniform number, so batches and threads do not change it.
     """
-    weight = torch.softmax(log_weight.double(), 1).nan_to_num(0.0)  # (B, K)
-    cumulative = weight.cumsum(1)
-    column = (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(1)
-    # Rounding may leave the last sum slightly below the draw. The draw then gets the last column with weight.
-    last = (weight > 0).long().mul(torch.arange(weight.shape[1], device=weight.device)).amax(1)
-    return torch.minimum(column, last)
+    cumulative = torch.softmax(log_weight.double(), 1).cumsum(1)  # (B, K); NaN, and column 0, if nothing can be drawn
+    total = cumulative[:, -1:]
+    # Rounding may lift the draw to the total. It then gets the last column that adds to it.
+    return ((cumulative <= uniform[:, None] * total) & (cumulative < total)).sum(1)
 
 
 def with_entropy_floor(log_weight: Tensor, bits: float) -> Tensor:

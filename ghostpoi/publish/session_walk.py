@@ -22,7 +22,7 @@ from ghostpoi.models.devices import precise, trim_heap
 from ghostpoi.models.parallel import run_in_threads
 from ghostpoi.models.prefix_cache import Layout
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.scored_position import CachedModel, Options, Position
+from ghostpoi.publish.scored_position import CachedModel, Options, PaddedOptions, Position
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.settings import Precision, SpeedSettings
 
@@ -56,7 +56,7 @@ class Walker:
         self.released = torch.zeros(sessions.positions, dtype=torch.int64, device=device)
         self.mask_emptied = torch.zeros(sessions.positions, dtype=torch.bool, device=device)
         self.batches = _batches(sessions.length, self.limit, BUDGET.get(device.type, BUDGET["cpu"]))
-        self.again = again and device.type == "cuda"
+        self.again, self.padded = again and device.type == "cuda", device.type != "cpu"
         self.waves: list[list[_Wave]] = []  # of all batches; only kept for CUDA graphs, which read them
         self.graphs: list[torch.cuda.CUDAGraph] = []
 
@@ -110,22 +110,41 @@ class Walker:
         other = np.where(index < last, index + 1, index - 1)
         target = np.where(other >= first, poi[np.minimum(other, len(poi) - 1)], 0)
         gap_s = np.where(i > 0, time[index] - time[index - 1], 0)
+        known = [torch.split(a, size.tolist()) for a in tables.known(index, poi[index], target, gap_s, time[index])]
         sets = self.candidates.poi[poi[index]]
+        options = self._padded_options(sets, target, size) if self.padded else self._options(sets, i, session, size)
+        return [_Wave(*fields) for fields in zip(options, *known, strict=True)]
+
+    def _options(self, sets: Ints, i: Longs, session: Longs, size: Longs) -> list[Options]:
+        """Return the options of all waves, from the sets (N, K) and the waves (N,) of the positions of a batch."""
         row, column = np.nonzero(sets)
         scored = np.bincount(i[row], minlength=len(size))  # (waves,) candidates
         packed = np.stack([session[row], sets[row, column], session[row] * sets.shape[1] + column, column])
-        options = torch.split(torch.from_numpy(packed.astype(np.int64)).to(self.device), scored.tolist(), 1)
-        known = [torch.split(a, size.tolist()) for a in tables.known(index, poi[index], target, gap_s, time[index])]
-        waves = []
-        for number, fields in enumerate(zip(*known, strict=True)):
-            of, what, place, k = options[number].unbind()
-            layout = unique = inverse = None
-            if self.device.type == "cpu":
-                layout = _layout(of.numpy(), k, int(size[number]))
-                if number % self.limit == 0:
-                    unique, inverse = torch.unique(what, return_inverse=True)
-            waves.append(_Wave(Options(of, what, place, layout, unique, inverse), *fields))
-        return waves
+        found = []
+        for number, part in enumerate(torch.split(torch.from_numpy(packed.astype(np.int64)), scored.tolist(), 1)):
+            of, what, place, k = part.unbind()
+            layout = _layout(of.numpy(), k, int(size[number]))
+            unique, inverse = torch.unique(what, return_inverse=True) if number % self.limit == 0 else (None, None)
+            found.append(Options(of, what, place, layout, unique, inverse))
+        return found
+
+    def _padded_options(self, sets: Ints, target: Ints, size: Longs) -> list[PaddedOptions]:
+        """Return the options of all waves for CUDA, from the sets (N, K) and the targets (N,)."""
+        real = sets > 0
+        begin = np.cumsum(size) - size  # (waves,) the first position of each
+        before = np.append(0, np.cumsum(real.sum(1)))[begin]  # (waves,) real candidates of earlier waves
+        row, column = np.nonzero(real)
+        place = (row - np.repeat(begin, size)[row]) * sets.shape[1] + column
+        back = np.maximum(np.cumsum(real).reshape(real.shape) - 1 - np.repeat(before, size)[:, None], 0)
+        goal = np.maximum(target.astype(np.int64) - 1, 0)[row]
+        scored = np.diff(np.append(before, len(row))).tolist()
+        of_real = torch.from_numpy(np.stack([place, goal, -(target[row] > 0).astype(np.int64)])).to(self.device)
+        of_grid = torch.from_numpy(np.stack([back, np.maximum(sets - 1, 0)]).astype(np.int64)).to(self.device)
+        at, goals, sign = of_real[0], of_real[1, :, None], of_real[2].float()
+        flat, columns = of_grid
+        parts = (torch.split(a, n) for a, n in ((at, scored), (flat, size.tolist()), (columns, size.tolist()),
+                                                (goals, scored), (sign, scored)))  # fmt: skip
+        return [PaddedOptions(a, b.reshape(-1), *rest) for a, b, *rest in zip(*parts, strict=True)]
 
     def _walk(self, batch: Longs, waves: list["_Wave"] | None) -> None:
         for _ in self._steps(batch, waves):
@@ -140,25 +159,30 @@ class Walker:
                 CachedModel(m, r, len(batch), longest, wants) if m and r else None
                 for m, r, wants in zip(self.models, self.readouts, (self.predicts, True), strict=True)
             ]
+        released: list[Tensor] = []  # of each wave
+        mask_emptied: list[Tensor] = []
         for i, wave in enumerate(waves):
             if i % self.limit == 0:
                 for c in filter(None, cached):
                     c.restart()
                 if cached[1]:
                     cached[1].pending.append(torch.zeros_like(wave.index))
-            previous = self.released[wave.before] if i else None
+            previous = released[-1][: len(wave.index)] if i else None
             feasible, anchor_feasible, fallback, emptied = self.tables.mask(wave, previous)
             position = Position(
-                wave.choices[:, :-1], feasible, wave.anchor, anchor_feasible, wave.target, wave.index,
+                wave.candidates, feasible, wave.anchor, anchor_feasible, wave.target, wave.index,
                 wave.log_weight, wave.options, cached[0], cached[1], self.precision,
             )  # fmt: skip
             chosen = torch.where(fallback > 0, fallback, self.choose(position))
-            self.released.index_copy_(0, wave.index, chosen)
-            self.mask_emptied.index_copy_(0, wave.index, emptied)
+            released.append(chosen)
+            mask_emptied.append(emptied)
             if (i + 1) % self.limit:
                 for c in filter(None, cached):
                     c.pending.append(chosen)
             yield
+        index = torch.cat([wave.index for wave in waves])
+        self.released.index_copy_(0, index, torch.cat(released))
+        self.mask_emptied.index_copy_(0, index, torch.cat(mask_emptied))
 
 
 def _batches(length: Longs, limit: int, budget: int) -> list[Longs]:
@@ -177,14 +201,15 @@ def _batches(length: Longs, limit: int, budget: int) -> list[Longs]:
 class _Wave:
     """Position i of all sessions of a batch that are longer than i: everything that no choice changes."""
 
-    options: Options
+    options: Options | PaddedOptions
     index: Tensor  # (B,)
-    before: Tensor  # (B,) index - 1
     anchor: Tensor  # (B,)
     target: Tensor  # (B,)
     hours: Tensor  # (B,) since the previous position
+    candidates: Tensor  # (B, K)
     choices: Tensor  # (B, K+1) candidates, then the anchor
     real: Tensor  # (B, K) bool, False for padding
+    padding: Tensor  # (B, K) bool, its complement
     has_set: Tensor  # (B,) bool
     log_weight: Tensor  # (B, K), or (B, 1) if all candidates weigh the same
     alone: Tensor  # (B,) the anchor if it has no candidates, else 0
@@ -214,45 +239,47 @@ class _CandidateTables:
         self.candidates, self.keep_clean = candidates, keep_clean
         self.sets = torch.from_numpy(candidates.poi.astype(np.int64)).to(device)  # (P+1, K)
         lat, lon = np.radians(vocabulary.lat), np.radians(vocabulary.lon)
-        place = np.nan_to_num(np.stack([lat, lon, np.cos(lat)], axis=1))
+        place = np.nan_to_num(np.stack([lat / 2, lon / 2, np.cos(lat)], axis=1))  # the formula needs halves
         self.place = torch.from_numpy(place).to(device)  # (P+1, 3)
         self.speed = speed
 
     def known(self, index: Longs, anchor: Ints, target: Ints, gap_s: Longs, time: Longs) -> list[Tensor]:
         """Return the fields of a wave after `options`."""
-        numbers = np.stack([index, index - 1, anchor, target, gap_s]).astype(np.int64)
-        at, before, poi, goal, gap = torch.from_numpy(numbers).to(self.sets.device).unbind()
-        choices = torch.cat([self.sets[poi], poi[:, None]], 1)
-        real = choices[:, :-1] > 0
+        numbers = np.stack([index, anchor, target, gap_s]).astype(np.int64)
+        at, poi, goal, gap = torch.from_numpy(numbers).to(self.sets.device).unbind()
+        candidates = self.sets[poi]
+        choices = torch.cat([candidates, poi[:, None]], 1)
+        real = candidates > 0
         has_set = real.any(1)
         hours = gap.double().clamp(min=self.speed.min_gap_s) / 3600
         weight = self.candidates.draw_weights(anchor, slot_of(time))
         log_weight = torch.from_numpy(np.ones((len(anchor), 1)) if weight is None else weight).log().to(poi.device)
-        return [at, before, poi, goal, hours, choices, real, has_set, log_weight, poi.masked_fill(has_set, 0)]
+        alone = poi.masked_fill(has_set, 0)
+        return [at, poi, goal, hours, candidates, choices, real, ~real, has_set, log_weight, alone]
 
     def mask(self, wave: _Wave, previous: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the feasible candidates (B, K) and, (B,) each: whether the anchor is feasible; the POI where there is
         no choice, else 0; whether the mask emptied the set.
         """
-        real, everywhere = wave.real, torch.ones_like(wave.has_set)
+        real = wave.real
         if previous is None:
+            everywhere = torch.ones_like(wave.has_set)
             return real, everywhere, wave.alone, ~everywhere
         kmh = self._kmh(previous, wave.choices, wave.hours)  # (B, K+1)
         slow = kmh <= self.speed.limit_kmh
         feasible, anchor_feasible = real & slow[:, :-1], slow[:, -1]
-        emptied = wave.has_set & ~feasible.any(1)
+        emptied = wave.has_set > feasible.any(1)
         if self.speed.empty == "ignore":
             return feasible | (real & emptied[:, None]), anchor_feasible, wave.alone, emptied
-        keep = anchor_feasible & self.keep_clean
-        slowest = kmh[:, :-1].masked_fill(~real, torch.inf).argmin(1, keepdim=True)
-        single = torch.zeros_like(real).scatter_(1, slowest, True)
-        feasible = feasible | (single & (emptied & ~keep)[:, None])
+        keep = anchor_feasible if self.keep_clean else torch.zeros_like(anchor_feasible)
+        slowest = kmh[:, :-1].masked_fill(wave.padding, torch.inf).argmin(1, keepdim=True)
+        feasible.scatter_(1, slowest, feasible.gather(1, slowest) | (emptied > keep)[:, None])
         best = torch.where(keep, wave.anchor, wave.choices.gather(1, slowest).squeeze(1))
         return feasible, anchor_feasible, torch.where(emptied, best, wave.alone), emptied
 
     def _kmh(self, previous: Tensor, choices: Tensor, hours: Tensor) -> Tensor:
         here, there = self.place[previous][:, None], self.place[choices]  # (B, 1, 3), (B, K+1, 3)
-        lat, lon = (torch.sin((there[..., :2] - here[..., :2]) / 2) ** 2).unbind(2)
+        lat, lon = (torch.sin(there[..., :2] - here[..., :2]) ** 2).unbind(2)
         h = lat + here[..., 2] * there[..., 2] * lon
         km = 2 * EARTH_RADIUS_KM * torch.asin(torch.sqrt(h.clamp(max=1.0)))
         return km / hours[:, None]

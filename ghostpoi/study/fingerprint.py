@@ -20,6 +20,7 @@ from ghostpoi.study.plan import Variant
 from ghostpoi.study.store import Cell
 
 Stages = list[object]
+MEASURES = (plausibility.__name__, utility.__name__, trajectory_lm.__name__, detection.__name__)  # of a release
 
 
 def release_stages(method: str) -> Stages:
@@ -37,7 +38,7 @@ def fingerprints(data: Prepared, protocol: str) -> Callable[[Cell], str]:
     def fingerprint(cell: Cell) -> str:
         stages = release_stages(cell["method"])
         if cell["kind"] == "release":
-            stages += [plausibility.__name__, utility.__name__, trajectory_lm.__name__, detection.__name__]
+            stages += MEASURES
         if cell["kind"] == "floor":
             stages.append(accuracy.__name__)
         if cell["kind"] == "accuracy":

@@ -67,7 +67,7 @@ class Releases:
             return Record({"release_seconds": seconds}, poi)
 
         code, weights = code_of(*release_stages(name)), trajectory_lm.weights_key(lm) if lm else ""
-        return self.cache.get("releases", key_of(code, weights, self._data_key, settings, seed), make)
+        return self.cache.get("releases", key_of(code, weights, self.data_key, settings, seed), make)
 
     def trajectory_lm(self, settings: TrajectoryLM) -> CausalTransformer:
         """Return the trajectory LM of the training sessions, from the cache if it is there."""
@@ -79,10 +79,8 @@ class Releases:
         return self._models[settings]
 
     def prepare(self, name: str) -> None:
-        """Train what a release needs, so that worker processes find it."""
-        settings = self.settings(name)
-        if settings.method.needs_trajectory_lm:
-            self.trajectory_lm(settings.trajectory_lm)
+        """Train the trajectory LM of a release, so that worker processes find it."""
+        self.trajectory_lm(self.settings(name).trajectory_lm)
 
     def _places(self, settings: Publication) -> Places:
         """The POIs with the visits of the training sessions."""
@@ -92,5 +90,6 @@ class Releases:
         return replace(places, category_group=by_hours(places)) if settings.keeps_category == "group" else places
 
     @cached_property
-    def _data_key(self) -> str:
+    def data_key(self) -> str:
+        """The identity of the data that releases are made from."""
         return key_of(self.data.train, self.data.vocabulary, self.data.candidates)

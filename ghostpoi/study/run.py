@@ -1,7 +1,7 @@
 """Run a study: the plan names contests, the grid measures them, the store keeps the cells.
 
-Finished releases, restorations and victims are cached under `.work`, so an interrupted run continues where it stopped
-and studies share what they have in common. Only torch, numpy and scipy are needed.
+Finished releases, measures, restorations and victims are cached under `.work`, so an interrupted run continues where it
+stopped and studies share what they have in common. Only torch, numpy and scipy are needed.
 """
 
 import os
@@ -22,17 +22,18 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.evidence import leak
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.data.prepared import Prepared
-from ghostpoi.evaluate.cache import Cache, Record
+from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
 from ghostpoi.evaluate.grid import Grid, over_seeds
 from ghostpoi.evaluate.measures.accuracy import in_one
 from ghostpoi.evaluate.measures.detection import detect
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.evaluate.restoration import FURTHER, Contest, find_adversary, with_poi
-from ghostpoi.models.trajectory_lm import naturalness
+from ghostpoi.evaluate.restoration import Contest, release_seeds, with_poi
+from ghostpoi.models.trajectory_lm import naturalness, weights_key
 from ghostpoi.randomness import Seed
-from ghostpoi.study.fingerprint import fingerprints
+from ghostpoi.source import code_of
+from ghostpoi.study.fingerprint import MEASURES, fingerprints
 from ghostpoi.study.plan import VICTIM, Study, Variant
 from ghostpoi.study.releases import Releases
 from ghostpoi.study.store import WORK, Cell, Store, identity, only_run, settings_hash
@@ -111,13 +112,17 @@ class Runner:
 
     def _needs(
         self, missing: Sequence[Missing], portion: Sequence[int]
-    ) -> tuple[list[tuple[str, int]], list[tuple[Contest, int]]]:
-        """The releases and the contests that cells need under some seeds."""
+    ) -> tuple[list[tuple[str, int]], list[tuple[Contest, int]], list[str], list[tuple[str, int]]]:
+        """What cells need under some seeds: releases, contests, methods with a trained model, measures of releases."""
         asked = [(o, seed) for o in missing if o.cell["method"] != CLEAN for seed in portion if seed in o.seeds]
         contests = [(one.contest, seed) for one, seed in asked if one.contest and one.contest.release != CLEAN]
-        several = [(c, seed + FURTHER * k) for c, seed in contests for k in range(find_adversary(c.adversary)[1])]
-        releases = [(one.cell["method"], seed) for one, seed in asked] + [(c.release, seed) for c, seed in several]
-        return list(dict.fromkeys(releases)), list(dict.fromkeys((replace(c, victim=VICTIM), s) for c, s in contests))
+        held = [(c.release, number) for c, seed in contests for number in release_seeds(c, seed)]
+        releases = dict.fromkeys([(one.cell["method"], seed) for one, seed in asked] + held)
+        measured = [(one.cell["method"], seed) for one, seed in asked if one.cell["kind"] == "release"]
+        trained = [name for name, _ in releases if self._releases.settings(name).method.needs_trajectory_lm]
+        trained += [self.study.methods[0].text] if measured else []
+        needed = dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests)
+        return list(releases), list(needed), list(dict.fromkeys(trained)), measured
 
     def measure(self, seeds: Sequence[int]) -> None:
         """Measure and store the cells that lack some of these seeds."""
@@ -126,7 +131,7 @@ class Runner:
             self.store.add(self.study.name, cells, settings)
 
     def train(self, methods: Sequence[str]) -> None:
-        """Train what the releases of methods share, and leave it in the cache."""
+        """Train the trajectory LMs of methods, and leave them in the cache."""
         for method in methods:
             self._releases.prepare(method)
 
@@ -148,7 +153,7 @@ class Runner:
         """The seeds and measures of a cell without a contest."""
         method = cell["method"]
         if cell["kind"] == "release":
-            return {"seeds": list(seeds), "measures": over_seeds([self._release(method, seed) for seed in seeds])}
+            return {"seeds": list(seeds), "measures": over_seeds([self.measures(method, seed) for seed in seeds])}
         if method == CLEAN:  # it depends on no seed
             floors = {name: in_one(found) for name, found in self._grid.floors().items()}
             return {"seeds": list(range(self.study.seeds)), "measures": floors}
@@ -159,20 +164,27 @@ class Runner:
         """Leave in the cache what an adversary makes of a release."""
         self._grid.restoration(contest, seed)
 
-    def _release(self, method: str, seed: int) -> dict[str, Any]:
+    def measures(self, method: str, seed: int) -> dict[str, Any]:
         """Measure plausibility, naturalness and utility of a release, and the detector if the study asks for it."""
         train, vocabulary, released = self.data.train, self.data.vocabulary, self.published(method, seed)
         lm = self._releases.trajectory_lm(self.study.methods[0].settings(self.protocol).trajectory_lm)
-        measures = {
-            "plausibility": plausibility(train, released.poi, vocabulary, self._releases.settings(method).speed),
-            "naturalness": naturalness(lm, with_poi(train, released.poi)),
-            "clean_naturalness": naturalness(lm, train),
-            "utility": utility(train, released.poi, vocabulary),
-        }
-        if self.study.detector:
-            leaked = leak(train, self.study.leak[0], Seed(seed))
-            measures["detector"] = detect(train, released.poi, leaked, vocabulary, Seed(seed), self.device)
-        return measures | released.measures
+        speed = self._releases.settings(method).speed
+        leaked = leak(train, self.study.leak[0], Seed(seed)) if self.study.detector else None
+
+        def make() -> Record:
+            found: dict[str, Any] = {
+                "plausibility": plausibility(train, released.poi, vocabulary, speed),
+                "naturalness": naturalness(lm, with_poi(train, released.poi)),
+                "clean_naturalness": naturalness(lm, train),
+                "utility": utility(train, released.poi, vocabulary),
+            }
+            if leaked is not None:
+                found["detector"] = detect(train, released.poi, leaked, vocabulary, Seed(seed), self.device)
+            return Record(found)
+
+        code, data = code_of(*MEASURES), self._releases.data_key
+        key = key_of(code, data, weights_key(lm), released.poi, speed, leaked, seed, self.device.type)
+        return self._releases.cache.get("measures", key, make).measures | released.measures
 
     @cached_property
     def _releases(self) -> Releases:
@@ -210,7 +222,7 @@ class Runner:
 def run_all(runners: Sequence[Runner], victims: bool = True, workers: int = 1) -> list[Path]:
     """Measure the missing cells of studies and return their files.
 
-    Worker processes prepare releases and restorations ahead of the victims, across seeds and studies.
+    Worker processes prepare releases, their measures and restorations ahead of the victims, across seeds and studies.
     """
     workers = workers or os.cpu_count() or 1
     with ExitStack() as locks:

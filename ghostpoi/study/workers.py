@@ -1,36 +1,45 @@
-"""Releases and restorations of studies in parallel processes; the cache on disk carries what they make.
+"""Releases, their measures and restorations of studies in parallel processes; the cache carries what they make.
 
 Most adversaries use one core, and a release on CUDA waits for its own host more than for the device. While the caller
 trains victims on one portion, the processes go on with the next ones.
 """
 
 import gc
+import multiprocessing
+import pickle
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from queue import Queue
 from threading import Thread
-from typing import NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 
-from ghostpoi.evaluate.restoration import Contest
+from ghostpoi.evaluate.restoration import Contest, release_seeds
 from ghostpoi.processes import process_pool
 
 AHEAD = 3  # portions that are prepared at the same time
 
-Task = tuple[str | Contest, int]  # a release or a contest, under a seed
-
 
 class Maker(Protocol):
-    """What makes releases and restorations, and leaves them in the cache."""
+    """What makes releases, measures and restorations, and leaves them in the cache."""
 
     def train(self, methods: Sequence[str]) -> None: ...
 
     def published(self, method: str, seed: int) -> object: ...
 
     def restoration(self, contest: Contest, seed: int) -> object: ...
+
+    def measures(self, method: str, seed: int) -> object: ...
+
+
+class Task(NamedTuple):
+    """One call of a maker."""
+
+    name: Literal["train", "published", "restoration", "measures"]
+    arguments: tuple[Any, ...]
 
 
 class Portion(NamedTuple):
@@ -40,34 +49,39 @@ class Portion(NamedTuple):
     seeds: list[int]
     releases: list[tuple[str, int]]
     contests: list[tuple[Contest, int]]
+    trained: Sequence[str] = ()  # methods that need a trained model
+    measured: Sequence[tuple[str, int]] = ()  # releases whose measures are asked for; they need the model, too
 
     @property
-    def steps(self) -> list[list[Task | list[str]]]:
-        """Three steps of independent tasks: train what all releases share, make releases, restore them."""
-        methods = list(dict.fromkeys(method for method, _ in self.releases))
-        return [[methods], list(self.releases), list(self.contests)]
-
-
-def make(maker: Maker, task: Task | list[str]) -> None:
-    """Do one task."""
-    match task:
-        case list(methods):
-            maker.train(methods)
-        case (Contest() as contest, seed):
-            maker.restoration(contest, seed)
-        case (str(method), seed):
-            maker.published(method, seed)
+    def tasks(self) -> dict[Task, set[Task]]:
+        """All tasks, first things first, each with those that it waits for."""
+        train = Task("train", (tuple(self.trained),))
+        trained = {train} if self.trained else set[Task]()
+        found: dict[Task, set[Task]] = {task: set() for task in trained}
+        release = {one: Task("published", one) for one in self.releases}
+        for (method, _), task in release.items():
+            found[task] = trained if method in self.trained else set()
+        for contest, seed in self.contests:
+            needs = [release.get((contest.release, number)) for number in release_seeds(contest, seed)]
+            found[Task("restoration", (contest, seed))] = {task for task in needs if task}
+        for one in self.measured:
+            found[Task("measures", one)] = {*trained, *([release[one]] if one in release else [])}
+        return found
 
 
 def prepared(makers: Sequence[Maker], portions: Iterator[Portion], workers: int) -> Iterator[Portion]:
     """Yield each portion, in order, once it is in the cache. With one worker, the caller's process does the work."""
     if workers == 1:
         for portion in portions:
-            for task in (task for step in portion.steps for task in step):
-                make(makers[portion.maker], task)
+            for task in portion.tasks:
+                _make(makers[portion.maker], task)
             yield portion
         return
-    with process_pool(workers, _start, (makers,)) as pool:
+    # The makers hold all data. As arguments of a process they would not fit into its pipe, and the next process could
+    # start only after this one has imported torch.
+    inbox = multiprocessing.get_context("spawn").SimpleQueue()
+    Thread(target=_hand_out, args=(inbox, pickle.dumps(makers), workers), daemon=True).start()
+    with process_pool(workers, _start, (inbox,)) as pool:
         ready: Queue[Portion | BaseException | None] = Queue()
         Thread(target=_prepare, args=(pool, workers, portions, ready), daemon=True).start()
         while (found := ready.get()) is not None:
@@ -76,49 +90,58 @@ def prepared(makers: Sequence[Maker], portions: Iterator[Portion], workers: int)
             yield found
 
 
+Job = tuple[int, Task]  # with the place of its maker
+
+
 @dataclass
-class _Begun:
-    """A portion at work: steps to come, tasks of the present step that wait for a process, and those that run."""
+class _Board:
+    """The portions at work with the tasks that each still lacks, what runs, and what is done."""
 
-    portion: Portion
-    steps: deque[list[Task | list[str]]]
-    waiting: deque[Task | list[str]] = field(default_factory=deque)
-    running: set[Future[None]] = field(default_factory=set)
+    begun: deque[tuple[Portion, dict[Task, set[Task]]]] = field(default_factory=deque)
+    running: dict[Future[None], Job] = field(default_factory=dict)
+    done: set[Job] = field(default_factory=set)
 
-    def next_task(self) -> Task | list[str] | None:
-        """Take a task that may run now. The next step begins when all tasks of the last one are done."""
-        while not self.waiting and not self.running and self.steps:
-            self.waiting.extend(self.steps.popleft())
-        return self.waiting.popleft() if self.waiting else None
+    def next_job(self) -> Job | None:
+        """Return a job that may run now. The first portion has precedence; others get the processes it leaves idle."""
+        running = set(self.running.values())
+        training = any(task.name == "train" for _, task in running)  # one at a time: studies often share the model
+        for portion, left in self.begun:
+            for task, needs in left.items():
+                job = portion.maker, task
+                free = job not in running and not (training and task.name == "train")
+                if free and all((portion.maker, need) in self.done for need in needs):
+                    return job
+        return None
 
-    @property
-    def done(self) -> bool:
-        return not (self.running or self.waiting or self.steps)
+    def finish(self, futures: set[Future[None]]) -> None:
+        """Note what is done. Portions may share a task."""
+        for future in futures:
+            future.result()
+            self.done.add(self.running.pop(future))
+        for portion, left in self.begun:
+            for task in [task for task in left if (portion.maker, task) in self.done]:
+                del left[task]
 
 
 def _prepare(
     pool: ProcessPoolExecutor, workers: int, portions: Iterator[Portion],
     ready: "Queue[Portion | BaseException | None]",
 ) -> None:  # fmt: skip
-    """Keep the pool busy. The first portion has precedence; others get the processes that it leaves idle."""
-    begun: deque[_Begun] = deque()
+    """Keep the pool busy."""
+    board = _Board()
     try:
         while True:
-            while len(begun) < AHEAD and (portion := next(portions, None)):
-                begun.append(_Begun(portion, deque(portion.steps)))
-            if not begun:
+            while len(board.begun) < AHEAD and (portion := next(portions, None)):
+                board.begun.append((portion, portion.tasks))
+            if not board.begun:
                 break
-            for one in begun:
-                while sum(len(other.running) for other in begun) < workers and (task := one.next_task()) is not None:
-                    one.running.add(pool.submit(_work, one.portion.maker, task))
-            if running := set[Future[None]]().union(*(one.running for one in begun)):
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-                for one in begun:
-                    one.running -= done
-            while begun and begun[0].done:
-                ready.put(begun.popleft().portion)
+            board.finish(set())
+            while len(board.running) < workers and (job := board.next_job()) is not None:
+                board.running[pool.submit(_work, *job)] = job
+            if board.running:
+                board.finish(wait(board.running, return_when=FIRST_COMPLETED).done)
+            while board.begun and not board.begun[0][1]:
+                ready.put(board.begun.popleft()[0])
         ready.put(None)
     except BaseException as e:  # the caller raises it
         ready.put(e)
@@ -127,13 +150,22 @@ def _prepare(
 _makers: Sequence[Maker]  # in a worker process
 
 
-def _start(makers: Sequence[Maker]) -> None:
+def _hand_out(inbox: Any, makers: bytes, workers: int) -> None:
+    for _ in range(workers):
+        inbox.put(makers)
+
+
+def _start(inbox: Any) -> None:
     global _makers
-    _makers = makers
+    _makers = pickle.loads(inbox.get())
 
 
-def _work(maker: int, task: Task | list[str]) -> None:
-    make(_makers[maker], task)
+def _make(maker: Maker, task: Task) -> None:
+    getattr(maker, task.name)(*task.arguments)
+
+
+def _work(place: int, task: Task) -> None:
+    _make(_makers[place], task)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         # Other processes need the memory that torch would keep for this one.
         gc.collect()
