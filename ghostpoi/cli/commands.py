@@ -14,13 +14,17 @@ Texts = list[str] | None  # of an option that may be repeated
 @reads_tables
 def inspect(
     file: Path, method: str = "crowd", json: bool = False, map: Texts = None, set: Texts = None,
-    config: Path | None = None,
+    config: Path | None = None, engine: str | None = None, workers: int = 0, scheduler: str = "",
+    memory: str | None = None,
 ) -> None:  # fmt: skip
     """Describe a file: its contents, what each filter drops, and how many check-ins a method can substitute."""
     from ghostpoi.api.inspection import inspect
     from ghostpoi.cli import terminal_output
 
-    found = inspect(file, method, map=mapping(map), set=set or (), config=config)
+    found = inspect(
+        file, method, map=mapping(map), set=set or (), config=config, engine=engine, workers=workers,
+        scheduler=scheduler, memory=memory,
+    )  # fmt: skip
     show(found.summary, json, terminal_output.inspection, file)
 
 

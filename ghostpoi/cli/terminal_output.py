@@ -1,5 +1,6 @@
 """Print results for people."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
         f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} venues "
         f"{kinds}, {f['time']['first'][:10]} to {f['time']['last'][:10]}"
     )
+    if "regions" in f:
+        _regions(say, f["regions"])
     columns = _table("field", "column", "chosen by")
     for field, by in f.get("columns", {}).items():
         columns.add_row(field, Text(by["column"]), Text(by["chosen_by"]))
@@ -64,6 +67,20 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
             f"(min_candidates: {sets['min_candidates']})"
         )
     say(f"speed: {speed['share_over']:.1%} of the clean steps inside sessions exceed {speed['limit_kmh']:g} km/h")
+
+
+def _regions(say: Callable[..., None], found: dict[str, Any]) -> None:
+    """Print how many regions there are, and the largest."""
+    rule = f"of the column {found['column']}" if "column" in found else f"more than {found['gap_km']:g} km apart"
+    small, bare = found["smallest"], found["without_sessions"]
+    say(
+        f"{found['count']:,} region{'s' * (found['count'] > 1)} {rule}; the smallest has {small['rows']:,} check-ins "
+        f"at {small['venues']:,} venues" + (f"; the filters leave no sessions in {bare:,}" if bare else "")
+    )
+    table = _table("largest regions", "check-ins", "venues")
+    for region in found["largest"]:
+        table.add_row(Text(region["name"]), f"{region['rows']:,}", f"{region['venues']:,}")
+    say(table)
 
 
 def released(console: Console, release: Path, private: Path, key: str, manifest: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from ghostpoi.world.job import RELEASED, Job, remove_unfinished
 from ghostpoi.world.manifest import joint_manifest
 from ghostpoi.world.pieces import Pieces, content_hash, find_pieces
 from ghostpoi.world.protect_region import PAIRS, protect_region
+from ghostpoi.world.refusals import refuse
 from ghostpoi.world.regions import find_regions
 from ghostpoi.world.scale import Scale, Stages, done_all
 from ghostpoi.world.scatter import scatter
@@ -41,7 +42,7 @@ def make_release(request: ReleaseRequest, scale: Scale, say: Say, report: Report
 
 
 def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
-    _refuse(request)
+    refuse(request, series=request.series is not None)
     unfinished = check_folders(request)
     pieces = find_pieces(request.file, scale.settings.most_rows)
     content = _Input(content_hash(pieces))
@@ -119,22 +120,3 @@ def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run) -> Job
         folder, pieces, request, current_reading(), chosen_limit(), scale.settings, scale.region_column, run.seed,
         run.key,
     )  # fmt: skip
-
-
-def _refuse(request: ReleaseRequest) -> None:
-    """Refuse what needs all rows at once."""
-    reading, settings = current_reading(), request.settings
-    needs = {
-        "--series": request.series is not None, "--venues": bool(reading.venues),
-        "--cluster-points": bool(reading.cluster_points),
-        f"--pseudonyms {settings.identity.pseudonyms}": settings.identity.pseudonyms != "keep",
-        "--set method.category=group": settings.method.keeps_category == "group" and not (
-            request.groups or "category_group" in request.mapping
-        ),
-    }  # fmt: skip
-    for option, given in needs.items():
-        if given:
-            raise InputError(
-                f"{option} needs all rows at once, which the engine for regions avoids; leave out --engine, --memory "
-                "and the other options of regions"
-            )
