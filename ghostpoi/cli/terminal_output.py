@@ -163,6 +163,8 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         f"leak {found['leak']:.1%} of the training sessions; victim {found['victim']}, protocol {found['protocol']}; "
         f"{found['test_positions']:,} clean test positions"
     )
+    if view.regions:
+        say(view.regions)
     table = _table("victim trained on", "acc@1", "moves", "acc@5", "MRR", "lost", "recovered")
     for group in ({"clean sessions": clean} | found["adversaries"], found["controls"]):
         for name, measures in group.items():
@@ -182,7 +184,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         + (f"; survival {survival}" if survival else "")
     )
     say(
-        f"plausibility of all rows: {p['substitution_rate']:.1%} substituted, "
+        f"plausibility of all {'audited ' if view.regions else ''}rows: {p['substitution_rate']:.1%} substituted, "
         f"{_category_kept(p)}, {p['beyond_1km']:.1%} beyond 1 km, "
         f"mean {p['mean_km']:.2f} km, p95 {p['p95_km']:.2f} km, "
         f"{p['speed_violations_released']:.1%} of steps over the speed limit (clean {p['speed_violations_clean']:.1%})"
