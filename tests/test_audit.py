@@ -16,12 +16,8 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.parallel_victims import train_each
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
-from ghostpoi.evaluate.audit import (
-    AuditRequest,
-    audit,
-    audit_settings,
-    work,
-)
+from ghostpoi.evaluate.audit import audit
+from ghostpoi.evaluate.audit_request import AuditRequest, audit_settings, work
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.evaluate.default_set import default_adversaries, parse_adversaries
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, differs

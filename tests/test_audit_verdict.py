@@ -16,7 +16,7 @@ from ghostpoi.attack.evidence import rule_of
 from ghostpoi.data import formats
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.synthetic_file import write_city
-from ghostpoi.evaluate.audit import AuditRequest, audit_settings
+from ghostpoi.evaluate.audit_request import AuditRequest, audit_settings
 from ghostpoi.evaluate.default_set import default_adversaries
 from ghostpoi.evaluate.matched_control import matched_draw, matched_rule
 from ghostpoi.evaluate.rounding import step

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from small_city import SETS, called, city, release, sentence
 
-from ghostpoi.evaluate.audit import AuditRequest, audit_settings
+from ghostpoi.evaluate.audit_request import AuditRequest, audit_settings
 from ghostpoi.evaluate.default_set import default_adversaries
 from ghostpoi.evaluate.row_matching import align, read_pair
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
 from ghostpoi.api.release import Release
+from ghostpoi.api.scale import scale_of, without_region
 from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
@@ -65,23 +66,26 @@ def audit(
     map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None,
     private: PathLike | None = None, cache: PathLike | None = None, naturalness: bool = True,
     all_controls: bool = False, store: bool = True, replace: bool = False, series: PathLike | None = None,
-    **reading: Unpack[ReadingOptions],
+    engine: str | None = None, workers: int = 0, scheduler: str = "", memory: str | None = None,
+    regions: int | None = None, **reading: Unpack[ReadingOptions],
 ) -> Audit:  # fmt: skip
     """Measure what adversaries still learn from a release: a folder, or another tool's file or frame of the same rows.
 
     `adversaries` lists names; "all" adds those that train a model. The result is stored in the manifest of a release
-    folder, unless `store=False`.
+    folder, unless `store=False`. With `engine`, a release of many regions is audited region by region: `regions` of
+    them, by default as many as have 300,000 rows.
 
     >>> ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
     Audit(...)
     """
-    from ghostpoi.evaluate.audit import AuditRequest, work
     from ghostpoi.evaluate.audit import audit as measure
+    from ghostpoi.evaluate.audit_request import AuditRequest, work
     from ghostpoi.evaluate.default_set import parse_adversaries
     from ghostpoi.models.devices import device as find_device
 
     if replace and not store:
         raise InputError("--replace and --no-store contradict each other; give one of them")
+    at_scale = scale_of({}, [], engine, workers, scheduler, memory)
     names = adversaries if isinstance(adversaries, str | None) else ",".join(adversaries)
     everybody = names == "all"
     ours = folder_of(release) if isinstance(release, Release) else release
@@ -89,10 +93,19 @@ def audit(
         request = AuditRequest(
             file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
             victim=victim, leak=leak, seeds=seeds, protocol=protocol, device=find_device(device),
-            mapping=dict(map or {}), set=assignments(set), config=optional(config),
-            private=private_of(release, private), cache=optional(cache), naturalness=naturalness,
-            all_controls=all_controls, store=store, replace=replace,
+            mapping=without_region(map or {}) if at_scale else dict(map or {}), set=assignments(set),
+            config=optional(config), private=private_of(release, private), cache=optional(cache),
+            naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
         )  # fmt: skip
+        if at_scale is not None and _has_regions(released):
+            if series is not None:
+                raise InputError("--series needs all rows at once; leave out --engine or --series")
+            from ghostpoi.evaluate.region_audit import audit_regions
+
+            with caller().bar(1.0) as progress:
+                return Audit(audit_regions(request, at_scale, regions, caller().say, progress))
+        if regions is not None:
+            raise InputError("--regions is for a release of many regions and needs --engine; leave it out")
         together = {}
         if series is not None:
             from ghostpoi.evaluate.series_audit import audit_series
@@ -100,3 +113,9 @@ def audit(
             together = {"series": audit_series(Path(series), released)}
         with caller().bar(work(request)) as progress:
             return Audit(measure(request, caller().say, progress) | together)
+
+
+def _has_regions(release: Path) -> bool:
+    from ghostpoi.publish.manifest import read_manifest
+
+    return release.is_dir() and "regions" in read_manifest(release)

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.api.wording import caller, step
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ghostpoi.api.reading import Source
+    from ghostpoi.publish.private_folder import RowsRequest
 
 
 @dataclass(frozen=True)
@@ -44,33 +48,52 @@ class Inspection:
 @step
 def inspect(
     source: Source, method: str = "crowd", *, map: Mapping[str, str] | None = None,
-    set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None, **reading: Unpack[ReadingOptions],
+    set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None, engine: str | None = None,
+    workers: int = 0, scheduler: str = "", memory: str | None = None, **reading: Unpack[ReadingOptions],
 ) -> Inspection:  # fmt: skip
     """Describe a table: its contents, what each filter drops, and how many check-ins a method can substitute.
+
+    With `engine`, work region by region; the summary then also describes the regions.
 
     >>> ghostpoi.inspect("checkins.csv")
     Inspection(5,636 check-ins of 149 users at 271 venues)
     >>> ghostpoi.inspect(polars.read_csv("checkins.csv"), map={"poi": "venue_id"}).columns["user"]
     'user'
     """
+    from ghostpoi.publish.private_folder import RowsRequest
+    from ghostpoi.publish.publication_settings import publication
+    from ghostpoi.settings import changed
+
+    at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
+    settings = changed(publication(method), without_regions(set), optional(config))
+    request = RowsRequest(
+        settings=settings, method=method, protocol="strong", device=None, mapping=without_region(map or {})
+    )
+    with opened(source, reading) as file:
+        if at_scale is None:
+            summary = _whole(file, request)
+        else:
+            from ghostpoi.world.inspect import inspect
+
+            with caller().bar(1.0) as report:
+                summary = inspect(file, request, at_scale, caller().say, report)
+    for chosen in summary["columns"].values():
+        chosen["chosen_by"] = caller().text(chosen["chosen_by"])
+    return Inspection(summary)
+
+
+def _whole(file: Path, request: RowsRequest) -> dict[str, Any]:
+    """Summarise a table that is read at once."""
     from ghostpoi.data import formats
     from ghostpoi.data.formats.chosen_columns import chosen_columns
     from ghostpoi.data.inspect import summarise
-    from ghostpoi.publish.publication_settings import publication
     from ghostpoi.publish.whole_table import describe_sets
-    from ghostpoi.settings import changed
 
-    settings, mapping = changed(publication(method), assignments(set), optional(config)), dict(map or {})
-    with opened(source, reading) as file:
-        read = formats.read(file, mapping)
-        columns = chosen_columns(read, mapping)
-        for chosen in columns.values():
-            chosen["chosen_by"] = caller().text(chosen["chosen_by"])
-        summary = {
-            "format": read.format,
-            "columns": columns,
-            "missing": {"rows": len(read.missing), "first": read.missing_at},
-            **summarise(read.table, settings),
-            "method": {"name": method, **describe_sets(read.table, settings)},
-        }
-    return Inspection(summary)
+    read = formats.read(file, request.mapping)
+    return {
+        "format": read.format,
+        "columns": chosen_columns(read, request.mapping),
+        "missing": {"rows": len(read.missing), "first": read.missing_at},
+        **summarise(read.table, request.settings),
+        "method": {"name": request.method, **describe_sets(read.table, request.settings)},
+    }

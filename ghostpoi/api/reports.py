@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from ghostpoi.api.reading import PathLike, ReadingOptions, opened, optional
 from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
+from ghostpoi.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def report(
     >>> [path.name for path in ghostpoi.report("release").pages]
     ['report.html', 'card.md', 'croissant.json']
     """
-    from ghostpoi.publish.manifest import seal_of
+    from ghostpoi.publish.manifest import read_manifest, seal_of
     from ghostpoi.reporting.page import ReportRequest, write_pages
     from ghostpoi.reporting.release_view import About
 
@@ -53,6 +54,10 @@ def report(
         with_clean=with_clean, compare=tuple(folder_of(other) for other in compare), output=optional(output),
         mapping=dict(map or {}), audits=tuple(Path(path) for path in audit), about=About(title, publisher, license),
     )  # fmt: skip
+    if folder.is_dir() and "regions" in read_manifest(folder):
+        if with_clean:
+            raise InputError(f"--with-clean is for a release of one region, and {folder} has many; leave it out")
+        caller().say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
     with opened(folder, reading):
         pages = write_pages(request)
     if folder.is_dir() and not seal_of(folder).signer:

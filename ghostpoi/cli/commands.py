@@ -14,13 +14,17 @@ Texts = list[str] | None  # of an option that may be repeated
 @reads_tables
 def inspect(
     file: Path, method: str = "crowd", json: bool = False, map: Texts = None, set: Texts = None,
-    config: Path | None = None,
+    config: Path | None = None, engine: str | None = None, workers: int = 0, scheduler: str = "",
+    memory: str | None = None,
 ) -> None:  # fmt: skip
     """Describe a file: its contents, what each filter drops, and how many check-ins a method can substitute."""
     from ghostpoi.api.inspection import inspect
     from ghostpoi.cli import terminal_output
 
-    found = inspect(file, method, map=mapping(map), set=set or (), config=config)
+    found = inspect(
+        file, method, map=mapping(map), set=set or (), config=config, engine=engine, workers=workers,
+        scheduler=scheduler, memory=memory,
+    )  # fmt: skip
     show(found.summary, json, terminal_output.inspection, file)
 
 
@@ -88,7 +92,8 @@ def audit(
     leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
     set: Texts = None, config: Path | None = None, private: Path | None = None, cache: Path | None = None,
     naturalness: bool = True, all_controls: bool = False, no_store: bool = False, replace: bool = False,
-    make_report: bool = False, series: Path | None = None, json: bool = False,
+    make_report: bool = False, series: Path | None = None, engine: str | None = None, workers: int = 0,
+    scheduler: str = "", memory: str | None = None, regions: int | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
     from ghostpoi.api.audits import audit
@@ -103,7 +108,7 @@ def audit(
             file, release, adversaries="all" if everybody else adversaries, victim=victim, leak=leak, seeds=seeds,
             protocol=protocol, device=device, map=mapping(map), set=set or (), config=config, private=private,
             cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store, replace=replace,
-            series=series,
+            series=series, engine=engine, workers=workers, scheduler=scheduler, memory=memory, regions=regions,
         )  # fmt: skip
     show(found.found, json, terminal_output.audited, release)
     if make_report:

@@ -1,5 +1,6 @@
 """Print results for people."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
         f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} venues "
         f"{kinds}, {f['time']['first'][:10]} to {f['time']['last'][:10]}"
     )
+    if "regions" in f:
+        _regions(say, f["regions"])
     columns = _table("field", "column", "chosen by")
     for field, by in f.get("columns", {}).items():
         columns.add_row(field, Text(by["column"]), Text(by["chosen_by"]))
@@ -64,6 +67,20 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
             f"(min_candidates: {sets['min_candidates']})"
         )
     say(f"speed: {speed['share_over']:.1%} of the clean steps inside sessions exceed {speed['limit_kmh']:g} km/h")
+
+
+def _regions(say: Callable[..., None], found: dict[str, Any]) -> None:
+    """Print how many regions there are, and the largest."""
+    rule = f"of the column {found['column']}" if "column" in found else f"more than {found['gap_km']:g} km apart"
+    small, bare = found["smallest"], found["without_sessions"]
+    say(
+        f"{found['count']:,} region{'s' * (found['count'] > 1)} {rule}; the smallest has {small['rows']:,} check-ins "
+        f"at {small['venues']:,} venues" + (f"; the filters leave no sessions in {bare:,}" if bare else "")
+    )
+    table = _table("largest regions", "check-ins", "venues")
+    for region in found["largest"]:
+        table.add_row(Text(region["name"]), f"{region['rows']:,}", f"{region['venues']:,}")
+    say(table)
 
 
 def released(console: Console, release: Path, private: Path, key: str, manifest: dict[str, Any]) -> None:
@@ -146,6 +163,8 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         f"leak {found['leak']:.1%} of the training sessions; victim {found['victim']}, protocol {found['protocol']}; "
         f"{found['test_positions']:,} clean test positions"
     )
+    if view.regions:
+        say(view.regions)
     table = _table("victim trained on", "acc@1", "moves", "acc@5", "MRR", "lost", "recovered")
     for group in ({"clean sessions": clean} | found["adversaries"], found["controls"]):
         for name, measures in group.items():
@@ -165,7 +184,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         + (f"; survival {survival}" if survival else "")
     )
     say(
-        f"plausibility of all rows: {p['substitution_rate']:.1%} substituted, "
+        f"plausibility of all {'audited ' if view.regions else ''}rows: {p['substitution_rate']:.1%} substituted, "
         f"{_category_kept(p)}, {p['beyond_1km']:.1%} beyond 1 km, "
         f"mean {p['mean_km']:.2f} km, p95 {p['p95_km']:.2f} km, "
         f"{p['speed_violations_released']:.1%} of steps over the speed limit (clean {p['speed_violations_clean']:.1%})"

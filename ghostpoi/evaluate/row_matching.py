@@ -81,9 +81,18 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
         digest = hashlib.sha256(raw_bytes(release)).hexdigest()
-    clean, released = before.table, after.table
+    clean = before.table
     if manifest is not None:
         clean = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)
+    return pair_of(replace(before, table=clean), after, (file, release), manifest, digest, pseudonym)
+
+
+def pair_of(
+    before: CheckinFile, after: CheckinFile, names: tuple[Path, Path], manifest: dict[str, Any] | None, digest: str,
+    pseudonym: Longs | None = None, whole_file: bool = True,
+) -> TablePair:  # fmt: skip
+    """Match the rows of a file, or of a region of it, with those of its release; refuse a release of other rows."""
+    clean, released, (file, release) = before.table, after.table, names
     dropped = manifest["columns"]["dropped"] if manifest else []
     ours, theirs = [c for c in before.rows.columns if c not in dropped], after.rows.columns
     if ours != theirs:
@@ -95,8 +104,10 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
     _check_city(file, release, clean, released)
     rows = np.arange(len(clean))
     if manifest is not None and manifest.get("rows", {}).get("withheld"):
-        rows = np.flatnonzero(prepare(clean, settings_of(manifest)).has_candidates)
+        rows = np.flatnonzero(prepare(clean, settings_of(manifest), whole_file).has_candidates)
     kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
+    if clean.crossing is not None and len(rows) == len(released):
+        released = replace(released, crossing=clean.crossing[rows])
     pair = TablePair(clean, released, rows, manifest, digest, kept, pseudonym)
     _check_rows(file, release, pair)
     return pair
@@ -154,7 +165,7 @@ def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, met
     """
     publisher = replace(publication(RANDOM), filters=settings.filters, candidates=settings.candidates, method=method)
     try:
-        own = prepare(pair.clean, publisher)
+        own = prepare(pair.clean, publisher, whole_file=pair.manifest is None)  # a region may have no sessions
     except InputError:  # no candidates under these settings: the release comes from another tool
         return Candidates(np.zeros((len(vocabulary), 1), np.int32), np.zeros(len(vocabulary)))
     venues, modelled = len(pair.clean.venue_ids), own.data.vocabulary.venue

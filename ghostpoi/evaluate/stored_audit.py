@@ -25,12 +25,14 @@ PUBLIC = (
 )  # fmt: skip
 ALWAYS = ("acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost")  # measures of every victim
 PUBLIC_MEASURES = (*ALWAYS, "restored")  # what reports show
-SAME = ("victim", "protocol", "leak", "version", "settings_sha256")  # what runs that add up have in common
+REGIONS = "regions"  # which of them were audited; an audit of a whole release has no such section
+SAME = ("victim", "protocol", "leak", "version", "settings_sha256", REGIONS)  # what runs that add up have in common
 
 
 def public(found: dict[str, Any]) -> dict[str, Any]:
     """Return what a release may contain: accuracies and measures of the release, no statistic of clean data."""
     out = {name: found[name] for name in PUBLIC} | {"settings_sha256": settings_hash(found["settings"])}
+    out |= {REGIONS: found[REGIONS]} if REGIONS in found else {}
     out["clean"] = _measures(out["clean"])
     for group in ("adversaries", "controls"):
         out[group] = {name: _measures(measures) for name, measures in out[group].items()}
@@ -108,7 +110,7 @@ def _stored(audit: Any, of: dict[str, str], say: Say) -> dict[str, Any] | None:
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """What keeps two audits of one release from adding up."""
     names = {"settings_sha256": "--set or --config"}
-    found = [names.get(key, key) for key in SAME if old.get(key) != new[key]]
+    found = [names.get(key, key) for key in SAME if old.get(key) != new.get(key)]
     if _seeds(old) != _seeds(new):
         return [*found, "seeds"]
     if not found and old["clean"]["acc@1"]["seeds"] != new["clean"]["acc@1"]["seeds"]:
@@ -122,6 +124,8 @@ def _less(old: dict[str, Any], new: dict[str, Any]) -> str:
         return f"lacks {', '.join(missing)}"
     if _seeds(new) < _seeds(old):
         return f"has fewer seeds ({_seeds(new)} against {_seeds(old)})"
+    if _share(new) < _share(old):
+        return "audits fewer regions"
     return f"has a smaller leak ({new['leak']:g} against {old['leak']:g})" if new["leak"] < old["leak"] else ""
 
 
@@ -133,6 +137,11 @@ def _merged(old: dict[str, Any], new: dict[str, Any], say: Say) -> dict[str, Any
     groups = {group: {name: groups[group][name] for name in names} for group, names in order.items()}
     merged = new | groups | {"naturalness": new["naturalness"] or old.get("naturalness")}
     return merged | conclude(merged)
+
+
+def _share(audit: dict[str, Any]) -> float:
+    """The share of rows whose regions were audited."""
+    return float(audit.get(REGIONS, {}).get("share_of_rows", 1.0))
 
 
 def _seeds(audit: dict[str, Any]) -> int:

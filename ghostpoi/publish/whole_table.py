@@ -1,5 +1,6 @@
 """The whole table: rows in sessions, rows outside sessions, and the candidate sets of both."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -169,16 +170,28 @@ def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
 
 def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:
     """Describe the sets of the method as plain values: shares of rows that have one, and the mean size of these."""
+    return described_sets(count_sets(table, settings), settings)
+
+
+def count_sets(table: Checkins, settings: Publication, whole_file: bool = True) -> Counter[str]:
+    """Count the rows that have a set, and add up the sizes of these."""
     check_category(table, settings)
-    whole = _build(table, settings)
+    whole = _build(table, settings, whole_file)
     has, inside, size = whole.has_candidates, whole.in_session, whole.set_size
+    found = {"rows": len(has), "inside": inside.sum(), "has": has.sum(), "has_inside": (has & inside).sum()}
+    return Counter({name: int(n) for name, n in (found | {"size": size[has].sum()}).items()})
+
+
+def described_sets(n: Mapping[str, int], settings: Publication) -> dict[str, Any]:
+    """Describe the sets of a table, or of all regions of a dataset, from what was counted."""
+    outside = n["rows"] - n["inside"]
     return {
         "summary": settings.method.summary,
         "own_sets": settings.method.own_sets,
-        "coverage": float(has.mean()),
-        "coverage_in_sessions": float(has[inside].mean()),
-        "coverage_outside_sessions": float(has[~inside].mean()) if not inside.all() else 1.0,
-        "mean_size": float(size[has].mean()) if has.any() else 0.0,
+        "coverage": n["has"] / n["rows"],
+        "coverage_in_sessions": n["has_inside"] / max(1, n["inside"]),
+        "coverage_outside_sessions": (n["has"] - n["has_inside"]) / outside if outside else 1.0,
+        "mean_size": n["size"] / max(1, n["has"]),
     }
 
 

@@ -13,7 +13,7 @@ from ghostpoi.evaluate.measures.accuracy_gaps import Spread, differs, spread
 from ghostpoi.evaluate.rounding import step
 from ghostpoi.evaluate.stored_audit import ALWAYS
 from ghostpoi.publish.manifest import release_identity
-from ghostpoi.reporting.labels import VERDICTS, victim_label
+from ghostpoi.reporting.labels import VERDICTS, audited_regions, victim_label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,7 @@ class AuditView:
     protocol: str
     victim: str
     positions: int
+    regions: str  # which were audited, where a release has many; else empty
     utility: dict[str, dict[str, float]]
     naturalness: float | None
     version: str
@@ -138,6 +139,7 @@ def _read(audit: dict[str, Any]) -> AuditView:
         protocol=str(audit["protocol"]),
         victim=str(audit.get("victim", "transformer")),
         positions=int(audit["test_positions"]),
+        regions=audited_regions(audit["regions"]) if "regions" in audit else "",
         utility={
             group: {k: float(v) for k, v in measures.items() if isinstance(v, int | float) and np.isfinite(v)}
             for group, measures in audit["utility"].items()

@@ -1,6 +1,7 @@
 """Names and numbers for readers. Plug-ins name themselves; a name that is not registered stays as it is."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.evaluate.controls import CONTROLS
@@ -71,3 +72,13 @@ def with_spread(value: Spread, digits: int = 3, percent: bool = False) -> str:
 def seeds_text(count: int) -> str:
     """How sure the measures are."""
     return "one seed, so the spread is unknown" if count == 1 else f"mean ± standard deviation over {count} seeds"
+
+
+def audited_regions(found: Mapping[str, Any]) -> str:
+    """Say which regions of a release were audited, and how many of them say nothing."""
+    count, audited, few = (int(found[name]) for name in ("count", "audited", "too_few_sessions"))
+    share, silent = (float(found[name]) for name in ("share_of_rows", "too_few_share_of_rows"))
+    text = f"audited {audited:,} of {count:,} regions ({share:.1%} of rows)"
+    if audited < count:
+        text += ", chosen by a hash of their keys"
+    return f"{text}; {few:,} of {audited:,} regions ({silent:.1%} of rows) have too few sessions" if few else text

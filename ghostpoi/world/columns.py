@@ -1,6 +1,5 @@
 """What becomes of each column of the dataset: tested on some regions, and held to that in all others."""
 
-import hashlib
 from dataclasses import replace
 
 from ghostpoi.data.formats import CheckinFile
@@ -10,22 +9,15 @@ from ghostpoi.publish.columns.classify import Tests
 from ghostpoi.publish.venue_files import classify_file
 from ghostpoi.world.job import Job, Region
 from ghostpoi.world.region_rows import read_region
+from ghostpoi.world.sample import sample
 
-ENOUGH_ROWS = 300_000  # of all tested regions together
 FEW_ROWS = 20_000  # smaller regions are tested only if there is no larger one
 
 
 def tested_regions(regions: tuple[Region, ...]) -> list[Region]:
-    """Choose the regions whose columns are tested: in an order that nobody chose, until they have enough rows."""
+    """Choose the regions whose columns are tested."""
     large = [region for region in regions if region.rows >= FEW_ROWS]
-    order = sorted(large, key=lambda region: hashlib.sha256(region.key.encode()).digest()) or [
-        max(regions, key=lambda region: region.rows)
-    ]
-    chosen: list[Region] = []
-    for region in order:
-        if sum(one.rows for one in chosen) < ENOUGH_ROWS:
-            chosen.append(region)
-    return chosen
+    return sample(large or [max(regions, key=lambda region: region.rows)])
 
 
 def test_columns(job: Job, number: int) -> VenueColumns:

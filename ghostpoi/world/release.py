@@ -16,16 +16,14 @@ from ghostpoi.publish.release import hashes_of, in_place, keep_private
 from ghostpoi.publish.staging import publish_folder, staging_folder
 from ghostpoi.world.assemble import assemble
 from ghostpoi.world.columns import agreed, test_columns, tested_regions
-from ghostpoi.world.crossings import find_crossings
+from ghostpoi.world.dataset import divided
 from ghostpoi.world.engine import Failure, engine_of
 from ghostpoi.world.job import RELEASED, Job, remove_unfinished
 from ghostpoi.world.manifest import joint_manifest
 from ghostpoi.world.pieces import Pieces, content_hash, find_pieces
 from ghostpoi.world.protect_region import PAIRS, protect_region
-from ghostpoi.world.regions import find_regions
+from ghostpoi.world.refusals import refuse
 from ghostpoi.world.scale import Scale, Stages, done_all
-from ghostpoi.world.scatter import scatter
-from ghostpoi.world.survey import survey
 
 WORLD = "world"  # in the folder of a run: the results of its tasks
 NOTE = "asked.json"  # in it: how the dataset is divided
@@ -42,7 +40,7 @@ def make_release(request: ReleaseRequest, scale: Scale, say: Say, report: Report
 
 
 def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
-    _refuse(request)
+    refuse(request, series=request.series is not None)
     unfinished = check_folders(request)
     pieces = find_pieces(request.file, scale.settings.most_rows)
     content = _Input(content_hash(pieces))
@@ -50,11 +48,7 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
     job = _job(request, scale, pieces, run)
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report)
-        every = range(len(pieces.pieces))
-        done_all(stages.run("reading", survey, job, every))
-        job = replace(job, regions=find_regions(job))
-        done_all(stages.run("dividing", scatter, job, every))
-        find_crossings(job)
+        job = divided(job, stages)
         tested, failed = stages.run(
             "testing columns", test_columns, job, [r.number for r in tested_regions(job.regions)]
         )
@@ -121,22 +115,3 @@ def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run) -> Job
         folder, pieces, request, current_reading(), chosen_limit(), scale.settings, scale.region_column, run.seed,
         run.key,
     )  # fmt: skip
-
-
-def _refuse(request: ReleaseRequest) -> None:
-    """Refuse what needs all rows at once."""
-    reading, settings = current_reading(), request.settings
-    needs = {
-        "--series": request.series is not None, "--venues": bool(reading.venues),
-        "--cluster-points": bool(reading.cluster_points),
-        f"--pseudonyms {settings.identity.pseudonyms}": settings.identity.pseudonyms != "keep",
-        "--set method.category=group": settings.method.keeps_category == "group" and not (
-            request.groups or "category_group" in request.mapping
-        ),
-    }  # fmt: skip
-    for option, given in needs.items():
-        if given:
-            raise InputError(
-                f"{option} needs all rows at once, which the engine for regions avoids; leave out --engine, --memory "
-                "and the other options of regions"
-            )

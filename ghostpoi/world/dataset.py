@@ -1,0 +1,54 @@
+"""A dataset for commands that only read it: divided into regions in a folder that exists while they run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ghostpoi.data.formats import Reading, current_reading
+from ghostpoi.data.formats.size_limit import chosen_limit
+from ghostpoi.progress import Report, Say
+from ghostpoi.publish.private_folder import RowsRequest
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import RegionSettings
+from ghostpoi.world.crossings import find_crossings
+from ghostpoi.world.engine import engine_of
+from ghostpoi.world.job import Job
+from ghostpoi.world.pieces import find_pieces
+from ghostpoi.world.regions import find_regions
+from ghostpoi.world.scale import Scale, Stages, done_all
+from ghostpoi.world.scatter import scatter
+from ghostpoi.world.survey import survey
+
+
+@contextmanager
+def working(scale: Scale, private: Path | None, say: Say, report: Report) -> Iterator[tuple[Path, Stages]]:
+    """Yield a folder for what tasks leave, which is clean data, and the stages of an engine.
+
+    The folder lies in the private folder, if that exists, else where temporary files do. Workers elsewhere must see it.
+    """
+    with (
+        TemporaryDirectory(dir=private if private is not None and private.is_dir() else None) as place,
+        engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine,
+    ):
+        yield Path(place), Stages(engine, report)
+
+
+def job_of(
+    folder: Path, path: Path, request: RowsRequest, settings: RegionSettings, column: str,
+    reading: Reading | None = None,
+) -> Job:  # fmt: skip
+    """Return a job that reads a dataset. It draws nothing, so its seed is of no use."""
+    pieces = find_pieces(path, settings.most_rows)
+    return Job(folder, pieces, request, reading or current_reading(), chosen_limit(), settings, column, Seed(0), "")
+
+
+def divided(job: Job, stages: Stages) -> Job:
+    """Find the regions of a dataset and divide its pieces."""
+    every = range(len(job.pieces.pieces))
+    done_all(stages.run("reading", survey, job, every))
+    job = replace(job, regions=find_regions(job))
+    done_all(stages.run("dividing", scatter, job, every))
+    find_crossings(job)
+    return job

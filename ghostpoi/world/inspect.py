@@ -1,0 +1,125 @@
+"""Describe a dataset region by region: the summary of `inspect`, and how the venues part into regions."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghostpoi.data.formats.chosen_columns import chosen_columns
+from ghostpoi.data.inspect import Counted, added, count, summary
+from ghostpoi.errors import InputError
+from ghostpoi.progress import Report, Say
+from ghostpoi.publish.private_folder import RowsRequest
+from ghostpoi.publish.whole_table import count_sets, described_sets
+from ghostpoi.world.dataset import divided, job_of, working
+from ghostpoi.world.job import Job, Region, is_done, leaving
+from ghostpoi.world.pieces import read_piece
+from ghostpoi.world.refusals import refuse
+from ghostpoi.world.region_rows import read_region
+from ghostpoi.world.scale import Scale, done_all
+from ghostpoi.world.survey import read_survey
+
+USERS = "users"  # the stage that leaves the users of each region
+ALL, LEFT = "all.npy", "left.npy"  # in it: hashes of ids, and of those that the filters leave
+SHOWN = 5  # the largest regions, which are listed
+AT_ONCE = 1_000_000  # hashes that are joined at once
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Described:
+    """What was found in a region."""
+
+    format: str
+    columns: dict[str, dict[str, str]]
+    missing: int
+    counted: Counted
+    sets: Counter[str]
+
+
+def inspect(path: Path, request: RowsRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
+    """Return the summary of a dataset. Of a dataset with one region, it is that of the whole table."""
+    refuse(request)
+    with working(scale, None, say, report) as (place, stages):
+        job = divided(job_of(place, path, request, scale.settings, scale.region_column), stages)
+        numbers = [region.number for region in job.regions]
+        found, failed = stages.run("describing", describe_region, job, numbers, sizes=[r.rows for r in job.regions])
+        done_all((found, failed))
+        each = [found[number] for number in numbers]
+        counted = added([one.counted for one in each], *(_distinct(job, name) for name in (ALL, LEFT)))
+        missing = sum(one.missing for one in each)
+        first = _first_missing(job) if missing else ""
+    if not counted.lengths.sum():
+        raise InputError(
+            f"{path}: the filters leave no sessions in any region; lower filters.min_poi_checkins, "
+            "filters.min_user_checkins or filters.min_session_length, or raise filters.session_gap_s, with --set"
+        )
+    sets: Counter[str] = sum((one.sets for one in each), Counter())
+    return {
+        "format": each[0].format,
+        "columns": each[0].columns,
+        "missing": {"rows": missing, "first": first},
+        **summary(counted, request.settings),
+        "method": {"name": request.method, **described_sets(sets, request.settings)},
+        "regions": described_regions(job) | {"without_sessions": sum(not one.counted.lengths.sum() for one in each)},
+    }
+
+
+def described_regions(job: Job) -> dict[str, Any]:
+    """Return how many regions there are, by which rule, and the largest and the smallest."""
+    by_rows = sorted(job.regions, key=lambda region: (-region.rows, region.number))
+    rule = {"column": job.region_column} if job.region_column else {"gap_km": job.settings.gap_km}
+    return {
+        "count": len(job.regions), **rule, "largest": [_sizes(region) for region in by_rows[:SHOWN]],
+        "smallest": _sizes(by_rows[-1]),
+    }  # fmt: skip
+
+
+def _sizes(region: Region) -> dict[str, Any]:
+    return {"name": region.label, "rows": region.rows, "venues": region.venues}
+
+
+def describe_region(job: Job, number: int) -> Described:
+    """Count what is in a region, and leave the hashes of its users."""
+    file, settings, whole = read_region(job, job.regions[number]), job.request.settings, len(job.regions) == 1
+    counted, left = count(file.table, settings, may_be_empty=not whole)
+    sets = count_sets(file.table, settings, whole_file=whole)
+    place = job.result(USERS, number)
+    if not is_done(place):
+        with leaving(place) as folder:
+            users = _hashed(file.table.user_ids)
+            np.save(folder / ALL, users)
+            np.save(folder / LEFT, users[left])
+    return Described(file.format, chosen_columns(file, job.request.mapping), len(file.missing), counted, sets)
+
+
+def _hashed(ids: Iterable[object]) -> Hashes:
+    """Return 8 bytes of each id, which bounds the memory. Two of 100 million users are alike with a chance of 0.03%."""
+    digests = (blake2b(str(one).encode("utf-8", "surrogatepass"), digest_size=8).digest() for one in ids)
+    return np.frombuffer(b"".join(digests), np.uint64)
+
+
+def _distinct(job: Job, name: str) -> int:
+    """Count the users of all regions, each once."""
+    known, waiting = np.empty(0, np.uint64), list[Hashes]()
+    for region in job.regions:
+        waiting.append(np.load(job.result(USERS, region.number) / name))
+        if sum(map(len, waiting)) > max(AT_ONCE, len(known)):
+            known, waiting = np.unique(np.concatenate([known, *waiting])), []
+    return len(np.unique(np.concatenate([known, *waiting])))
+
+
+def _first_missing(job: Job) -> str:
+    """Return where the first row is that lacks a value."""
+    for piece in job.pieces.pieces:
+        found = read_survey(job, piece.number)
+        if found is not None and not found.venue.all():
+            with job.reads():
+                file = read_piece(piece, job.request.mapping)
+            return file.missing_at if file else ""
+    return ""

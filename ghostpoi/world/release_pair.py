@@ -1,0 +1,107 @@
+"""A release of many regions and its clean dataset, divided alike."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ghostpoi.data.checkins import Ints
+from ghostpoi.publish.manifest import clean_reading, data_reading, settings_of
+from ghostpoi.publish.private_folder import RowsRequest
+from ghostpoi.publish.verify.check import Check
+from ghostpoi.publish.whole_table import prepare
+from ghostpoi.settings import RegionSettings
+from ghostpoi.world.dataset import divided, job_of
+from ghostpoi.world.job import FRAGMENTS, RELEASED, Job, is_done, leaving
+from ghostpoi.world.pieces import count_rows, rows_before
+from ghostpoi.world.region_rows import read_region
+from ghostpoi.world.routes import shown_places, write_shown
+from ghostpoi.world.scale import Stages, done_all
+from ghostpoi.world.scatter import divide
+
+ROUTES = "routes"  # the region of each row of a part of the release
+
+
+def divided_pair(
+    release: Path, against: Path, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
+) -> tuple[Job, Job] | Check:
+    """Divide a clean dataset and its release; return both, or the check that fails if they do not fit together."""
+    stated, fields = manifest["regions"], manifest["columns"]["fields"]
+    values = {name: stated[name] for name in ("gap_km", "most_venues", "most_rows") if name in stated}
+    settings, column = RegionSettings(**values), str(stated.get("column", ""))
+
+    def asked(mapping: dict[str, str]) -> RowsRequest:
+        return RowsRequest(
+            settings=settings_of(manifest), method=manifest["method"], protocol="", device=None, mapping=mapping
+        )
+
+    data, reading = release / manifest["data"]["file"], data_reading(release, manifest)
+    clean = job_of(
+        place / "clean", against, asked(mapping or fields), settings, column, clean_reading(against, manifest)
+    )
+    written = job_of(place / "written", data, asked(fields), settings, column, reading)
+    if clean.pieces.names != written.pieces.names and clean.pieces.several:
+        return Check("parts", False, "the release has other parts than the file")
+    clean = divided(clean, stages)
+    written = replace(written, regions=clean.regions)
+    if len(clean.regions) != stated["count"]:
+        return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
+    numbers = [region.number for region in clean.regions]
+    if manifest["rows"]["withheld"] or manifest["rows"].get("missing", {}).get("dropped"):
+        withholds = bool(manifest["rows"]["withheld"])
+        done_all(stages.run("testing columns", find_shown, clean, numbers, withholds))
+    _write_routes(clean, written)
+    problems, failed = stages.run("writing", divide_release, written, range(len(written.pieces.pieces)))
+    done_all((problems, failed))
+    if wrong := [problem for problem in problems.values() if problem]:
+        return Check("rows", False, wrong[0])
+    return clean, _with_pieces(written)
+
+
+def find_shown(job: Job, number: int, withholds: bool) -> None:
+    """Note which rows of a region the release shows."""
+    place = job.result(RELEASED, number)
+    if is_done(place):
+        return
+    file = read_region(job, job.regions[number])
+    shown = np.arange(len(file.table))
+    if withholds:
+        shown = np.flatnonzero(prepare(file.table, job.request.settings, whole_file=False).has_candidates)
+    with leaving(place) as folder:
+        write_shown(folder, file, shown)
+
+
+def _write_routes(clean: Job, written: Job) -> None:
+    """Note the region of each row of the release: that of its clean row."""
+    folder = written.folder / ROUTES
+    folder.mkdir(parents=True, mode=0o700)
+    for part in range(len(clean.pieces.names)):
+        places = shown_places(clean, part)
+        row = np.concatenate([*places.values(), np.empty(0, np.int64)])
+        region = np.repeat(list(places), [len(rows) for rows in places.values()]).astype(np.int32)
+        np.save(folder / f"{part:06}.npy", region[np.argsort(row)])
+
+
+def divide_release(job: Job, number: int) -> str:
+    """Divide a piece of the release like its clean rows; return what is wrong with its number of rows."""
+    piece = job.pieces.pieces[number]
+    route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy")[rows_before(piece) :]
+    with job.reads():
+        rows = count_rows(piece, job.request.mapping)
+    last = piece == job.pieces.of_part(piece.part)[-1]
+    if rows > len(route) or (last and rows < len(route)):
+        return f"{job.pieces.names[piece.part]} has {rows:,} rows, where {len(route):,} are expected"
+    if not is_done(job.result(FRAGMENTS, number)):
+        divide(job, number, route[:rows])
+    return ""
+
+
+def _with_pieces(written: Job) -> Job:
+    """Let each region know the pieces of the release that have rows in it."""
+    here: dict[int, list[int]] = {region.number: [] for region in written.regions}
+    for piece in written.pieces.pieces:
+        for path in written.result(FRAGMENTS, piece.number).glob("[0-9]*"):
+            here[int(path.name[:6])].append(piece.number)
+    regions = tuple(replace(region, pieces=tuple(here[region.number])) for region in written.regions)
+    return replace(written, regions=regions)
