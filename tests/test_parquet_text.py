@@ -1,4 +1,4 @@
-"""Text columns of Parquet files are read as dictionaries first; nobody can tell afterwards."""
+"""Text columns of large Parquet files are held as dictionaries; what is read and written stays the same."""
 
 import io
 from pathlib import Path
@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.formats import parquet
+from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.parquet_table import read_table
 from ghostpoi.data.formats.size_limit import at_most
 from ghostpoi.errors import InputError
@@ -20,6 +22,7 @@ from ghostpoi.errors import InputError
 KINDS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SMALL = "100KB"  # a file whose rows times bytes exceed this is read with dictionaries
 ROWS = 400
+SOME = np.array([3, 3, 1, 399, 0])
 
 
 def packed(table: pa.Table, rows: int = 150, plain: bool = False) -> bytes:
@@ -32,7 +35,7 @@ def packed(table: pa.Table, rows: int = 150, plain: bool = False) -> bytes:
 @given(
     st.lists(st.one_of(st.none(), st.text(max_size=4)), min_size=1, max_size=9), st.sampled_from(KINDS), st.booleans()
 )
-def test_dictionaries_decode_to_the_table_of_the_file(
+def test_dictionaries_stand_for_the_table_of_the_file(
     values: list[str | None], kind: pa.DataType, plain: bool
 ) -> None:  # fmt: skip
     text = pa.array([values[i % len(values)] for i in range(ROWS)], pa.string()).cast(kind)
@@ -41,11 +44,32 @@ def test_dictionaries_decode_to_the_table_of_the_file(
     table = pa.table({"a": text, "n": number, "l": nested, "d": number.dictionary_encode()}, metadata={"note": "x"})
     data = packed(table, plain=plain)
     with at_most(SMALL):
-        found, coded = read_table(Path("file"), data)
+        found, schema = read_table(Path("file"), data)
     whole = pq.ParquetFile(pa.BufferReader(data)).read()
-    assert coded is not None
-    assert found.equals(whole, check_metadata=True)
-    assert [c.num_chunks for c in found.columns][:2] == [c.num_chunks for c in whole.columns][:2] == [1, 1]
+    assert pa.types.is_dictionary(found.column("a").type)
+    assert schema.equals(whole.schema, check_metadata=True)
+    rows = ParquetRows(dict(zip(schema.names, found.columns, strict=True)), schema, Path("file"))
+    assert rows.table.equals(whole, check_metadata=True)
+    assert rows.table.column("a").num_chunks == whole.column("a").num_chunks == 1
+    for one, two in (
+        (rows, ParquetRows.of(whole, Path("file"))),
+        (rows.take(SOME), rows.of(whole.take(SOME), rows.path)),
+    ):
+        assert written(one) == written(two)
+        if "binary" not in str(kind):
+            assert one.get_column("a").equals(two.get_column("a"))
+
+
+def written(rows: ParquetRows) -> bytes:
+    out = io.BytesIO()
+    rows.write(out)
+    return out.getvalue()
+
+
+def test_a_large_table_is_written_as_pyarrow_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "GROUP", 150)
+    table = checkins(["a", "b", "c"])
+    assert written(ParquetRows.of(table, Path("file"))) == packed(table)
 
 
 def checkins(users: list[str | None]) -> pa.Table:
