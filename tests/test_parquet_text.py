@@ -18,6 +18,7 @@ from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.parquet_table import read_table
 from ghostpoi.data.formats.size_limit import at_most
 from ghostpoi.errors import InputError
+from ghostpoi.publish.row_comparison import difference
 
 KINDS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SMALL = "100KB"  # a file whose rows times bytes exceed this is read with dictionaries
@@ -101,3 +102,24 @@ def test_ids_are_numbered_the_same(users: list[str | None], tmp_path: Path) -> N
 def test_a_missing_id_is_found_in_dictionaries(missing: str | None, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"row 3: the user is missing"):
         read(checkins(["a", "b", missing]), tmp_path / "a.parquet", SMALL)
+
+
+@tests(deadline=None, max_examples=60)
+@given(st.lists(st.text(max_size=2), min_size=1, max_size=5), st.integers(0, ROWS - 1), st.text(max_size=2))
+def test_dictionaries_are_compared_as_their_texts_are(texts: list[str], row: int, other: str) -> None:
+    values = [texts[i % len(texts)] for i in range(ROWS)]
+    changed = [*values[:row], other, *values[row + 1 :]]
+    one, two = (rows_of(pa.table({"a": pa.array(column)})) for column in (values, changed))
+    plain = [ParquetRows.of(rows.table, rows.path) for rows in (one, two)]
+    told = None if values == changed else f"row {row + 1} has a different a"
+    assert difference(one, two) == difference(*plain) == told
+    assert difference(one, rows_of(pa.table({"a": values[:-1]}))) == "there are 399 rows, not 400"
+    assert difference(one, one.drop(["a"])) == "the columns are , not a"
+
+
+def rows_of(table: pa.Table) -> ParquetRows:
+    data = packed(table)
+    with at_most("8KB"):
+        found, schema = read_table(Path("file"), data)
+    assert pa.types.is_dictionary(found.column("a").type)
+    return ParquetRows(dict(zip(schema.names, found.columns, strict=True)), schema, Path("file"))

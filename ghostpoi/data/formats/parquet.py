@@ -85,6 +85,12 @@ class ParquetRows:
         except (pa.ArrowException, pl.exceptions.PolarsError):
             raise self.refusal(name) from None
 
+    def codes(self, name: str) -> tuple[NDArray[np.integer], list[str]] | None:
+        column = self.values[name]
+        if not is_coded(column) or column.num_chunks != 1 or 4 * len(column.chunk(0).dictionary) > len(column):
+            return None
+        return pl.Series(column.chunk(0).indices).to_numpy(), column.chunk(0).dictionary.to_pylist()
+
     def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "ParquetRows":
         return replace(self, values=self.values | {name: self._taken(name, donor) for name in columns})
 
