@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from ghostpoi.data import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.formats import parquet
-from ghostpoi.data.formats.parquet import ParquetRows
-from ghostpoi.data.formats.parquet_table import read_table
+from ghostpoi.data.formats.parquet import ParquetRows, read_rows
 from ghostpoi.data.formats.size_limit import at_most
 from ghostpoi.errors import InputError
 from ghostpoi.publish.row_comparison import difference
@@ -45,11 +44,9 @@ def test_dictionaries_stand_for_the_table_of_the_file(
     table = pa.table({"a": text, "n": number, "l": nested, "d": number.dictionary_encode()}, metadata={"note": "x"})
     data = packed(table, plain=plain)
     with at_most(SMALL):
-        found, schema = read_table(Path("file"), data)
+        rows = read_rows(Path("file"), data)
     whole = pq.ParquetFile(pa.BufferReader(data)).read()
-    assert pa.types.is_dictionary(found.column("a").type)
-    assert schema.equals(whole.schema, check_metadata=True)
-    rows = ParquetRows(dict(zip(schema.names, found.columns, strict=True)), schema, Path("file"))
+    assert pa.types.is_dictionary(rows.values["a"].type)
     assert rows.table.equals(whole, check_metadata=True)
     assert rows.table.column("a").num_chunks == whole.column("a").num_chunks == 1
     for one, two in (
@@ -120,6 +117,6 @@ def test_dictionaries_are_compared_as_their_texts_are(texts: list[str], row: int
 def rows_of(table: pa.Table) -> ParquetRows:
     data = packed(table)
     with at_most("8KB"):
-        found, schema = read_table(Path("file"), data)
-    assert pa.types.is_dictionary(found.column("a").type)
-    return ParquetRows(dict(zip(schema.names, found.columns, strict=True)), schema, Path("file"))
+        rows = read_rows(Path("file"), data)
+    assert pa.types.is_dictionary(rows.values["a"].type)
+    return rows

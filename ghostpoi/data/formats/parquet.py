@@ -32,12 +32,11 @@ LISTS = {
 
 def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     """Read the check-ins of a Parquet file."""
-    table, schema = read_table(path, data)
-    refuse_duplicate_names(schema.names, str(path))
-    found = find_columns(schema.names, mapping, str(path))
-    if table.num_rows == 0:
+    rows = read_rows(path, data)
+    refuse_duplicate_names(rows.columns, str(path))
+    found = find_columns(rows.columns, mapping, str(path))
+    if not len(rows):
         raise InputError(f"{path} has columns but no check-ins; give a file with at least one row of data")
-    rows = ParquetRows(dict(zip(schema.names, table.columns, strict=True)), schema, path)
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
     elsewhere = fields_elsewhere()
     own = {field: column for field, column in found.items() if field not in elsewhere}
@@ -46,6 +45,12 @@ def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFil
     numbered = {field: pl.Series(column) for field, column in ids.items() if is_coded(column)}
     frame = pl.DataFrame({f: numbered[f] if f in numbered else _field(rows, f, column) for f, column in own.items()})
     return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {row + 1}", lambda: rows)
+
+
+def read_rows(path: Path, data: bytes) -> "ParquetRows":
+    """Read all fields of a Parquet file."""
+    table, schema = read_table(path, data)
+    return ParquetRows(dict(zip(schema.names, table.columns, strict=True)), schema, path)
 
 
 def parquet_rows(data: bytes) -> int | None:
@@ -68,6 +73,9 @@ class ParquetRows:
     def of(table: pa.Table, path: Path) -> "ParquetRows":
         """Return the rows of a table."""
         return ParquetRows(dict(zip(table.column_names, table.columns, strict=True)), table.schema, path)
+
+    def __len__(self) -> int:
+        return max(map(len, self.values.values()), default=0)
 
     @property
     def table(self) -> pa.Table:
@@ -135,9 +143,8 @@ class ParquetRows:
         coded = {field.name: field.type for field in self.schema if pa.types.is_dictionary(field.type)}
         fresh = {name: _fresh_dictionary(self.values[name], kind) for name, kind in coded.items()}
         rows = replace(self, values=self.values | fresh)
-        count = max(map(len, rows.values.values()), default=0)
         with pq.ParquetWriter(out, self.schema) as writer:
-            for at in range(0, max(count, 1), GROUP):  # one part at a time needs less memory
+            for at in range(0, max(len(self), 1), GROUP):  # one part at a time needs less memory
                 writer.write_table(rows._part(at, GROUP))
 
     def without_metadata(self) -> "ParquetRows":
