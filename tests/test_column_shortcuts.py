@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
 
-from ghostpoi.data.checkins import Longs
+from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.publish.columns import harmless
 from ghostpoi.publish.columns.classify import _constant_within
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.columns.harmless import FIRST, MOST_OFFSETS, MOST_SECONDS, OFFSETS, all_numbers, time_offsets
+from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.traces import numbers
 
 N = 2 * FIRST  # rows: the shortcuts look at half of them first
@@ -83,3 +84,21 @@ def test_one_text_among_numbers_or_weekdays_decides_wherever_it_is(wrong: int) -
     assert harmless._weekday_name(pl.Series(days), TIMES)
     days[wrong] = "holiday"
     assert not harmless._weekday_name(pl.Series(days), TIMES)
+
+
+@pytest.mark.parametrize(("wrong", "told"), [(0, True), (4, True), (40, False)])
+@pytest.mark.parametrize("unit", [1, 60, 3600])
+def test_a_gap_is_found_unless_too_many_rows_differ(
+    wrong: int, told: bool, unit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harmless, "GAPS", 20)
+    n = 5000
+    zero = np.zeros(n, np.int32)
+    time = np.cumsum(np.random.default_rng(1).integers(1, 99_999, n))
+    ids = np.array(["", "a"], object)
+    table = Checkins(zero, zero + 1, zero, zero + 0.5, zero + 0.5, time, ids[1:], ids, ids[1:])
+    value = np.diff(time, prepend=0) / unit
+    for start in (1, n - wrong):  # the rows that differ come first, or last
+        changed = value.copy()
+        changed[start : start + wrong] += 1e6
+        assert harmless._gap(changed, table, RelatedVenues(table)) == told

@@ -10,7 +10,7 @@ from small_city import prepared, settings
 
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import speed_mask
-from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.publish import rows_outside_sessions
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import count_rows, fast_steps

@@ -5,6 +5,8 @@ import numpy as np
 from ghostpoi.data.checkins import Bools, Floats, Longs
 
 EARTH_RADIUS_KM = 6371.0088
+DEGREE_KM = EARTH_RADIUS_KM * np.pi / 180
+MARGIN, MARGIN_KM = 1 + 1e-6, 1e-3  # far more than the rounding errors of distances and speeds
 
 
 def haversine_km(lat1: Floats, lon1: Floats, lat2: Floats, lon2: Floats) -> Floats:
@@ -33,4 +35,10 @@ def speed_kmh(distance_km: Floats, gap_s: Longs, min_gap_s: float) -> Floats:
 
 def over_limit(lat: Floats, lon: Floats, time: Longs, limit_kmh: float, min_gap_s: float) -> Bools:
     """Mark the steps (N-1,) between consecutive check-ins (N,) that imply a speed over the limit."""
-    return speed_kmh(haversine_km(lat[:-1], lon[:-1], lat[1:], lon[1:]), np.diff(time), min_gap_s) > limit_kmh
+    gap_s = np.diff(time)
+    at_most_km = DEGREE_KM * (np.abs(np.diff(lat)) + np.abs(np.diff(lon)))  # along a meridian and the equator
+    over: Bools = speed_kmh(at_most_km * MARGIN + MARGIN_KM, gap_s, min_gap_s) > limit_kmh
+    some = np.flatnonzero(over)
+    km = haversine_km(lat[some], lon[some], lat[some + 1], lon[some + 1])
+    over[some] = speed_kmh(km, gap_s[some], min_gap_s) > limit_kmh
+    return over

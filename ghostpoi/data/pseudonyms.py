@@ -5,7 +5,8 @@ from typing import Literal
 import numpy as np
 
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.sessions import Sessions, by_user_and_time
+from ghostpoi.data.ordering import by_user_and_time
+from ghostpoi.data.sessions import Sessions
 
 Pseudonyms = Literal["keep", "session", "week"]
 WEEK_S = 7 * 86_400

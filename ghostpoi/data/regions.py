@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, unit_sphere
-from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.settings import LEAST_GAP_KM
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
+from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.settings import FilterSettings
 
@@ -103,7 +104,7 @@ def build(table: Checkins, settings: FilterSettings, may_be_empty: bool = False)
     before, checkins = int(kept.sum()), np.bincount(table.user[kept], minlength=len(table.user_ids))
     kept &= (checkins >= settings.min_user_checkins)[table.user]
     record("min_user_checkins", "users with fewer than {} check-ins left", before, int(kept.sum()), checkins)
-    vocabulary, poi_of = vocabulary_of(table.venues, np.unique(table.venue[kept]))
+    vocabulary, poi_of = vocabulary_of(table.venues, np.flatnonzero(np.bincount(table.venue[kept])))
     every = _segment(table, kept, poi_of, settings.session_gap_s)
     sessions = every.take(every.length >= settings.min_session_length)
     record(
@@ -136,16 +137,6 @@ def _segment(table: Checkins, kept: Bools, poi_of: Ints, gap_s: int) -> Sessions
         first[1:] |= np.diff(crossed[row]) > 0
     start = np.flatnonzero(first)
     return Sessions(user[start], np.append(start, len(row)), poi_of[table.venue[row]], time, row)
-
-
-def by_user_and_time(user: Ints, time: Longs) -> Longs:
-    """Return the stable order by user, then time. Sorting one combined key is several times faster than a lexsort."""
-    if not len(user):
-        return np.empty(0, np.int64)
-    span = int(time.max()) - int(time.min()) + 1
-    if span * (int(user.max()) + 1) < 2**62:
-        return np.argsort(user.astype(np.int64) * span + (time - time.min()), kind="stable")
-    return np.lexsort((time, user))
 
 
 def _split(user: Ints, settings: FilterSettings) -> NDArray[np.int8]:

@@ -6,7 +6,8 @@ import numpy as np
 
 from ghostpoi.data import sessions
 from ghostpoi.data.checkins import Checkins, Ints, Longs
-from ghostpoi.data.sessions import Sessions, by_user_and_time
+from ghostpoi.data.ordering import by_user_and_time
+from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.exporting import EXPORTS
 from ghostpoi.exporting.base import ExportData, ExportVenues, Texts, Visits

@@ -9,14 +9,13 @@ import numpy as np
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
-from ghostpoi.data.geo import EARTH_RADIUS_KM
+from ghostpoi.data.geo import EARTH_RADIUS_KM, MARGIN, MARGIN_KM
+from ghostpoi.data.ordering import stable_order
 from ghostpoi.data.places import SLOTS, slot_of
 from ghostpoi.publish.trails import Trails
 from ghostpoi.settings import SpeedSettings
 
 AT_ONCE = 16_384  # draws: bounds the memory and fits caches
-MARGIN = 1 + 1e-6  # far more than the rounding errors of distances and speeds
-MARGIN_KM = 1e-3
 
 
 def free(trails: Trails, decided: Ints, speed: SpeedSettings) -> Bools:
@@ -40,7 +39,7 @@ def draw(trails: Trails, at: Longs, uniform: Floats) -> Ints:
     sets, anchor = trails.sets, trails.anchor[at]
     slot = np.zeros(len(at), np.int64) if sets.slot_weight is None else slot_of(trails.time[at])
     key = _number_of_set(sets)[anchor] * SLOTS + slot  # equal keys have equal weights
-    order = np.argsort(key, kind="stable")
+    order = stable_order(key)
     drawn = np.empty(len(at), np.int32)
     for part in np.split(order, range(AT_ONCE, len(order), AT_ONCE)):
         new = np.diff(key[part], prepend=-1) != 0

@@ -7,8 +7,8 @@ import numpy as np
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Floats, Ints
+from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.data.places import of_table
-from ghostpoi.data.sessions import by_user_and_time
 from ghostpoi.publish.methods import AnyMethod, FreeDraw
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.trails import Trails

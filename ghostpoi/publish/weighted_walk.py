@@ -10,6 +10,7 @@ import numpy as np
 
 from ghostpoi.data.candidates import steps_kmh
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
+from ghostpoi.data.ordering import stable_order
 from ghostpoi.data.places import slot_of
 from ghostpoi.publish import free_draws
 from ghostpoi.publish.substitution import Substitution
@@ -38,7 +39,7 @@ def walk(
     # Wave w holds the w-th undecided check-in of every trail, so that all earlier ones are decided.
     trail = trails.trail[undecided]
     wave = np.arange(len(undecided)) - np.searchsorted(trail, trail)
-    by_wave = undecided[np.argsort(wave, kind="stable")]
+    by_wave = undecided[stable_order(wave)]
     for at in np.split(by_wave, np.cumsum(np.bincount(wave))[:-1]) if len(by_wave) else []:
         for part in np.split(at, range(AT_ONCE, len(at), AT_ONCE)):
             chosen[part], emptied[part] = _draw(trails, part, (chosen, decided), uniform[part], speed, keep_clean)

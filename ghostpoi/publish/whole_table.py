@@ -12,8 +12,9 @@ from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs
 from ghostpoi.data.geo import over_limit
+from ghostpoi.data.ordering import by_user_and_time, stable_order
 from ghostpoi.data.places import Places, of_table, with_use
-from ghostpoi.data.sessions import Dataset, Sessions, by_user_and_time
+from ghostpoi.data.sessions import Dataset, Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.publish.category_groups import by_hours, by_name
 from ghostpoi.publish.kept_table import KeptTable
@@ -228,7 +229,7 @@ def donor_rows(whole: WholeTable, released: Substitution, method: AnyMethod, see
     donor = np.arange(len(table))
     drawn = np.flatnonzero(has_donor(whole, released.poi, method, every))
     usual = np.flatnonzero(table.category == table.venues.category[table.venue])
-    by_venue = usual[np.argsort(table.venue[usual], kind="stable")]
+    by_venue = usual[stable_order(table.venue[usual])]
     count = np.bincount(table.venue[by_venue], minlength=len(table.venue_ids))
     first = np.cumsum(count) - count
     new, uniform = released.poi[drawn], seed.generator("donor").random(len(table))[drawn]

@@ -135,6 +135,6 @@ def _arrow_type(rows: Rows, at: int) -> str:
 
     if not isinstance(rows, ParquetRows):
         return "sc:Text"
-    kind = rows.table.schema.field(at).type
+    kind = rows.schema.field(at).type
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return next((name for is_type, name in ARROW_TYPES if getattr(types, is_type)(kind)), "sc:Text")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
-from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.reporting.release_view import ReleaseView, open_release, read_audits

@@ -46,9 +46,8 @@ def _none(job: Job) -> Rows:
 def _rows(job: Job, path: Path) -> Rows:
     """Read all fields of a file that a task wrote."""
     if path.suffix == ".parquet":
-        from ghostpoi.data.formats.parquet import ParquetRows
-        from ghostpoi.data.formats.parquet_table import read_table
+        from ghostpoi.data.formats.parquet import read_rows
 
-        return ParquetRows(read_table(path, path.read_bytes())[0], path)
+        return read_rows(path, path.read_bytes())
     with job.reads():
         return formats.read(path, job.request.mapping).all_rows

@@ -89,10 +89,9 @@ def read_piece(piece: Piece, mapping: dict[str, str]) -> CheckinFile | None:
 def raw_rows(piece: Piece, mapping: dict[str, str]) -> Rows:
     """Read all fields of a piece. What `read_piece` has validated is not validated again, where that saves time."""
     if piece.path.suffix == ".parquet" and not piece.groups:
-        from ghostpoi.data.formats.parquet import ParquetRows
-        from ghostpoi.data.formats.parquet_table import read_table
+        from ghostpoi.data.formats.parquet import read_rows
 
-        return ParquetRows(read_table(piece.path, piece.path.read_bytes())[0], piece.path)
+        return read_rows(piece.path, piece.path.read_bytes())
     with _opened(piece) as path:
         return formats.read(path, mapping).all_rows
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -50,6 +50,14 @@ class Rows(Columns, Protocol):
 
     def without_metadata(self) -> "Rows":
         """Drop notes of the file that are not needed to read its rows: they may hold clean data."""
+
+
+@runtime_checkable
+class Coded(Protocol):
+    """Rows that may hold a text column as numbers of its distinct texts."""
+
+    def codes(self, name: str) -> tuple[NDArray[np.integer], list[str]] | None:
+        """Return the number of the text of each row, (N,), and the texts; None if the column is not held so."""
 
 
 VENUE = "venue"  # a field of tables of venues: the id

@@ -32,12 +32,12 @@ def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:
     if isinstance(like, ParquetRows):
         tables = [part.table.select(like.columns) for part in parts if isinstance(part, ParquetRows)]
         try:
-            table = pa.concat_tables([one.cast(like.table.schema) for one in tables]).unify_dictionaries()
+            table = pa.concat_tables([one.cast(like.schema) for one in tables]).unify_dictionaries()
         except (pa.ArrowException, ValueError):
             raise InputError(
                 f"{like.path}: the types of its columns differ from those of {other}; store the same types"
             ) from None
-        return replace(like, table=table)
+        return ParquetRows.of(table, like.path)
     raise TypeError(f"rows of {type(like).__name__} cannot be joined")
 
 

@@ -1,6 +1,6 @@
 """Parquet files: converted for polars, written back with the same types."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,10 +15,11 @@ from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.build import to_file
 from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names
 from ghostpoi.data.formats.joined import fields_elsewhere
-from ghostpoi.data.formats.parquet_table import is_coded, read_table
+from ghostpoi.data.formats.parquet_table import decoded, is_coded, read_table
 from ghostpoi.data.formats.times import EARLIEST, LATEST
 from ghostpoi.errors import InputError
 
+GROUP = 1 << 20  # rows of a row group, as pyarrow writes them
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 TYPE_KEYS = (b"PARQUET:field_id", b"ARROW:extension:name", b"ARROW:extension:metadata")  # belong to a column's type
 VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}  # pyarrow cannot rearrange views
@@ -31,20 +32,25 @@ LISTS = {
 
 def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     """Read the check-ins of a Parquet file."""
-    table, coded = read_table(path, data)
-    refuse_duplicate_names(table.column_names, str(path))
-    found = find_columns(table.column_names, mapping, str(path))
-    if table.num_rows == 0:
+    rows = read_rows(path, data)
+    refuse_duplicate_names(rows.columns, str(path))
+    found = find_columns(rows.columns, mapping, str(path))
+    if not len(rows):
         raise InputError(f"{path} has columns but no check-ins; give a file with at least one row of data")
-    rows = ParquetRows(table, path)
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
     elsewhere = fields_elsewhere()
     own = {field: column for field, column in found.items() if field not in elsewhere}
     # With a table of venues, ids are looked up as text.
-    ids = {} if elsewhere or coded is None else {f: coded.column(c) for f, c in own.items() if f in IDS}
+    ids = {} if elsewhere else {field: rows.values[own[field]] for field in IDS if field in own}
     numbered = {field: pl.Series(column) for field, column in ids.items() if is_coded(column)}
     frame = pl.DataFrame({f: numbered[f] if f in numbered else _field(rows, f, column) for f, column in own.items()})
     return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {row + 1}", lambda: rows)
+
+
+def read_rows(path: Path, data: bytes) -> "ParquetRows":
+    """Read all fields of a Parquet file."""
+    table, schema = read_table(path, data)
+    return ParquetRows(dict(zip(schema.names, table.columns, strict=True)), schema, path)
 
 
 def parquet_rows(data: bytes) -> int | None:
@@ -57,36 +63,50 @@ def parquet_rows(data: bytes) -> int | None:
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """A Parquet table with its schema and metadata."""
+    """The columns of a Parquet table with its schema and metadata."""
 
-    table: pa.Table
+    values: dict[str, pa.ChunkedArray]  # where the schema has text, perhaps dictionaries, which need less memory
+    schema: pa.Schema
     path: Path
+
+    @staticmethod
+    def of(table: pa.Table, path: Path) -> "ParquetRows":
+        """Return the rows of a table."""
+        return ParquetRows(dict(zip(table.column_names, table.columns, strict=True)), table.schema, path)
+
+    def __len__(self) -> int:
+        return max(map(len, self.values.values()), default=0)
+
+    @property
+    def table(self) -> pa.Table:
+        """The table as the schema has it."""
+        return self._part(0, None)
 
     @property
     def columns(self) -> list[str]:
-        return list(self.table.column_names)
+        return list(self.schema.names)
 
     def get_column(self, name: str) -> pl.Series:
         """Return a column as polars can hold it, with equal values where the file has equal values."""
-        column = self.table.column(name)
         try:
-            return pl.Series(name, _plain(column))
+            return pl.Series(name, _plain(decoded(self.values[name], self.schema.field(name).type)))
         except (pa.ArrowException, pl.exceptions.PolarsError):
             raise self.refusal(name) from None
 
+    def codes(self, name: str) -> tuple[NDArray[np.integer], list[str]] | None:
+        column = self.values[name]
+        if not is_coded(column) or column.num_chunks != 1 or 4 * len(column.chunk(0).dictionary) > len(column):
+            return None
+        return pl.Series(column.chunk(0).indices).to_numpy(), column.chunk(0).dictionary.to_pylist()
+
     def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "ParquetRows":
-        table = self.table
-        for name in columns:
-            at = table.schema.get_field_index(name)
-            table = table.set_column(at, table.schema.field(at), self._taken(name, donor))
-        return ParquetRows(table, self.path)
+        return replace(self, values=self.values | {name: self._taken(name, donor) for name in columns})
 
     def take(self, index: NDArray[np.int64]) -> "ParquetRows":
-        columns = [self._taken(name, index) for name in self.columns]
-        return ParquetRows(pa.Table.from_arrays(columns, schema=self.table.schema), self.path)
+        return self.copy_fields(self.columns, index)
 
     def largest_number(self, column: str) -> int | None:
-        kind = _value_type(self.table.schema.field(column).type)
+        kind = _value_type(self.schema.field(column).type)
         if pa.types.is_integer(kind):
             return int(np.iinfo(kind.to_pandas_dtype()).max)
         if pa.types.is_floating(kind) and self.get_column(column).cast(pl.String).str.contains(r"^-?\d+\.0$").all():
@@ -96,8 +116,8 @@ class ParquetRows:
         raise self.refusal(column)
 
     def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "ParquetRows":
-        at = self.table.schema.get_field_index(column)
-        field = self.table.schema.field(at)
+        at = self.schema.get_field_index(column)
+        field = self.schema.field(at)
         values = pa.array(ids.tolist(), pa.large_string())
         if pa.types.is_dictionary(kind := field.type):
             new = values.cast(kind.value_type).dictionary_encode()
@@ -107,39 +127,47 @@ class ParquetRows:
             values = pa.DictionaryArray.from_arrays(new.indices.cast(index), new.dictionary, ordered=kind.ordered)
         else:
             values = values.cast(kind)
-        return ParquetRows(self.table.set_column(at, field, values), self.path)
+        new = pa.chunked_array([values])
+        return replace(self, values=self.values | {column: new}, schema=self.schema.set(at, field))
 
     def drop(self, columns: list[str]) -> "ParquetRows":
-        return ParquetRows(self.table.drop_columns(columns), self.path)
+        kept = [field for field in self.schema if field.name not in columns]
+        return ParquetRows(
+            {field.name: self.values[field.name] for field in kept}, pa.schema(kept, self.schema.metadata), self.path
+        )
 
     def requote(self, columns: list[str]) -> "ParquetRows":
         return self
 
     def write(self, out: BinaryIO) -> None:
-        table = self.table
-        for at, field in enumerate(table.schema):
-            if pa.types.is_dictionary(field.type):
-                table = table.set_column(at, field, _fresh_dictionary(table.column(at), field.type))
-        pq.write_table(table, out)
+        coded = {field.name: field.type for field in self.schema if pa.types.is_dictionary(field.type)}
+        fresh = {name: _fresh_dictionary(self.values[name], kind) for name, kind in coded.items()}
+        rows = replace(self, values=self.values | fresh)
+        with pq.ParquetWriter(out, self.schema) as writer:
+            for at in range(0, max(len(self), 1), GROUP):  # one part at a time needs less memory
+                writer.write_table(rows._part(at, GROUP))
 
     def without_metadata(self) -> "ParquetRows":
-        schema = pa.schema(map(_without_notes, self.table.schema))
-        return ParquetRows(pa.Table.from_arrays(self.table.columns, schema=schema), self.path)
+        return replace(self, schema=pa.schema(map(_without_notes, self.schema)))
 
     def refusal(self, name: str) -> InputError:
         """Return the error for a column whose type cannot be handled."""
-        kind = str(self.table.column(name).type)
+        kind = str(self.schema.field(name).type)
         kind = kind if len(kind) <= 60 else f"{kind[:60]}..."
         return InputError(
             f"{self.path}: the column {name!r} has the type {kind}; store it as text, numbers or timestamps"
         )
 
     def _taken(self, name: str, index: NDArray[np.int64]) -> pa.ChunkedArray:
-        column = self.table.column(name)
+        column = self.values[name]
         try:
             return column.cast(VIEWS.get(column.type, column.type)).take(_index(index)).cast(column.type)
         except pa.ArrowNotImplementedError:
             raise self.refusal(name) from None
+
+    def _part(self, at: int, rows: int | None) -> pa.Table:
+        parts = [decoded(self.values[field.name].slice(at, rows), field.type) for field in self.schema]
+        return pa.Table.from_arrays(parts, schema=self.schema)
 
 
 def _index(rows: NDArray[np.int64]) -> pa.Array:
@@ -155,7 +183,7 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
 
 def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:
     """Return the column of a field: numbers, times or text. Times are instants in UTC."""
-    column = _storage(rows.table.column(name))
+    column = _storage(decoded(rows.values[name], rows.schema.field(name).type))
     kind = _value_type(column.type)
     refused = (
         pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,

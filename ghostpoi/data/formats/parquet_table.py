@@ -14,8 +14,8 @@ WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a va
 MOST_TEXT = 2**31 - 1  # bytes of a column that pyarrow always keeps in one piece
 
 
-def read_table(path: Path, data: bytes) -> tuple[pa.Table, pa.Table | None]:
-    """Read the whole table and, if it was read so first, the same with dictionaries in text columns.
+def read_table(path: Path, data: bytes) -> tuple[pa.Table, pa.Schema]:
+    """Read the whole table, and return the schema of the file: a large table has dictionaries in place of text.
 
     Its size is checked first, because a short file can encode any number of equal values.
     """
@@ -33,7 +33,7 @@ def read_table(path: Path, data: bytes) -> tuple[pa.Table, pa.Table | None]:
             sizes = [_expanded(coded.column(at)) for at, f in enumerate(file.schema_arrow) if _is_text(f.type)]
             limit.check(path, sum(sizes), len(data))
             if max(sizes, default=0) <= MOST_TEXT:
-                return _decoded(coded, file.schema_arrow), coded
+                return _in_one_piece(coded, file.schema_arrow), file.schema_arrow
         table = file.read()
         table.validate(full=True)
     except MemoryError:
@@ -41,16 +41,21 @@ def read_table(path: Path, data: bytes) -> tuple[pa.Table, pa.Table | None]:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         why = (str(e).splitlines() or ["it cannot be read"])[0]
         raise InputError(f"{path} is a damaged Parquet file ({why}); write it again") from None
-    return table, None
+    return table, table.schema
 
 
-def _decoded(coded: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the table as it reads without dictionaries."""
-    table = coded
+def _in_one_piece(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the table with one dictionary, not one per row group, in each text column."""
     for at, field in enumerate(schema):
         if _is_text(field.type):
-            table = table.set_column(at, field, table.column(at).cast(field.type).combine_chunks())
+            column = table.column(at).unify_dictionaries().combine_chunks()
+            table = table.set_column(at, field.name, pa.chunked_array([column]))
     return table
+
+
+def decoded(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Return a column with text in place of dictionaries, if its type is text."""
+    return column.cast(kind) if _is_text(kind) else column
 
 
 def is_coded(ids: pa.ChunkedArray) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM
-from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
 
 STAY_S = 20 * 60

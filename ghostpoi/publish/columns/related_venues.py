@@ -7,7 +7,7 @@ import numpy as np
 
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.data.ordering import by_user_and_time
 
 RELATIONS = {
     "own": "the clean venue",

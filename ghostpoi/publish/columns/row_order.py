@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import Bools, Floats, Longs
+from ghostpoi.data.ordering import stable_order
 from ghostpoi.publish.columns.finding import ERRORS
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 
@@ -44,7 +45,7 @@ def _grouped(related: RelatedVenues) -> bool:
     chance = float(((np.bincount(table.venue) / len(table)) ** 2).sum())
     if switch.sum() >= 20 and float(same[switch].mean()) - chance > ABOVE_CHANCE:
         return True
-    in_file, in_time = np.argsort(table.user, kind="stable"), related.order
+    in_file, in_time = stable_order(table.user), related.order
     stays = [(np.diff(table.venue[o]) == 0)[np.diff(table.user[o]) == 0] for o in (in_file, in_time)]
     return bool(len(stays[0]) and stays[0].mean() - stays[1].mean() > ABOVE_CHANCE)
 

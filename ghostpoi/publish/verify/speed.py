@@ -13,7 +13,7 @@ import numpy as np
 from ghostpoi.data.candidates import CHUNK, steps_kmh
 from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs
 from ghostpoi.data.geo import over_limit
-from ghostpoi.data.sessions import by_user_and_time
+from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.whole_table import WholeTable, fast_steps
 from ghostpoi.settings import SpeedSettings
