@@ -48,6 +48,20 @@ def test_only_a_city_of_the_paper_has_printed_points(main: Fabricated) -> None:
         plt.close(drawn)
 
 
+def test_a_method_that_hardly_protects_does_not_squeeze_the_others(main: Fabricated) -> None:
+    for method, a1 in (("ghost", 0.05), ("pgd", 0.04), ("ts-ue", 0.13)):
+        main.method(method, [a1 - 0.01, a1, a1 + 0.01])
+    drawn = figures.FIGURES["main"][1](main.results())
+    (axes,) = drawn.axes
+    left, right = axes.get_xlim()
+    assert left > 0.05  # TS-UE's gap is .01, the paper's smallest .0735
+    assert right > 0.1
+    note = "TS-UE is far outside: Δprot .0100±.0000, most restored .1500±.0100"
+    assert [text.get_text() for text in axes.texts if text.get_text()] == [note]
+    assert axes.get_legend_handles_labels()[1].count("TS-UE") == 1
+    plt.close(drawn)
+
+
 def test_the_picture_of_the_frontier(frontier: Fabricated) -> None:
     frontier.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.03}, markov={"acc@1": 0.18})
     drawn = figures.FIGURES["frontier"][1](frontier.results())

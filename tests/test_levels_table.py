@@ -34,8 +34,9 @@ def test_a_row_says_what_it_explains(changed: dict[str, float], expected: dict[s
 
 def test_a_reading_explains_table_iii_if_everything_fits() -> None:
     rows = [row("far", ghost=-7.1), row("swapped", pgd=-10.0), row("right")]
-    assert explaining(rows) == ["right"]
-    assert explaining(rows[:2]) == []
+    assert explaining(rows, PRINTED) == ["right"]
+    assert explaining(rows[:2], PRINTED) == []
+    assert explaining(rows, {key: PRINTED[key] for key in ("clean", "em", "pgd")}) == ["far", "right"]
     assert nearest(rows, PRINTED)["name"] == "right"
     assert distance(rows[0], PRINTED) == pytest.approx(2.9)  # random is not in the table
     assert nearest(rows[:2], PRINTED)["name"] == "swapped"
@@ -44,6 +45,7 @@ def test_a_reading_explains_table_iii_if_everything_fits() -> None:
 def test_the_printed_table() -> None:
     expected = {"clean": -3.8272, "ghost": -10.0208, "ts-ue": -10.0666, "em": -10.1250, "pgd": -10.3664}
     assert levels_table.printed() == expected
+    assert "em" not in levels_table.printed(without=["em"])
 
 
 def test_rows_are_read_back_by_protocol(tmp_path: Path) -> None:

@@ -30,11 +30,11 @@ def difference(one: str, two: str, key: str, wanted: int, name: str = "main") ->
 
 
 def placed(values: dict[str, float], method: str, wanted: int, digits: int = 4) -> str:
-    """Write a value with its place: `.0716, lowest of 4`."""
+    """Write a value with its place among the paper's four: `.0716, lowest`. Of fewer, it says so."""
     place = sorted(values, key=lambda m: values[m]).index(method)
     above = len(values) - 1 - place
     words = f"{PLACES[place]}lowest" if wanted < 0 and above else f"{PLACES[above]}highest" if place else "lowest"
-    return f"{show(values[method], digits)}, {words} of {len(values)}"
+    return f"{show(values[method], digits)}, {words}" + (f" of {len(values)}" if len(values) < len(FOUR) else "")
 
 
 def _of_four(answer: Answer, measured: Collection[str]) -> Answer | None:

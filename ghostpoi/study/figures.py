@@ -34,6 +34,7 @@ FLOOR_LINE: dict[str, Any] = {
     "zorder": 3,
     "label": "best floor",
 }
+HARDLY = 0.25  # of the largest Δprot of a figure: what protects less is drawn outside its scale
 KILOMETRES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 COSTS = {"flows": "common part of flows (right is better)", "mean_km": "mean displacement, km (left is better)"}
 
@@ -54,21 +55,31 @@ def file_name(name: str, protocol: str, data: str) -> str:
 
 
 def pareto(results: Results) -> Figure:
-    """Draw what a naive learner is denied against the most that A1 to A3 restore: ours filled, the paper's hollow."""
+    """Draw what a naive learner is denied against the most that A1 to A3 restore: ours filled, the paper's hollow.
+
+    A method that denies next to nothing would squeeze all others together: it stands in the corner with its values.
+    """
     figure, axes = plt.subplots(figsize=(6.4, 4.2))
     printed = paper.section(results.city, "main") if results.city else {}
-    clean = results.series(CLEAN, CLEAN)
+    found = {method: gaps for method in METHODS if (gaps := _denied_and_restored(results, method))}
+    least = HARDLY * max((denied["mean"] for denied, _ in found.values()), default=0)
+    corner = 0.95
     for method, (colour, marker, _) in METHODS.items():
-        denied, worst = results.value(method, "prot"), results.series(method, "worst")
-        if denied and worst and clean:
-            restored = spread([c - w for c, w in zip(clean, worst, strict=True)])
-            points(
-                axes, [denied["mean"]], [restored], xerr=denied["std"], color=colour, marker=marker, markersize=8,
-                linestyle="none", elinewidth=0.8, label=labels.method(method),
-            )  # fmt: skip
+        style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 8, "linestyle": "none"}
+        if method in found:
+            denied, restored = found[method]
+            outside = denied["mean"] < least
+            name, at = labels.method(method), ([], []) if outside else ([denied["mean"]], [restored])
+            points(axes, *at, xerr=[] if outside else denied["std"], elinewidth=0.8, label=name, **style)
+            if outside:
+                values = f"Δprot {labels.show(denied)}, most restored {labels.show(restored)}"
+                _in_corner(axes, corner, f"{name} is far outside: {values}", style)
+                corner -= 0.08
         if method in printed:
             most = max(printed[method][a][0] for a in ("none", "bridge", "frequency"))
-            axes.plot(printed[method]["prot"][0], most, marker, markersize=8, color=colour, markerfacecolor="none")
+            axes.plot(printed[method]["prot"][0], most, markerfacecolor="none", **style)
+    if corner < 0.95:
+        axes.margins(y=0.15)
     if alone := results.value(CLEAN, LEAK_ONLY):
         axes.axhline(alone["mean"], color=GREY, linestyle=DOTTED, label=f"leak-only at {results.leak:.0%}")
         low, high = alone["mean"] - alone["std"], alone["mean"] + alone["std"]
@@ -78,6 +89,22 @@ def pareto(results: Results) -> Figure:
         axes.plot([], [], "o", color=INK, markerfacecolor="none", label="hollow: printed in the paper")
     text = "protection gap Δprot (right is better)", "most restored acc@1 over A1 to A3 (lower is better)"
     return finish(figure, axes, *text, f"Protection against recovery, {labels.place(results)}")
+
+
+def _in_corner(axes: Axes, height: float, text: str, style: dict[str, Any]) -> None:
+    """Draw a point whose place is far up and to the left, with an arrow that points there."""
+    axes.plot(0.04, height, transform=axes.transAxes, **style)
+    arrow = {"arrowstyle": "->", "color": style["color"]}
+    axes.annotate("", (-0.01, height + 0.06), (0.04, height), "axes fraction", arrowprops=arrow)
+    axes.text(0.07, height, text, transform=axes.transAxes, fontsize=8, va="center")
+
+
+def _denied_and_restored(results: Results, method: str) -> tuple[Spread, Spread] | None:
+    """Δprot, and the highest accuracy under A1 to A3; None if either was not measured."""
+    denied, worst, clean = results.value(method, "prot"), results.series(method, "worst"), results.series(CLEAN, CLEAN)
+    if not (denied and worst and clean):
+        return None
+    return denied, spread([c - w for c, w in zip(clean, worst, strict=True)])
 
 
 def convergence(results: Results) -> Figure:

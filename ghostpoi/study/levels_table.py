@@ -1,6 +1,6 @@
 """The rows that `ghostpoi study levels` wrote, and what each reading of Table III explains."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ def read(results: Path, protocol: str) -> list[Row]:
     return list(stored_json.read(path(results, protocol), command).get("rows", []))
 
 
-def printed(city: str = "nyc") -> dict[str, float]:
-    """Return Table III: the clean value and that of each method."""
-    return {method: row["naturalness"][0] for method, row in section(city, "naturalness").items()}
+def printed(city: str = "nyc", without: Collection[str] = ()) -> dict[str, float]:
+    """Return Table III: the clean value and that of each method, without some."""
+    rows = section(city, "naturalness").items()
+    return {method: row["naturalness"][0] for method, row in rows if method not in without}
 
 
 def fits(found: Mapping[str, float], table: Mapping[str, float]) -> dict[str, bool]:
@@ -37,9 +38,9 @@ def fits(found: Mapping[str, float], table: Mapping[str, float]) -> dict[str, bo
     }
 
 
-def explaining(rows: Sequence[Row]) -> list[str]:
+def explaining(rows: Sequence[Row], table: Mapping[str, float]) -> list[str]:
     """Return the names of the readings that explain the clean value, the levels and the order at once."""
-    return [row["name"] for row in rows if all(row["fits"].values())]
+    return [row["name"] for row in rows if all(fits(row["values"], table).values())]
 
 
 def distance(row: Row, table: Mapping[str, float]) -> float:

@@ -95,7 +95,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         "victim": VICTIMS, "victim_settings": victim_settings,
         "overhead": lambda: manifold_overhead(stored_json.read(bench, "ghostpoi bench scoring")),
         "facts_of": read_facts(results).get(NYC), "lacking": lambda: lacking(results), "paper_text": paper_text,
-        "levels": levels_table.read(results, "strong"), "levels_table": levels_table,
+        "levels": [rows for p in PROTOCOLS if (rows := levels_table.read(results, p))], "levels_table": levels_table,
     }  # fmt: skip
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     try:
