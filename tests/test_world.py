@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -16,6 +18,7 @@ from small_world import FAST, SEED, contents, manifest, parts, protected, releas
 from ghostpoi.data.formats import Reading
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.errors import InputError
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.publication_settings import publication
@@ -23,7 +26,8 @@ from ghostpoi.randomness import Seed
 from ghostpoi.settings import RegionSettings
 from ghostpoi.world import protect_region
 from ghostpoi.world.crossings import crossing_rows, find_crossings
-from ghostpoi.world.job import Job
+from ghostpoi.world.job import Job, Region
+from ghostpoi.world.memory import fit
 from ghostpoi.world.pieces import find_pieces
 from ghostpoi.world.region_rows import read_region
 from ghostpoi.world.regions import find_regions
@@ -274,3 +278,21 @@ def test_a_row_after_a_journey_is_a_crossing(tmp_path: Path) -> None:
     assert crossing_rows(job, a).tolist() == [False, False, True, False, False, False, False, False]
     assert crossing_rows(job, b).tolist() == [True, True]
     assert read_region(job, a).table.crossing.sum() == 1
+
+
+def test_the_memory_is_bounded(world: Path, release: Path, tmp_path: Path) -> None:
+    said = sentence(called("protect", world, "-o", tmp_path / "release", *SEED, "--memory", "300MB"))
+    assert re.fullmatch(r"region 1 \(near .*; .* rows\) needs about 800MB; allow that with --memory 800MB", said)
+    enough = protected(world, tmp_path / "release", "--memory", "1GB", "--force")
+    assert contents(enough) == contents(release)
+
+
+def test_fewer_workers_go_on_if_the_largest_region_needs_it() -> None:
+    kept: list[int] = []
+    engine = SimpleNamespace(keep_workers=kept.append)
+    region = Region(0, "a", "near 0, 0", 10, 2_000_000, (0,))
+    for memory in (None, 10**10, 5 * 10**9):
+        fit(engine, memory, 4, [region])
+    assert kept == [2]
+    with pytest.raises(InputError, match=r"needs about 2.4GB; .* or cut it with --set regions.most_rows=1000000$"):
+        fit(engine, 2 * 10**9, 1, [region])

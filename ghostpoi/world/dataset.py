@@ -15,7 +15,8 @@ from ghostpoi.settings import RegionSettings
 from ghostpoi.world.crossings import find_crossings
 from ghostpoi.world.engine import engine_of
 from ghostpoi.world.job import Job
-from ghostpoi.world.pieces import find_pieces
+from ghostpoi.world.memory import fit
+from ghostpoi.world.pieces import PIECE_ROWS, find_pieces
 from ghostpoi.world.regions import find_regions
 from ghostpoi.world.scale import Scale, Stages, done_all
 from ghostpoi.world.scatter import scatter
@@ -32,7 +33,7 @@ def working(scale: Scale, private: Path | None, say: Say, report: Report) -> Ite
         TemporaryDirectory(dir=private if private is not None and private.is_dir() else None) as place,
         engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine,
     ):
-        yield Path(place), Stages(engine, report)
+        yield Path(place), Stages(engine, report, scale)
 
 
 def job_of(
@@ -40,7 +41,7 @@ def job_of(
     reading: Reading | None = None,
 ) -> Job:  # fmt: skip
     """Return a job that reads a dataset. It draws nothing, so its seed is of no use."""
-    pieces = find_pieces(path, settings.most_rows)
+    pieces = find_pieces(path, min(settings.most_rows, PIECE_ROWS))
     return Job(folder, pieces, request, reading or current_reading(), chosen_limit(), settings, column, Seed(0), "")
 
 
@@ -49,6 +50,7 @@ def divided(job: Job, stages: Stages) -> Job:
     every = range(len(job.pieces.pieces))
     done_all(stages.run("reading", survey, job, every))
     job = replace(job, regions=find_regions(job))
+    fit(stages.engine, stages.scale.memory, stages.scale.workers, job.regions)
     done_all(stages.run("dividing", scatter, job, every))
     find_crossings(job)
     return job

@@ -36,9 +36,15 @@ class Engine(Protocol):
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
         """Run a task for every number; call `done` after each. Return the results, and the tasks that failed."""
 
+    def keep_workers(self, count: int) -> None:
+        """Go on with this many workers."""
+
 
 class OneProcess:
     """Runs tasks one after the other in this process."""
+
+    def keep_workers(self, count: int) -> None:
+        """Do nothing: there is one."""
 
     def run(
         self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
@@ -64,6 +70,9 @@ class Dask:
     """Runs tasks on a Dask cluster."""
 
     client: Any
+
+    def keep_workers(self, count: int) -> None:
+        self.client.cluster.scale(count)
 
     def run(
         self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
@@ -116,6 +125,8 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(SETTINGS))
         logging.getLogger("distributed").setLevel(logging.ERROR)
+        if scheduler and (memory is not None or workers):
+            raise InputError("--memory and --workers are for workers on this machine; leave them out with --scheduler")
         if scheduler:
             try:
                 client = stack.enter_context(Client(scheduler, timeout="10s"))
@@ -128,7 +139,7 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
                 LocalCluster(
                     n_workers=workers or 1,
                     threads_per_worker=1,
-                    memory_limit=0 if memory is None else memory // max(1, workers),
+                    memory_limit=0,  # tasks are cut to size instead: see `memory`
                     dashboard_address=":0",
                     silence_logs=logging.ERROR,
                 )

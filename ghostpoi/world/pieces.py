@@ -15,6 +15,8 @@ from ghostpoi.data.formats.in_memory import Content, held
 from ghostpoi.data.formats.table import PARQUET
 from ghostpoi.errors import InputError
 
+PIECE_ROWS = 500_000  # of a Parquet file; the division into pieces changes no result
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -40,7 +42,7 @@ class Pieces:
         return [piece for piece in self.pieces if piece.part == part]
 
 
-def find_pieces(path: Path, most_rows: int) -> Pieces:
+def find_pieces(path: Path, most_rows: int = PIECE_ROWS) -> Pieces:
     """List the pieces of a dataset. A Parquet file of more than `most_rows` rows has several."""
     several = is_folder(path)
     found = parts_of(path) if several else {f"checkins{extension(path)}": path}

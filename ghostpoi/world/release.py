@@ -20,7 +20,7 @@ from ghostpoi.world.dataset import divided
 from ghostpoi.world.engine import Failure, engine_of
 from ghostpoi.world.job import RELEASED, Job, remove_unfinished
 from ghostpoi.world.manifest import joint_manifest
-from ghostpoi.world.pieces import Pieces, content_hash, find_pieces
+from ghostpoi.world.pieces import PIECE_ROWS, Pieces, content_hash, find_pieces
 from ghostpoi.world.protect_region import PAIRS, protect_region
 from ghostpoi.world.refusals import refuse
 from ghostpoi.world.scale import Scale, Stages, done_all
@@ -42,12 +42,12 @@ def make_release(request: ReleaseRequest, scale: Scale, say: Say, report: Report
 def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
     refuse(request, series=request.series is not None)
     unfinished = check_folders(request)
-    pieces = find_pieces(request.file, scale.settings.most_rows)
+    pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
     content = _Input(content_hash(pieces))
     run = resume(request, content, unfinished) if unfinished else begin(request, content, say)
     job = _job(request, scale, pieces, run)
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
-        stages = Stages(engine, report)
+        stages = Stages(engine, report, scale)
         job = divided(job, stages)
         tested, failed = stages.run(
             "testing columns", test_columns, job, [r.number for r in tested_regions(job.regions)]

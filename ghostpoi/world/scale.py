@@ -34,6 +34,7 @@ class Stages:
 
     engine: Engine
     report: Report
+    scale: Scale
 
     def run(
         self, label: str, task: Callable[..., Any], job: Job, numbers: Sequence[int], *more: object,

@@ -1,0 +1,33 @@
+"""How much memory tasks need, and how many of them may run at once. What runs when changes no result."""
+
+from collections.abc import Sequence
+
+from ghostpoi.data.formats.size_limit import shown
+from ghostpoi.errors import InputError
+from ghostpoi.world.engine import Engine
+from ghostpoi.world.job import Region
+from ghostpoi.world.pieces import PIECE_ROWS
+
+PROCESS = 400 * 10**6  # bytes that a process needs before it reads a row
+PER_ROW = 800  # bytes for each row that a task holds; `bench scale` measures the sum
+
+
+def fit(engine: Engine, memory: int | None, workers: int, regions: Sequence[Region]) -> None:
+    """Let as many workers go on as the largest task allows; refuse a region that does not fit at all.
+
+    With Dask, this process is beside the workers; without, it is the worker.
+    """
+    if memory is None:
+        return
+    largest = max(regions, key=lambda region: region.rows)
+    beside = PROCESS if workers else 0
+    need = PROCESS + PER_ROW * max(largest.rows, PIECE_ROWS)
+    can = (memory - beside) // need
+    if can < 1:
+        cut = f", or cut it with --set regions.most_rows={largest.rows // 2}" if largest.rows > PIECE_ROWS else ""
+        raise InputError(
+            f"region {largest.number + 1} ({largest.label}; {largest.rows:,} rows) needs about {shown(need + beside)}; "
+            f"allow that with --memory {shown(need + beside)}{cut}"
+        )
+    if can < workers:
+        engine.keep_workers(can)
