@@ -44,12 +44,13 @@ def duels(found: Sequence[Results]) -> Table:
     keys, rows = (*PAPER_ADVERSARIES, "mean"), list[Row]()
     for rival, results in product((RANDOM, "pgd"), found):
         family = corrected([[results.against("ghost", other, key) for key in keys] for other in (RANDOM, "pgd")])
-        where = f"{labels.data(results)}, {results.protocol}, {results.study.seeds} seeds"
         shown = family[rival == "pgd"]
         if any(shown):
-            rows.append((labels.method(rival), where, *map(show, shown)))
-    columns = ("GHOST minus", "measured on", *map(labels.heading, keys))
-    return Table("GHOST minus random and PGD, acc@1 and Δmean", columns, tuple(rows), (NOTES["family"],))
+            where = f"{labels.data(results)}, {results.protocol}"
+            rows.append((f"{labels.method(rival)}, {where}", *map(show, shown)))
+    seeds = ", ".join(sorted({str(results.study.seeds) for results in found}))
+    title = f"GHOST minus random and PGD, acc@1, {seeds} seeds"
+    return Table(title, ("GHOST minus", *map(labels.heading, keys)), tuple(rows), (NOTES["family"],))
 
 
 def accuracy(results: Results) -> Table:
