@@ -22,8 +22,8 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one
 HEADER = "user,poi,category,lat,lon,time"
 # Files of end-to-end runs, trained models, browsers and real data: `make check` leaves them out.
 SLOW = {
-    "adversaries", "api", "api_steps", "audit", "audit_verdict", "bench", "card", "choose", "cli", "croissant",
-    "crowd_kinds", "crowds", "cuda_graphs", "demo", "detection", "docs", "docstring_examples", "dry_run",
+    "adversaries", "api", "api_steps", "audit", "audit_verdict", "bench", "bench_scale", "card", "choose", "cli",
+    "croissant", "crowd_kinds", "crowds", "cuda_graphs", "demo", "detection", "docs", "docstring_examples", "dry_run",
     "examples", "export", "export_formats", "faults", "folders", "install", "kills", "left_genuine", "locks",
     "methods", "new_adversary", "nyc", "other_tools", "pages", "paired_bridge", "position", "protect_cli",
     "pseudonym_audit", "pseudonym_columns", "pseudonym_report", "pseudonym_study", "pseudonyms", "recorded",
