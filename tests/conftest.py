@@ -26,8 +26,8 @@ SLOW = {
     "croissant", "crowd_kinds", "crowds", "cuda_graphs", "demo", "detection", "docs", "docstring_examples", "dry_run",
     "examples", "export", "export_formats", "faults", "folders", "install", "kills", "left_genuine", "locks",
     "methods", "new_adversary", "nyc", "other_tools", "pages", "paired_bridge", "position", "protect_cli",
-    "pseudonym_audit", "pseudonym_columns", "pseudonym_report", "pseudonym_study", "pseudonyms", "recorded",
-    "release", "report", "report_page", "rounds", "seal", "shared_positions", "sparse_city", "staging", "start",
+    "pseudonym_audit", "pseudonym_columns", "pseudonym_report", "pseudonym_study", "pseudonyms", "recorded", "release",
+    "report", "report_page", "rounds", "scale", "seal", "shared_positions", "sparse_city", "staging", "start",
     "stray_quotes", "study_run", "synthetic", "telling_columns", "trajectory_lm", "transfer_victims", "verify",
     "verify_recomputes", "victims", "what_users_pick", "world", "world_dask",
 }  # fmt: skip

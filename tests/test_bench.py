@@ -157,7 +157,7 @@ def test_protect_beside_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def protected(city: Path, method: str) -> busy.Cost:
         seen.append(len(at_work))
-        return busy.Cost(6.0, 5.0) if at_work else busy.Cost(4.0, 2.0)
+        return busy.Cost(6.0, 5.0, 0) if at_work else busy.Cost(4.0, 2.0, 0)
 
     monkeypatch.setattr(busy, "_busy_process", counted)
     monkeypatch.setattr(busy, "_protect", protected)

@@ -4,22 +4,15 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from ghostpoi.bench.measured import Cost, ghostpoi, measured
 from ghostpoi.data.synthetic_file import write_city
 
 BUSY = "while True: pass"
-
-
-class Cost(NamedTuple):
-    """What a command took."""
-
-    seconds: float
-    cpu_seconds: float
 
 
 def busy(users: int, others: int, method: str, say: Callable[[str], None]) -> dict[str, Any]:
@@ -58,12 +51,5 @@ def _busy_process() -> Iterator[None]:
 
 
 def _protect(city: Path, method: str) -> Cost:
-    """Run the command line in a process of its own, so that its CPU time can be told from ours."""
     with tempfile.TemporaryDirectory() as name:
-        before, begin = os.times(), time.perf_counter()
-        release = str(Path(name) / "release")
-        command = [sys.executable, "-m", "ghostpoi", "protect", str(city), "-o", release, "--method", method]
-        subprocess.run(command, check=True, capture_output=True)
-        seconds, after = time.perf_counter() - begin, os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Cost(seconds, cpu)
+        return measured(ghostpoi("protect", city, "-o", Path(name) / "release", "--method", method))

@@ -1,0 +1,145 @@
+"""Measure how cost grows with the rows, and write the figures of it on docs/explanation/performance.md.
+
+    python docs/rerun_scale.py --folder WORLDS [--rows N...] [--ghost K]
+
+runs `ghostpoi bench scale`, stores results/bench-scale.json and writes tables and curve. WORLDS needs 8 times the disk
+of the largest world. `python docs/rerun_scale.py` without a folder only writes tables and curve anew.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS, PAGE = ROOT / "results" / "bench-scale.json", ROOT / "docs" / "explanation" / "performance.md"
+FIGURES = ROOT / "docs" / "figures"
+SECTION = re.compile(r"(?<=<!-- results/bench-scale.json -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
+ROWS = (300_000, 1_000_000, 3_000_000, 10_000_000, 33_000_000)
+ON_PAPER, CORES = (1_000_000_000, 10_000_000_000), (64, 512)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, help="where to make the worlds; they are kept")
+    parser.add_argument("--rows", nargs="+", type=int, default=ROWS)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--ghost", type=int, default=3, help="cities to protect with GHOST")
+    given = parser.parse_args()
+    if given.folder:
+        sizes = [word for rows in given.rows for word in ("--rows", str(rows))]
+        options = ["--workers", str(given.workers), "--ghost", str(given.ghost), "--folder", str(given.folder)]
+        command = [sys.executable, "-m", "ghostpoi", "bench", "scale", *sizes, *options, "-o", str(RESULTS)]
+        subprocess.run(command, check=True)
+    found = json.loads(RESULTS.read_text("utf-8"))
+    draw(found, FIGURES)
+    PAGE.write_text(SECTION.sub(lambda _: section(found), PAGE.read_text("utf-8")), "utf-8")
+
+
+def section(found: dict[str, Any]) -> str:
+    """What the page shows of the results."""
+    largest, sample = found["sizes"][-1], found["ghost"]
+    parts = [table(found), "![Time and memory by rows](../figures/scale.svg)\n"]
+    if found["growth"] is not None:
+        parts.append(
+            f"Time per row at {short(largest['rows'])} rows: {found['growth']:.2f} times that at "
+            f"{short(found['growth_from'])}.\n"
+        )
+    if sample:
+        parts.append(
+            f"GHOST ran on {sample['regions']} of {sample['of_regions']} regions ({sample['rows']:,} rows, "
+            f"{sample['seconds_per_row'] * 1000:.1f} ms per row on the CPU); its column is extrapolated by rows.\n"
+        )
+    return "\n".join([*parts, "On paper, on the line through the smallest and the largest size:\n", on_paper(found)])
+
+
+def table(found: dict[str, Any]) -> str:
+    """The measured sizes, one per row."""
+    head = ["rows", "regions", "polars", "`protect`", "times polars", "rows/s", "memory", "`verify`", "memory", "GHOST"]
+    lines = [head, ["---"] * len(head)]
+    for number, one in enumerate(found["sizes"]):
+        guess = found["ghost"]["extrapolated"][number]["seconds"] if found["ghost"] else None
+        lines.append([
+            short(one["rows"]), f"{one['regions']:,}", seconds(one["polars"]["seconds"]),
+            seconds(one["protect"]["seconds"]), f"{one['ratio']:.1f}", f"{one['rows_per_second']:,.0f}",
+            gigabytes(one["protect"]["peak_bytes"]), seconds(one["verify"]["seconds"]),
+            gigabytes(one["verify"]["peak_bytes"]), "" if guess is None else f"{guess / 3600:,.1f} h",
+        ])  # fmt: skip
+    return _markdown(lines)
+
+
+def on_paper(found: dict[str, Any]) -> str:
+    """What more rows would cost: the work of the main process is serial, that of the workers is shared by cores."""
+    head = ["rows", "CPU", *(f"{cores} cores" for cores in CORES), "memory per worker", "main process", "disk"]
+    lines = [head, ["---"] * len(head)]
+    for rows in ON_PAPER:
+        cpu, serial, main, disk = (
+            on_the_line(found, key, rows) for key in ("cpu_seconds", "main_cpu_seconds", "main_bytes", "disk_bytes")
+        )
+        lines.append([
+            short(rows), hours(cpu), *(hours(serial + (cpu - serial) / cores) for cores in CORES),
+            gigabytes(found["sizes"][-1]["protect"]["worker_bytes"]), gigabytes(main), gigabytes(disk),
+        ])  # fmt: skip
+    return _markdown(lines)
+
+
+def on_the_line(found: dict[str, Any], key: str, rows: int) -> float:
+    """A cost of `protect` at so many rows, on the line through the smallest and the largest size."""
+    few, many = found["sizes"][0], found["sizes"][-1]
+    low, high = few["protect"][key], many["protect"][key]
+    return float(low + (high - low) * (rows - few["rows"]) / (many["rows"] - few["rows"]))
+
+
+def draw(found: dict[str, Any], folder: Path) -> list[Path]:
+    """Draw time and memory against rows."""
+    from ghostpoi.study.figures import STYLE, plt, save
+
+    rows = [one["rows"] for one in found["sizes"]]
+    with plt.rc_context(STYLE["rc"]):
+        figure, (times, memory) = plt.subplots(1, 2, figsize=(9.0, 3.6))
+        figure.subplots_adjust(wspace=0.3)
+        for name, marker in (("polars", "s"), ("protect", "o"), ("verify", "^")):
+            costs = [one[name] for one in found["sizes"]]
+            times.plot(rows, [cost["seconds"] for cost in costs], marker=marker, label=name)
+            memory.plot(rows, [cost["peak_bytes"] / 1e9 for cost in costs], marker=marker, label=name)
+        times.set(xscale="log", yscale="log", ylabel="seconds")
+        memory.set(xscale="log", ylim=(0, None), ylabel="resident peak, GB")
+        for axes in (times, memory):
+            axes.minorticks_off()
+            axes.set_xticks(rows, [f"{one / 1e6:.2g}" for one in rows])
+            axes.set_xlabel("million rows")
+        times.legend()
+        return save(figure, folder, "scale", ("svg",))
+
+
+def short(rows: int) -> str:
+    """A number of rows with its unit."""
+    for unit, name in ((1_000_000_000, "billion"), (1_000_000, "million"), (1000, "thousand")):
+        if rows >= unit * 0.9995:
+            return f"{rows / unit:.3g} {name}"
+    return str(rows)
+
+
+def seconds(value: float) -> str:
+    return f"{value:,.0f} s" if value >= 9.95 else f"{value:.1f} s"
+
+
+def hours(value: float) -> str:
+    value /= 3600
+    return f"{value:,.0f} h" if value >= 9.95 else f"{value:.1f} h"
+
+
+def gigabytes(value: float) -> str:
+    value /= 1e9
+    return f"{value:,.0f} GB" if value >= 9.95 else f"{value:.1f} GB"
+
+
+def _markdown(lines: list[list[str]]) -> str:
+    return "".join(f"{' | '.join(line)}\n" for line in lines)
+
+
+if __name__ == "__main__":
+    main()
