@@ -22,7 +22,8 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one
 HEADER = "user,poi,category,lat,lon,time"
 # Files of end-to-end runs, trained models, browsers and real data: `make check` leaves them out.
 SLOW = {
-    "adversaries", "api", "api_steps", "audit", "audit_regions", "audit_verdict", "bench", "card", "choose", "cli",
+    "adversaries", "api", "api_steps", "audit", "audit_regions", "audit_verdict", "bench", "card", "choose",
+    "choose_regions", "cli",
     "croissant", "crowd_kinds", "crowds", "cuda_graphs", "demo", "detection", "docs", "docstring_examples", "dry_run",
     "examples", "export", "export_formats", "faults", "folders", "install", "kills", "left_genuine", "locks",
     "methods", "new_adversary", "nyc", "other_tools", "pages", "paired_bridge", "position", "protect_cli",

@@ -80,7 +80,7 @@ def test_verify_and_report_accept_the_stored_audit(release: Path) -> None:
     done = called("audit", three_cities(), release, *QUICK, *LOCAL, "--seeds", 1, "--leak", 0.5)
     assert done.returncode == 0, done.stderr
     stored = json.loads((release / "manifest.json").read_text())["audit"]
-    assert stored["regions"]["count"] == stored["regions"]["audited"] == 3
+    assert stored["regions"]["count"] == stored["regions"]["sampled"] == 3
     assert "audited 3 of 3 regions (100.0% of rows)" in done.stdout
     assert stored["strongest"] == "habits+leak"
     assert {"random+habits+leak", "random-matched+habits+leak"} <= {*stored["controls"]}
@@ -104,13 +104,13 @@ def test_a_sample_of_regions_says_so_and_does_not_replace_an_audit_of_more(relea
     assert one.returncode == 0, one.stderr
     stored = json.loads((release / "manifest.json").read_text())["audit"]["regions"]
     share = f"{stored['share_of_rows']:.1%}"
-    assert f"audited {stored['audited']} of 3 regions ({share} of rows), chosen by a hash of their keys" in one.stdout
+    assert f"audited {stored['sampled']} of 3 regions ({share} of rows), chosen by a hash of their keys" in one.stdout
     assert 0 < stored["share_of_rows"] < 1
     more = called("audit", three_cities(), release, *QUICK, *LOCAL, "--seeds", 1)
     assert "replaced the stored audit, which has other settings (regions)" in more.stderr
-    less = called("audit", three_cities(), release, *QUICK, *LOCAL, "--seeds", 1, "--regions", stored["audited"])
+    less = called("audit", three_cities(), release, *QUICK, *LOCAL, "--seeds", 1, "--regions", stored["sampled"])
     assert "the stored audit stays: it has other settings (regions), and this one audits fewer regions" in less.stderr
-    assert json.loads((release / "manifest.json").read_text())["audit"]["regions"]["audited"] == 3
+    assert json.loads((release / "manifest.json").read_text())["audit"]["regions"]["sampled"] == 3
 
 
 def test_regions_with_too_few_sessions_are_counted(release: Path) -> None:

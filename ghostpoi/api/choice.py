@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.api.wording import caller, step
 from ghostpoi.errors import InputError
 
 if TYPE_CHECKING:
     from ghostpoi.api.reading import Source
+    from ghostpoi.publish.private_folder import RowsRequest
 
 
 @dataclass(frozen=True)
@@ -60,61 +62,85 @@ def choose(
     max_popularity_js: float = 0.1, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
     seeds: int = 3, map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (),
     config: PathLike | None = None, taxonomy: PathLike | None = None, keep: Sequence[str] = (),
-    drop: Sequence[str] = (), cache: PathLike | None = None, **reading: Unpack[ReadingOptions],
+    drop: Sequence[str] = (), cache: PathLike | None = None, engine: str | None = None, workers: int = 0,
+    scheduler: str = "", memory: str | None = None, regions: int | None = None, **reading: Unpack[ReadingOptions],
 ) -> Choice:  # fmt: skip
     """Try settings on a table and recommend the safest one that keeps what you need.
 
     A choice is true if there is one. With `output`, write a page about all trials; it describes clean data, so keep it
-    private. `cache` is a private folder for finished work.
+    private. `cache` is a private folder for finished work. With `engine`, settings are tried region by region, on
+    `regions` of them, by default as many as have 300,000 rows.
 
     >>> ghostpoi.choose("checkins.csv", max_mean_km=3, seeds=1, cache="cache")
     Choice(..., of 12 settings)
     """
-    from ghostpoi.data import formats
+    from ghostpoi.data.formats import current_reading
     from ghostpoi.data.taxonomy import read_taxonomy
     from ghostpoi.evaluate.cache import default_folder, open_cache
-    from ghostpoi.evaluate.choose import ChooseRequest, work
-    from ghostpoi.evaluate.choose import choose as try_settings
     from ghostpoi.evaluate.choose.options import STRICTNESS, Wishes
-    from ghostpoi.publish.pseudonyms import wanted
+    from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication
-    from ghostpoi.publish.venue_files import classify_file
-    from ghostpoi.publish.whole_table import check_category, grouped
     from ghostpoi.reporting.choice_page import write_choice
     from ghostpoi.settings import changed, override
 
     texts, page = assignments(set), optional(output)
+    at_scale = scale_of(map or {}, texts, engine, workers, scheduler, memory)
     _check(texts, keep_category, STRICTNESS, leak, page)
+    if regions is not None and at_scale is None:
+        raise InputError("--regions is for a dataset of many regions and needs --engine; leave it out")
     wishes = Wishes(
         max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
         keep_category=keep_category,  # type: ignore[arg-type]
     )  # fmt: skip
     asked = [f"identity.pseudonyms={pseudonyms}"] if pseudonyms != "keep" else []
-    settings = override(changed(publication("crowd"), texts, optional(config)), asked)
-    by_group = override(settings, ["method.category=group"])
+    settings = override(changed(publication("crowd"), without_regions(texts), optional(config)), asked)
+    rows = RowsRequest(
+        settings=settings, method="crowd", protocol="strong", device=None, mapping=without_region(map or {}),
+        keep=tuple(keep), drop=tuple(drop), groups=read_taxonomy(Path(taxonomy)) if taxonomy else {},
+    )  # fmt: skip
+    own: dict[str, Any] = {"settings": settings, "wishes": wishes, "leak": leak, "seeds": seeds}
+    own["cache"] = open_cache(Path(cache) if cache else default_folder())
     with opened(source, reading) as file:
-        read = formats.read(file, dict(map or {}))
-        check_category(read.table, settings if keep_category == "any" else by_group)
-        classify_file(read, keep, drop, wanted(read, settings))
-        table = grouped(read.table, read_taxonomy(Path(taxonomy)) if taxonomy else {}, by_group.method)
-        request = ChooseRequest(
-            table=table, settings=settings, wishes=wishes, leak=leak, seeds=seeds,
-            cache=open_cache(Path(cache) if cache else default_folder()),
-        )  # fmt: skip
-        with caller().bar(work(request)) as progress:
-            found = try_settings(request, progress)
+        stated = current_reading().stated
+        if at_scale is None:
+            found = _on_table(file, rows, own)
+        else:
+            from ghostpoi.evaluate.choose.region_trials import RegionsRequest, choose_by_regions
+
+            request = RegionsRequest(rows=rows, **own)
+            with caller().bar(1.0) as progress:
+                found = choose_by_regions(file, request, at_scale, regions, caller().say, progress)
+    given: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "memory": memory}
     for trial in found["trials"]:
         grouping = "method.category=group" in trial["settings"]
         repeated = {
             "set": [*texts, *trial["settings"]], "map": dict(map or {}), "keep": list(keep), "drop": list(drop),
-            **read.reading.stated, "config": config, "taxonomy": taxonomy if grouping else None,
-            "pseudonyms": pseudonyms if asked else None,
+            **stated, "config": config, "taxonomy": taxonomy if grouping else None,
+            "pseudonyms": pseudonyms if asked else None, **{name: value or None for name, value in given.items()},
         }  # fmt: skip
         trial["command"] = caller().call("protect", str(file), repeated)
         trial["missed"] = [caller().text(wish) for wish in trial["missed"]]
     if page is not None:
         write_choice(page, file.name, found)
     return Choice(found, page)
+
+
+def _on_table(file: Path, rows: RowsRequest, own: dict[str, Any]) -> dict[str, Any]:
+    """Try settings on a table that is read at once."""
+    from ghostpoi.data import formats
+    from ghostpoi.evaluate.choose import ChooseRequest, choose, work
+    from ghostpoi.publish.pseudonyms import wanted
+    from ghostpoi.publish.venue_files import classify_file
+    from ghostpoi.publish.whole_table import check_category, grouped
+    from ghostpoi.settings import override
+
+    by_group = override(rows.settings, ["method.category=group"])
+    read = formats.read(file, rows.mapping)
+    check_category(read.table, rows.settings if own["wishes"].keep_category == "any" else by_group)
+    classify_file(read, rows.keep, rows.drop, wanted(read, rows.settings))
+    request = ChooseRequest(table=grouped(read.table, rows.groups, by_group.method), **own)
+    with caller().bar(work(request)) as progress:
+        return choose(request, progress)
 
 
 def _check(texts: list[str], keep_category: str, strictness: Sequence[str], leak: float, page: Path | None) -> None:

@@ -139,7 +139,7 @@ def python_call(step: str, source: str, keywords: Mapping[str, Any]) -> str:
         elif isinstance(value, Sequence) and not isinstance(value, str):
             arguments += [f"{name}=[{', '.join(_quoted(str(one)) for one in value)}]"] if value else []
         elif value is not None:
-            arguments += [f"{name}={_quoted(str(value))}"]
+            arguments += [f"{name}={value if isinstance(value, int) else _quoted(str(value))}"]
     return f"ghostpoi.{step}({', '.join(['table' if source == TABLE else _quoted(source), *arguments])})"
 
 

@@ -123,7 +123,8 @@ def choose(
     file: Path, output: Path = Path("choice.html"), max_mean_km: float = 2.0, min_flows: float = 0.5,
     max_popularity_js: float = 0.1, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
     seeds: int = 3, map: Texts = None, set: Texts = None, config: Path | None = None, taxonomy: Path | None = None,
-    keep: Texts = None, drop: Texts = None, cache: Path | None = None, json: bool = False,
+    keep: Texts = None, drop: Texts = None, cache: Path | None = None, engine: str | None = None, workers: int = 0,
+    scheduler: str = "", memory: str | None = None, regions: int | None = None, json: bool = False,
 ) -> None:  # fmt: skip
     """Try settings on a file and recommend the safest one that keeps what you need; exit code 1 if none does."""
     from ghostpoi.api.choice import choose
@@ -134,6 +135,7 @@ def choose(
             file, output=output, max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
             keep_category=keep_category, pseudonyms=pseudonyms, leak=leak, seeds=seeds, map=mapping(map),
             set=set or (), config=config, taxonomy=taxonomy, keep=keep or (), drop=drop or (), cache=cache,
+            engine=engine, workers=workers, scheduler=scheduler, memory=memory, regions=regions,
         )  # fmt: skip
     show(choice.found, json, terminal_output.chosen, output)
     if not choice:

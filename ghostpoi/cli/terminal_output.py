@@ -212,7 +212,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
 
 def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     """Print the settings that `choose` tried, and the command of the recommended one."""
-    from ghostpoi.reporting.labels import victim_label
+    from ghostpoi.reporting.labels import regions_text, victim_label
 
     say = partial(console.print, markup=False, emoji=False)
     trials, best, controls = found["trials"], found["recommended"], found["controls"]
@@ -225,6 +225,8 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
             f"{t['left_genuine']:.1%}", f"{t['flows']:.3f}", f"{t['popularity_js']:.3f}", mark,
         )  # fmt: skip
     say(table)
+    if "regions" in found:
+        say(regions_text(found["regions"], "tried on"))
     floors = ", ".join(f"{victim_label(name)} {controls[name]:.3f}" for name in FLOORS)
     leaked = ", ".join(
         f"{victim_label(name)} {sum(controls[name]) / len(controls[name]):.3f}" for name in (LEAK_ONLY, LEAK_STAY)

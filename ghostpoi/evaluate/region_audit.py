@@ -35,7 +35,7 @@ from ghostpoi.world.dataset import working
 from ghostpoi.world.job import Job, Region
 from ghostpoi.world.region_rows import read_region
 from ghostpoi.world.release_pair import divided_pair
-from ghostpoi.world.sample import sample
+from ghostpoi.world.sample import sample, sampled
 from ghostpoi.world.scale import Scale, Stages, done_all
 
 
@@ -76,7 +76,7 @@ def audit_regions(
     together = joined(list(each.values()))
     found = result(request, chosen, manifest, together) | {
         "release_sha256": str(manifest["data"]["sha256"]),
-        "regions": _described(pair[0].regions, regions, each),
+        "regions": sampled(pair[0].regions, regions, each),
     }
     made = store(request.release, request.private_folder, found, say, request.replace) if request.store else found
     return made | {"rows": {"audited": together.released, "kept_genuine": together.kept}}
@@ -131,13 +131,3 @@ def audit_region(clean: Job, number: int, written: Job, asked: Asked) -> Measure
         contest: cell["measures"] for contest, cell in zip(asked.contests, grid.cells(asked.contests), strict=True)
     }
     return replace(measured(request, chosen, pair, data, grid, contests, lambda text: None), kept=len(after.kept))
-
-
-def _described(every: Sequence[Region], audited: Sequence[Region], each: dict[int, Measured]) -> dict[str, Any]:
-    """Say which share of the release was audited. The sizes of regions are public."""
-    few = [region for region in audited if region.number not in each]
-    total, some = (sum(region.rows for region in regions) for regions in (every, audited))
-    return {
-        "count": len(every), "audited": len(audited), "share_of_rows": round(some / total, 3),
-        "too_few_sessions": len(few), "too_few_share_of_rows": round(sum(r.rows for r in few) / max(1, some), 3),
-    }  # fmt: skip

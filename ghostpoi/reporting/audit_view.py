@@ -13,7 +13,7 @@ from ghostpoi.evaluate.measures.accuracy_gaps import Spread, differs, spread
 from ghostpoi.evaluate.rounding import step
 from ghostpoi.evaluate.stored_audit import ALWAYS
 from ghostpoi.publish.manifest import release_identity
-from ghostpoi.reporting.labels import VERDICTS, audited_regions, victim_label
+from ghostpoi.reporting.labels import VERDICTS, regions_text, victim_label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ def _read(audit: dict[str, Any]) -> AuditView:
         protocol=str(audit["protocol"]),
         victim=str(audit.get("victim", "transformer")),
         positions=int(audit["test_positions"]),
-        regions=audited_regions(audit["regions"]) if "regions" in audit else "",
+        regions=regions_text(audit["regions"], "audited") if "regions" in audit else "",
         utility={
             group: {k: float(v) for k, v in measures.items() if isinstance(v, int | float) and np.isfinite(v)}
             for group, measures in audit["utility"].items()

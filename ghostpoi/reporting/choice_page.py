@@ -45,6 +45,7 @@ def render_choice(name: str, found: dict[str, Any]) -> str:
         mark=PRIVATE_MARK, name=name, found=found, trials=trials, version=__version__, css=Markup(asset("style.css")),
         plotly=Markup(plotly), script=Markup(script), policy=policy(plotly, script), data=embedded(data),
         theme=embedded(DARK), victim_label=labels.victim_label,
+        regions=labels.regions_text(found["regions"], "tried on") if "regions" in found else "",
     )  # fmt: skip
 
 

@@ -74,11 +74,11 @@ def seeds_text(count: int) -> str:
     return "one seed, so the spread is unknown" if count == 1 else f"mean ± standard deviation over {count} seeds"
 
 
-def audited_regions(found: Mapping[str, Any]) -> str:
-    """Say which regions of a release were audited, and how many of them say nothing."""
-    count, audited, few = (int(found[name]) for name in ("count", "audited", "too_few_sessions"))
+def regions_text(found: Mapping[str, Any], done: str) -> str:
+    """Say on which regions something was `done`, and how many of them say nothing."""
+    count, sampled, few = (int(found[name]) for name in ("count", "sampled", "too_few_sessions"))
     share, silent = (float(found[name]) for name in ("share_of_rows", "too_few_share_of_rows"))
-    text = f"audited {audited:,} of {count:,} regions ({share:.1%} of rows)"
-    if audited < count:
+    text = f"{done} {sampled:,} of {count:,} regions ({share:.1%} of rows)"
+    if sampled < count:
         text += ", chosen by a hash of their keys"
-    return f"{text}; {few:,} of {audited:,} regions ({silent:.1%} of rows) have too few sessions" if few else text
+    return f"{text}; {few:,} of {sampled:,} regions ({silent:.1%} of rows) have too few sessions" if few else text

@@ -1,7 +1,8 @@
 """A sample of regions, in an order that nobody chose: by a hash of their keys."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from ghostpoi.world.job import Region
 
@@ -22,3 +23,13 @@ def sample(regions: Iterable[Region], count: int | None = None) -> list[Region]:
         if sum(one.rows for one in chosen) < ENOUGH_ROWS:
             chosen.append(region)
     return chosen
+
+
+def sampled(every: Sequence[Region], chosen: Sequence[Region], used: Collection[int]) -> dict[str, Any]:
+    """Say which share of a dataset a sample is, and how many of its regions have too few sessions to be `used`."""
+    few = [region for region in chosen if region.number not in used]
+    total, some = (sum(region.rows for region in regions) for regions in (every, chosen))
+    return {
+        "count": len(every), "sampled": len(chosen), "share_of_rows": round(some / total, 3),
+        "too_few_sessions": len(few), "too_few_share_of_rows": round(sum(r.rows for r in few) / max(1, some), 3),
+    }  # fmt: skip

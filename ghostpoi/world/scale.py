@@ -13,6 +13,7 @@ from ghostpoi.world.job import Job
 SHARES = {  # of the time that a command takes
     "reading": 0.15, "dividing": 0.15, "testing columns": 0.05, "protecting": 0.5, "writing": 0.15, "comparing": 0.55,
     "describing": 0.7, "auditing": 0.5, "auditing controls": 0.05,
+    "trying": 0.35, "trying the best": 0.25, "trying controls": 0.05,
 }  # fmt: skip
 
 

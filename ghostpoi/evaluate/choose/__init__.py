@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.evaluate.cache import Cache
@@ -31,10 +31,9 @@ WORTHWHILE = 50_000  # rows; with fewer, one process is done before others have 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChooseRequest:
+class Asked:
     """What the publisher asks for."""
 
-    table: Checkins
     settings: Publication  # all but the crowd's own
     wishes: Wishes = field(default_factory=Wishes)
     leak: float = 0.05
@@ -43,32 +42,64 @@ class ChooseRequest:
 
     @property
     def options(self) -> list[Option]:
-        return options(self.wishes, bool(self.table.category_field))
+        """The settings to try."""
+        return options(self.wishes)
 
     @property
     def adversaries(self) -> tuple[str, ...]:
         return default_adversaries(pseudonyms=self.settings.identity.pseudonyms != "keep")
 
 
-def work(request: ChooseRequest) -> float:
+@dataclass(frozen=True, kw_only=True)
+class ChooseRequest(Asked):
+    """The same of one table."""
+
+    table: Checkins
+
+    @property
+    def options(self) -> list[Option]:
+        return options(self.wishes, bool(self.table.category_field))
+
+
+Found = Iterator[tuple[Option, dict[str, Any]]]
+
+
+class Tries(Protocol):
+    """Measures settings: on a table, or on regions."""
+
+    def first(self, options: Sequence[Option]) -> Found:
+        """Yield what each setting keeps, and its protection from the fast adversaries."""
+
+    def final(self, options: Sequence[Option]) -> Found:
+        """Yield the protection of each setting from all adversaries, under all seeds."""
+
+    def controls(self, option: Option) -> dict[str, Any]:
+        """Return what every setting is compared with."""
+
+
+def work(request: Asked) -> float:
     """Return all units of work for the progress bar, in adversaries."""
     return len(request.options) * len(FAST) + FINALISTS * request.seeds * len(request.adversaries)
 
 
 def choose(request: ChooseRequest, report: Report) -> dict[str, Any]:
-    """Return all trials as plain values, controls, and the number of the recommended trial or None."""
+    """Try settings on a table."""
+    with _pool(request, len(request.options)) as each:
+        return decide(request, _OnTable(request, each), report)
 
+
+def decide(request: Asked, tries: Tries, report: Report) -> dict[str, Any]:
+    """Return all trials as plain values, controls, and the number of the recommended trial or None."""
     tried = request.options
     found: dict[Option, dict[str, Any]] = {}
-    with _pool(request, len(tried)) as each:
-        for option, measured in each(_first, request, tried):
-            found[option] = measured
-            report(f"tried {option.name}", len(FAST))
-        possible = sorted((o for o in tried if not found[o]["missed"]), key=lambda o: _order(found[o]))[:FINALISTS]
-        report("all adversaries on the best", 0)
-        for option, measured in each(_final, request, possible):
-            found[option] |= measured
-            report(f"all adversaries on {option.name}", request.seeds * len(request.adversaries))
+    for option, measured in tries.first(tried):
+        found[option] = measured | {"missed": request.wishes.missed(measured)}
+        report(f"tried {option.name}", len(FAST))
+    possible = sorted((o for o in tried if not found[o]["missed"]), key=lambda o: _order(found[o]))[:FINALISTS]
+    report("all adversaries on the best", 0)
+    for option, measured in tries.final(possible):
+        found[option] |= measured
+        report(f"all adversaries on {option.name}", request.seeds * len(request.adversaries))
     best = _best(possible, found)
     rows = [{"name": o.name, "settings": o.assignments, **found[o]} for o in tried]
     for row, on_frontier in zip(rows, frontier(rows), strict=True):
@@ -78,7 +109,7 @@ def choose(request: ChooseRequest, report: Report) -> dict[str, Any]:
         "trials": rows,
         "recommended": None if best is None else tried.index(best),
         "nearest": tried.index(nearest),
-        "controls": _trial(request, nearest).controls(request.seeds),
+        "controls": tries.controls(nearest),
         "leak": request.leak,
         "seeds": request.seeds,
         "victim": VICTIM,
@@ -107,14 +138,31 @@ def _pool(request: ChooseRequest, most: int) -> Iterator[Each]:
         yield each
 
 
+@dataclass(frozen=True)
+class _OnTable:
+    """Measures settings on one table."""
+
+    request: ChooseRequest
+    each: Each
+
+    def first(self, options: Sequence[Option]) -> Found:
+        return self.each(_first, self.request, options)
+
+    def final(self, options: Sequence[Option]) -> Found:
+        return self.each(_final, self.request, options)
+
+    def controls(self, option: Option) -> dict[str, Any]:
+        return _trial(self.request, option).controls(self.request.seeds)
+
+
 def _first(request: ChooseRequest, option: Option) -> dict[str, Any]:
     trial = _trial(request, option)
-    useful = trial.usefulness()
-    return useful | {"missed": request.wishes.missed(useful)} | _protection(trial, FAST, 1)
+    return trial.usefulness().measures | protection(trial.accuracies(FAST, 1), trial.test_positions)
 
 
 def _final(request: ChooseRequest, option: Option) -> dict[str, Any]:
-    return _protection(_trial(request, option), request.adversaries, request.seeds)
+    trial = _trial(request, option)
+    return protection(trial.accuracies(request.adversaries, request.seeds), trial.test_positions)
 
 
 def _trial(request: ChooseRequest, option: Option) -> Trial:
@@ -137,14 +185,8 @@ def _best(finalists: Sequence[Option], found: Mapping[Option, dict[str, Any]]) -
     return max(alike, key=lambda o: (found[o]["flows"], -found[o]["popularity_js"]))
 
 
-def _protection(trial: Trial, adversaries: Sequence[str], seeds: int) -> dict[str, Any]:
-    """Measure what adversaries learn from a release."""
-    found = trial.accuracies(adversaries, seeds)
+def protection(found: Mapping[str, Sequence[float]], positions: int) -> dict[str, Any]:
+    """Return what adversaries learn from a release, given acc@1 behind each."""
     top = strongest(found)
     accuracy = {name: spread(values) for name, values in found.items()}
-    return {
-        "accuracy": accuracy,
-        "strongest": top,
-        "worst": accuracy[top]["mean"],
-        "test_positions": trial.test_positions,
-    }
+    return {"accuracy": accuracy, "strongest": top, "worst": accuracy[top]["mean"], "test_positions": positions}

@@ -52,12 +52,14 @@ class Wishes:
         return [name for name, excess in wanted.items() if excess > EPSILON]
 
 
-def options(wishes: Wishes, has_category: bool = True) -> list[Option]:
+def options(wishes: Wishes, has_category: bool = True, has_groups: bool = True) -> list[Option]:
     """Return the settings to try; a file without categories has crowds of any category only.
 
-    Draws without popularity are tried where they can protect best: in any category.
+    Groups are left out where they are unknown: those of regions cannot be learned, since all must have the same. Draws
+    without popularity are tried where they can protect best: in any category.
     """
     allowed = STRICTNESS[: STRICTNESS.index(wishes.keep_category) + 1] if has_category else STRICTNESS[-1:]
+    allowed = tuple(category for category in allowed if has_groups or category != "group")
     popular = [Option(category, "popular-by-hour", *width) for category in allowed[::-1] for width in WIDTHS]
     return popular + [Option(allowed[-1], "even", *width) for width in WIDTHS]
 

@@ -10,9 +10,9 @@ import torch
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import victim_settings
-from ghostpoi.data import pseudonyms
+from ghostpoi.data import pseudonyms, sessions
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.displacement import displacement
+from ghostpoi.data.displacement import Moves, moves
 from ghostpoi.evaluate.cache import Cache
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
 from ghostpoi.evaluate.grid import Grid
@@ -30,6 +30,31 @@ VICTIM = "markov"  # it trains in a second and learns as much as a Transformer o
 CPU = torch.device("cpu")
 
 
+@dataclass(frozen=True)
+class Useful:
+    """What a release of a table, or of a region, keeps, and what that is counted over."""
+
+    moved: Moves
+    left_genuine: int  # rows
+    kept: dict[str, float]  # statistics of sessions
+    positions: int
+    steps: int
+    has_category: bool
+
+    @property
+    def measures(self) -> dict[str, float | None]:
+        """Distances and rows of the whole table, statistics of its sessions."""
+        moved = self.moved.measures
+        return {
+            "mean_km": moved["mean_km"],
+            "p95_km": moved["p95_km"],
+            "substituted": moved["substitution_rate"],
+            "left_genuine": round(self.left_genuine / self.moved.rows, 3),
+            "category_match": moved["category_match"] if self.has_category else None,
+            **self.kept,
+        }
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """A setting, applied to a table. Everything is computed on first use and kept."""
@@ -38,10 +63,11 @@ class Trial:
     settings: Publication
     leak: float
     cache: Cache
+    whole_file: bool = True  # else a region, which may have no sessions and no candidates
 
     @cached_property
     def _whole(self) -> WholeTable:
-        return prepare(self.table, self.settings)
+        return prepare(self.table, self.settings, self.whole_file)
 
     @cached_property
     def _released(self) -> Substitution:
@@ -65,27 +91,34 @@ class Trial:
         return align(self._pair, self.settings.filters)
 
     @property
+    def has_sessions(self) -> bool:
+        """Whether there are sessions to train, validate and test a victim on."""
+        found = sessions.build(self._pair.released, self.settings.filters, may_be_empty=True)
+        return all((len(found.train), len(found.val), len(found.test), found.test.positions - len(found.test)))
+
+    @property
     def test_positions(self) -> int:
         """The number of clean next-venue positions that victims are tested on."""
         return self._data.test.positions - len(self._data.test)
 
-    def usefulness(self) -> dict[str, float | None]:
-        """Return what the release keeps: distances and rows of the whole file, statistics of its sessions."""
-        rows, released = np.arange(len(self.table)), self._released.poi
-        moved = displacement(self.table.venues, self.table.venue, released)
-        kept = utility(self._data.all, self._data.all_released, self._data.vocabulary)
+    def usefulness(self) -> Useful:
+        """Return what the release keeps."""
+        rows, released, data = np.arange(len(self.table)), self._released.poi, self._data
+        kept = utility(data.all, data.all_released, data.vocabulary)
         genuine = genuine_rows(self._whole, self.settings.method, rows, released)
-        return {
-            "mean_km": moved["mean_km"],
-            "p95_km": moved["p95_km"],
-            "substituted": moved["substitution_rate"],
-            "left_genuine": genuine["left_genuine"]["share"],
-            "category_match": moved["category_match"] if self.table.category_field else None,
-            "flows": kept["flows"]["common_part"],
-            "popularity_js": kept["popularity"]["poi_js"],
-            "category_js": kept["popularity"]["category_js"],
-            "category_hour_js": kept["hours"]["category_hour_js"],
-        }
+        return Useful(
+            moves(self.table.venues, self.table.venue, released),
+            genuine["left_genuine"]["rows"],
+            {
+                "flows": kept["flows"]["common_part"],
+                "popularity_js": kept["popularity"]["poi_js"],
+                "category_js": kept["popularity"]["category_js"],
+                "category_hour_js": kept["hours"]["category_hour_js"],
+            },
+            data.all.positions,
+            data.all.positions - len(data.all),
+            bool(self.table.category_field),
+        )
 
     def accuracies(self, adversaries: Sequence[str], seeds: int) -> dict[str, list[float]]:
         """Return acc@1 of the victim behind each adversary, and of `leak-mixed`, per seed."""
