@@ -296,3 +296,10 @@ def test_fewer_workers_go_on_if_the_largest_region_needs_it() -> None:
     assert kept == [2]
     with pytest.raises(InputError, match=r"needs about 2.4GB; .* or cut it with --set regions.most_rows=1000000$"):
         fit(engine, 2 * 10**9, 1, [region])
+
+
+def test_each_worker_chooses_its_device(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(protect_region, "device_for", lambda name, settings: asked.append(name))
+    protected(world, tmp_path / "release", *LOCAL, "--device", "cpu")
+    assert asked == ["cpu"] * 3

@@ -136,7 +136,7 @@ def protect(
         if at_scale:
             from ghostpoi.world.release import make_release as make_at_scale
 
-            manifest = make_at_scale(request, at_scale, caller().say, report)
+            manifest = make_at_scale(request, replace(at_scale, device=device), caller().say, report)
             return Release(manifest, None, folder, own)
         made = make_release(request, caller().say, report)
         return Release(made.manifest, made.rows, folder, own, _pairs(made) if pairs else None)

@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -47,7 +47,8 @@ class Job:
     seed: Seed
     key: str  # of the run, for checkpoints
     regions: tuple[Region, ...] = ()
-    columns: VenueColumns | None = field(default=None)
+    columns: VenueColumns | None = None
+    device: str = "auto"  # where models run, as the publisher named it: machines differ
 
     def result(self, stage: str, number: int) -> Path:
         """Return the folder that a task leaves."""

@@ -11,6 +11,7 @@ from ghostpoi.data.formats import CheckinFile
 from ghostpoi.data.formats.compression import extension
 from ghostpoi.files import make_private_folder
 from ghostpoi.publish.checkpoint import Checkpoint
+from ghostpoi.publish.device_choice import device_for
 from ghostpoi.publish.protect import protect_table
 from ghostpoi.publish.release import described_data, write_data, write_pairs
 from ghostpoi.publish.released_rows import plan, release_rows
@@ -49,7 +50,8 @@ def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFi
     columns = job.columns if len(job.regions) > 1 else None  # a single region was tested as a whole, and is again
     planned = plan(request, file, quiet, columns=columns)
     checkpoint = Checkpoint(work / "checkpoint.safetensors", f"{job.key} {region.key}", quiet)
-    venues = protect_table(planned.whole, request.settings, seed, request.device, cache=work, checkpoint=checkpoint)
+    device = device_for(job.device, request.settings)
+    venues = protect_table(planned.whole, request.settings, seed, device, cache=work, checkpoint=checkpoint)
     released = release_rows(planned, venues, seed)
     with job.reads():
         written = write_data(folder / rows_name(job), file, released)

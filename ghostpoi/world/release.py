@@ -113,5 +113,5 @@ def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run) -> Job
         out.write(json.dumps(asked).encode())
     return Job(
         folder, pieces, request, current_reading(), chosen_limit(), scale.settings, scale.region_column, run.seed,
-        run.key,
+        run.key, device=scale.device,
     )  # fmt: skip

@@ -24,6 +24,7 @@ class Scale:
     settings: RegionSettings
     region_column: str = ""
     engine: str = "local"
+    device: str = "auto"  # where models run: each worker chooses for itself
     workers: int = 0
     scheduler: str = ""
     memory: int | None = None
