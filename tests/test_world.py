@@ -303,3 +303,9 @@ def test_each_worker_chooses_its_device(world: Path, tmp_path: Path, monkeypatch
     monkeypatch.setattr(protect_region, "device_for", lambda name, settings: asked.append(name))
     protected(world, tmp_path / "release", *LOCAL, "--device", "cpu")
     assert asked == ["cpu"] * 3
+
+
+def test_clean_rows_of_regions_are_not_joined(release: Path, tmp_path: Path) -> None:
+    private = f"{release}.private"
+    said = sentence(called("export", release, "--to", "getnext", "-o", tmp_path / "out", "--private", private))
+    assert f"--private {private} holds pairs by region" in said

@@ -26,6 +26,11 @@ class Pairs:
 def read_pairs(private: Path, released: Checkins, name: str) -> Pairs:
     """Read the pairs of a release, which messages call by `name`; refuse those of another release."""
     path = private / PAIRS
+    if not path.is_file() and path.with_suffix("").is_dir():
+        raise InputError(
+            f"--private {private} holds pairs by region, of data that may be larger than memory; make a release without "
+            "--engine and --memory if you need clean and released rows side by side"
+        )
     if not path.is_file():
         raise InputError(f"--private {private} holds no {PAIRS}; give the private folder that protect wrote")
     try:
