@@ -29,7 +29,7 @@ from ghostpoi.study.results import Results
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-MAX_WORDS, MAX_OUTSIDE_TABLES, MAX_README_LINES = 22_000, 14_000, 120
+MAX_WORDS, MAX_OUTSIDE_TABLES, MAX_README_LINES = 23_000, 15_000, 120
 
 # What the writing guide rejects, as it stood in earlier versions.
 REJECTED = (
