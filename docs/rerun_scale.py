@@ -19,6 +19,7 @@ RESULTS, PAGE = ROOT / "results" / "bench-scale.json", ROOT / "docs" / "explanat
 FIGURES = ROOT / "docs" / "figures"
 SECTION = re.compile(r"(?<=<!-- results/bench-scale.json -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
 ROWS = (300_000, 1_000_000, 3_000_000, 10_000_000, 33_000_000)
+BUSY = 0.5  # a higher load before the measurement is mentioned
 ON_PAPER, CORES = (1_000_000_000, 10_000_000_000), (64, 512)
 
 
@@ -43,6 +44,10 @@ def section(found: dict[str, Any]) -> str:
     """What the page shows of the results."""
     largest, sample = found["sizes"][-1], found["ghost"]
     parts = [table(found), "![Time and memory by rows](../figures/scale.svg)\n"]
+    if found["load_before"] > BUSY:
+        parts.append(
+            f"Other work slowed this down: the load of the {found['cores']} cores was {found['load_before']:.1f}.\n"
+        )
     if found["growth"] is not None:
         parts.append(
             f"Time per row at {short(largest['rows'])} rows: {found['growth']:.2f} times that at "
@@ -51,37 +56,36 @@ def section(found: dict[str, Any]) -> str:
     if sample:
         parts.append(
             f"GHOST ran on {sample['regions']} of {sample['of_regions']} regions ({sample['rows']:,} rows, "
-            f"{sample['seconds_per_row'] * 1000:.1f} ms per row on the CPU); its column is extrapolated by rows.\n"
+            f"{sample['seconds_per_row'] * 1000:.1f} ms each, on the CPU); its times are extrapolated.\n"
         )
-    return "\n".join([*parts, "On paper, on the line through the smallest and the largest size:\n", on_paper(found)])
+    return "\n".join([*parts, "Projected on the line through the smallest and the largest size:\n", on_paper(found)])
 
 
 def table(found: dict[str, Any]) -> str:
     """The measured sizes, one per row."""
-    head = ["rows", "regions", "polars", "`protect`", "times polars", "rows/s", "memory", "`verify`", "memory", "GHOST"]
-    lines = [head, ["---"] * len(head)]
+    lines = [["rows", "regions", "polars, s", "`protect`, s", "ratio", "rows/s", "GB", "`verify`, s", "GB", "GHOST, h"]]
     for number, one in enumerate(found["sizes"]):
         guess = found["ghost"]["extrapolated"][number]["seconds"] if found["ghost"] else None
         lines.append([
-            short(one["rows"]), f"{one['regions']:,}", seconds(one["polars"]["seconds"]),
-            seconds(one["protect"]["seconds"]), f"{one['ratio']:.1f}", f"{one['rows_per_second']:,.0f}",
-            gigabytes(one["protect"]["peak_bytes"]), seconds(one["verify"]["seconds"]),
-            gigabytes(one["verify"]["peak_bytes"]), "" if guess is None else f"{guess / 3600:,.1f} h",
+            short(one["rows"]), f"{one['regions']:,}", figure(one["polars"]["seconds"]),
+            figure(one["protect"]["seconds"]), f"{one['ratio']:.1f}", f"{one['rows_per_second']:,.0f}",
+            figure(one["protect"]["peak_bytes"] / 1e9), figure(one["verify"]["seconds"]),
+            figure(one["verify"]["peak_bytes"] / 1e9), "" if guess is None else figure(guess / 3600),
         ])  # fmt: skip
     return _markdown(lines)
 
 
 def on_paper(found: dict[str, Any]) -> str:
     """What more rows would cost: the work of the main process is serial, that of the workers is shared by cores."""
-    head = ["rows", "CPU", *(f"{cores} cores" for cores in CORES), "memory per worker", "main process", "disk"]
-    lines = [head, ["---"] * len(head)]
+    shared = [f"on {cores} cores, h" for cores in CORES]
+    lines = [["rows", "CPU, h", *shared, "GB per worker", "GB of the main process", "disk, GB"]]
     for rows in ON_PAPER:
         cpu, serial, main, disk = (
             on_the_line(found, key, rows) for key in ("cpu_seconds", "main_cpu_seconds", "main_bytes", "disk_bytes")
         )
         lines.append([
-            short(rows), hours(cpu), *(hours(serial + (cpu - serial) / cores) for cores in CORES),
-            gigabytes(found["sizes"][-1]["protect"]["worker_bytes"]), gigabytes(main), gigabytes(disk),
+            short(rows), figure(cpu / 3600), *(figure((serial + (cpu - serial) / cores) / 3600) for cores in CORES),
+            figure(found["sizes"][-1]["protect"]["worker_bytes"] / 1e9), figure(main / 1e9), figure(disk / 1e9),
         ])  # fmt: skip
     return _markdown(lines)
 
@@ -99,8 +103,8 @@ def draw(found: dict[str, Any], folder: Path) -> list[Path]:
 
     rows = [one["rows"] for one in found["sizes"]]
     with plt.rc_context(STYLE["rc"]):
-        figure, (times, memory) = plt.subplots(1, 2, figsize=(9.0, 3.6))
-        figure.subplots_adjust(wspace=0.3)
+        drawing, (times, memory) = plt.subplots(1, 2, figsize=(9.0, 3.6))
+        drawing.subplots_adjust(wspace=0.3)
         for name, marker in (("polars", "s"), ("protect", "o"), ("verify", "^")):
             costs = [one[name] for one in found["sizes"]]
             times.plot(rows, [cost["seconds"] for cost in costs], marker=marker, label=name)
@@ -112,7 +116,7 @@ def draw(found: dict[str, Any], folder: Path) -> list[Path]:
             axes.set_xticks(rows, [f"{one / 1e6:.2g}" for one in rows])
             axes.set_xlabel("million rows")
         times.legend()
-        return save(figure, folder, "scale", ("svg",))
+        return save(drawing, folder, "scale", ("svg",))
 
 
 def short(rows: int) -> str:
@@ -123,22 +127,14 @@ def short(rows: int) -> str:
     return str(rows)
 
 
-def seconds(value: float) -> str:
-    return f"{value:,.0f} s" if value >= 9.95 else f"{value:.1f} s"
-
-
-def hours(value: float) -> str:
-    value /= 3600
-    return f"{value:,.0f} h" if value >= 9.95 else f"{value:.1f} h"
-
-
-def gigabytes(value: float) -> str:
-    value /= 1e9
-    return f"{value:,.0f} GB" if value >= 9.95 else f"{value:.1f} GB"
+def figure(value: float) -> str:
+    """A number with at least two digits."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
 def _markdown(lines: list[list[str]]) -> str:
-    return "".join(f"{' | '.join(line)}\n" for line in lines)
+    """A table without blanks: its words count."""
+    return "".join(f"|{'|'.join(line)}|\n" for line in (lines[0], ["---"] * len(lines[0]), *lines[1:]))
 
 
 if __name__ == "__main__":

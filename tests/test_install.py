@@ -120,6 +120,7 @@ NEEDS = {
     "a study": ("study", "run", "main", "--data", "CITY", "--results", "OUT"),
     "the list of studies": ("study", "list"),
     "bench": ("bench", "protect", "--data", "CITY"),
+    "bench scale with GHOST": ("bench", "scale"),
 }
 
 

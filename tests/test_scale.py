@@ -45,7 +45,7 @@ def found() -> dict[str, Any]:
     sampled = {"regions": 1, "of_regions": 45, "rows": 2000, "seconds": 6.0}
     return scale.summary(sizes()) | {
         "sizes": sizes(), "ghost": scale.extrapolated(sampled, sizes()), "engine": "dask", "workers": 2,
-        "peak_is": "all processes",
+        "peak_is": "all processes", "cores": 2, "load_before": 0.1,
     }  # fmt: skip
 
 
@@ -217,17 +217,26 @@ def test_the_page_shows_the_results() -> None:
 
 def test_tables_of_the_page() -> None:
     assert rerun.table(found()).splitlines()[2:] == [
-        "500 thousand | 5 | 1.0 s | 8.0 s | 8.0 | 62,500 | 1.1 GB | 4.0 s | 0.9 GB | 0.4 h",
-        "1 million | 10 | 2.0 s | 16 s | 8.0 | 62,500 | 1.1 GB | 8.0 s | 0.9 GB | 0.8 h",
-        "4.5 million | 45 | 10 s | 80 s | 8.0 | 56,250 | 1.4 GB | 40 s | 0.9 GB | 3.8 h",
+        "|500 thousand|5|1.0|8.0|8.0|62,500|1.1|4.0|0.9|0.4|",
+        "|1 million|10|2.0|16|8.0|62,500|1.1|8.0|0.9|0.8|",
+        "|4.5 million|45|10|80|8.0|56,250|1.4|40|0.9|3.8|",
     ]
     # 4.5 µs of the main process and 22.5 µs of workers per row; 10 bytes of memory and 60 bytes of disk per row.
     assert rerun.on_paper(found()).splitlines() == [
-        "rows | CPU | 64 cores | 512 cores | memory per worker | main process | disk",
-        "--- | --- | --- | --- | --- | --- | ---",
-        "1 billion | 7.5 h | 1.3 h | 1.3 h | 0.5 GB | 10 GB | 60 GB",
-        "10 billion | 75 h | 13 h | 13 h | 0.5 GB | 100 GB | 600 GB",
+        "|rows|CPU, h|on 64 cores, h|on 512 cores, h|GB per worker|GB of the main process|disk, GB|",
+        "|---|---|---|---|---|---|---|",
+        "|1 billion|7.5|1.3|1.3|0.5|10|60|",
+        "|10 billion|75|13|13|0.5|100|600|",
     ]
+
+
+def test_the_page_says_what_is_not_measured() -> None:
+    page = rerun.section(found())
+    assert "Time per row at 4.5 million rows: 1.11 times that at 1 million." in page
+    assert "GHOST ran on 1 of 45 regions (2,000 rows, 3.0 ms each, on the CPU); its times are extrapolated." in page
+    assert "Other work" not in page
+    assert "the load of the 2 cores was 6.9." in rerun.section(found() | {"load_before": 6.92})
+    assert "GHOST ran" not in rerun.section(found() | {"ghost": None})
 
 
 def test_the_curve_is_drawn(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 from ghostpoi.errors import InputError
 
 EVERY_S = 0.2  # between two looks at the memory; a look takes some milliseconds of CPU
-DISK_EVERY = 5  # looks at the memory, before one at the disk
+DISK_SHARE = 0.02  # of the time goes into looks at the disk, which take longer
 
 
 class Cost(NamedTuple):
@@ -107,12 +106,14 @@ def measured(command: list[str], environment: Mapping[str, str] | None = None, f
 
 def _wait(number: int, watch: Watch, folder: Path | None) -> tuple[int, Any]:
     """Wait for a process; return its status and what it and its descendants used."""
-    for turn in count():
+    next_weighing = 0.0
+    while True:
         ended, status, used = os.wait4(number, os.WNOHANG)
         if ended:
-            break
+            return status, used
         watch.look(number)
-        if folder is not None and turn % DISK_EVERY == 0:
+        begin = time.monotonic()
+        if folder is not None and begin >= next_weighing:
             watch.weigh(folder)
+            next_weighing = begin + (time.monotonic() - begin) / DISK_SHARE
         time.sleep(EVERY_S)
-    return status, used

@@ -13,6 +13,7 @@ from typing import Any
 from ghostpoi import __version__
 from ghostpoi.bench.measured import Cost, ghostpoi, measured
 from ghostpoi.bench.worlds import ROWS_PER_CITY, rows_of_cities, sample_of, world_of, write_cities
+from ghostpoi.extras import need
 
 SIZES = (300_000, 1_000_000)
 MILLION = 1_000_000  # time per row is compared with that at this size
@@ -27,6 +28,9 @@ def scale(sizes: Sequence[int], workers: int, ghost: int, folder: Path | None, s
     `ratio` is the time of `protect` over that of polars, which reads, sorts and writes the same rows, at the largest
     size. `growth` is the time per row there over that at the size nearest to 1 million.
     """
+    if ghost:
+        need("models")
+    load = os.getloadavg()[0]
     engine = ["--engine", "dask", "--workers", str(workers)]
     if find_spec("distributed") is None:
         say("Dask is not installed: one process does all the work")
@@ -43,7 +47,7 @@ def scale(sizes: Sequence[int], workers: int, ghost: int, folder: Path | None, s
         **summary(found), "sizes": found, "ghost": sampled and extrapolated(sampled, found),
         "rows_per_city": ROWS_PER_CITY, "engine": engine[1], "workers": workers, "memory": MEMORY,
         "peak_is": "all processes" if found[0]["protect"]["main_bytes"] is not None else "the largest process",
-        "cores": os.cpu_count(), "version": __version__,
+        "cores": os.cpu_count(), "load_before": load, "version": __version__,
     }  # fmt: skip
 
 
@@ -67,7 +71,10 @@ def _measure(rows: int, worlds: Path, place: Path, engine: list[str], workers: i
     shutil.rmtree(out)
     size = sum(path.stat().st_size for path in world.iterdir())
     regions = manifest.get("regions", {"count": 1})["count"]
-    return figures(int(manifest["data"]["rows"]), regions, size, polars, protect, verify)
+    found = figures(int(manifest["data"]["rows"]), regions, size, polars, protect, verify)
+    costs = (f"{name} {found[name]['seconds']:,.1f} s" for name in ("polars", "protect", "verify"))
+    say(f"{rows:,} rows: {', '.join(costs)}, at most {protect.peak_bytes / 1e9:.2f} GB")
+    return found
 
 
 def figures(rows: int, regions: int, size: int, polars: Cost, protect: Cost, verify: Cost) -> dict[str, Any]:
