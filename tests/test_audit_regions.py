@@ -152,7 +152,7 @@ def test_what_is_refused(release: Path) -> None:
     assert "--regions is for a release of many regions and needs --engine" in sentence(called(*words, "--regions", 2))
     assert "--series needs all rows at once" in sentence(called(*words, *LOCAL, "--series", release.parent))
     assert "does not fit" in sentence(called("audit", release / "checkins" / "part-00000.parquet", *words[2:], *LOCAL))
-    assert "is for Dask" in (text := sentence(called(*words, *LOCAL, "--workers", 2))) or "need Dask" in text
+    assert "Dask; add --engine dask" in sentence(called(*words, *LOCAL, "--workers", 2))
 
 
 def test_without_an_engine_a_release_of_regions_is_audited_at_once(release: Path) -> None:
