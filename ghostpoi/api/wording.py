@@ -28,7 +28,7 @@ R = TypeVar("R")
 PROSE = {
     "and", "are", "cannot", "contradict", "differs", "does", "exclude", "for", "from", "has", "hides", "holds", "in",
     "instead", "is", "keeps", "leaves", "lies", "lists", "makes", "must", "names", "needs", "or", "out", "prints",
-    "reads", "says", "stores", "takes", "to", "with", "would", "writes",
+    "reads", "says", "stores", "takes", "to", "when", "with", "would", "writes",
 }  # fmt: skip
 SHORT = {"-o": "output"}
 

@@ -28,8 +28,8 @@ def read_pairs(private: Path, released: Checkins, name: str) -> Pairs:
     path = private / PAIRS
     if not path.is_file() and path.with_suffix("").is_dir():
         raise InputError(
-            f"--private {private} holds pairs by region, of data that may be larger than memory; make a release without "
-            "--engine and --memory if you need clean and released rows side by side"
+            f"--private {private} holds pairs by region, of data that may be larger than memory; to have clean and "
+            "released rows side by side, leave out --engine and --memory when you make the release"
         )
     if not path.is_file():
         raise InputError(f"--private {private} holds no {PAIRS}; give the private folder that protect wrote")

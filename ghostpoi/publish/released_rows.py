@@ -81,7 +81,7 @@ def plan(
     number = pseudonyms.wanted(file, settings)
     whole_file = columns is None
     columns = columns or classify_file(file, request.keep, request.drop, number)
-    if not hides_users:  # else rows are divided anew
+    if whole_file and not hides_users:  # else rows are divided anew, or `world` has tested the parts
         check_parts(file, columns.change)
     if series and isinstance(request, ReleaseRequest):
         columns = series_columns(series, file, columns, request, number)

@@ -157,5 +157,11 @@ SETTINGS = {
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
     "distributed.scheduler.allowed-failures": 3,
-    "distributed.scheduler.work-stealing": True,
+    "distributed.nanny.pre-spawn-environ": {  # return less memory at once, which took a third of the time
+        "MALLOC_TRIM_THRESHOLD_": 1 << 28,
+        "MALLOC_MMAP_THRESHOLD_": 1 << 28,
+        "OMP_NUM_THREADS": 1,
+        "MKL_NUM_THREADS": 1,
+        "OPENBLAS_NUM_THREADS": 1,
+    },
 }
