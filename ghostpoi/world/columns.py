@@ -53,6 +53,6 @@ def check_columns(job: Job, file: CheckinFile, columns: VenueColumns) -> None:
     kept = (name for name in columns.keep if name not in job.request.keep)
     if name := next((name for name in kept if name in tests.extra and tests.kind(name) == "change"), None):
         raise InputError(
-            f"{file.path}: the column {name!r} follows from the venue here, but not in other regions; leave it out with "
-            f"--drop {name}, or keep it at your own risk with --keep {name}"
+            f"{file.path}: the column {name!r} follows from the venue here, but not in other regions; leave it out "
+            f"with --drop {name}, or keep it at your own risk with --keep {name}"
         )
