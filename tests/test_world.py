@@ -309,3 +309,23 @@ def test_clean_rows_of_regions_are_not_joined(release: Path, tmp_path: Path) -> 
     private = f"{release}.private"
     said = sentence(called("export", release, "--to", "getnext", "-o", tmp_path / "out", "--private", private))
     assert f"--private {private} holds pairs by region" in said
+
+
+def test_a_run_that_dies_at_its_end_keeps_the_pairs(
+    world: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, private = tmp_path / "release", tmp_path / "release.private"
+    own = os.replace
+    for last in ("run.json", "pairs"):
+
+        def dies(source: Path, target: Path, last: str = last) -> None:
+            if Path(target) == private / last:
+                raise KeyboardInterrupt
+            own(source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", dies)
+            assert called("protect", world, "-o", out, *SEED, *LOCAL, "--force").returncode == 130
+        protected(world, out, *LOCAL, "--resume")
+        assert contents(out) == contents(release)
+        assert sorted(path.name for path in (private / "pairs").iterdir()) == [f"00000{n}.npz" for n in range(3)]

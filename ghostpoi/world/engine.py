@@ -4,9 +4,11 @@ The engine of one process is the reference. Dask runs the same tasks in many pro
 machines share the folders: it starts the workers, hands out tasks, and runs those of a dead worker again.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from ghostpoi.errors import InputError
@@ -16,7 +18,6 @@ from ghostpoi.world.job import Job
 
 Task = Callable[..., Any]  # of a job, a number and further arguments
 GPU = "GPU"  # the resource that a Dask worker with a GPU announces
-RETRIES = 3  # how often a task whose worker died is run again
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Dask:
         [shared] = self.client.scatter([job], broadcast=True, hash=False)
         resources = {GPU: 1} if on_gpu and self._has_gpu() else None
         futures = {
-            self.client.submit(task, shared, number, *more, pure=False, retries=RETRIES, resources=resources): number
+            self.client.submit(task, shared, number, *more, pure=False, resources=resources): number
             for number in numbers
         }
         found, failed = {}, []
@@ -140,12 +141,12 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
                     n_workers=workers or 1,
                     threads_per_worker=1,
                     memory_limit=0,  # tasks are cut to size instead: see `memory`
-                    dashboard_address=":0",
+                    dashboard_address="127.0.0.1:0",  # tasks know clean data, so nobody else may look
                     silence_logs=logging.ERROR,
                 )
             )
             client = stack.enter_context(Client(cluster))
-        if client.dashboard_link:
+        if sys.stderr.isatty() and find_spec("bokeh"):
             say(f"Dask's dashboard: {client.dashboard_link}")
         yield Dask(client)
 
@@ -156,7 +157,7 @@ SETTINGS = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
-    "distributed.scheduler.allowed-failures": 3,
+    "distributed.scheduler.allowed-failures": 3,  # workers that may die of one task
     "distributed.nanny.pre-spawn-environ": {  # return less memory at once, which took a third of the time
         "MALLOC_TRIM_THRESHOLD_": 1 << 28,
         "MALLOC_MMAP_THRESHOLD_": 1 << 28,

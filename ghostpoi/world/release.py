@@ -66,10 +66,13 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
         with staging_folder(run, request.release.resolve()) as staging:
             manifest = _write(staging, request, job, stages)
             publish_folder(staging, request.release.resolve(), request.force or request.resume)
-    make_private_folder(run.folder / PRIVATE_PAIRS)
+    pairs = run.folder / PRIVATE_PAIRS
+    make_private_folder(pairs)
     for region in job.regions:
-        (job.result(RELEASED, region.number) / PAIRS).rename(run.folder / PRIVATE_PAIRS / f"{region.number:06}.npz")
-    keep_private(run, request.private, (PRIVATE_PAIRS,))
+        own = job.result(RELEASED, region.number) / PAIRS
+        if own.exists():  # else a run that was killed has moved it
+            own.rename(pairs / f"{region.number:06}.npz")
+    keep_private(run, request.private, (PRIVATE_PAIRS,) if any(pairs.iterdir()) else ())
     return manifest
 
 
