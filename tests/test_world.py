@@ -13,13 +13,12 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 from small_city import called, sentence
-from small_world import FAST, SEED, contents, manifest, parts, protected, released, rows
+from small_world import SEED, contents, manifest, parts, protected, released, rows
 
 from ghostpoi.data.formats import Reading
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
-from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.randomness import Seed
@@ -76,17 +75,6 @@ def test_a_file_is_read_in_pieces(release: Path, tmp_path: Path) -> None:
     rows().write_parquet(tmp_path / "one.parquet", row_group_size=500)
     small = protected(tmp_path / "one.parquet", tmp_path / "small", *LOCAL, "--set", "regions.most_rows=5000")
     assert pl.read_parquet(small / "checkins.parquet").equals(released(release))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_gives_the_same_in_other_parts(method: str, tmp_path: Path) -> None:
-    few = rows().filter(pl.col("city") != rows()["city"][0])
-    found = [
-        released(protected(parts(tmp_path / f"{n}", n, few), tmp_path / f"out-{n}", "--method", method, *LOCAL, *FAST))
-        for n in (1, 7)
-    ]
-    assert found[0].equals(found[1])
-    assert not found[0]["venue_id"].equals(few["venue_id"])
 
 
 def test_one_region_is_protected_as_one_file_is(tmp_path: Path) -> None:

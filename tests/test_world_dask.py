@@ -12,7 +12,7 @@ import psutil
 import pytest
 from distributed import LocalCluster
 from small_city import called, sentence
-from small_world import FAST, SEED, contents, parts, protected, rows
+from small_world import FAST, SEED, contents, parts, protected, released, rows
 
 from ghostpoi.publish.methods import METHODS
 
@@ -42,12 +42,16 @@ def scheduler() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_running_cluster_gives_the_same_with_every_method(method: str, scheduler: str, tmp_path: Path) -> None:
+def test_a_cluster_and_other_parts_give_the_same_with_every_method(
+    method: str, scheduler: str, tmp_path: Path
+) -> None:  # fmt: skip
     few = rows().filter(pl.col("city") != rows()["city"][0])
-    data, words = parts(tmp_path / "data", 3, few), ("--method", method, *FAST)
-    one = protected(data, tmp_path / "one", "--engine", "local", *words)
-    two = protected(data, tmp_path / "two", "--engine", "dask", "--scheduler", scheduler, *words)
-    assert contents(one) == contents(two)
+    words = ("--method", method, *FAST)
+    one = protected(parts(tmp_path / "1", 1, few), tmp_path / "one", "--engine", "local", *words)
+    cluster = ("--engine", "dask", "--scheduler", scheduler)
+    two = protected(parts(tmp_path / "7", 7, few), tmp_path / "two", *cluster, *words)
+    assert released(one).equals(released(two))
+    assert not released(one)["venue_id"].equals(few["venue_id"])
 
 
 def test_a_worker_that_is_killed_loses_nothing(world: Path, release: Path, tmp_path: Path) -> None:

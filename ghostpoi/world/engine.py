@@ -130,7 +130,7 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
             raise InputError("--memory and --workers are for workers on this machine; leave them out with --scheduler")
         if scheduler:
             try:
-                client = stack.enter_context(Client(scheduler, timeout="10s"))
+                client = stack.enter_context(Client(scheduler, timeout="5s"))
             except (OSError, ValueError) as e:
                 raise InputError(
                     f"--scheduler {scheduler}: no scheduler answers there ({e}); check the address"
