@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +65,7 @@ class Watch:
     def weigh(self, folder: Path) -> None:
         """Note how many bytes lie in a folder. A file with two names counts once; files may vanish meanwhile."""
         size = {}
-        for path in folder.rglob("*"):
+        for path in _inside(folder):
             with suppress(OSError):
                 found = path.lstat()
                 size[found.st_ino] = found.st_size if S_ISREG(found.st_mode) else 0
@@ -117,3 +117,9 @@ def _wait(number: int, watch: Watch, folder: Path | None) -> tuple[int, Any]:
             watch.weigh(folder)
             next_weighing = begin + (time.monotonic() - begin) / DISK_SHARE
         time.sleep(EVERY_S)
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Yield all paths below a folder. Some may vanish meanwhile; `Path.rglob` fails then."""
+    for place, _, names in os.walk(folder):  # it passes over what it cannot list
+        yield from (Path(place, name) for name in names)
