@@ -3,9 +3,13 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from small_city import MAP, SETS, called, rich_frame, sentence
+
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.publish.columns import RelatedVenues, order_reveals
 
 DAY = pl.col("time").dt.date()
 
@@ -55,3 +59,21 @@ def test_ids_in_the_order_of_first_visits_give_a_warning(by: list[str], tmp_path
     assert done.returncode == 0
     assert ("warning: venue ids increase with the first visit" in done.stderr) == (by == ["time"])
     assert ("warning: venue ids follow the order of the venues' first rows" in done.stderr) == (by != ["time"])
+
+
+@pytest.mark.parametrize(("ties", "reveals"), [(40, False), (1500, True)])
+def test_a_few_rows_may_be_close_by_chance(ties: int, reveals: bool) -> None:
+    """A third of the rows that share their time with the row before are next door to it."""
+    draw, n = np.random.default_rng(1), 4000
+    lat, lon = draw.random(n), draw.random(n)
+    second = 2 * np.arange(ties) + 1
+    time = np.arange(n) * 60
+    time[second] = time[second - 1]
+    close = second[::3]
+    lat[close], lon[close] = lat[close - 1] + 1e-6, lon[close - 1]
+    ids = np.array([f"{x:.12f}" for x in draw.random(n)], object)
+    table = Checkins(
+        np.arange(n, dtype=np.int32) % 7, np.arange(1, n + 1, dtype=np.int32), np.zeros(n, np.int32), lat, lon, time,
+        np.array(list("abcdefg"), object), np.append("", ids), np.array(["bar"], object),
+    )  # fmt: skip
+    assert (order_reveals(RelatedVenues(table)) is not None) == reveals

@@ -86,22 +86,26 @@ def _sorted(step: Floats) -> bool:
 def _close_together(related: RelatedVenues) -> bool:
     """Tell whether neighbours in the file, of different users, are closer together than neighbours in time."""
     in_file, in_time = np.arange(len(related.table)), related.by_time
-    limit = max(CLOSER, ERRORS / np.sqrt(len(related.table)))
     every = np.ones(len(in_file) - 1, bool)
-    return bool(_closeness(related, in_file, _unexplained(related)) - _closeness(related, in_time, every) > limit)
+    found, steps = _closeness(related, in_file, _unexplained(related))
+    return bool(found - _closeness(related, in_time, every)[0] > max(CLOSER, ERRORS / np.sqrt(max(1, steps))))
 
 
-def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> float:
-    """Return how much smaller squared distances between neighbours are than those between any two rows, from 0 to 1."""
+def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> tuple[float, int]:
+    """Return how much smaller squared distances between neighbours are than those between any two rows, from 0 to 1.
+
+    Also return the number of neighbours, of which few may be close by chance.
+    """
     table = related.table
     switch = among & (np.diff(table.user[order]) != 0)
-    if switch.sum() < FEWEST:
-        return 0.0
+    steps = int(switch.sum())
+    if steps < FEWEST:
+        return 0.0, steps
     width = np.cos(np.radians(np.median(table.lat)))
     xy = [axis[order] for axis in (table.lat, table.lon * width)]
     total = 2 * sum(float(axis.var()) for axis in xy)
     between = sum(float((np.diff(axis)[switch] ** 2).mean()) for axis in xy)
-    return max(0.0, 1 - between / total) if total else 0.0
+    return (max(0.0, 1 - between / total) if total else 0.0), steps
 
 
 def numbered_by_first_row(related: RelatedVenues) -> bool:
