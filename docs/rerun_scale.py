@@ -19,7 +19,7 @@ RESULTS, PAGE = ROOT / "results" / "bench-scale.json", ROOT / "docs" / "explanat
 FIGURES = ROOT / "docs" / "figures"
 SECTION = re.compile(r"(?<=<!-- results/bench-scale.json -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
 ROWS = (300_000, 1_000_000, 3_000_000, 10_000_000, 33_000_000)
-BUSY = 0.5  # a higher load before the measurement is mentioned
+BUSY = 1.0  # a higher load before the measurement is mentioned
 ON_PAPER, CORES = (1_000_000_000, 10_000_000_000), (64, 512)
 
 

@@ -91,8 +91,27 @@ def measures(file: Path) -> list[Any]:
     return [without_clocks(cell) for cell in cells_in(file)]
 
 
+def without_order(file: Path) -> list[str]:
+    return sorted(json.dumps(cell, sort_keys=True) for cell in measures(file))
+
+
 def refuse(*arguments: object, **options: object) -> None:
     raise AssertionError("nothing was left to do")
+
+
+def test_a_gpu_measures_the_controls_of_all_seeds_first(study: Path, data: Prepared, tmp_path: Path) -> None:
+    def runner(device: str) -> run.Runner:
+        return run.Runner(plan.load(str(study)), "paper", data, torch.device(device), tmp_path, lambda text: None)
+
+    (both,), (controls, *rest) = runner("cpu").portions(), runner("meta").portions()  # no GPU is needed for a plan
+    assert (both.seeds, both.controls) == ([0, 1], False)
+    assert (controls.seeds, controls.controls, controls.tasks) == ([0, 1], True, {})
+    assert [(one.seeds, one.controls) for one in rest] == [([0], False), ([1], False)]
+    alone = runner("cpu")
+    alone.measure(controls.seeds, controls=True)
+    assert {cell["method"] for cell in cells_in(alone.store.path("tiny"))} == {"clean"}
+    alone.measure([0, 1])
+    assert without_order(alone.store.path("tiny")) == without_order(go(study, data, tmp_path / "other"))
 
 
 def test_cells_controls_and_a_second_run(

@@ -71,6 +71,14 @@ class SlowPublisher(Clerk):
         super().published(method, seed)
 
 
+class Patient(Clerk):
+    """Its releases end after the controls were measured."""
+
+    def published(self, method: str, seed: int) -> None:
+        self.wait_for("controls")
+        super().published(method, seed)
+
+
 class Greeter(Clerk):
     """It comes to life in a process when it has seen that another process is there, too."""
 
@@ -119,6 +127,14 @@ def test_portions_arrive_in_order_and_complete(tmp_path: Path, workers: int) -> 
         for release, seed in one.releases:
             assert {f"{release} {seed}", f"none on {release} {seed}"} <= set(makers[one.maker].notes())
     assert seen == len(asked)
+
+
+def test_a_portion_that_needs_nothing_does_not_wait_for_the_next(tmp_path: Path) -> None:
+    controls = Portion(0, [0, 1], [], [], controls=True)
+    for one in prepared([Patient(tmp_path)], iter([controls, portion(0, 0), portion(0, 1)]), 2):
+        if one == controls:
+            (tmp_path / "controls").touch()
+    assert "none on random 1" in Clerk(tmp_path).notes()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

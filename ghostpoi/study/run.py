@@ -47,6 +47,11 @@ class Missing(NamedTuple):
     contest: Contest | None
     seeds: list[int]
 
+    @property
+    def is_control(self) -> bool:
+        """Whether the cell needs no release."""
+        return bool(self.cell["method"] == CLEAN)
+
 
 @dataclass(frozen=True)
 class Runner:
@@ -102,19 +107,22 @@ class Runner:
     def portions(self, place: int = 0) -> list[Portion]:
         """What must be prepared for the missing cells, for the seeds that are measured and stored together.
 
-        On CUDA these are one seed at a time, on a CPU all seeds. `place` is this runner's among several.
+        On CUDA these are one seed at a time, on a CPU all seeds. `place` is this runner's among several. CUDA takes the
+        controls of all seeds first: they need no release, and nothing else can be measured before the first release.
         """
         missing = self._missing(self.store)
         seeds = sorted({seed for one in missing for seed in one.seeds})
         together = len(seeds) if self.device.type == "cpu" else 1
         some = [seeds[i : i + together] for i in range(0, len(seeds), together or 1)]
-        return [Portion(place, part, *self._needs(missing, part)) for part in some]
+        first = sorted({seed for one in missing if one.is_control for seed in one.seeds})
+        controls = [Portion(place, first, [], [], controls=True)] if first and self.device.type != "cpu" else []
+        return controls + [Portion(place, part, *self._needs(missing, part)) for part in some]
 
     def _needs(
         self, missing: Sequence[Missing], portion: Sequence[int]
     ) -> tuple[list[tuple[str, int]], list[tuple[Contest, int]], list[str], list[tuple[str, int]]]:
         """What cells need under some seeds: releases, contests, methods with a trained model, measures of releases."""
-        asked = [(o, seed) for o in missing if o.cell["method"] != CLEAN for seed in portion if seed in o.seeds]
+        asked = [(o, seed) for o in missing if not o.is_control for seed in portion if seed in o.seeds]
         contests = [(one.contest, seed) for one, seed in asked if one.contest and one.contest.release != CLEAN]
         held = [(c.release, number) for c, seed in contests for number in release_seeds(c, seed)]
         releases = dict.fromkeys([(one.cell["method"], seed) for one, seed in asked] + held)
@@ -124,9 +132,10 @@ class Runner:
         needed = dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests)
         return list(releases), list(needed), list(dict.fromkeys(trained)), measured
 
-    def measure(self, seeds: Sequence[int]) -> None:
-        """Measure and store the cells that lack some of these seeds."""
-        for cells in self._measured(self._missing(self.store), seeds):
+    def measure(self, seeds: Sequence[int], controls: bool = False) -> None:
+        """Measure and store the cells, or only the controls, that lack some of these seeds."""
+        missing = [one for one in self._missing(self.store) if one.is_control or not controls]
+        for cells in self._measured(missing, seeds):
             settings = {cell["settings"]: self._settings(cell["method"]) for cell in cells}
             self.store.add(self.study.name, cells, settings)
 
@@ -233,16 +242,18 @@ def run_all(runners: Sequence[Runner], victims: bool = True, workers: int = 1) -
         makers = runners if workers == 1 else [replace(one, say=silent) for one in runners]
         left, begin, done = [runner.left() for runner in runners], time.perf_counter(), 0
         runners[0].say(f"{sum(left):,} measurements are missing")
-        for place, seeds, *_ in portions if lazily else prepared(makers, portions, workers):
+        for portion in portions if lazily else prepared(makers, portions, workers):
             if not victims:
                 continue
+            place, seeds = portion.maker, portion.seeds
             runner = runners[place]
             before = runner.left()
-            runner.measure(seeds)
+            runner.measure(seeds, portion.controls)
             left[place] = runner.left()
             done, rest = done + before - left[place], sum(left)
             estimate = f", about {(time.perf_counter() - begin) / done * rest / 60:.0f} minutes" if done else ""
-            runner.say(f"{runner.title}: measured seed {', '.join(map(str, seeds))}; {rest:,} left{estimate}")
+            what = f"{'the controls of ' if portion.controls else ''}seed {', '.join(map(str, seeds))}"
+            runner.say(f"{runner.title}: measured {what}; {rest:,} left{estimate}")
     return [runner.store.path(runner.study.name) for runner in runners]
 
 

@@ -51,6 +51,7 @@ class Portion(NamedTuple):
     contests: list[tuple[Contest, int]]
     trained: Sequence[str] = ()  # methods that need a trained model
     measured: Sequence[tuple[str, int]] = ()  # releases whose measures are asked for; they need the model, too
+    controls: bool = False  # only cells that need no release are measured then
 
     @property
     def tasks(self) -> dict[Task, set[Task]]:
@@ -136,12 +137,12 @@ def _prepare(
             if not board.begun:
                 break
             board.finish(set())
+            if not board.begun[0][1]:
+                ready.put(board.begun.popleft()[0])
+                continue
             while len(board.running) < workers and (job := board.next_job()) is not None:
                 board.running[pool.submit(_work, *job)] = job
-            if board.running:
-                board.finish(wait(board.running, return_when=FIRST_COMPLETED).done)
-            while board.begun and not board.begun[0][1]:
-                ready.put(board.begun.popleft()[0])
+            board.finish(wait(board.running, return_when=FIRST_COMPLETED).done)
         ready.put(None)
     except BaseException as e:  # the caller raises it
         ready.put(e)
