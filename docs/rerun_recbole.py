@@ -30,7 +30,7 @@ SETTINGS = {  # all others are RecBole's defaults
     "epochs": 60, "stopping_step": 3, "train_batch_size": 128, "topk": [1, 5, 10], "metrics": ["Hit", "MRR"],
     "show_progress": False,
 }  # fmt: skip
-GROUPS = 4  # of sequences of similar length, in a batch
+GROUPS = 4  # of sequences of similar length, in a batch on a CPU; a GPU takes the whole batch
 
 
 def main() -> None:
@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, metavar="NAME", help="folders that ghostpoi export wrote")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="train on these releases, or on `clean`; default: all")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")  # RecBole's epochs
@@ -46,6 +47,8 @@ def main() -> None:
         for model in given.models:
             for folder, part in parts(given.folders):
                 what = {"trained_on": CLEAN if part == CLEAN else folder.name, "model": model, "seed": seed}
+                if given.only and what["trained_on"] not in given.only:
+                    continue
                 if any(what.items() <= run.items() for run in found["runs"]):
                     continue
                 run = what | train(folder, part, model, seed)
@@ -112,7 +115,7 @@ def without_padding(forward: Any) -> Any:
 
     def grouped(items: Any, length: Any) -> Any:
         order = length.argsort()
-        chunks = [chunk for chunk in order.tensor_split(GROUPS) if len(chunk)]
+        chunks = [chunk for chunk in order.tensor_split(1 if order.is_cuda else GROUPS) if len(chunk)]
         outputs = [forward(items[chunk, : int(length[chunk].max())], length[chunk]) for chunk in chunks]
         return torch.cat(outputs)[order.argsort()]
 

@@ -6,15 +6,18 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import psutil
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster, SpecCluster, Worker, get_worker
 from small_city import called, sentence
 from small_world import FAST, SEED, contents, parts, protected, released, rows
 
 from ghostpoi.publish.methods import METHODS
+from ghostpoi.world.engine import GPU, Dask
+from ghostpoi.world.job import Job
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
 
@@ -73,6 +76,21 @@ def test_a_worker_that_is_killed_loses_nothing(world: Path, release: Path, tmp_p
     thread.join()
     assert killed
     assert contents(other) == contents(release)
+
+
+def where(job: Job, number: int) -> str:
+    return str(get_worker().name)
+
+
+@pytest.mark.parametrize("resources", [{GPU: 1}, {}])
+def test_methods_with_models_run_on_workers_with_a_gpu_if_there_are_any(resources: dict[str, int]) -> None:
+    workers = {"plain": {"cls": Worker}, "card": {"cls": Worker, "options": {"resources": resources}}}
+    with SpecCluster(workers) as cluster, Client(cluster) as client:
+        client.wait_for_workers(2)
+        for on_gpu in (True, False):
+            found, failed = Dask(client).run(where, cast("Job", None), range(20), lambda number: None, on_gpu=on_gpu)
+            assert set(found.values()) == ({"card"} if on_gpu and resources else {"plain", "card"})
+            assert not failed
 
 
 def test_verify_runs_on_dask(world: Path, release: Path) -> None:
