@@ -38,7 +38,9 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, metavar="NAME", help="folders that ghostpoi export wrote")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="train on these releases, or on `clean`; default: all")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="train on these releases, or on `clean`; default: all"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")  # RecBole's epochs

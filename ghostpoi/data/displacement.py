@@ -1,15 +1,16 @@
 """How far released venues are from the clean ones, and how many keep the category."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.data.checkins import Floats, Ints, Venues
+from ghostpoi.data.checkins import Floats, Ints, Longs, Venues
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Vocabulary
 
 NOMINAL_KM = 1.0  # the paper's geographic limit; widened candidate sets exceed it
+HIGH = 0.95  # the quantile that is published
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,56 @@ class Moves:
             "category_match": self.same_category / len(km) if some else 1.0,
             "beyond_1km": float((km > NOMINAL_KM).mean()) if some else 0.0,
             "mean_km": float(km.mean()) if some else 0.0,
-            "p95_km": float(np.quantile(km, 0.95)) if some else 0.0,
+            "p95_km": float(np.quantile(km, HIGH)) if some else 0.0,
         }
+
+
+@dataclass(frozen=True)
+class MoveCounts:
+    """The substitutions among rows of any number, in a few kilobytes: distances are counted by the metre."""
+
+    rows: int  # substituted or not
+    same_category: int
+    beyond_1km: int
+    total_km: float
+    metres: Longs  # (m,) the distances that occur, rounded, ascending
+    count: Longs  # (m,) how often each does
+
+    @classmethod
+    def of(cls, moved: Moves) -> "MoveCounts":
+        metres, count = np.unique(np.rint(moved.km * 1000).astype(np.int64), return_counts=True)
+        beyond, total = int((moved.km > NOMINAL_KM).sum()), float(moved.km.sum())
+        return cls(moved.rows, moved.same_category, beyond, total, metres, count)
+
+    @classmethod
+    def added(cls, each: Sequence["MoveCounts"]) -> "MoveCounts":
+        metres, place = np.unique(np.concatenate([one.metres for one in each]), return_inverse=True)
+        count = np.zeros(len(metres), np.int64)
+        np.add.at(count, place.reshape(-1), np.concatenate([one.count for one in each]))
+        return cls(
+            sum(one.rows for one in each), sum(one.same_category for one in each),
+            sum(one.beyond_1km for one in each), sum(one.total_km for one in each), metres, count,
+        )  # fmt: skip
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """The measures of `Moves`. The quantile is right to the metre; 10 metres are published."""
+        n = int(self.count.sum())
+        ends = np.cumsum(self.count)
+        below, above = (self.metres[np.searchsorted(ends, at, "right")] / 1000 for at in _ranks(n)) if n else (0, 0)
+        return {
+            "substitution_rate": n / self.rows if self.rows else 0.0,
+            "category_match": self.same_category / n if n else 1.0,
+            "beyond_1km": self.beyond_1km / n if n else 0.0,
+            "mean_km": self.total_km / n if n else 0.0,
+            "p95_km": float(below + (above - below) * ((n - 1) * HIGH % 1)),
+        }
+
+
+def _ranks(n: int) -> tuple[int, int]:
+    """The ranks, from 0, of the two values that the quantile of n lies between."""
+    below = int((n - 1) * HIGH)
+    return below, min(below + 1, n - 1)
 
 
 def moves(places: Venues | Vocabulary, clean: Ints, released: Ints) -> Moves:

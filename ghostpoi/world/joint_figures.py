@@ -4,23 +4,22 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
-from ghostpoi.data.displacement import Moves, published, without_category
+from ghostpoi.data.displacement import MoveCounts, published, without_category
 
 SHARES = ("left_genuine", "drawn_own")  # of all released rows
 
 
-def joint_figures(each: Sequence[dict[str, Any]], moved: Sequence[Moves]) -> dict[str, Any]:
+def joint_figures(each: Sequence[dict[str, Any]], moved: Sequence[MoveCounts]) -> dict[str, Any]:
     """Return the sections `rows`, `plausibility` and `data` of a manifest, given those of all regions."""
     total = sum(one["data"]["rows"] for one in each)
     rows = reduce(_added, (one["rows"] for one in each))
     for name in SHARES:
         rows[name]["share"] = round(rows[name]["rows"] / total, 3) if total else 0.0
-    km = np.concatenate([one.km for one in moved])
-    joint = published(Moves(sum(one.rows for one in moved), km, sum(one.same_category for one in moved)).measures)
-    if each[0]["plausibility"]["category_match"] is None:
-        joint = without_category(joint)
+    joint = each[0]["plausibility"]
+    if len(each) > 1:
+        has_category = joint["category_match"] is not None
+        joint = published(MoveCounts.added(moved).measures)
+        joint = joint if has_category else without_category(joint)
     return {"rows": rows, "plausibility": joint, "data": {"rows": total}}
 
 

@@ -3,24 +3,16 @@
 import json
 from typing import Any
 
-import numpy as np
-
-from ghostpoi.data.displacement import Moves
 from ghostpoi.world.job import RELEASED, Job
 from ghostpoi.world.joint_figures import joint_figures
-from ghostpoi.world.protect_region import DISTANCES, FIGURES
+from ghostpoi.world.protect_region import FIGURES, read_counts
 
 
 def joint_manifest(job: Job) -> dict[str, Any]:
     """Join the manifests of all regions."""
     folders = [job.result(RELEASED, region.number) for region in job.regions]
-    notes = [json.loads((folder / FIGURES).read_text("utf-8")) for folder in folders]
-    each = [note["manifest"] for note in notes]
-    moved = [
-        Moves(note["rows"], np.load(folder / DISTANCES), note["same_category"])
-        for note, folder in zip(notes, folders, strict=True)
-    ]
-    found, first = joint_figures(each, moved), each[0]
+    each = [json.loads((folder / FIGURES).read_text("utf-8")) for folder in folders]
+    found, first = joint_figures(each, [read_counts(folder) for folder in folders]), each[0]
     steps = {name: sum(one["speed"][name] for one in each) for name in ("steps", "steps_over_limit")}
     joint: dict[str, Any] = first | found | {"speed": first["speed"] | steps, "data": first["data"] | found["data"]}
     return joint if len(job.regions) == 1 else joint | {"regions": _described(job)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ghostpoi.data.displacement import moves
+from ghostpoi.data.displacement import MoveCounts, moves
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.data.formats.compression import extension
 from ghostpoi.files import make_private_folder
@@ -20,7 +20,7 @@ from ghostpoi.world.job import RELEASED, Job, Region, is_done, leaving
 from ghostpoi.world.region_rows import read_region
 from ghostpoi.world.routes import write_shown
 
-ROWS, FIGURES, DISTANCES, PAIRS = "rows", "figures.json", "km.npy", "pairs.npz"
+ROWS, FIGURES, MOVES, PAIRS = "rows", "figures.json", "moves.npz", "pairs.npz"
 
 
 def rows_name(job: Job) -> str:
@@ -59,7 +59,11 @@ def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFi
     write_pairs(folder / PAIRS, released)
     write_shown(folder, file, released.shown)
     table = released.whole.table
-    moved = moves(table.venues, table.venue, venues.poi)
-    np.save(folder / DISTANCES, moved.km)
-    note = {"manifest": released.manifest | described, "rows": moved.rows, "same_category": moved.same_category}
-    (folder / FIGURES).write_text(json.dumps(note), "utf-8")
+    np.savez(folder / MOVES, **vars(MoveCounts.of(moves(table.venues, table.venue, venues.poi))))
+    (folder / FIGURES).write_text(json.dumps(released.manifest | described), "utf-8")
+
+
+def read_counts(folder: Path) -> MoveCounts:
+    """Read how far the rows of a region were moved."""
+    with np.load(folder / MOVES, allow_pickle=False) as found:
+        return MoveCounts(**{name: value if value.ndim else value.item() for name, value in found.items()})

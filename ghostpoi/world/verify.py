@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ghostpoi.data.displacement import Moves
+from ghostpoi.data.displacement import MoveCounts
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import read_manifest
 from ghostpoi.publish.verify import folder_checks
@@ -26,7 +26,7 @@ class Compared:
 
     checks: list[Check]
     figures: dict[str, Any] | None
-    moved: Moves | None
+    moved: MoveCounts | None
     speed: dict[str, float]
 
 
@@ -66,7 +66,8 @@ def compare_region(clean: Job, number: int, written: Job, manifest: dict[str, An
     found = comparison(before, after, own, Path(), whole_file=False)
     stated = manifest["speed"]
     speed = fast_steps(after.table, stated["limit_kmh"], stated["min_gap_s"])
-    return Compared(found.checks, found.figures, found.moved, speed)
+    moved = MoveCounts.of(found.moved) if found.moved else None
+    return Compared(found.checks, found.figures, moved, speed)
 
 
 def _joined(regions: Sequence[Region], found: dict[int, Compared], manifest: dict[str, Any]) -> list[Check]:
