@@ -4,7 +4,7 @@
     python docs/rerun_recbole.py NAME... --seeds 0 1 2
 
 runs in an environment of its own (see docs/results/third-party.md); it does not import ghostpoi. One training takes
-minutes on a GPU and up to half an hour on a core. Runs that results/recbole.json holds already are not repeated.
+two to four minutes on a GPU and up to an hour on a core. Runs that results/recbole.json holds already are not repeated.
 `python docs/rerun_recbole.py` without names only writes the table anew.
 """
 
@@ -14,6 +14,7 @@ import logging
 import os
 import platform
 import re
+import statistics
 import time
 from collections import Counter
 from importlib.metadata import version
@@ -175,7 +176,7 @@ def _steps(folder: Path, part: str) -> list[tuple[str, str]]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """Mean accuracies, one row for what was trained on and one column for each model and measure."""
+    """Mean accuracies and, at acc@1, their spread over seeds. One row for what was trained on."""
     names = {"acc@1": "{}", "acc@1_moves": "on moves", "acc@5": "acc@5"}
     models = dict.fromkeys(run["model"] for run in found["runs"])
     columns = [(model, key) for model in models for key in names]
@@ -184,7 +185,8 @@ def table(found: dict[str, Any]) -> str:
         cells = []
         for model, key in columns:
             values = [run[key] for run in found["runs"] if (run["trained_on"], run["model"]) == (what, model)]
-            cells.append(f"{sum(values) / len(values):.3f}" if values else "")
+            spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 and key == "acc@1" else ""
+            cells.append(f"{statistics.mean(values):.3f}{spread}" if values else "")
         lines.append([what if what == CLEAN else f"`{what}`", *cells])
     for name in ("stay", "popularity"):
         lines.append([f"nothing: {name}", *(f"{found['floors'][name][key]:.3f}" for _, key in columns)])

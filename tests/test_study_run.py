@@ -173,11 +173,14 @@ def test_more_seeds_join_those_that_are_there(
     monkeypatch.setattr(
         releases, "publish", lambda task, seed, device: made.append(seed.value) or publish(task, seed, device)
     )
+    before = run.hardware(torch.device("cpu"))
+    monkeypatch.setattr(run, "hardware", lambda device: "a card")
     file = go(study, data, results)
     assert made == [2, 2]
     for cell in cells_in(file):
         assert cell["seeds"] == [0, 1, 2]
         if (cell["kind"], cell["method"]) != ("floor", "clean"):
+            assert cell["hardware"] == f"{before} and a card"
             assert some_seeds(cell["measures"], [0, 1]) == two[identity(cell)]["measures"]
     assert len(Results.read(results, str(study), "paper").series("random", "none") or ()) == 3
     study.write_text(STUDY)

@@ -71,7 +71,8 @@ def extended(old: Cell | None, new: Cell) -> Cell:
         return new
     kept = [i for i, seed in enumerate(old["seeds"]) if seed not in new["seeds"]]
     seeds = [*(old["seeds"][i] for i in kept), *new["seeds"]]
-    return new | {"seeds": seeds, "measures": _joined(some_seeds(old["measures"], kept), new["measures"])}
+    both = {"hardware": " and ".join(dict.fromkeys([old["hardware"], new["hardware"]]))} if kept else {}
+    return new | both | {"seeds": seeds, "measures": _joined(some_seeds(old["measures"], kept), new["measures"])}
 
 
 def some_seeds(measures: Any, places: Sequence[int]) -> Any:
