@@ -40,17 +40,17 @@ def tables(found: Sequence[Results]) -> list[Table]:
 
 
 def duels(found: Sequence[Results]) -> Table:
-    """Show GHOST minus PGD and minus the control; the differences of one city and protocol are one family."""
-    keys, rows = (*PAPER_ADVERSARIES, "mean"), list[Row]()
-    for rival, results in product((RANDOM, "pgd"), found):
-        family = corrected([[results.against("ghost", other, key) for key in keys] for other in (RANDOM, "pgd")])
-        shown = family[rival == "pgd"]
-        if any(shown):
-            where = f"{labels.data(results)}, {results.protocol}"
-            rows.append((f"{labels.method(rival)}, {where}", *map(show, shown)))
+    """Show GHOST minus PGD and minus the control."""
+    keys, pairs = (*PAPER_ADVERSARIES, "mean"), list(product((RANDOM, "pgd"), found))
+    rows = corrected([[results.against("ghost", rival, key) for key in keys] for rival, results in pairs])
+    shown = tuple(
+        (f"{labels.method(rival)}, {labels.data(results)}, {results.protocol}", *map(show, row))
+        for (rival, results), row in zip(pairs, rows, strict=True)
+        if any(row)
+    )
     seeds = ", ".join(sorted({str(results.study.seeds) for results in found}))
     title = f"GHOST minus random and PGD, acc@1, {seeds} seeds"
-    return Table(title, ("GHOST minus", *map(labels.heading, keys)), tuple(rows), (NOTES["family"],))
+    return Table(title, ("GHOST minus", *map(labels.heading, keys)), shown, (NOTES["family"],))
 
 
 def accuracy(results: Results) -> Table:
