@@ -20,7 +20,7 @@ STEPS = ("audit", "choose", "export", "inspect", "protect", "report", "synth", "
 KINDS = {name: kind for step in STEPS for name, kind in kinds_of(getattr(ghostpoi, step)).items()}
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-o)(?![\w-])(?: ([a-z]+)(?=[,;:.)]*(?:\s|$)))?")
 ONLY_COMMANDS = {"--cities", "--travellers", "--rows-per-part", "--format", "--json"}
-VALUES = {*METHODS, *VICTIMS, "auto", "cpu", "cuda", "dask", "drop", "keep", "refuse", "page"}
+VALUES = {*METHODS, *VICTIMS, "auto", "cpu", "cuda", "dask", "drop", "keep", "refuse", "page", "withhold"}
 
 CASES = {
     "leave --seed out": "leave seed= out",

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -57,6 +58,8 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # not every terminal has every character
+    with contextlib.suppress(ValueError):  # only the main thread may
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
     try:
         code = app(prog_name="ghostpoi", standalone_mode=False)
         sys.stdout.flush()

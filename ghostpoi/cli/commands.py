@@ -49,6 +49,11 @@ def protect(
     }  # fmt: skip
     if dry_run and series:
         raise InputError("--dry-run estimates a release that stands alone; leave --series out")
+    if dry_run and (engine or workers or scheduler or memory):
+        raise InputError(
+            "--dry-run reads the whole file at once; leave --engine and the other options of regions out, or describe "
+            "the regions with ghostpoi inspect"
+        )
     if dry_run:
         from ghostpoi.publish.cost_estimate import estimate
 

@@ -118,6 +118,8 @@ def _measured(
 def audit_region(clean: Job, number: int, written: Job, asked: Asked) -> Measured | None:
     """Audit a region; None if it has too few sessions."""
     request, chosen = asked.request, asked.chosen
+    if not written.regions[number].pieces:  # all its rows are withheld
+        return None
     before, after = read_region(clean, clean.regions[number]), read_region(written, written.regions[number])
     before = replace(before, table=with_groups(before.table, asked.manifest))
     names = before.path, Path(after.table.name)

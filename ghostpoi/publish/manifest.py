@@ -104,7 +104,7 @@ def _check_shape(manifest: Any) -> None:
         raise ValueError("identity has the wrong type")
     if not _are_counts(manifest.get("series", {})):
         raise ValueError("series has the wrong type")
-    if not _are_settings(manifest.get("regions", {})):
+    if "regions" in manifest and not _is_division(manifest["regions"]):
         raise ValueError("regions has the wrong type")
     if not _are_counts(manifest["rows"].get("missing", {})):
         raise ValueError("rows.missing has the wrong type")
@@ -123,6 +123,15 @@ def _check_shape(manifest: Any) -> None:
         raise ValueError("data.parts has the wrong type")
     if not all(_can_name(one) for name in parts for one in name.split("/")):
         raise ValueError("data.parts are not plain paths")
+
+
+def _is_division(found: Any) -> bool:
+    """Tell whether this says how a dataset was divided into regions."""
+    if not _are_settings(found):
+        return False
+    numbers = (found.get(name) for name in ("count", "most_venues", "most_rows"))
+    rule = isinstance(found.get("gap_km"), int | float) or _is_text(found.get("column"))
+    return rule and all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in numbers)
 
 
 def _can_name(name: str) -> bool:

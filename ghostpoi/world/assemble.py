@@ -20,7 +20,7 @@ from ghostpoi.world.routes import shown_places
 def assemble(job: Job, part: int, folder: Path) -> int:
     """Write a part into the folder of the release; return how many rows it has."""
     name, several = job.pieces.names[part], job.pieces.several
-    places = shown_places(job, part)
+    places = {region: rows for region, rows in shown_places(job, part).items() if len(rows)}
     released = [job.result(RELEASED, region) / rows_name(job) for region in places]
     fragments = [_rows(job, one / name if several else one) for one in released]
     path = folder / name
@@ -36,9 +36,9 @@ def assemble(job: Job, part: int, folder: Path) -> int:
 
 def _none(job: Job) -> Rows:
     """Return no rows, with the columns of the others."""
-    rows = _rows(
-        job, next(iter(sorted(path for path in (job.result(RELEASED, 0) / ROWS).rglob("*") if path.is_file())))
-    )
+    folders = (job.result(RELEASED, region.number) / ROWS for region in job.regions)
+    written = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
+    rows = _rows(job, next(written))
     empty = rows.take(np.empty(0, np.int64))
     return replace(empty, dialect=replace(empty.dialect, tail=b"")) if isinstance(empty, TextRows) else empty
 

@@ -1,10 +1,13 @@
 """A dataset for commands that only read it: divided into regions in a folder that exists while they run."""
 
+import fcntl
+import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from ghostpoi.data.formats import Reading, current_reading
 from ghostpoi.data.formats.size_limit import chosen_limit
@@ -14,9 +17,10 @@ from ghostpoi.randomness import Seed
 from ghostpoi.settings import RegionSettings
 from ghostpoi.world.crossings import find_crossings
 from ghostpoi.world.engine import engine_of
-from ghostpoi.world.job import Job
+from ghostpoi.world.job import SURVEY, Job, is_done
 from ghostpoi.world.memory import fit
 from ghostpoi.world.pieces import PIECE_ROWS, find_pieces
+from ghostpoi.world.refusals import unseen
 from ghostpoi.world.regions import find_regions
 from ghostpoi.world.scale import Scale, Stages, done_all
 from ghostpoi.world.scatter import scatter
@@ -30,10 +34,37 @@ def working(scale: Scale, private: Path | None, say: Say, report: Report) -> Ite
     The folder lies in the private folder, if that exists, else where temporary files do. Workers elsewhere must see it.
     """
     with (
-        TemporaryDirectory(dir=private if private is not None and private.is_dir() else None) as place,
+        _own_folder(private.resolve() if private is not None and private.is_dir() else None) as place,
         engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine,
     ):
-        yield Path(place), Stages(engine, report, scale)
+        yield place, Stages(engine, report, scale)
+
+
+@contextmanager
+def _own_folder(parent: Path | None) -> Iterator[Path]:
+    """Yield a new folder, and remove it afterwards; first remove what killed processes left of theirs."""
+    parent = parent or Path(gettempdir())
+    for left in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError), _reserved(left):
+            shutil.rmtree(left)
+    with TemporaryDirectory(prefix=PREFIX, dir=parent) as place, ExitStack() as stack:
+        with suppress(OSError):  # some network file systems have no locks
+            stack.enter_context(_reserved(Path(place)))
+        yield Path(place)
+
+
+PREFIX = "ghostpoi-reading-"
+
+
+@contextmanager
+def _reserved(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder; the system releases that of a killed process."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
 
 
 def job_of(
@@ -49,6 +80,8 @@ def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     every = range(len(job.pieces.pieces))
     done_all(stages.run("reading", survey, job, every))
+    if not all(is_done(job.result(SURVEY, number)) for number in every):
+        raise unseen(job.folder)
     job = replace(job, regions=find_regions(job))
     fit(stages.engine, stages.scale.memory, stages.scale.workers, job.regions)
     done_all(stages.run("dividing", scatter, job, every))

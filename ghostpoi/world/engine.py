@@ -53,14 +53,22 @@ class OneProcess:
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
         found, failed = {}, []
         for number in numbers:
-            try:
-                found[number] = task(job, number, *more)
+            if isinstance(result := _tried(task, job, number, *more), Failure):
+                failed.append(result)
+            else:
+                found[number] = result
                 done(number)
-            except InputError as e:
-                failed.append(Failure(number, str(e)))
-            except MemoryError:
-                failed.append(Failure(number, NO_MEMORY))
         return found, failed
+
+
+def _tried(task: Task, job: Job, number: int, *more: object) -> Any:
+    """Run a task; if it cannot be done, return why. Dask would log an exception with clean values in it."""
+    try:
+        return task(job, number, *more)
+    except InputError as e:
+        return Failure(number, str(e))
+    except MemoryError:
+        return Failure(number, NO_MEMORY)
 
 
 NO_MEMORY = "it does not fit into the memory; cut it smaller with --set regions.most_rows=200000"
@@ -84,22 +92,22 @@ class Dask:
         [shared] = self.client.scatter([job], broadcast=True, hash=False)
         resources = {GPU: 1} if on_gpu and self._has_gpu() else None
         futures = {
-            self.client.submit(task, shared, number, *more, pure=False, resources=resources): number
+            self.client.submit(_tried, task, shared, number, *more, pure=False, resources=resources): number
             for number in numbers
         }
         found, failed = {}, []
         for future in as_completed(futures):
             number = futures[future]
             error = future.exception() if future.status == "error" else None
-            if error is None:
-                found[number] = future.result()
-                done(number)
-            elif isinstance(error, InputError):
-                failed.append(Failure(number, str(error)))
-            elif isinstance(error, MemoryError | KilledWorker):
+            if isinstance(error, KilledWorker):
                 failed.append(Failure(number, NO_MEMORY))
-            else:
+            elif error is not None:
                 raise error
+            elif isinstance(result := future.result(), Failure):
+                failed.append(result)
+            else:
+                found[number] = result
+                done(number)
         return found, sorted(failed, key=lambda one: one.number)
 
     def _has_gpu(self) -> bool:
@@ -121,7 +129,7 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
     import logging
 
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, Security
 
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(SETTINGS))
@@ -136,8 +144,10 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
                     f"--scheduler {scheduler}: no scheduler answers there ({e}); check the address"
                 ) from None
         else:
+            secret = Security.temporary()  # other users of this machine must not reach the tasks: they know the seed
             cluster = stack.enter_context(
                 LocalCluster(
+                    security=secret,
                     n_workers=workers or 1,
                     threads_per_worker=1,
                     memory_limit=0,  # tasks are cut to size instead: see `memory`
@@ -145,7 +155,7 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
                     silence_logs=logging.ERROR,
                 )
             )
-            client = stack.enter_context(Client(cluster))
+            client = stack.enter_context(Client(cluster, security=secret))
         if sys.stderr.isatty() and find_spec("bokeh"):
             say(f"Dask's dashboard: {client.dashboard_link}")
         yield Dask(client)

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.formats.chosen_columns import chosen_columns
 from ghostpoi.data.inspect import Counted, added, count, summary
-from ghostpoi.errors import InputError
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.whole_table import count_sets, described_sets
 from ghostpoi.world.dataset import divided, job_of, working
 from ghostpoi.world.job import Job, Region, is_done, leaving
 from ghostpoi.world.pieces import read_piece
-from ghostpoi.world.refusals import refuse
+from ghostpoi.world.refusals import no_sessions, refuse
 from ghostpoi.world.region_rows import read_region
 from ghostpoi.world.scale import Scale, done_all
 from ghostpoi.world.survey import read_survey
@@ -55,10 +54,7 @@ def inspect(path: Path, request: RowsRequest, scale: Scale, say: Say, report: Re
         missing = sum(one.missing for one in each)
         first = _first_missing(job) if missing else ""
     if not counted.lengths.sum():
-        raise InputError(
-            f"{path}: the filters leave no sessions in any region; lower filters.min_poi_checkins, "
-            "filters.min_user_checkins or filters.min_session_length, or raise filters.session_gap_s, with --set"
-        )
+        raise no_sessions(path)
     sets: Counter[str] = sum((one.sets for one in each), Counter())
     return {
         "format": each[0].format,

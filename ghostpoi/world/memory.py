@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ghostpoi.data.formats.size_limit import shown
 from ghostpoi.errors import InputError
-from ghostpoi.world.engine import Engine
+from ghostpoi.world.engine import Engine, OneProcess
 from ghostpoi.world.job import Region
 from ghostpoi.world.pieces import PIECE_ROWS
 
@@ -20,7 +20,7 @@ def fit(engine: Engine, memory: int | None, workers: int, regions: Sequence[Regi
     if memory is None:
         return
     largest = max(regions, key=lambda region: region.rows)
-    beside = PROCESS if workers else 0
+    beside = 0 if isinstance(engine, OneProcess) else PROCESS
     need = PROCESS + PER_ROW * max(largest.rows, PIECE_ROWS)
     can = (memory - beside) // need
     if can < 1:

@@ -49,7 +49,7 @@ def find_pieces(path: Path, most_rows: int = PIECE_ROWS) -> Pieces:
     pieces: list[Piece] = []
     for part, file in enumerate(found.values()):
         for groups in _row_groups(file, most_rows):
-            pieces.append(Piece(len(pieces), part, file, groups))
+            pieces.append(Piece(len(pieces), part, file.absolute(), groups))  # workers have other working folders
     return Pieces(path, several, tuple(found), tuple(pieces))
 
 
@@ -102,6 +102,8 @@ def count_rows(piece: Piece, mapping: dict[str, str]) -> int:
     """Return how many rows a piece has."""
     with piece.path.open("rb") as file:
         if file.read(len(PARQUET)) != PARQUET:
+            if not formats.has_rows(piece.path):
+                return 0
             rows = raw_rows(piece, mapping)
             return len(rows.get_column(rows.columns[0]))
     import pyarrow.parquet as pq

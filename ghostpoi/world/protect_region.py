@@ -19,6 +19,7 @@ from ghostpoi.world.columns import check_columns
 from ghostpoi.world.job import RELEASED, Job, Region, is_done, leaving
 from ghostpoi.world.region_rows import read_region
 from ghostpoi.world.routes import write_shown
+from ghostpoi.world.withheld import without_rows
 
 ROWS, FIGURES, MOVES, PAIRS = "rows", "figures.json", "moves.npz", "pairs.npz"
 
@@ -42,7 +43,7 @@ def protect_region(job: Job, number: int) -> None:
     make_private_folder(work)
     with leaving(place) as folder:
         _protect(folder, work, job, region, file)
-    shutil.rmtree(work)
+    shutil.rmtree(work, ignore_errors=True)  # another worker may do the same task, and be done
 
 
 def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFile) -> None:
@@ -54,7 +55,8 @@ def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFi
     venues = protect_table(planned.whole, request.settings, seed, device, cache=work, checkpoint=checkpoint)
     released = release_rows(planned, venues, seed)
     with job.reads():
-        written = write_data(folder / rows_name(job), file, released)
+        withheld = not len(released.shown) and not len(file.kept)
+        written = without_rows(file) if withheld else write_data(folder / rows_name(job), file, released)
         described = described_data(request, file, released, written)
     write_pairs(folder / PAIRS, released)
     write_shown(folder, file, released.shown)

@@ -1,4 +1,6 @@
-"""Refuse what needs all rows of a dataset at once."""
+"""Refuse what needs all rows of a dataset at once, a dataset without sessions, and workers elsewhere."""
+
+from pathlib import Path
 
 from ghostpoi.data.formats import current_reading
 from ghostpoi.errors import InputError
@@ -21,3 +23,16 @@ def refuse(request: RowsRequest, series: bool = False) -> None:
                 f"{option} needs all rows at once, which the engine for regions avoids; leave out --engine, --memory "
                 "and the other options of regions"
             )
+
+
+def no_sessions(path: Path) -> InputError:
+    """Say that models have nothing to learn from."""
+    return InputError(
+        f"{path}: the filters leave no sessions in any region; lower filters.min_poi_checkins, "
+        "filters.min_user_checkins or filters.min_session_length, or raise filters.session_gap_s, with --set"
+    )
+
+
+def unseen(folder: Path) -> InputError:
+    """Say that what workers wrote is not here."""
+    return InputError(f"the workers wrote to another {folder}; give all machines of the cluster the same folders")

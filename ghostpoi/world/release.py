@@ -22,7 +22,7 @@ from ghostpoi.world.job import RELEASED, Job, remove_unfinished
 from ghostpoi.world.manifest import joint_manifest
 from ghostpoi.world.pieces import PIECE_ROWS, Pieces, content_hash, find_pieces
 from ghostpoi.world.protect_region import PAIRS, protect_region
-from ghostpoi.world.refusals import refuse
+from ghostpoi.world.refusals import no_sessions, refuse, unseen
 from ghostpoi.world.scale import Scale, Stages, done_all
 
 WORLD = "world"  # in the folder of a run: the results of its tasks
@@ -63,6 +63,7 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
         )  # fmt: skip
         if failed:
             raise RegionsFailed(_named(job, failed))
+        _check_left(request, job)
         with staging_folder(run, request.release.resolve()) as staging:
             manifest = _write(staging, request, job, stages)
             publish_folder(staging, request.release.resolve(), request.force or request.resume)
@@ -84,11 +85,25 @@ def _write(staging: Path, request: ReleaseRequest, job: Job, stages: Stages) -> 
     data = staging / "checkins" if job.pieces.several else staging / job.pieces.names[0]
     folder = data if job.pieces.several else staging
     folder.mkdir(exist_ok=True)
-    done_all(stages.run("writing", assemble, job, range(len(job.pieces.names)), folder))
+    done_all(stages.run("writing", assemble, job, range(len(job.pieces.names)), folder.resolve()))
+    if not all((folder / name).is_file() for name in job.pieces.names):
+        raise unseen(folder)
     manifest = joint_manifest(job)
     manifest["data"] = {"file": data.name, **manifest["data"], **hashes_of(data)}
     store_manifest(staging, manifest, request.private)
     return manifest
+
+
+def _check_left(request: ReleaseRequest, job: Job) -> None:
+    """Refuse a release without rows, or without a row for the models to learn from."""
+    rows = joint_manifest(job)["rows"]
+    if rows["withheld"] == sum(region.rows for region in job.regions):
+        raise InputError(f"{request.file}: no venue has a candidate, so all rows would be withheld; {NO_SETS}")
+    if request.settings.method.needs_torch and not rows["in_sessions"]["rows"]:
+        raise no_sessions(request.file)
+
+
+NO_SETS = "leave out --no-candidate withhold, or choose another method"
 
 
 def _named(job: Job, failed: list[Failure]) -> str:
@@ -103,7 +118,7 @@ def _named(job: Job, failed: list[Failure]) -> str:
 
 
 def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run) -> Job:
-    folder = run.folder / WORLD
+    folder = (run.folder / WORLD).resolve()  # workers elsewhere have other working folders
     make_private_folder(folder)
     remove_unfinished(folder)
     asked = f"{scale.settings!r} {scale.region_column}"

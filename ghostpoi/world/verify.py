@@ -18,6 +18,7 @@ from ghostpoi.world.joint_figures import joint_figures
 from ghostpoi.world.region_rows import read_region
 from ghostpoi.world.release_pair import divided_pair
 from ghostpoi.world.scale import Scale, Stages, done_all
+from ghostpoi.world.withheld import without_rows
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def _compare(
 def compare_region(clean: Job, number: int, written: Job, manifest: dict[str, Any]) -> Compared:
     """Compare the released rows of a region with the clean ones."""
     region = clean.regions[number]
-    before, after = read_region(clean, region), read_region(written, written.regions[number])
+    before, of_release = read_region(clean, region), written.regions[number]
+    after = read_region(written, of_release) if of_release.pieces else without_rows(before)
     whole = prepare(before.table, clean.request.settings, whole_file=False)
     withheld = int((~whole.has_candidates).sum()) if manifest["rows"]["withheld"] else 0
     own = manifest | {"rows": manifest["rows"] | {"withheld": withheld}}

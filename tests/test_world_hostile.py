@@ -1,0 +1,149 @@
+"""Datasets, machines and moments that a careless engine for regions would fail on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from distributed import Client, LocalCluster
+from small_city import called, sentence
+from small_world import SEED, contents, manifest, parts, protected, released, rows
+
+from ghostpoi.world import dataset
+from ghostpoi.world.engine import engine_of
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
+LOCAL = ("--engine", "local")
+
+
+def island(latitude: float) -> pl.DataFrame:
+    """Three visits to a venue that is far from all others."""
+    far = {"venue_id": f"island {latitude}", "latitude": latitude, "longitude": -120.0, "city": "nowhere"}
+    schema = rows().schema
+    return rows()[:3].with_columns(pl.lit(value).cast(schema[name]).alias(name) for name, value in far.items())
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_a_region_may_be_withheld_whole(ending: str, tmp_path: Path) -> None:
+    world = parts(tmp_path / "world", 4, pl.concat([rows()[:100], island(-40), rows()[100:]]), ending)
+    release = protected(world, tmp_path / "release", *LOCAL, "--no-candidate", "withhold")
+    assert manifest(release)["regions"]["count"] == 4
+    assert manifest(release)["rows"]["withheld"] >= 3
+    assert not any(b"island" in content for content in contents(release).values())
+    done = called("verify", release, "--against", world, *LOCAL)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_release_of_nothing_is_refused(tmp_path: Path) -> None:
+    world = parts(tmp_path / "world", 1, pl.concat([island(-40), island(-50)]))
+    words = ("--keep", "timezone_offset", *LOCAL, "--no-candidate", "withhold")
+    said = sentence(called("protect", world, "-o", tmp_path / "release", *words))
+    assert "all rows would be withheld" in said
+    assert not (tmp_path / "release").exists()
+
+
+def test_models_need_sessions_in_some_region(tmp_path: Path) -> None:
+    words = ("--method", "ghost", *LOCAL, "--set", "filters.min_poi_checkins=1000")
+    said = sentence(called("protect", parts(tmp_path / "world", 1), "-o", tmp_path / "release", *SEED, *words))
+    assert "the filters leave no sessions in any region" in said
+    assert not (tmp_path / "release").exists()
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A cluster whose worker has another working folder."""
+    folder, here = tmp_path_factory.mktemp("elsewhere"), Path.cwd()
+    os.chdir(folder)
+    try:
+        with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+            os.chdir(here)
+            yield cluster.scheduler_address, folder
+    finally:
+        os.chdir(here)
+
+
+def test_workers_may_have_another_working_folder(
+    elsewhere: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler, folder = elsewhere
+    monkeypatch.chdir(tmp_path)
+    world = parts(Path("world"), 3)
+    release = protected(world, Path("release"), "--engine", "dask", "--scheduler", scheduler)
+    assert released(release).height == rows().height
+    assert not [path for path in folder.rglob("*") if "world" in path.parts or "private" in path.name]
+
+
+def test_workers_that_do_not_see_the_same_folders_are_noticed(
+    elsewhere: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = parts(tmp_path / "world", 2)
+    monkeypatch.setattr(dataset, "is_done", lambda folder: False)  # as if it were on another machine
+    words = ("--engine", "dask", "--scheduler", elsewhere[0])
+    said = sentence(called("protect", world, "-o", tmp_path / "release", *SEED, *words))
+    assert said.endswith("give all machines of the cluster the same folders")
+    assert not (tmp_path / "release").exists()
+
+
+def test_nobody_else_reaches_the_tasks_on_this_machine() -> None:
+    with engine_of("dask", 1, "", None, lambda text: None) as engine:
+        address = engine.client.scheduler.address  # type: ignore[attr-defined]
+        assert address.startswith("tls://127.0.0.1:")
+        for stranger in (address, address.replace("tls", "tcp")):
+            with pytest.raises((OSError, TypeError, ValueError)):
+                Client(stranger, timeout="2s")
+
+
+def test_an_ended_command_leaves_no_clean_data(tmp_path: Path) -> None:
+    world, place = parts(tmp_path / "world", 7), tmp_path / "temporary"
+    place.mkdir()
+    command = [sys.executable, "-m", "ghostpoi", "inspect", str(world), *LOCAL]
+    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(place)}, stderr=subprocess.PIPE)
+    end = time.monotonic() + 60
+    while not [*place.rglob("venues.parquet")] and time.monotonic() < end:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.strip()) == (130, b"ghostpoi: interrupted")
+    assert not [*place.iterdir()]
+
+
+def test_what_killed_commands_left_is_removed_and_what_others_use_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset, "gettempdir", lambda: str(tmp_path))
+    left, used = (tmp_path / f"{dataset.PREFIX}{name}" for name in ("left", "used"))
+    left.mkdir()
+    used.mkdir()
+    with dataset._reserved(used), dataset._own_folder(None) as own:
+        assert {path.name for path in tmp_path.iterdir()} == {own.name, used.name}
+    assert [*tmp_path.iterdir()] == [used]
+
+
+def test_a_text_part_without_rows_is_verified(tmp_path: Path) -> None:
+    world = parts(tmp_path / "world", 2, ending=".csv")
+    head = (world / "part-000.csv").read_bytes().split(b"\n")[0]
+    (world / "part-002.csv").write_bytes(head + b"\n")
+    release = protected(world, tmp_path / "release", *LOCAL)
+    assert called("verify", release, "--against", world, *LOCAL).returncode == 0
+
+
+def test_a_dry_run_knows_no_regions(tmp_path: Path) -> None:
+    world = parts(tmp_path / "world", 1)
+    said = sentence(called("protect", world, "-o", tmp_path / "release", "--dry-run", *LOCAL))
+    assert said.startswith("--dry-run reads the whole file at once")
+
+
+@pytest.mark.parametrize(
+    "regions", [{"gap_km": 50}, {"count": 3, "most_venues": 9, "most_rows": 9}, [3], {"count": "a"}]
+)
+def test_a_manifest_with_other_regions_is_refused(regions: object, tmp_path: Path) -> None:
+    release = protected(parts(tmp_path / "world", 1), tmp_path / "release", *LOCAL)
+    path = release / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"regions": regions}))
+    assert "regions has the wrong type" in sentence(called("verify", release, "--against", tmp_path / "world"))
