@@ -1,6 +1,7 @@
 """The wheel, installed offline with its base dependencies alone: what works, and what names the extra that it needs."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,14 +35,19 @@ def project() -> dict[str, object]:
 
 @cache
 def wheel() -> Path:
-    source = scratch() / "source"
-    source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
+    source = sources(scratch() / "source")
     shutil.copytree(ROOT / "ghostpoi", source / "ghostpoi", ignore=shutil.ignore_patterns("__pycache__"))
     pip("wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", scratch() / "wheels", source)
     (found,) = (scratch() / "wheels").iterdir()
     return found
+
+
+def sources(folder: Path) -> Path:
+    """A folder with all that the metadata is made from."""
+    folder.mkdir()
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    return folder
 
 
 def pip(*words: object) -> None:
@@ -161,3 +167,23 @@ def test_the_python_api_needs_no_torch() -> None:
     )
     done = run("python", "-c", code)
     assert (done.stdout, done.stderr) == (f"{MODELS}\n", "")
+
+
+@pytest.mark.parametrize("url", ["", "https://host/owner/ghostpoi/"])
+def test_links_of_the_package_page_are_absolute_if_the_address_is_known(url: str, tmp_path: Path) -> None:
+    source = sources(tmp_path / "source")
+    (source / "ghostpoi").mkdir()
+    shutil.copy(ROOT / "ghostpoi" / "__init__.py", source / "ghostpoi")
+    command = [sys.executable, "setup.py", "-q", "egg_info"]
+    subprocess.run(command, cwd=source, env={**os.environ, "GHOSTPOI_URL": url}, check=True, capture_output=True)
+    text = (source / "ghostpoi.egg-info" / "PKG-INFO").read_text("utf-8")
+    assert text.endswith((ROOT / "README.md").read_text("utf-8")) == (not url)
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not link.startswith("#")]
+    assert len(links) > 10
+    assert all(link.startswith("https://") for link in links) == bool(url)
+    if url:
+        assert "](https://host/owner/ghostpoi/raw/main/docs/figures/report.png)" in text
+        assert "Project-URL: Source, https://host/owner/ghostpoi\n" in text
+        for link in links:
+            if "/main/" in link:
+                assert (ROOT / link.partition("/main/")[2].partition("#")[0]).exists(), link
