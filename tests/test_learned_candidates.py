@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_candidates import rules as by_category
 
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.learned_candidates import candidate_sets, find_alike
@@ -82,14 +83,7 @@ def cities(draw: st.DrawFn) -> City:
 
 
 rules = st.builds(
-    CandidateSettings,
-    radius_km=st.sampled_from([0.3, 1.0, 2.5]),
-    min_candidates=st.integers(0, 8),
-    widen_factor=st.sampled_from([1.0, 1.5, 3.0]),
-    max_widenings=st.integers(0, 3),
-    max_candidates=st.integers(1, 8),
-    category=st.just("learned"),
-    plausibility=st.sampled_from([-1.0, 0.0, 0.35, 0.8, 1.0]),
+    replace, by_category, category=st.just("learned"), plausibility=st.sampled_from([-1.0, 0.0, 0.35, 0.8, 1.0])
 )
 
 
