@@ -50,12 +50,16 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         raise InputError(f"there is no page {name!r}; pages are {', '.join(FIGURES)}")
 
     @cache
+    def planned(study: str, protocol: str = "strong", data: str | None = None) -> Results:
+        return Results.read(results, study, protocol, data)
+
+    @cache
     def study(study: str, protocol: str = "strong", data: str | None = None) -> Results:
-        return Results.read(results, study, protocol, data).measured
+        return planned(study, protocol, data).measured
 
     def there(of: str, protocol: str, data: str) -> bool:
         """Whether all variants of GHOST in a study were measured, and its rivals in the main matrix."""
-        own = [m for m in Results.read(results, of, protocol, data).methods if m.split()[0] == "ghost"]
+        own = [m for m in planned(of, protocol, data).methods if m.split()[0] == "ghost"]
         return {*own} <= {*study(of, protocol, data).methods} and {*study("main", protocol, data).methods} >= RIVALS
 
     def claim(*checks: claim_checks.CheckedClaim) -> str:

@@ -106,14 +106,15 @@ class Results:
     @property
     def unmeasured(self) -> list[str]:
         """The methods of the plan that have not faced all their adversaries yet."""
-        plan = list(product(self.study.victims, self.study.leak))
-        asked = {m: [(v, a, leak) for v, leak in plan for a in self.attackers(m)] for m in self.methods}
-        return [m for m, keys in asked.items() if any(self.of(v).series(m, a, leak) is None for v, a, leak in keys)]
+        plan = list(product([self.of(victim) for victim in self.study.victims], self.study.leak))
+        asked = {m: [(of, a, leak) for of, leak in plan for a in self.attackers(m)] for m in self.methods}
+        return [m for m, keys in asked.items() if any(of.series(m, a, leak) is None for of, a, leak in keys)]
 
     @property
     def measured(self) -> "Results":
         """The same study without the methods that have not faced all their adversaries yet."""
-        methods = tuple(v for v in self.study.methods if v.text not in self.unmeasured)
+        unmeasured = self.unmeasured
+        methods = tuple(v for v in self.study.methods if v.text not in unmeasured)
         return replace(self, study=replace(self.study, methods=methods))
 
     @property
