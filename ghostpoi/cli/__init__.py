@@ -3,9 +3,8 @@
 import gc
 import sys
 
-gc.set_threshold(
-    20_000
-)  # imports make many objects that stay; to look for garbage among them takes a tenth of the start
+# Imports make many objects that stay. To look for garbage among them takes a tenth of the start.
+gc.set_threshold(20_000)
 
 try:
     from ghostpoi.cli.app import app, main
