@@ -15,7 +15,7 @@ from ghostpoi.publish.private_folder import ReleaseRequest, Run, begin, check_fo
 from ghostpoi.publish.release import hashes_of, in_place, keep_private
 from ghostpoi.publish.staging import publish_folder, staging_folder
 from ghostpoi.world.assemble import assemble
-from ghostpoi.world.columns import agreed, test_columns, tested_regions
+from ghostpoi.world.columns import agreed, test_columns, tests_of
 from ghostpoi.world.dataset import divided
 from ghostpoi.world.engine import Failure, engine_of
 from ghostpoi.world.job import RELEASED, Job, remove_unfinished
@@ -49,9 +49,7 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report, scale)
         job = divided(job, stages)
-        tested, failed = stages.run(
-            "testing columns", test_columns, job, [r.number for r in tested_regions(job.regions)]
-        )
+        tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
         done_all((tested, failed))
         job = replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
         for text in job.columns.warnings if job.columns else []:

@@ -159,11 +159,16 @@ class Tests:
             return "rows"
         if numbers_sessions(code, self.related):
             return "session"
-        if _constant_within(code, table.venue) or _constant_within(code, table.category):
+        if constant_within(code, table.venue) or constant_within(code, table.category):
             return "change"
-        if _constant_within(code, table.user):
+        if constant_within(code, table.user):
             return "user"
-        return "change" if self._repeated and _constant_within(code, self._variant) else "varying"
+        return "change" if self._repeated and constant_within(code, self._variant) else "varying"
+
+    def constant_in(self, name: str) -> Ints | Longs | None:
+        """Return the venues, categories or variants of venues, (N,), in which a column is constant, or None."""
+        code, groups = value_codes(self.rows.get_column(name)), (self.table.venue, self.table.category, self._variant)
+        return next((group for group in groups if constant_within(code, group)), None)
 
     def finding(self, name: str, sample: Sample) -> Finding | None:
         """Return what a kept column reveals; a share of 0 means that no rule knows the column to be harmless."""
@@ -236,7 +241,8 @@ def _check_options(
         raise InputError(f"--keep {clash[0]} and --drop {clash[0]} contradict each other; give one of them")
 
 
-def _constant_within(code: Longs, group: Ints | Longs) -> bool:
+def constant_within(code: Longs, group: Ints | Longs) -> bool:
+    """Tell whether all rows of each group have the same value, given as codes."""
     of_group = np.empty(int(group.max()) + 1, np.int64)
     of_group[group] = code  # one of the group's values
     return bool((of_group[group] == code).all())
