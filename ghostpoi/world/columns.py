@@ -14,7 +14,7 @@ from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns import VenueColumns
-from ghostpoi.publish.columns.classify import Tests, constant_within
+from ghostpoi.publish.columns.classify import Tests, check_order, check_times, constant_within
 from ghostpoi.publish.columns.dependence import of_rows, value_codes
 from ghostpoi.publish.columns.finding import beyond_chance
 from ghostpoi.publish.parts import check_parts
@@ -24,6 +24,7 @@ from ghostpoi.world.region_rows import read_joint, read_region
 from ghostpoi.world.sample import by_hash, joint, sample
 
 FEW_ROWS = 20_000  # with fewer, a region is too small for all tests
+ORDERED = 1000  # with fewer rows, their order may seem to tell by chance
 DIVIDED = 2  # regions in several pieces that are tested beside the others
 TOGETHER = -1  # the number of the test of several regions at once
 
@@ -33,9 +34,9 @@ def tests_of(regions: tuple[Region, ...]) -> list[int]:
 
     The last are for parts, which may tell, too.
     """
-    together = _together(regions)
+    together = {region.number for region in _together(regions)}
     large = [region for region in regions if region.rows >= FEW_ROWS]
-    chosen = sample(region for region in large if region not in together)
+    chosen = sample(region for region in large if region.number not in together)
     if not large or not (chosen or together):
         chosen = [max(regions, key=lambda region: region.rows)]
     divided = [region for region in by_hash(large or regions) if len(region.pieces) > 1 and region not in chosen]
@@ -54,11 +55,13 @@ def test_columns(job: Job, number: int) -> TestedColumns | None:
     request = job.request
     if number == TOGETHER:
         file = read_joint(job)
-        return _seen(file, classify_file(file, request.keep, request.drop, None))
+        found = classify_file(file, request.keep, request.drop, None, order=False)  # it may tell the region
+        return _seen(file, found)
     region = job.regions[number]
     file = read_region(job, region)
-    if region.rows < FEW_ROWS and region in _together(job.regions):
+    if region.rows < FEW_ROWS and _together(job.regions):
         tests = Tests(file.table, file.rows, file.mapping)
+        check_order(tests, file.path)
         check_parts(file, [name for name in tests.extra if tests.kind(name) == "change"])
         return None
     found = classify_file(file, request.keep, request.drop, None)
@@ -90,36 +93,35 @@ def agreed(tested: list[TestedColumns | None]) -> TestedColumns:
 
 def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:
     """Refuse a region in which a column is not what it was in the regions that were tested."""
-    for name, what in _others(job, file, columns):
+    tests = Tests(file.table, file.rows, file.mapping, most_rows=FEW_ROWS)
+    for name, what in _others(job, tests, columns):
         raise InputError(
             f"{file.path}: the column {name!r} {what}; leave it out with --drop {quote(name)}, or keep it at your own "
             f"risk with --keep {quote(name)}"
         )
+    if len(file.table) >= ORDERED:
+        check_order(tests, file.path)
     if len(file.table) >= FEW_ROWS:
-        classify_file(file, job.request.keep, job.request.drop, None)
+        check_times(tests, file.path)
 
 
-def _others(job: Job, file: CheckinFile, columns: TestedColumns) -> Iterator[tuple[str, str]]:
+def _others(job: Job, tests: Tests, columns: TestedColumns) -> Iterator[tuple[str, str]]:
     """Yield the columns that differ from other regions, and how."""
-    tests, here = Tests(file.table, file.rows, file.mapping), "follows from the venue here, but not in other regions"
-    for name in tests.extra:
-        if name in job.request.keep or name in columns.drop:
-            continue
-        code, group = value_codes(file.rows.get_column(name)), tests.constant_in(name)
+    sample, large = tests.sample(columns.change), len(tests.table) >= FEW_ROWS
+    for name in (name for name in tests.extra if name not in (*job.request.keep, *columns.drop)):
+        code, group = value_codes(tests.rows.get_column(name)), tests.constant_in(name)
+        known = name not in columns.constant  # else nothing is known of its other values
         if name in columns.change:
             if group is None:  # its values would come from other rows
                 yield name, "follows from the venue in other regions, but not here"
         elif code.max() == 0:
             continue
-        elif name in columns.constant:  # nothing is known of other values
-            if tests.kind(name) == "change":
-                yield name, here
-            elif found := tests.finding(name, tests.sample(columns.change)):
-                yield name, f"{found}, and has only one value in other regions"
         elif group is not None and tests.kind(name) == "change":
-            told = name in columns.of_user and constant_within(code, file.table.user)  # by the user, whom rows name
-            if not told and not _by_chance(tests, code, group):
-                yield name, here
+            told = name in columns.of_user and constant_within(code, tests.table.user)  # by the user, whom rows name
+            if not told and not (known and _by_chance(tests, code, group)):
+                yield name, "follows from the venue here, but not in other regions"
+        elif (large or not known) and (found := tests.finding(name, sample)):
+            yield name, f"{found} in this region"
 
 
 def _by_chance(tests: Tests, code: Longs, group: Ints | Longs) -> bool:

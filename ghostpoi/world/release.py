@@ -17,7 +17,7 @@ from ghostpoi.publish.staging import publish_folder, staging_folder
 from ghostpoi.world.assemble import assemble
 from ghostpoi.world.columns import agreed, test_columns, tests_of
 from ghostpoi.world.dataset import divided
-from ghostpoi.world.engine import Failure, engine_of
+from ghostpoi.world.engine import NO_MEMORY, Failure, engine_of
 from ghostpoi.world.job import RELEASED, Job, remove_unfinished
 from ghostpoi.world.manifest import joint_manifest
 from ghostpoi.world.pieces import PIECE_ROWS, Pieces, content_hash, find_pieces
@@ -59,6 +59,8 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
             "protecting", protect_region, job, [r.number for r in job.regions], on_gpu=needs_torch,
             sizes=[r.rows for r in job.regions],
         )  # fmt: skip
+        if refused := next((one.why for one in failed if one.why != NO_MEMORY), ""):
+            raise InputError(refused)  # other options are another run, which cannot go on with this one
         if failed:
             raise RegionsFailed(_named(job, failed))
         with staging_folder(run, request.release.resolve()) as staging:
