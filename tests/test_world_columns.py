@@ -106,13 +106,15 @@ def test_partial_predictors_in_large_regions_are_refused(tmp_path: Path, monkeyp
     assert "in this region; leave it out with --drop note" in refusal(data)
 
 
-@pytest.mark.usefixtures("without_last")
 def test_the_order_of_rows_is_tested_in_every_region(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "ORDERED", 100)
-    frame = rows().with_row_index()
-    grouped = frame.with_columns(pl.when(LAST).then(pl.col("venue_id").rank("dense")).otherwise("index").alias("at"))
-    data = parts(tmp_path / "data", 3, grouped.sort(LAST, "at", maintain_order=True).drop("at", "index"))
-    assert refusal(data).endswith("are grouped by venue, so their order reveals clean venues; sort them by time")
+    for name, value in (("ORDERED", 100), ("DIVIDED", 0)):
+        monkeypatch.setattr(columns, name, value)
+    city = rows()["city"].value_counts(sort=True)["city"][-1]
+    one, others = rows().filter(pl.col("city") == city), rows().filter(pl.col("city") != city)
+    data = parts(tmp_path / "data", 3, pl.concat([others, one.sort("venue_id")]))
+    said = refusal(data)
+    assert said.startswith(f"{data}, region ")
+    assert said.endswith("are grouped by venue, so their order reveals clean venues; sort them by time")
 
 
 @pytest.mark.parametrize("enough", [2_000, 300_000])
@@ -129,6 +131,36 @@ def test_ordinary_columns_of_many_small_cities_are_kept(
     assert manifest(found)["regions"]["count"] == 50
     assert {"device", "plan", "rare"} <= set(manifest(found)["columns"]["kept"])
     assert called("verify", found, "--against", data).returncode == 0
+
+
+def hamlet(name: str, at: float, visits: list[tuple[int, int, str]]) -> pl.DataFrame:
+    """Rows of a place far from all cities: the user, the venue and the device of each."""
+    users, venues, devices = zip(*visits, strict=True)
+    return rows()[: len(visits)].with_columns(
+        user=pl.Series([f"{name} {user}" for user in users]),
+        venue_id=pl.Series([f"{name} {venue}" for venue in venues]),
+        latitude=at, longitude=pl.Series([0.001 * venue for venue in venues]), city=pl.lit(name),
+        timezone_offset=pl.lit(0, rows().schema["timezone_offset"]), device=pl.Series(devices),
+    )  # fmt: skip
+
+
+def test_in_a_hamlet_the_rows_of_a_venue_agree_by_chance(tmp_path: Path) -> None:
+    tourists = [(n, n, f"phone {n % 5}") for n in range(20)] * 4  # everybody is always at the same venue
+    frame = pl.concat([
+        rows().with_columns(device=random(rows().height, 5)),
+        hamlet("chance", -60.0, [(50, 0, "phone 1"), (51, 0, "phone 1"), (52, 1, "phone 2"), (53, 2, "phone 3")]),
+        hamlet("tourists", -70.0, tourists),
+    ])  # fmt: skip
+    plan = pl.format("plan {}", pl.col("user").cast(pl.String).hash(3) % 20)
+    one_each = pl.when(pl.col("city") == "tourists").then(random(frame.height, 5)).otherwise("device")
+    data = parts(tmp_path / "data", 2, frame.with_columns(plan=plan, device=one_each))
+    release = protected(data, tmp_path / "release", *LOCAL)
+    assert manifest(release)["regions"]["count"] == 5
+    assert {"device", "plan"} <= set(manifest(release)["columns"]["kept"])
+    (tmp_path / "told").mkdir()
+    told = refusal(parts(tmp_path / "told" / "data", 2, frame))
+    assert "region " in told
+    assert "the column 'device' follows from the venue here, but not in other regions" in told
 
 
 def groups(column: pl.Expr, folder: Path, count: int) -> tuple[Path, tuple[str, ...]]:
