@@ -82,8 +82,9 @@ class RegionSettings(Section):
     gap_km: float = setting(
         50.0, "venues closer than this lie in one region, as do chains of them", LEAST_GAP_KM, 20_000
     )
-    most_venues: int = setting(30_000, "halve a region with more venues: the models' cost per row grows with them", 1)
-    most_rows: int = setting(2_000_000, "halve a region with more check-ins: its memory grows with them", 1)
+    # Minima: with fewer venues or rows, crowds would be cut and rows left genuine.
+    most_venues: int = setting(30_000, "halve a region with more venues: the models' cost per row grows with them", 50)
+    most_rows: int = setting(2_000_000, "halve a region with more check-ins: its memory grows with them", 1000)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.publish.columns import harmless
-from ghostpoi.publish.columns.classify import _constant_within
+from ghostpoi.publish.columns.classify import constant_within
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.columns.harmless import FIRST, MOST_OFFSETS, MOST_SECONDS, OFFSETS, all_numbers, time_offsets
 from ghostpoi.publish.columns.related_venues import RelatedVenues
@@ -29,9 +29,9 @@ def test_values_are_numbered_by_their_hashes(values: list[str | None], kind: typ
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=8))
-def test_a_column_is_constant_within_groups_if_no_group_has_two_values(rows: list[tuple[int, int]]) -> None:
+def test_a_column_isconstant_within_groups_if_no_group_has_two_values(rows: list[tuple[int, int]]) -> None:
     group, code = (np.array(column) for column in zip(*rows, strict=True))
-    assert _constant_within(code, group) == (len(set(rows)) == len(set(group.tolist())))
+    assert constant_within(code, group) == (len(set(rows)) == len(set(group.tolist())))
 
 
 def slow_offsets(value: Sequence[float], time: Longs) -> list[int] | None:

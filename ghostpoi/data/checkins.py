@@ -1,6 +1,6 @@
 """The check-in table: one row per check-in, in file order, with ids as numbers and validated values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -63,11 +63,7 @@ class Checkins:
 
 def concatenated(tables: Sequence[Checkins], name: str) -> Checkins:
     """Return the rows of tables one after the other, with the numbers that one file with all rows would have."""
-    groups: dict[str, str] = {}
-    for table in tables:
-        for of, group in table.category_groups.items():
-            if groups.setdefault(of, group) != group:
-                raise InputError(f"{name}: the category {of!r} has several groups; give each category one group")
+    groups = joined_groups((table.category_groups for table in tables), name)
     users, user = _numbered([(table.user_ids, table.user) for table in tables])
     venues, venue = _numbered([(table.venue_ids, table.venue) for table in tables])
     categories, category = _numbered([(table.category_ids, table.category) for table in tables])
@@ -75,6 +71,16 @@ def concatenated(tables: Sequence[Checkins], name: str) -> Checkins:
     time = np.concatenate([table.time for table in tables])
     field = tables[0].category_field
     return Checkins(user, venue, category, lat, lon, time, users, venues, categories, field, name, groups)
+
+
+def joined_groups(each: Iterable[Mapping[str, str]], name: str) -> dict[str, str]:
+    """Return the groups of categories that tables state together."""
+    groups: dict[str, str] = {}
+    for one in each:
+        for of, group in one.items():
+            if groups.setdefault(of, group) != group:
+                raise InputError(f"{name}: the category {of!r} has several groups; give each category one group")
+    return groups
 
 
 def _numbered(parts: Sequence[tuple[NDArray[np.object_], Ints]]) -> tuple[NDArray[np.object_], Ints]:

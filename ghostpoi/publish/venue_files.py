@@ -54,12 +54,12 @@ def split_columns(file: CheckinFile, names: Sequence[str]) -> tuple[list[str], l
 
 
 def classify_file(
-    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], pseudonym: Longs | None
+    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], pseudonym: Longs | None, order: bool = True
 ) -> VenueColumns:  # fmt: skip
     """Classify the columns of the data; refuse columns, of the table of venues too, that tell about clean rows."""
     found = classify(
         file.table, file.rows, file.mapping, file.path, split_columns(file, keep)[0], split_columns(file, drop)[0],
-        pseudonym,
+        pseudonym, order,
     )  # fmt: skip
     if file.venues is not None:
         _check_venues(file, file.venues, keep, drop)

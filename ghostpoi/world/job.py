@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,6 +19,7 @@ from ghostpoi.settings import RegionSettings
 from ghostpoi.world.pieces import Pieces
 
 SURVEY, FRAGMENTS, RELEASED = "survey", "fragments", "released"  # stages that leave a folder per task
+JOINT = "joint"  # among the fragments of a piece: the rows of a sample of regions, in order
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,14 @@ class Region:
     venues: int
     rows: int
     pieces: tuple[int, ...]  # that have rows in it
+
+
+@dataclass(frozen=True)
+class TestedColumns(VenueColumns):
+    """What becomes of each column, and what was seen of those that are kept."""
+
+    constant: list[str] = field(default_factory=list)  # they had one value
+    of_user: list[str] = field(default_factory=list)  # they were constant per user
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Job:
     seed: Seed
     key: str  # of the run, for checkpoints
     regions: tuple[Region, ...] = ()
-    columns: VenueColumns | None = None
+    columns: TestedColumns | None = None
     device: str = "auto"  # where models run, as the publisher named it: machines differ
 
     def result(self, stage: str, number: int) -> Path:

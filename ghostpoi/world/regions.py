@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data import regions
-from ghostpoi.data.checkins import Ints
+from ghostpoi.data.checkins import Ints, joined_groups
 from ghostpoi.errors import InputError
+from ghostpoi.settings import RegionSettings
 from ghostpoi.world.job import Job, Region, is_done, leaving
-from ghostpoi.world.survey import read_survey
+from ghostpoi.world.survey import not_of_the_venue, read_survey
 
-FOLDER, LIST = "regions", "regions.json"
+FOLDER, LIST, GROUPS = "regions", "regions.json", "groups.json"
 AT_ONCE = 4_000_000  # venues of pieces that are joined at once: bounds the memory
 
 
@@ -49,6 +50,7 @@ def _find(job: Job, folder: Path) -> None:
         number = regions.numbered(venues["region"].rank("dense").to_numpy().astype(np.int32), rank)
     else:
         number = regions.numbered(regions.by_gap(lat, lon, job.settings.gap_km), rank)
+    _check_size(job, int(number.max()) + 1, len(venues))
     cut = regions.cut(lat, lon, visits, number, rank, job.settings.most_venues, job.settings.most_rows)
     number = regions.numbered(cut, rank)
     placed = venues.select("id", number=pl.Series(number))
@@ -72,7 +74,33 @@ def _find(job: Job, folder: Path) -> None:
         )
         for row in named.iter_rows(named=True)
     ]  # fmt: skip
+    _write_groups(job, folder)
     (folder / LIST).write_text(json.dumps([asdict(region) for region in listed]), "utf-8")
+
+
+def groups_of(job: Job) -> dict[str, str]:
+    """Return the group of each category of the dataset, if a column states it. A region may hold other rows of one."""
+    place = job.folder / FOLDER / GROUPS
+    found: dict[str, str] = json.loads(place.read_text("utf-8")) if place.exists() else {}
+    return found
+
+
+def _write_groups(job: Job, folder: Path) -> None:
+    each = (found.groups for n in range(len(job.pieces.pieces)) if (found := read_survey(job, n)) is not None)
+    (folder / GROUPS).write_text(json.dumps(joined_groups(each, str(job.pieces.path))), "utf-8")
+
+
+def _check_size(job: Job, count: int, venues: int) -> None:
+    """Refuse regions that the publisher made so small that most venues have no other to become."""
+    if count == 1 or 2 * count <= venues:
+        return
+    column, gap = job.region_column, job.settings.gap_km
+    if column or gap < RegionSettings().gap_km:
+        asked = f"--map region={column}" if column else f"--set regions.gap_km={gap:g}"
+        raise InputError(
+            f"{asked}: {count:,} regions for {venues:,} venues would leave most rows genuine, because substitutes come "
+            "from the same region; make regions larger, say cities, or leave the option out"
+        )
 
 
 def _all_venues(job: Job) -> pl.DataFrame:
@@ -92,13 +120,15 @@ def _all_venues(job: Job) -> pl.DataFrame:
         whole.append(found.venues.with_columns(piece=pl.lit(number, pl.Int32)))
         waiting += len(whole[-1])
         if waiting > AT_ONCE:
-            whole, waiting = [_joined(whole)], 0
-    return _joined(whole) if whole else pl.DataFrame()
+            whole, waiting = [_joined(job, whole)], 0
+    return _joined(job, whole) if whole else pl.DataFrame()
 
 
-def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+def _joined(job: Job, frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Join venues with the same id: their visits add up, the earliest piece of the earliest row tells the rest."""
     ordered = pl.concat(frames).sort("id", "first", "piece")
+    if job.region_column and (several := ordered.filter(pl.col("region").n_unique().over("id") > 1)).height:
+        raise InputError(not_of_the_venue(job.region_column, several["id"][0]))
     return ordered.group_by("id", maintain_order=True).agg(
         pl.col("lat", "lon", "first").first(), pl.col("visits").sum(), pl.col("region", "piece").first()
     )

@@ -15,9 +15,9 @@ from ghostpoi.publish.private_folder import ReleaseRequest, Run, begin, check_fo
 from ghostpoi.publish.release import hashes_of, in_place, keep_private
 from ghostpoi.publish.staging import publish_folder, staging_folder
 from ghostpoi.world.assemble import assemble
-from ghostpoi.world.columns import agreed, test_columns, tested_regions
+from ghostpoi.world.columns import agreed, test_columns, tests_of
 from ghostpoi.world.dataset import divided
-from ghostpoi.world.engine import Failure, engine_of
+from ghostpoi.world.engine import NO_MEMORY, Failure, engine_of
 from ghostpoi.world.job import RELEASED, Job, remove_unfinished
 from ghostpoi.world.manifest import joint_manifest
 from ghostpoi.world.pieces import PIECE_ROWS, Pieces, content_hash, find_pieces
@@ -49,9 +49,7 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report, scale)
         job = divided(job, stages)
-        tested, failed = stages.run(
-            "testing columns", test_columns, job, [r.number for r in tested_regions(job.regions)]
-        )
+        tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
         done_all((tested, failed))
         job = replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
         for text in job.columns.warnings if job.columns else []:
@@ -61,6 +59,8 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
             "protecting", protect_region, job, [r.number for r in job.regions], on_gpu=needs_torch,
             sizes=[r.rows for r in job.regions],
         )  # fmt: skip
+        if refused := next((one.why for one in failed if one.why != NO_MEMORY), ""):
+            raise InputError(refused)  # other options are another run, which cannot go on with this one
         if failed:
             raise RegionsFailed(_named(job, failed))
         _check_left(request, job)

@@ -25,6 +25,16 @@ def sample(regions: Iterable[Region], count: int | None = None) -> list[Region]:
     return chosen
 
 
+def joint(regions: Iterable[Region]) -> list[Region]:
+    """Return regions, in the order of hashes, that do not have more than enough rows together: those that still fit."""
+    chosen, rows = list[Region](), 0
+    for region in by_hash(regions):
+        if rows + region.rows <= ENOUGH_ROWS:
+            chosen.append(region)
+            rows += region.rows
+    return chosen
+
+
 def sampled(every: Sequence[Region], chosen: Sequence[Region], used: Collection[int]) -> dict[str, Any]:
     """Say which share of a dataset a sample is, and how many of its regions have too few sessions to be `used`."""
     few = [region for region in chosen if region.number not in used]

@@ -13,7 +13,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
 
-KIND, VENUES, USERS, ROWS = "kind.json", "venues.parquet", "users.parquet", "rows.npz"
+KIND, VENUES, USERS, ROWS, GROUPS = "kind.json", "venues.parquet", "users.parquet", "rows.npz", "groups.json"
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,12 @@ class Survey:
     def kind(self) -> list[str]:
         """Format, columns and fields, which are the same for all pieces."""
         found: list[str] = json.loads((self.folder / KIND).read_text("utf-8"))
+        return found
+
+    @property
+    def groups(self) -> dict[str, str]:
+        """The group of each category, if a column states it."""
+        found: dict[str, str] = json.loads((self.folder / GROUPS).read_text("utf-8"))
         return found
 
     @property
@@ -91,6 +97,7 @@ def _write(folder: Path, job: Job, file: CheckinFile) -> None:
         "visits": np.bincount(table.venue, minlength=len(first))[1:], "region": _named(job, file, first[1:]),
     }).write_parquet(folder / VENUES)  # fmt: skip
     pl.DataFrame({"user": pl.Series(table.user_ids.tolist(), dtype=pl.String)}).write_parquet(folder / USERS)
+    (folder / GROUPS).write_text(json.dumps(dict(table.category_groups)), "utf-8")
     kind = [file.format, *file.all_rows.columns, *(f"{field}={column}" for field, column in file.mapping.items())]
     (folder / KIND).write_text(json.dumps(kind), "utf-8")
 
@@ -103,4 +110,16 @@ def _named(job: Job, file: CheckinFile, rows: Longs) -> pl.Series:
     if column not in file.all_rows.columns:
         listed = ", ".join(file.all_rows.columns)
         raise InputError(f"--map region={column}: {file.path} has no column {column!r}; its columns are {listed}")
-    return file.rows.get_column(column).gather(rows).cast(pl.String).fill_null("")
+    named = file.rows.get_column(column).cast(pl.String).fill_null("")
+    found, venue = named.gather(rows), file.table.venue
+    if (other := found.gather(venue - 1) != named).any():
+        raise InputError(not_of_the_venue(column, str(file.table.venue_ids[venue[other.arg_max()]])))
+    return found
+
+
+def not_of_the_venue(column: str, venue: str) -> str:
+    """Say that a column gives a venue several regions."""
+    return (
+        f"--map region={column}: rows of the venue {venue} differ in the column {column!r}, so regions would tell "
+        "about its visits; name a column that follows from the venue, such as its city, or leave the option out"
+    )

@@ -15,7 +15,7 @@ from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.whole_table import check_category, grouped
 from ghostpoi.settings import override
-from ghostpoi.world.columns import test_columns, tested_regions
+from ghostpoi.world.columns import test_columns, tests_of
 from ghostpoi.world.dataset import divided, job_of, working
 from ghostpoi.world.job import Job, Region
 from ghostpoi.world.refusals import refuse
@@ -60,7 +60,7 @@ def choose_by_regions(
     refuse(request.rows)
     with working(scale, request.cache.folder, say, report) as (place, stages):
         job = divided(job_of(place, file, request.rows, scale.settings, scale.region_column), stages)
-        done_all(stages.run("testing columns", test_columns, job, [r.number for r in tested_regions(job.regions)]))
+        done_all(stages.run("testing columns", test_columns, job, tests_of(job.regions)))
         chosen = sample(job.regions, count)
         table = read_region(job, chosen[0]).table
         if request.wishes.keep_category != "any":

@@ -25,7 +25,15 @@ from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
 from ghostpoi.data.formats import Columns
 from ghostpoi.data.formats.points import POINT
 from ghostpoi.errors import InputError
-from ghostpoi.publish.columns.dependence import Units, dependence, of_rows, of_users, tested_rows, value_codes
+from ghostpoi.publish.columns.dependence import (
+    MOST_ROWS,
+    Units,
+    dependence,
+    of_rows,
+    of_users,
+    tested_rows,
+    value_codes,
+)
 from ghostpoi.publish.columns.finding import Finding
 from ghostpoi.publish.columns.harmless import (
     OFFSET,
@@ -63,26 +71,18 @@ class VenueColumns:
 
 def classify(
     table: Checkins, rows: Columns, mapping: dict[str, str], path: Path | str,
-    keep: Sequence[str] = (), drop: Sequence[str] = (), pseudonym: Longs | None = None,
+    keep: Sequence[str] = (), drop: Sequence[str] = (), pseudonym: Longs | None = None, order: bool = True,
 ) -> VenueColumns:  # fmt: skip
     """Classify all columns of a file; refuse those that could reveal clean venues.
 
     If the release has new user ids, `pseudonym` (N,) numbers them, and columns that tell users are refused, too.
+    Without `order`, the order of the rows is not tested.
     """
     _check_options(rows, mapping, path, keep, drop)
     tests = Tests(table, rows, mapping, pseudonym)
-    if complaint := order_reveals(tests.related):
-        raise InputError(f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time")
-    if offsets := tests.offsets_finding():
-        raise InputError(
-            f"{path}: the offsets from UTC or the fractions of a second in the column {mapping['time']!r} vary, and "
-            f"their value {offsets}, so they could reveal clean venues; write all times in UTC and whole seconds"
-        )
-    if written := tests.time_finding():
-        raise InputError(
-            f"{path}: how the times in the column {mapping['time']!r} are written (offsets from UTC, fractions of a "
-            f"second, spelling) {written}; write all times in UTC and whole seconds, in one form"
-        )
+    if order:
+        check_order(tests, path)
+    check_times(tests, path)
     kind = {name: tests.kind(name) for name in tests.extra if name not in drop}
     change = [c for c in rows.columns if c in tests.fields]
     change += [name for name in kind if kind[name] == "change" and name not in keep]
@@ -98,6 +98,27 @@ def classify(
     elif numbered_by_first_row(tests.related):
         warnings.append(IDS_BY_ROW)
     return VenueColumns(change, [c for c in kind if c not in change], [c for c in rows.columns if c in drop], warnings)
+
+
+def check_order(tests: "Tests", path: Path | str) -> None:
+    """Refuse rows whose order reveals clean venues."""
+    if complaint := order_reveals(tests.related):
+        raise InputError(f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time")
+
+
+def check_times(tests: "Tests", path: Path | str) -> None:
+    """Refuse times that are written in a way that reveals clean venues or users."""
+    column = tests.mapping["time"]
+    if offsets := tests.offsets_finding():
+        raise InputError(
+            f"{path}: the offsets from UTC or the fractions of a second in the column {column!r} vary, and "
+            f"their value {offsets}, so they could reveal clean venues; write all times in UTC and whole seconds"
+        )
+    if written := tests.time_finding():
+        raise InputError(
+            f"{path}: how the times in the column {column!r} are written (offsets from UTC, fractions of a "
+            f"second, spelling) {written}; write all times in UTC and whole seconds, in one form"
+        )
 
 
 def telling(
@@ -117,8 +138,11 @@ def telling(
 class Tests:
     """All tests of the columns of one file."""
 
-    def __init__(self, table: Checkins, rows: Columns, mapping: dict[str, str], pseudonym: Longs | None = None) -> None:
-        self.table, self.rows, self.mapping = table, rows, mapping
+    def __init__(
+        self, table: Checkins, rows: Columns, mapping: dict[str, str], pseudonym: Longs | None = None,
+        most_rows: int = MOST_ROWS,
+    ) -> None:  # fmt: skip
+        self.table, self.rows, self.mapping, self.most_rows = table, rows, mapping, most_rows
         self.related = RelatedVenues(table)
         self.users = None if pseudonym is None else UserTests(self.related, pseudonym)
         self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping}
@@ -131,7 +155,7 @@ class Tests:
 
     @cached_property
     def _tested(self) -> Longs:
-        return tested_rows(self.related)
+        return tested_rows(self.related, self.most_rows)
 
     @cached_property
     def _units(self) -> Units:
@@ -159,11 +183,16 @@ class Tests:
             return "rows"
         if numbers_sessions(code, self.related):
             return "session"
-        if _constant_within(code, table.venue) or _constant_within(code, table.category):
+        if constant_within(code, table.venue) or constant_within(code, table.category):
             return "change"
-        if _constant_within(code, table.user):
+        if constant_within(code, table.user):
             return "user"
-        return "change" if self._repeated and _constant_within(code, self._variant) else "varying"
+        return "change" if self._repeated and constant_within(code, self._variant) else "varying"
+
+    def constant_in(self, name: str) -> Ints | Longs | None:
+        """Return the venues, categories or variants of venues, (N,), in which a column is constant, or None."""
+        code, groups = value_codes(self.rows.get_column(name)), (self.table.venue, self.table.category, self._variant)
+        return next((group for group in groups if constant_within(code, group)), None)
 
     def finding(self, name: str, sample: Sample) -> Finding | None:
         """Return what a kept column reveals; a share of 0 means that no rule knows the column to be harmless."""
@@ -236,7 +265,8 @@ def _check_options(
         raise InputError(f"--keep {clash[0]} and --drop {clash[0]} contradict each other; give one of them")
 
 
-def _constant_within(code: Longs, group: Ints | Longs) -> bool:
+def constant_within(code: Longs, group: Ints | Longs) -> bool:
+    """Tell whether all rows of each group have the same value, given as codes."""
     of_group = np.empty(int(group.max()) + 1, np.int64)
     of_group[group] = code  # one of the group's values
     return bool((of_group[group] == code).all())

@@ -54,12 +54,12 @@ class Units:
         return out
 
 
-def tested_rows(related: RelatedVenues) -> Longs:
+def tested_rows(related: RelatedVenues, most: int) -> Longs:
     """Return the rows of as many users as the test can take, (n,)."""
-    if len(related.table) <= MOST_ROWS:
+    if len(related.table) <= most:
         return np.arange(len(related.table))
     counts = np.bincount(related.table.user)
-    return np.flatnonzero(np.cumsum(counts)[related.table.user] <= max(MOST_ROWS, counts[0]))
+    return np.flatnonzero(np.cumsum(counts)[related.table.user] <= max(most, counts[0]))
 
 
 def of_rows(related: RelatedVenues, rows: Longs) -> Units:
