@@ -80,7 +80,9 @@ def test_an_encrypted_archive_is_not_called_damaged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", PACK)
 def test_a_bomb_is_refused(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x.csv{suffix}"
-    path.write_bytes(PACK[suffix](b"u,p\n" * (25 << 20)))
+    # bzip2 is slow on repetitions; its streams may follow each other in a file.
+    times = 100 if suffix == ".bz2" else 1
+    path.write_bytes(PACK[suffix](b"u,p\n" * ((25 << 20) // times)) * times)
     assert "expands to more than 200 times its size" in sentence(called("inspect", path))
 
 
