@@ -271,7 +271,7 @@ def test_a_row_after_a_journey_is_a_crossing(tmp_path: Path) -> None:
 def test_the_memory_is_bounded(world: Path, release: Path, tmp_path: Path) -> None:
     said = sentence(called("protect", world, "-o", tmp_path / "release", *SEED, "--memory", "300MB"))
     assert re.fullmatch(r"region 1 \(near .*; .* rows\) needs about 800MB; allow that with --memory 800MB", said)
-    enough = protected(world, tmp_path / "release", "--memory", "1GB", "--force")
+    enough = protected(world, tmp_path / "release", "--memory", "1GB")
     assert contents(enough) == contents(release)
 
 

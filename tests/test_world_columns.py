@@ -90,7 +90,7 @@ def test_a_column_that_differs_in_one_region_is_refused(column: pl.Expr, said: s
     assert "the column 'note' " in found
     assert said in found
     assert found.endswith("; leave it out with --drop note, or keep it at your own risk with --keep note")
-    protected(data, tmp_path / "release", *LOCAL, "--drop", "note", "--force")
+    protected(data, tmp_path / "release", *LOCAL, "--drop", "note")
 
 
 @pytest.mark.usefixtures("without_last")
@@ -205,7 +205,7 @@ NOT_OF_THE_VENUE = "so regions would tell about its visits; name a column that f
 def test_regions_must_follow_from_the_venue(count: int, tmp_path: Path) -> None:
     data = parts(tmp_path / "data", count, rows().with_columns(half=pl.int_range(pl.len()) < pl.len() // 2))
     for column in ("user", "half"):  # each of 4 parts has one half
-        assert NOT_OF_THE_VENUE in refusal(data, "--map", f"region={column}", "--force")
+        assert NOT_OF_THE_VENUE in refusal(data, "--map", f"region={column}")
 
 
 @pytest.mark.parametrize(

@@ -1,37 +1,82 @@
-"""Put one part of the release together from the regions that have rows in it, in the order of the dataset."""
+"""Put one part of the release together, piece by piece, from the regions that have rows in it."""
 
+import io
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from ghostpoi.data import formats
+from ghostpoi.data.checkins import Longs
 from ghostpoi.data.formats import Rows
+from ghostpoi.data.formats.compression import extension
+from ghostpoi.data.formats.in_memory import Content, held
 from ghostpoi.data.formats.joined_rows import joined_rows
 from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.publish.row_comparison import difference
-from ghostpoi.world.job import RELEASED, Job
-from ghostpoi.world.protect_region import ROWS, rows_name
-from ghostpoi.world.routes import shown_places
+from ghostpoi.world.job import FRAGMENTS, RELEASED, Job
+from ghostpoi.world.protect_region import ROWS
+from ghostpoi.world.routes import piece_name, shown_places
+from ghostpoi.world.scatter import TAIL
 
 
 def assemble(job: Job, part: int, folder: Path) -> int:
     """Write a part into the folder of the release; return how many rows it has."""
-    name, several = job.pieces.names[part], job.pieces.several
-    places = {region: rows for region, rows in shown_places(job, part).items() if len(rows)}
-    released = [job.result(RELEASED, region) / rows_name(job) for region in places]
-    fragments = [_rows(job, one / name if several else one) for one in released]
-    path = folder / name
+    places = {piece.number: shown_places(job, piece.number) for piece in job.pieces.of_part(part)}
+    shown = {number: here for number, here in places.items() if here}
+    path = folder / job.pieces.names[part]
     path.parent.mkdir(parents=True, exist_ok=True)
-    order = np.argsort(np.concatenate([*places.values(), np.empty(0, np.int64)]))
-    rows = joined_rows(fragments, fragments[0], name).take(order) if fragments else _none(job)
+    pieces = _pieces(job, part, shown) if shown else iter([_none(job)])
     with replacing(path) as out:
-        rows.write(out)
-    if fragments and (problem := difference(rows, _rows(job, path))):
+        _write(pieces, out)
+    return sum(len(rows) for here in shown.values() for rows in here.values())
+
+
+def _pieces(job: Job, part: int, shown: dict[int, dict[int, Longs]]) -> Iterator[Rows]:
+    """Yield the released rows of each piece, in the order of the dataset."""
+    like: Rows | None = None
+    for number, places in shown.items():
+        fragments = [_rows(job, job.result(RELEASED, region) / ROWS / piece_name(job, number)) for region in places]
+        like = like or fragments[0]
+        rows = joined_rows(fragments, like, job.pieces.names[part]).take(np.argsort(np.concatenate([*places.values()])))
+        if isinstance(rows, TextRows):
+            rows = rows.with_line_end()
+            if number == max(shown):
+                tail = (job.result(FRAGMENTS, job.pieces.of_part(part)[-1].number) / TAIL).read_bytes()
+                rows = replace(rows, dialect=replace(rows.dialect, tail=tail))
+        yield _checked(job, job.pieces.names[part], rows)
+
+
+def _write(pieces: Iterator[Rows], out: BinaryIO) -> None:
+    """Write rows one after the other, as if they were one file."""
+    first = next(pieces)
+    if isinstance(first, TextRows):
+        first.write(out)
+        for more in pieces:
+            if isinstance(more, TextRows):
+                replace(more, dialect=replace(more.dialect, start=b"")).write(out)
+        return
+    from ghostpoi.data.formats.parquet import ParquetRows, write_tables  # pyarrow is slow to import
+
+    if not isinstance(first, ParquetRows):
+        raise TypeError(f"rows of {type(first).__name__} cannot be written in pieces")
+    tables = (rows.table for rows in chain([first], pieces) if isinstance(rows, ParquetRows))
+    write_tables(tables, first.schema, out)
+
+
+def _checked(job: Job, name: str, rows: Rows) -> Rows:
+    """Return rows that read back the same when they are written."""
+    rows.write(out := io.BytesIO())
+    with job.reads(), held(name, Content(out.getvalue(), extension(Path(name)))) as path:
+        found = formats.read(path, job.request.mapping).all_rows
+    if problem := difference(rows, found):
         raise InputError(f"{name} cannot be released: what was written does not read back the same ({problem})")
-    return len(order)
+    return rows
 
 
 def _none(job: Job) -> Rows:

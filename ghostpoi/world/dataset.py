@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from ghostpoi.data.formats import Reading, current_reading
+from ghostpoi.data.formats import Reading, current_reading, read_as
 from ghostpoi.data.formats.size_limit import chosen_limit
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
@@ -18,7 +18,7 @@ from ghostpoi.settings import RegionSettings
 from ghostpoi.world.crossings import find_crossings
 from ghostpoi.world.engine import engine_of
 from ghostpoi.world.job import SURVEY, Job, is_done
-from ghostpoi.world.memory import fit
+from ghostpoi.world.memory import fit, fit_pieces
 from ghostpoi.world.pieces import PIECE_ROWS, find_pieces
 from ghostpoi.world.refusals import unseen
 from ghostpoi.world.regions import find_regions
@@ -72,13 +72,16 @@ def job_of(
     reading: Reading | None = None,
 ) -> Job:  # fmt: skip
     """Return a job that reads a dataset. It draws nothing, so its seed is of no use."""
-    pieces = find_pieces(path, min(settings.most_rows, PIECE_ROWS))
-    return Job(folder, pieces, request, reading or current_reading(), chosen_limit(), settings, column, Seed(0), "")
+    reading = reading or current_reading()
+    with read_as(reading):
+        pieces = find_pieces(path, min(settings.most_rows, PIECE_ROWS))
+    return Job(folder, pieces, request, reading, chosen_limit(), settings, column, Seed(0), "")
 
 
 def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     every = range(len(job.pieces.pieces))
+    fit_pieces(stages.scale.memory, job.pieces.pieces)
     done_all(stages.run("reading", survey, job, every))
     if not all(is_done(job.result(SURVEY, number)) for number in every):
         raise unseen(job.folder)

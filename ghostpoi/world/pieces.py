@@ -1,10 +1,10 @@
-"""The pieces of a dataset: what a task reads at once. A piece is a file, or some row groups of a large Parquet file."""
+"""The pieces of a dataset: what a task reads at once. A piece is a file, or some of the rows of a large one."""
 
 import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ghostpoi.data import formats
@@ -14,8 +14,9 @@ from ghostpoi.data.formats.folder import is_folder, parts_of
 from ghostpoi.data.formats.in_memory import Content, held
 from ghostpoi.data.formats.table import PARQUET
 from ghostpoi.errors import InputError
+from ghostpoi.world.spans import Span, find_spans
 
-PIECE_ROWS = 500_000  # of a Parquet file; the division into pieces changes no result
+PIECE_ROWS = 500_000  # of a large file; the division into pieces changes no result
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,9 @@ class Piece:
     number: int  # in the order of the rows
     part: int
     path: Path
-    groups: tuple[int, ...] = ()  # row groups of a Parquet file; empty: the whole file
+    groups: tuple[int, ...] = ()  # row groups of a Parquet file; empty: all
+    span: Span | None = None  # of a text file; None: the whole file
+    before: int = 0  # rows of the file that come before
 
 
 @dataclass(frozen=True)
@@ -43,23 +46,29 @@ class Pieces:
 
 
 def find_pieces(path: Path, most_rows: int = PIECE_ROWS) -> Pieces:
-    """List the pieces of a dataset. A Parquet file of more than `most_rows` rows has several."""
+    """List the pieces of a dataset. A file of more than `most_rows` rows has several, if it can be divided."""
     several = is_folder(path)
     found = parts_of(path) if several else {f"checkins{extension(path)}": path}
     pieces: list[Piece] = []
     for part, file in enumerate(found.values()):
-        for groups in _row_groups(file, most_rows):
-            pieces.append(Piece(len(pieces), part, file.absolute(), groups))  # workers have other working folders
+        whole = Piece(0, part, file.absolute())  # workers have other working folders
+        for piece in _divided(whole, most_rows) or [whole]:
+            pieces.append(replace(piece, number=len(pieces)))
     return Pieces(path, several, tuple(found), tuple(pieces))
 
 
-def _row_groups(path: Path, most_rows: int) -> list[tuple[int, ...]]:
-    """Divide the row groups of a Parquet file into pieces; any other file is one piece."""
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; check the path")
-    with path.open("rb") as file:
-        if file.read(len(PARQUET)) != PARQUET:
-            return [()]
+def _divided(whole: Piece, most_rows: int) -> list[Piece]:
+    """Divide a large file; return no pieces if it cannot be divided, or is not large."""
+    if not whole.path.is_file():
+        raise InputError(f"{whole.path} does not exist; check the path")
+    if is_parquet(whole.path):
+        return _row_groups(whole, most_rows)
+    return [replace(whole, span=span, before=span.rows) for span in find_spans(whole.path, most_rows)]
+
+
+def _row_groups(whole: Piece, most_rows: int) -> list[Piece]:
+    """Divide the row groups of a Parquet file."""
+    path = whole.path
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -69,23 +78,22 @@ def _row_groups(path: Path, most_rows: int) -> list[tuple[int, ...]]:
         why = (str(e).splitlines() or ["it cannot be read"])[0]
         raise InputError(f"{path} is a damaged Parquet file ({why}); write it again") from None
     if metadata.num_rows <= most_rows:
-        return [()]
-    found: list[list[int]] = [[]]
-    rows = 0
+        return []
+    found, rows, before = [whole], 0, 0
     for group in range(metadata.num_row_groups):
         size = metadata.row_group(group).num_rows
-        if found[-1] and rows + size > most_rows:
-            found.append([])
+        if found[-1].groups and rows + size > most_rows:
+            found.append(replace(whole, before=before))
             rows = 0
-        found[-1].append(group)
-        rows += size
-    return [tuple(groups) for groups in found]
+        found[-1] = replace(found[-1], groups=(*found[-1].groups, group))
+        rows, before = rows + size, before + size
+    return found
 
 
 def read_piece(piece: Piece, mapping: dict[str, str]) -> CheckinFile | None:
     """Read and validate a piece; None if it has no rows."""
     with _opened(piece) as path:
-        return formats.read(path, mapping) if piece.groups or formats.has_rows(path) else None
+        return formats.read(path, mapping) if piece.groups or piece.span or formats.has_rows(path) else None
 
 
 def raw_rows(piece: Piece, mapping: dict[str, str]) -> Rows:
@@ -100,27 +108,16 @@ def raw_rows(piece: Piece, mapping: dict[str, str]) -> Rows:
 
 def count_rows(piece: Piece, mapping: dict[str, str]) -> int:
     """Return how many rows a piece has."""
-    with piece.path.open("rb") as file:
-        if file.read(len(PARQUET)) != PARQUET:
-            if not formats.has_rows(piece.path):
-                return 0
-            rows = raw_rows(piece, mapping)
-            return len(rows.get_column(rows.columns[0]))
+    if not is_parquet(piece.path):
+        if not formats.has_rows(piece.path):
+            return 0
+        rows = raw_rows(piece, mapping)
+        return len(rows.get_column(rows.columns[0]))
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(piece.path)
     groups = piece.groups or range(metadata.num_row_groups)
     return sum(int(metadata.row_group(group).num_rows) for group in groups)
-
-
-def rows_before(piece: Piece) -> int:
-    """Return how many rows of its file come before a piece."""
-    if not piece.groups:
-        return 0
-    import pyarrow.parquet as pq
-
-    metadata = pq.read_metadata(piece.path)
-    return sum(int(metadata.row_group(group).num_rows) for group in range(piece.groups[0]))
 
 
 def content_hash(pieces: Pieces) -> bytes:
@@ -135,12 +132,22 @@ def content_hash(pieces: Pieces) -> bytes:
 @contextmanager
 def _opened(piece: Piece) -> Iterator[Path]:
     """Yield a path from which the rows of a piece, and no others, can be read."""
-    if not piece.groups:
+    if piece.span:
+        content = Content(piece.span.read(piece.path), extension(piece.path), before=piece.span.lines)
+    elif piece.groups:
+        import pyarrow.parquet as pq
+
+        out = io.BytesIO()
+        pq.write_table(pq.ParquetFile(piece.path).read_row_groups(list(piece.groups)), out)
+        content = Content(out.getvalue(), extension(piece.path), before=piece.before)
+    else:
         yield piece.path
         return
-    import pyarrow.parquet as pq
-
-    out = io.BytesIO()
-    pq.write_table(pq.ParquetFile(piece.path).read_row_groups(list(piece.groups)), out)
-    with held(str(piece.path), Content(out.getvalue(), extension(piece.path))) as path:
+    with held(str(piece.path), content) as path:
         yield path
+
+
+def is_parquet(path: Path) -> bool:
+    """Tell whether a file is Parquet."""
+    with path.open("rb") as file:
+        return file.read(len(PARQUET)) == PARQUET

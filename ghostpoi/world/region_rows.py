@@ -16,15 +16,21 @@ from ghostpoi.errors import InputError
 from ghostpoi.world.crossings import crossing_rows
 from ghostpoi.world.job import FRAGMENTS, JOINT, Job, Region
 from ghostpoi.world.regions import groups_of
+from ghostpoi.world.routes import piece_name
 
 
 def read_region(job: Job, region: Region) -> CheckinFile:
     """Read the rows of a region. They know the part of the dataset that each belongs to."""
+    return read_pieces(job, region)[0]
+
+
+def read_pieces(job: Job, region: Region) -> tuple[CheckinFile, FolderRows]:
+    """Read the rows of a region; return them also by the piece that each belongs to."""
     named = f"{job.pieces.path}, region {region.number + 1} ({region.label})"
     file, rows = _read(job, dict.fromkeys(region.pieces, f"{region.number:06}"), named)
     crossing = crossing_rows(job, region)
     table = replace(file.table, crossing=None if crossing is None else crossing[file.present])
-    return replace(file, table=table, parse_rows=lambda: _by_part(job, region, rows))
+    return replace(file, table=table, parse_rows=lambda: _by_part(job, region, rows)), rows
 
 
 def read_joint(job: Job) -> CheckinFile:
@@ -37,10 +43,9 @@ def _read(job: Job, fragments: Mapping[int, str], named: str) -> tuple[CheckinFi
     """Read one fragment of each piece, where there is one."""
     with TemporaryDirectory(dir=job.folder) as place, job.reads():
         for number, name in fragments.items():
-            ending = extension(job.pieces.pieces[number].path)
-            fragment = job.result(FRAGMENTS, number) / f"{name}{ending}"
+            fragment = job.result(FRAGMENTS, number) / f"{name}{extension(job.pieces.pieces[number].path)}"
             if fragment.exists():
-                os.link(fragment, Path(place) / f"{number:06}{ending}")
+                os.link(fragment, Path(place) / piece_name(job, number))
         try:
             file = formats.read(Path(place), job.request.mapping)
             rows = file.all_rows  # parsed while the fragments are there

@@ -1,6 +1,7 @@
 """Make a release of a dataset, stage by stage. An interrupted run goes on after the tasks that it has done."""
 
 import json
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,21 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
     unfinished = check_folders(request)
     pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
     content = _Input(content_hash(pieces))
-    run = resume(request, content, unfinished) if unfinished else begin(request, content, say)
+    if unfinished:
+        return _run(request, scale, pieces, resume(request, content, unfinished), say, report)
+    is_new = not request.private.exists()
+    run = begin(request, content, say)
+    try:
+        return _run(request, scale, pieces, run, say, report)
+    except InputError:
+        if not any((run.folder / WORLD / RELEASED).glob("[0-9]*")):  # nothing is done that --resume could use
+            shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
+        raise
+
+
+def _run(
+    request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: Say, report: Report
+) -> dict[str, Any]:  # fmt: skip
     job = _job(request, scale, pieces, run)
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report, scale)
@@ -60,7 +75,8 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
             sizes=[r.rows for r in job.regions],
         )  # fmt: skip
         if refused := next((one.why for one in failed if one.why != NO_MEMORY), ""):
-            raise InputError(refused)  # other options are another run, which cannot go on with this one
+            shutil.rmtree(job.folder / RELEASED)  # other options are another run, which cannot go on with this one
+            raise InputError(refused)
         if failed:
             raise RegionsFailed(_named(job, failed))
         _check_left(request, job)

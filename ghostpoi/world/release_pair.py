@@ -14,8 +14,8 @@ from ghostpoi.publish.whole_table import prepare
 from ghostpoi.settings import RegionSettings
 from ghostpoi.world.dataset import divided, job_of
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job, is_done, leaving
-from ghostpoi.world.pieces import count_rows, rows_before
-from ghostpoi.world.region_rows import read_region
+from ghostpoi.world.pieces import count_rows
+from ghostpoi.world.region_rows import read_pieces
 from ghostpoi.world.routes import shown_places, write_shown
 from ghostpoi.world.scale import Stages, done_all
 from ghostpoi.world.scatter import divide
@@ -64,12 +64,12 @@ def find_shown(job: Job, number: int, withholds: bool) -> None:
     place = job.result(RELEASED, number)
     if is_done(place):
         return
-    file = read_region(job, job.regions[number])
+    file, pieces = read_pieces(job, job.regions[number])
     shown = np.arange(len(file.table))
     if withholds:
         shown = np.flatnonzero(prepare(file.table, job.request.settings, whole_file=False).has_candidates)
     with leaving(place) as folder:
-        write_shown(folder, file, shown)
+        write_shown(folder, file, pieces, shown)
 
 
 def _write_routes(clean: Job, written: Job) -> None:
@@ -77,16 +77,22 @@ def _write_routes(clean: Job, written: Job) -> None:
     folder = written.folder / ROUTES
     folder.mkdir(parents=True, mode=0o700)
     for part in range(len(clean.pieces.names)):
-        places = shown_places(clean, part)
-        row = np.concatenate([*places.values(), np.empty(0, np.int64)])
-        region = np.repeat(list(places), [len(rows) for rows in places.values()]).astype(np.int32)
-        np.save(folder / f"{part:06}.npy", region[np.argsort(row)])
+        routes = [_shown_route(clean, piece.number) for piece in clean.pieces.of_part(part)]
+        np.save(folder / f"{part:06}.npy", np.concatenate(routes))
+
+
+def _shown_route(clean: Job, number: int) -> Ints:
+    """The region of each row of a piece that the release shows."""
+    places = shown_places(clean, number)
+    row = np.concatenate([*places.values(), np.empty(0, np.int64)])
+    region = np.repeat(list(places), [len(rows) for rows in places.values()]).astype(np.int32)
+    return region[np.argsort(row)]
 
 
 def divide_release(job: Job, number: int) -> str:
     """Divide a piece of the release like its clean rows; return what is wrong with its number of rows."""
     piece = job.pieces.pieces[number]
-    route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy")[rows_before(piece) :]
+    route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy")[piece.before :]
     with job.reads():
         rows = count_rows(piece, job.request.mapping)
     last = piece == job.pieces.of_part(piece.part)[-1]

@@ -1,44 +1,57 @@
-"""Which region each row of a part goes to, and which of its rows the release shows."""
+"""Which region each row of a piece goes to, and which of its rows the release shows."""
 
 from pathlib import Path
 
 import numpy as np
 
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.formats import CheckinFile
+from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats.compression import extension
 from ghostpoi.data.formats.folder import FolderRows
 from ghostpoi.publish.kept_rows import in_file
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job
 
 ROUTE, SHOWN = "route.npy", "shown"
-ONLY = ("rows",)  # what the only part of a dataset of one file is called
 
 
-def shown_places(job: Job, part: int) -> dict[int, Longs]:
-    """Return, for every region with rows in a part, the places in the part of those that the release shows."""
-    routes: list[Ints] = [np.load(job.result(FRAGMENTS, p.number) / ROUTE) for p in job.pieces.of_part(part)]
-    route, name = np.concatenate(routes), job.pieces.names[part] if job.pieces.several else ONLY[0]
+def piece_name(job: Job, number: int) -> str:
+    """Return the name of the rows of a piece, among those of a region."""
+    return f"{number:06}{extension(job.pieces.pieces[number].path)}"
+
+
+def shown_places(job: Job, number: int) -> dict[int, Longs]:
+    """Return, for every region of which the release shows rows in a piece, their places in it."""
+    route: Ints = np.load(job.result(FRAGMENTS, number) / ROUTE)
     found = {}
     for region in np.unique(route).tolist():
-        here, shown = np.flatnonzero(route == region), job.result(RELEASED, region) / SHOWN / f"{name}.npy"
-        found[region] = here[np.load(shown)] if shown.exists() else here
+        here = np.flatnonzero(route == region)
+        shown = job.result(RELEASED, region) / SHOWN / f"{piece_name(job, number)}.npy"
+        here = here[np.load(shown)] if shown.exists() else here
+        if len(here):
+            found[region] = here
     return found
 
 
-def write_shown(folder: Path, file: CheckinFile, shown: Longs) -> None:
-    """If rows of a region are left out, note for every part which of them are shown: rows `shown` of its table."""
-    every = len(file.table) + len(file.missing)
-    if len(file.kept):
-        shown = in_file(file, np.arange(len(file.table)), shown)[1]
-    elif len(file.missing):
-        shown = file.present[shown]
-    if len(shown) == every:
+def released_pieces(file: CheckinFile, pieces: FolderRows, shown: Longs, rows: Rows) -> FolderRows:
+    """Divide the released rows of a region like its rows. The release shows rows `shown` of its table."""
+    numbers, part = np.unique(np.sort(pieces.part[_in_file(file, shown)]), return_inverse=True)
+    names, tails = (tuple(every[number] for number in numbers) for every in (pieces.names, pieces.tails))
+    return FolderRows(rows.whole if isinstance(rows, FolderRows) else rows, part, names, tails)
+
+
+def write_shown(folder: Path, file: CheckinFile, pieces: FolderRows, shown: Longs) -> None:
+    """If rows of a region are left out, note for every piece which are shown: rows `shown` of the region's table."""
+    shown = _in_file(file, shown)
+    if len(shown) == len(pieces.part):
         return
-    rows = file.all_rows
-    names = rows.names if isinstance(rows, FolderRows) else ONLY
-    part = rows.part if isinstance(rows, FolderRows) else np.zeros(every, np.int64)
-    first = np.searchsorted(part, np.arange(len(names)))
-    for number, name in enumerate(names):
-        of_part = folder / SHOWN / f"{name}.npy"
-        of_part.parent.mkdir(parents=True, exist_ok=True)
-        np.save(of_part, shown[part[shown] == number] - first[number])
+    first = np.searchsorted(pieces.part, np.arange(len(pieces.names)))
+    (folder / SHOWN).mkdir()
+    for number, name in enumerate(pieces.names):
+        np.save(folder / SHOWN / f"{name}.npy", shown[pieces.part[shown] == number] - first[number])
+
+
+def _in_file(file: CheckinFile, shown: Longs) -> Longs:
+    """Return the places in a file of the rows that a release shows: these of its table, and those that lack a value."""
+    if len(file.kept):
+        return in_file(file, np.arange(len(file.table)), shown)[1]
+    return file.present[shown] if len(file.missing) else shown

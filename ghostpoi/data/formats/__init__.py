@@ -30,7 +30,7 @@ HEAD = 65_536  # bytes that a format sees to recognise a file
 
 __all__ = [
     "FORMATS", "CheckinFile", "Columns", "Format", "Reading", "Rows", "current_reading", "has_rows", "read",
-    "read_as",
+    "read_as", "recognised",
 ]  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def read(
         raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
 
     def recognise(path: Path, data: bytes) -> str:
-        return format or _recognised(path, data[:HEAD], bool(reading.columns))
+        return format or recognised(path, data[:HEAD], bool(reading.columns))
 
     def read_one(name: str, path: Path, data: bytes) -> CheckinFile:
         return FORMATS[name].read(path, data, mapping or {})
@@ -68,10 +68,10 @@ def has_rows(path: Path) -> bool:
     if path.stat().st_size > HEAD:
         return True
     data = load(path)
-    return not is_empty(_recognised(path, data[:HEAD], bool(current_reading().columns)), data)
+    return not is_empty(recognised(path, data[:HEAD], bool(current_reading().columns)), data)
 
 
-def _recognised(path: Path, head: bytes, has_columns: bool) -> str:
+def recognised(path: Path, head: bytes, has_columns: bool) -> str:
     """Return the format of a file. `table` accepts any text, so it is tried last."""
     if not has_columns:
         for name in FORMATS:

@@ -157,6 +157,11 @@ def _zip(data: bytes) -> Iterator[bytes]:
                 yield piece
 
 
+def is_compressed(head: bytes) -> bool:
+    """Tell whether a file that begins so is compressed; a spreadsheet is."""
+    return any(head.startswith(magic) for magic in PIECES)
+
+
 def is_workbook(data: bytes) -> bool:
     """Tell whether a zip archive is a spreadsheet."""
     return data.startswith(ZIP) and (b"[Content_Types].xml" in data[:65_536] or b"xl/" in data[:65_536])

@@ -19,6 +19,7 @@ class Content:
     data: bytes
     extension: str
     wrap: Callable[[Any], Any] = _as_they_are
+    before: int = 0  # lines, or rows without lines, of a larger file that come before
 
 
 _held: ContextVar[dict[Path, Content] | None] = ContextVar("held", default=None)
@@ -27,6 +28,12 @@ _held: ContextVar[dict[Path, Content] | None] = ContextVar("held", default=None)
 def content_of(path: Path) -> Content | None:
     """Return what is held under a path; None for the path of a file."""
     return (_held.get() or {}).get(path)
+
+
+def before(path: Path) -> int:
+    """Return how many lines or rows come before what is held under a path; 0 for the path of a file."""
+    content = content_of(path)
+    return 0 if content is None else content.before
 
 
 def raw_bytes(path: Path) -> bytes:

@@ -1,5 +1,6 @@
 """Parquet files: converted for polars, written back with the same types."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +15,7 @@ from ghostpoi.data.checkins import IDS
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.build import to_file
 from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.data.formats.in_memory import before
 from ghostpoi.data.formats.joined import fields_elsewhere
 from ghostpoi.data.formats.parquet_table import decoded, is_coded, read_table
 from ghostpoi.data.formats.times import EARLIEST, LATEST
@@ -44,7 +46,7 @@ def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFil
     ids = {} if elsewhere else {field: rows.values[own[field]] for field in IDS if field in own}
     numbered = {field: pl.Series(column) for field, column in ids.items() if is_coded(column)}
     frame = pl.DataFrame({f: numbered[f] if f in numbered else _field(rows, f, column) for f, column in own.items()})
-    return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {row + 1}", lambda: rows)
+    return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {before(path) + row + 1}", lambda: rows)
 
 
 def read_rows(path: Path, data: bytes) -> "ParquetRows":
@@ -140,12 +142,8 @@ class ParquetRows:
         return self
 
     def write(self, out: BinaryIO) -> None:
-        coded = {field.name: field.type for field in self.schema if pa.types.is_dictionary(field.type)}
-        fresh = {name: _fresh_dictionary(self.values[name], kind) for name, kind in coded.items()}
-        rows = replace(self, values=self.values | fresh)
-        with pq.ParquetWriter(out, self.schema) as writer:
-            for at in range(0, max(len(self), 1), GROUP):  # one part at a time needs less memory
-                writer.write_table(rows._part(at, GROUP))
+        tables = (self._part(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory
+        write_tables(tables, self.schema, out)
 
     def without_metadata(self) -> "ParquetRows":
         return replace(self, schema=pa.schema(map(_without_notes, self.schema)))
@@ -168,6 +166,28 @@ class ParquetRows:
     def _part(self, at: int, rows: int | None) -> pa.Table:
         parts = [decoded(self.values[field.name].slice(at, rows), field.type) for field in self.schema]
         return pa.Table.from_arrays(parts, schema=self.schema)
+
+
+def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: BinaryIO) -> None:
+    """Write tables one after the other. How the rows are divided into tables changes no byte."""
+    with pq.ParquetWriter(out, schema) as writer:
+        waiting = schema.empty_table()
+        for table in tables:
+            waiting = pa.concat_tables([waiting, table])
+            while len(waiting) >= GROUP:
+                writer.write_table(_group(waiting.slice(0, GROUP)))
+                waiting = waiting.slice(GROUP)
+        if len(waiting):
+            writer.write_table(_group(waiting))
+
+
+def _group(table: pa.Table) -> pa.Table:
+    """Return the rows of a group, with dictionaries of their own."""
+    columns = [
+        _fresh_dictionary(column, field.type) if pa.types.is_dictionary(field.type) else column.combine_chunks()
+        for field, column in zip(table.schema, table.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema)
 
 
 def _index(rows: NDArray[np.int64]) -> pa.Array:
@@ -194,7 +214,7 @@ def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:
     series = rows.get_column(name)
     if field == "time" and pa.types.is_temporal(kind) and series.dtype.is_integer():
         per_day = 1 if pa.types.is_date(kind) else 86_400 * PER_SECOND[kind.unit]
-        row = int((~_in_range(series, per_day)).arg_true()[0])
+        row = before(rows.path) + int((~_in_range(series, per_day)).arg_true()[0])
         raise InputError(
             f"{rows.path}, row {row + 1}: the time is outside the years 1 to 9999; correct it or remove the row"
         )

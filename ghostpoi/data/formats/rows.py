@@ -1,6 +1,6 @@
 """Rows of text files, which can be changed and written back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 import numpy as np
@@ -28,12 +28,16 @@ class TextRows:
 
     @staticmethod
     def of(body: text.Body) -> "TextRows":
-        frame = body.frame()
-        if not body.dialect.control_separated:
-            return TextRows(frame, body.dialect, None)
+        frame, dialect = body.frame(), body.dialect
+        if not dialect.control_separated and (not dialect.tail.startswith(b"\r") or text.RETURN in body.data):
+            return TextRows(frame, dialect, None)
         last = frame.columns[-1]
         returns = frame[last].str.ends_with(RETURN).fill_null(False)
-        return TextRows(frame.with_columns(pl.col(last).str.strip_suffix(RETURN)), body.dialect, returns)
+        # The end of the last line is in the tail. If it has none, it would be that of the line before.
+        ends = dialect.tail.startswith(b"\r") if dialect.tail else bool(returns[:-1].tail(1).any())
+        returns = returns.head(frame.height - 1).extend_constant(ends, 1)
+        frame = frame.with_columns(pl.col(last).str.strip_suffix(RETURN))
+        return TextRows(frame, replace(dialect, control_separated=True), returns)
 
     @property
     def columns(self) -> list[str]:
@@ -79,6 +83,11 @@ class TextRows:
 
     def without_metadata(self) -> "TextRows":
         return self
+
+    def with_line_end(self) -> "TextRows":
+        """Return the same rows with the last line ended as it would be if others followed."""
+        ends = self.returns is not None and bool(self.returns.tail(1).any())
+        return replace(self, dialect=replace(self.dialect, tail=b"\r\n" if ends else b"\n"))
 
     def write(self, out: BinaryIO) -> None:
         frame = self.frame

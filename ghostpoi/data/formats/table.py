@@ -40,12 +40,16 @@ class TableFormat:
 
 def open_table(path: Path, data: bytes, names: tuple[str, ...] | None = None) -> text.Body:
     """Find the delimiter and the layout of a text. Without `names`, its first line names the columns."""
+    return text.open_body(path, data, delimiter_of(path, data, names), names, None, quotes=True)
+
+
+def delimiter_of(path: Path, data: bytes, names: tuple[str, ...] | None = None) -> str:
+    """Find what separates the columns, from the first line."""
     header = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode("latin-1")
     usual = DELIMITERS.get(extension(path).lower())
     signs = {d: header.count(d) for d in (",", "\t", ";", "|")}
     width = len(names or ())  # decimal commas may outnumber the delimiters
-    delimiter = max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
-    return text.open_body(path, data, delimiter, names, None, quotes=True)
+    return max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
 
 
 TABLE = TableFormat()

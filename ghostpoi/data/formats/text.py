@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.formats.fields import refuse_duplicate_names
+from ghostpoi.data.formats.in_memory import before
 from ghostpoi.errors import InputError
 
 UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # replace a delimiter, a line feed, a carriage return
@@ -78,20 +79,18 @@ class Body:
 
     def line(self, row: int) -> int:
         """Return the number, from 1, of the line on which a row starts."""
-        line = self.dialect.start.count(b"\n") + row + 1
+        line = before(self.dialect.path) + self.dialect.start.count(b"\n") + row + 1
         if not self.dialect.control_separated:
             return line
-        return line + sum(before.count(b"\n") for before in self.data.split(RECORD, row)[:row])
+        return line + sum(earlier.count(b"\n") for earlier in self.data.split(RECORD, row)[:row])
 
 
 def open_body(
     path: Path, data: bytes, delimiter: str, columns: tuple[str, ...] | None, encoding: str | None, quotes: bool
 ) -> Body:
     """Find the layout of a file. Without `columns`, the first line names them. `quotes`: fields may be quoted."""
-    encoding = encoding or ("utf-8" if _is_utf8(data) else "latin-1")
-    begin, stop = len(BOM) if data.startswith(BOM) else 0, len(data)
-    while begin < stop and data[begin] in b"\r\n":
-        begin += 1
+    encoding = encoding or ("utf-8" if is_utf8(data) else "latin-1")
+    begin, stop = first_line(data), len(data)
     while begin < stop and data[stop - 1] in b"\r\n":
         stop -= 1
     if data.find(b"\n", begin, stop) < 0 <= data.find(b"\r", begin, stop):
@@ -111,6 +110,14 @@ def open_body(
     _check_width(body)
     _check_quoted_lines(body)
     return body
+
+
+def first_line(data: bytes) -> int:
+    """Return where the first line begins, after a byte-order mark and blank lines."""
+    begin = len(BOM) if data.startswith(BOM) else 0
+    while begin < len(data) and data[begin] in b"\r\n":
+        begin += 1
+    return begin
 
 
 def write(frame: pl.DataFrame, dialect: Dialect, out: BinaryIO) -> None:
@@ -167,7 +174,8 @@ def _to_utf8(data: bytes, begin: int, stop: int, encoding: str) -> bytes:
     return out.getvalue()
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
+    """Tell whether a text is UTF-8."""
     if data.isascii():
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -199,7 +207,7 @@ def _to_control_separated(path: Path, content: bytes, delimiter: str, quotes: bo
     if not quotes:
         return content.translate(outside)
     whole = np.frombuffer(bytearray(content), np.uint8)
-    if not _quotes_enclose_fields(whole, ord(delimiter)):
+    if not quotes_enclose_fields(whole, ord(delimiter)):
         return _replace_by_field(content, delimiter, outside, inside)
     outside_table, inside_table = (np.frombuffer(table, np.uint8) for table in (outside, inside))
     is_open = np.uint8(0)
@@ -211,7 +219,7 @@ def _to_control_separated(path: Path, content: bytes, delimiter: str, quotes: bo
     return whole.tobytes()
 
 
-def _quotes_enclose_fields(content: np.ndarray, delimiter: int) -> bool:
+def quotes_enclose_fields(content: np.ndarray, delimiter: int) -> bool:
     """Tell whether every quote opens or closes a field, or is doubled inside one."""
     at = np.flatnonzero(content == ord('"'))
     if len(at) % 2:
