@@ -106,7 +106,8 @@ def settings() -> str:
         parts += [f"\n## {' and '.join(sections)}\n\n{kind.__doc__}\n\n"]
         parts += _table(["setting", *(names if len(names) > 1 else ["default"]), "meaning"], rows)
     by_meaning: dict[tuple[str, str], list[str]] = {}
-    for name, method in METHODS.builtin.items():
+    for name in METHODS.builtin:
+        method = METHODS[name]
         for f in fields(method):  # type: ignore[arg-type]
             default_of = by_meaning.setdefault((f.name, f.metadata["help"]), [])
             default_of.append(f"`{name}` {_value(getattr(method, f.name))}")
@@ -128,8 +129,8 @@ def settings() -> str:
 def plugins() -> str:
     """What the plug-ins say about themselves."""
     adversaries = [
-        [f"A{a.number}", f"`{name}`", a.holds, a.does, "yes" if a.trains else ""]
-        for name, a in ADVERSARIES.builtin.items()
+        [f"A{(a := ADVERSARIES[name]).number}", f"`{name}`", a.holds, a.does, "yes" if a.trains else ""]
+        for name in ADVERSARIES.builtin
     ]
     studies = [[f"`{name}`", plan.load(name).title] for name in plan.names()]
     sections = {
@@ -219,7 +220,7 @@ def _value_name(parameter: Any) -> str:
 
 def _summaries(plugins: Any) -> list[list[str]]:
     """The plug-ins that come with ghostpoi, without those of installed packages."""
-    return [[f"`{name}`", plugin.summary.replace("|", "\\|")] for name, plugin in plugins.builtin.items()]
+    return [[f"`{name}`", plugins[name].summary.replace("|", "\\|")] for name in plugins.builtin]
 
 
 def _value(value: Any) -> str:

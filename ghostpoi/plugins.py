@@ -4,12 +4,14 @@ A package adds a method with these lines in its pyproject.toml:
 
     [project.entry-points."ghostpoi.methods"]
     my-method = "my_package:MyMethod"
+
+Built-in plug-ins are named in the same way. Each is imported when it is asked for: a command needs few of them.
 """
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
 
 from ghostpoi.errors import InputError
 
@@ -19,20 +21,21 @@ T = TypeVar("T")
 class Registry(Mapping[str, T], Generic[T]):
     """Plug-ins of one kind by name, built-in ones first."""
 
-    def __init__(self, kind: str, builtin: dict[str, T]) -> None:
-        self.kind = kind  # e.g. "methods"; the entry-point group is then "ghostpoi.methods"
-        self.builtin = builtin
+    def __init__(self, kind: str, package: str, builtin: dict[str, str]) -> None:
+        self.kind, self.group = kind, f"ghostpoi.{kind}"  # e.g. "methods", "ghostpoi.methods"
+        self.builtin: dict[str, T | EntryPoint] = {  # an entry point until it is asked for
+            name: EntryPoint(name, f"{package}.{place}", self.group) for name, place in builtin.items()
+        }
 
     @cached_property
     def _installed(self) -> dict[str, T]:
         found: dict[str, T] = {}
-        for entry in entry_points(group=f"ghostpoi.{self.kind}"):
+        for entry in entry_points(group=self.group):
             package = entry.dist.name if entry.dist else "its package"
             if entry.name in self.builtin or entry.name in found:
                 raise InputError(f"two {self.kind} are named {entry.name!r}; uninstall {package} or rename its plug-in")
             try:
-                plugin = entry.load()
-                found[entry.name] = plugin() if isinstance(plugin, type) else plugin
+                found[entry.name] = _load(entry)
             except Exception as e:
                 problem = f"the plug-in {entry.name!r} of {package} cannot be loaded ({e})"
                 raise InputError(f"{problem}; update or uninstall it") from e
@@ -40,7 +43,12 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         # Built-in names first: a plug-in package that imports ghostpoi must not be loaded in the middle of that import.
-        return self.builtin[name] if name in self.builtin else self._installed[name]
+        if name not in self.builtin:
+            return self._installed[name]
+        plugin = self.builtin[name]
+        if isinstance(plugin, EntryPoint):
+            plugin = self.builtin[name] = _load(plugin)
+        return plugin
 
     def __iter__(self) -> Iterator[str]:
         yield from self.builtin
@@ -48,3 +56,9 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self.builtin) + len(self._installed)
+
+
+def _load(entry: EntryPoint) -> Any:
+    """Import a plug-in: an object, or a class that is called without arguments."""
+    plugin = entry.load()
+    return plugin() if isinstance(plugin, type) else plugin

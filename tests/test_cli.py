@@ -214,10 +214,9 @@ def test_bad_input_in_a_process_of_its_own(case: str, tmp_path: Path) -> None:
 
 
 DROP = """
-import os, sys
+import os, sys, rich.table
 from ghostpoi import cli, settings
 from ghostpoi.data import formats, inspect as summary, synthetic_file as synth_file
-from ghostpoi.cli import terminal_output
 if os.geteuid() == 0:  # root may read everything, and other users may not be able to start this Python
     os.setgroups([])
     os.setgid(65534)

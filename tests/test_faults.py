@@ -22,8 +22,8 @@ from small_city import RICH, SEED, SETS, called, city, protect, release, rich_cs
 # the imports take. Nothing has run in it that a fork would break.
 DRIVER = """
 import importlib, json, os, resource, signal, sys
-import ghostpoi.cli, ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.cli.terminal_output
-import ghostpoi.progress, torch
+import ghostpoi.cli, ghostpoi.publish.release, ghostpoi.publish.verify
+import ghostpoi.progress, rich.table, torch
 torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # imports much, and so does the first command
 try:
     ghostpoi.cli.app(["protect", "x", "-o", "x", "--no-candidate", "x"], standalone_mode=False)

@@ -22,8 +22,7 @@ from ghostpoi.data import formats
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.reporting import labels
-from ghostpoi.reporting import page as module
+from ghostpoi.reporting import labels, page_html
 from ghostpoi.reporting.charts.map import EXAMPLES, example_days
 from ghostpoi.reporting.charts.plausibility import plausibility_charts
 from ghostpoi.reporting.page import ReportRequest, write_pages
@@ -336,7 +335,7 @@ def test_the_same_release_gives_the_same_bytes_and_nothing_half_written(
     def broken(*found: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "render", broken)
+    monkeypatch.setattr(page_html, "render", broken)
     with pytest.raises(KeyboardInterrupt):
         write_report(release)
     assert (release / "report.html").read_bytes() == first

@@ -11,7 +11,7 @@ from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.reporting import labels, templates
 from ghostpoi.reporting.audit_view import AuditView
 from ghostpoi.reporting.charts import theme
-from ghostpoi.reporting.page import headline
+from ghostpoi.reporting.headline import headline
 
 
 def test_text_is_made_harmless() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 
+from ghostpoi.cli import terminal_output
 from ghostpoi.cli.options import console, interruptible, mapping, reads_files, reads_tables, say, show, tell
 from ghostpoi.errors import InputError
 
@@ -19,7 +20,6 @@ def inspect(
 ) -> None:  # fmt: skip
     """Describe a file: its contents, what each filter drops, and how many check-ins a method can substitute."""
     from ghostpoi.api.inspection import inspect
-    from ghostpoi.cli import terminal_output
 
     found = inspect(
         file, method, map=mapping(map), set=set or (), config=config, engine=engine, workers=workers,
@@ -39,7 +39,6 @@ def protect(
 ) -> None:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.api.release import protect, rows_request
-    from ghostpoi.cli import terminal_output
     from ghostpoi.publish.seal import fingerprint
 
     asked: dict[str, Any] = {
@@ -79,7 +78,6 @@ def verify(
 ) -> None:  # fmt: skip
     """Check a release against its manifest; exit code 1 if a check fails."""
     from ghostpoi.api.verification import verify
-    from ghostpoi.cli import terminal_output
 
     found = verify(
         release, against=against, private=private, signed_by=signed_by, map=mapping(map), engine=engine,
@@ -102,7 +100,6 @@ def audit(
 ) -> None:  # fmt: skip
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
     from ghostpoi.api.audits import audit
-    from ghostpoi.cli import terminal_output
 
     if make_report and (no_store or not release.is_dir()):
         raise InputError("--report needs a release folder and a stored audit; leave --no-store out")
@@ -133,7 +130,6 @@ def choose(
 ) -> None:  # fmt: skip
     """Try settings on a file and recommend the safest one that keeps what you need; exit code 1 if none does."""
     from ghostpoi.api.choice import choose
-    from ghostpoi.cli import terminal_output
 
     with interruptible("call it again to go on"):
         choice = choose(
@@ -217,6 +213,4 @@ def prepare(file: Path, output: Path, map: Texts = None, set: Texts = None, conf
 
 def plugins() -> None:
     """List methods, adversaries, victims, formats and exports, including those of installed packages."""
-    from ghostpoi.cli import terminal_output
-
     terminal_output.plugins(console())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ghostpoi.cli import terminal_output
 from ghostpoi.cli.options import add, show
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ def show_series(folder: Path, json: bool = False) -> None:
 
 def verify(folder: Path, json: bool = False) -> None:
     """Check that a series folder is whole and agrees with its releases; exit code 1 if a check fails."""
-    from ghostpoi.cli import terminal_output
     from ghostpoi.publish.series_overview import verify_series
 
     checks = verify_series(folder)

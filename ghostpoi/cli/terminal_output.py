@@ -1,22 +1,25 @@
-"""Print results for people."""
+"""Print results for people. Functions import rich themselves: commands import this file before they have a result."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from ghostpoi.cli.options import printable
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY
 from ghostpoi.extras import missing
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 
 def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     """Print the summary of one file."""
+    from rich.text import Text
+
     f = summary
     say = partial(console.print, markup=False, emoji=False)  # file and column names are not markup
     kinds = f"in {f['categories']:,} categories" if f["categories"] else "without categories"
@@ -71,6 +74,8 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
 
 def _regions(say: Callable[..., None], found: dict[str, Any]) -> None:
     """Print how many regions there are, and the largest."""
+    from rich.text import Text
+
     rule = f"of the column {found['column']}" if "column" in found else f"more than {found['gap_km']:g} km apart"
     small, bare = found["smallest"], found["without_sessions"]
     say(
@@ -85,6 +90,8 @@ def _regions(say: Callable[..., None], found: dict[str, Any]) -> None:
 
 def released(console: Console, release: Path, private: Path, key: str, manifest: dict[str, Any]) -> None:
     """Print the result of `protect`."""
+    from rich.markup import escape
+
     rows, p = manifest["rows"], manifest["plausibility"]
     title = f"[bold]{escape(_valid(release))}[/]"
     left, own = (rows[name] for name in ("left_genuine", "drawn_own"))
@@ -136,6 +143,8 @@ def estimate(console: Console, guess: dict[str, Any]) -> None:
 
 def verification(console: Console, found: dict[str, Any]) -> None:
     """Print one line per check."""
+    from rich.markup import escape
+
     for check in found["checks"]:
         mark = "[green]pass[/]" if check["passed"] else "[bold red]FAIL[/]"
         console.print(f"{mark}  {check['check']:16} {escape(printable(check['detail']))}")
@@ -252,6 +261,8 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
 
 def plugins(console: Console) -> None:
     """Print all plug-ins with their summaries."""
+    from rich.markup import escape
+
     from ghostpoi.attack.adversaries import ADVERSARIES
     from ghostpoi.data.formats import FORMATS
     from ghostpoi.exporting import EXPORTS
@@ -299,6 +310,8 @@ def _valid(path: Path) -> str:
 
 
 def _table(*columns: str) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(column, justify="left" if column in (columns[0], "column", "chosen by", "drops") else "right")

@@ -14,7 +14,7 @@ from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.reporting import labels
 from ghostpoi.reporting.charts.theme import BLUE, DARK, GREEN, VERMILLION
-from ghostpoi.reporting.page import policy
+from ghostpoi.reporting.page_html import policy
 from ghostpoi.reporting.templates import asset, embedded, plain, template
 
 CATEGORIES = {

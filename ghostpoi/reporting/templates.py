@@ -6,10 +6,12 @@ import math
 import re
 import tomllib
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 LONGEST = 80  # characters of a name
 # Control characters, and those that reverse the direction of the text around them.
@@ -25,8 +27,10 @@ def asset(name: str) -> str:
 TEXTS: dict[str, Any] = tomllib.loads(asset("texts.toml"))
 
 
-def template(name: str, filters: dict[str, Any], **options: Any) -> Template:
+def template(name: str, filters: dict[str, Any], **options: Any) -> "Template":
     """A template with these filters and options of Jinja."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # slow, and most of this file does without
+
     loader = PackageLoader("ghostpoi.reporting", "assets")
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
     environment.filters |= {"count": "{:,}".format, **filters}

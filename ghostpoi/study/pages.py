@@ -84,7 +84,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         return f"Measure: {again}. Print: `ghostpoi study tables {of}{flag}{city}`."
 
     bench = results / "bench-scoring.json"
-    attackers = {key: adversary for key, adversary in ADVERSARIES.builtin.items() if not adversary.needs_columns}
+    attackers = {key: ADVERSARIES[key] for key in ADVERSARIES.builtin if not ADVERSARIES[key].needs_columns}
     context: dict[str, Any] = vars(claim_checks) | {
         "study": study, "there": cache(there), "claim": claim, "table": table, "commands": commands,
         "cities": PREPARED, "nyc": NYC,

@@ -4,44 +4,28 @@ To add one, write a file and add a line to the dict. Reports use these classes: 
 """
 
 from ghostpoi.attack.adversaries.base import Adversary
-from ghostpoi.attack.adversaries.bigram import Bigram
-from ghostpoi.attack.adversaries.bridge import Bridge
-from ghostpoi.attack.adversaries.deconvolution import Deconvolution
-from ghostpoi.attack.adversaries.distilled import Distilled
-from ghostpoi.attack.adversaries.frequency import Frequency
-from ghostpoi.attack.adversaries.habits import Habits
-from ghostpoi.attack.adversaries.habits_leak import HabitsLeak
-from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov
-from ghostpoi.attack.adversaries.kept_columns import KeptColumns
-from ghostpoi.attack.adversaries.multi_release import MultiRelease
-from ghostpoi.attack.adversaries.none import NoAdversary
-from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
-from ghostpoi.attack.adversaries.per_user import PerUser
-from ghostpoi.attack.adversaries.relink import Relink
-from ghostpoi.attack.adversaries.relink_distilled import RelinkDistilled
-from ghostpoi.attack.adversaries.session_habits import SessionHabits
-from ghostpoi.attack.adversaries.step_lengths import StepLengths
 from ghostpoi.plugins import Registry
 
 ADVERSARIES: Registry[Adversary] = Registry(
     "adversaries",
+    __name__,
     {
-        "none": NoAdversary(),
-        "bridge": Bridge(),
-        "frequency": Frequency(),
-        "bigram": Bigram(),
-        "per-user": PerUser(),
-        "deconvolution": Deconvolution(),
-        "habits": Habits(),
-        "habits+leak": HabitsLeak(),
-        "hidden-markov": HiddenMarkov(),
-        "paired-bridge": PairedBridge(),
-        "multi-release": MultiRelease(),
-        "kept-columns": KeptColumns(),
-        "step-lengths": StepLengths(),
-        "session-habits": SessionHabits(),
-        "distilled": Distilled(),
-        "relink": Relink(),
-        "relink-distilled": RelinkDistilled(),
+        "none": "none:NoAdversary",
+        "bridge": "bridge:Bridge",
+        "frequency": "frequency:Frequency",
+        "bigram": "bigram:Bigram",
+        "per-user": "per_user:PerUser",
+        "deconvolution": "deconvolution:Deconvolution",
+        "habits": "habits:Habits",
+        "habits+leak": "habits_leak:HabitsLeak",
+        "hidden-markov": "hidden_markov:HiddenMarkov",
+        "paired-bridge": "paired_bridge:PairedBridge",
+        "multi-release": "multi_release:MultiRelease",
+        "kept-columns": "kept_columns:KeptColumns",
+        "step-lengths": "step_lengths:StepLengths",
+        "session-habits": "session_habits:SessionHabits",
+        "distilled": "distilled:Distilled",
+        "relink": "relink:Relink",
+        "relink-distilled": "relink_distilled:RelinkDistilled",
     },
 )

@@ -5,23 +5,18 @@ The neural ones train many models of one shape at once: `stacked_model` holds th
 """
 
 from ghostpoi.attack.victims.base import Victim, victim_settings
-from ghostpoi.attack.victims.graph import Graph
-from ghostpoi.attack.victims.gru import GRU
-from ghostpoi.attack.victims.markov import Markov
-from ghostpoi.attack.victims.stan import Stan
-from ghostpoi.attack.victims.transformer import Transformer
-from ghostpoi.attack.victims.user import User
 from ghostpoi.plugins import Registry
 
 VICTIMS: Registry[Victim] = Registry(
     "victims",
+    __name__,
     {
-        "transformer": Transformer(),
-        "markov": Markov(),
-        "gru": GRU(),
-        "stan": Stan(),
-        "graph": Graph(),
-        "user": User(),
+        "transformer": "transformer:Transformer",
+        "markov": "markov:Markov",
+        "gru": "gru:GRU",
+        "stan": "stan:Stan",
+        "graph": "graph:Graph",
+        "user": "user:User",
     },
 )
 

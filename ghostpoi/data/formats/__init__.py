@@ -6,24 +6,26 @@ from pathlib import Path
 
 from ghostpoi.data.formats.base import CheckinFile, Columns, Format, Rows
 from ghostpoi.data.formats.compression import load
-from ghostpoi.data.formats.excel import EXCEL
 from ghostpoi.data.formats.folder import is_empty, is_folder, read_folder
-from ghostpoi.data.formats.geojson import GEOJSON
 from ghostpoi.data.formats.in_memory import content_of
 from ghostpoi.data.formats.joined import joined_with
-from ghostpoi.data.formats.json_text import JSON
 from ghostpoi.data.formats.other_kinds import other_kind
 from ghostpoi.data.formats.reading import Reading, current_reading, read_as
-from ghostpoi.data.formats.snap import SNAP
-from ghostpoi.data.formats.table import TABLE
-from ghostpoi.data.formats.tsmc2014 import TSMC2014
 from ghostpoi.data.formats.venue_table import read_venues
 from ghostpoi.errors import InputError
 from ghostpoi.plugins import Registry
 
 FORMATS: Registry[Format] = Registry(
     "formats",
-    {"tsmc2014": TSMC2014, "snap": SNAP, "table": TABLE, "geojson": GEOJSON, "json": JSON, "excel": EXCEL},
+    __name__,
+    {
+        "tsmc2014": "tsmc2014:TSMC2014",
+        "snap": "snap:SNAP",
+        "table": "table:TABLE",
+        "geojson": "geojson:GEOJSON",
+        "json": "json_text:JSON",
+        "excel": "excel:EXCEL",
+    },
 )
 
 HEAD = 65_536  # bytes that a format sees to recognise a file
@@ -79,7 +81,7 @@ def recognised(path: Path, head: bytes, has_columns: bool) -> str:
                 return name
     if kind := other_kind(head):
         raise InputError(f"{path} {kind}")
-    if has_columns or TABLE.recognises(head):
+    if has_columns or FORMATS["table"].recognises(head):
         return "table"
     raise InputError(f"{path} is a binary file; give a text table (CSV, TSV, TSMC2014), JSON or Parquet")
 
