@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called, scratch, sentence
-from small_world import protected, rows
+from small_world import contents, parts, protected, rows
 
 from ghostpoi.data.formats import Reading, parquet, read_as, text
 from ghostpoi.data.formats.rows import TextRows
@@ -170,3 +170,37 @@ def test_a_file_that_must_be_read_whole_must_fit(tmp_path: Path) -> None:
 def test_text_is_utf8_or_not() -> None:
     assert text.is_utf8("caf\u00e9".encode())
     assert not text.is_utf8("caf\u00e9".encode("latin-1"))
+
+
+def test_a_region_is_read_in_the_format_of_the_file(tmp_path: Path) -> None:
+    """Most of the first rows of a region lack a time, so that they alone would not look like SNAP's."""
+    frame = rows().with_columns(pl.col("utc_time").dt.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    one, others = (frame.filter((pl.col("city") == frame["city"][0]) == here) for here in (True, False))
+    frame = pl.concat([one[:1], others[:19], one[1:], others[19:]])
+    lacks = pl.int_range(pl.len()).is_between(20, 45)
+    frame = frame.select(pl.col("user"), pl.when(~lacks).then(pl.col("utc_time")), "latitude", "longitude", "venue_id")
+    path = tmp_path / "checkins.txt"
+    frame.write_csv(path, separator="\t", include_header=False)
+    release = tmp_path / "release"
+    done = called("protect", path, "-o", release, "--missing", "keep", *LOCAL)
+    assert done.returncode == 0, done.stderr
+    new = (release / "checkins.txt").read_text().splitlines()
+    assert len(new) == frame.height
+    assert [line.split("\t")[:2] for line in new] == [
+        [str(u), t or ""] for u, t in frame.select("user", "utc_time").rows()
+    ]
+    assert called("verify", release, "--against", path, *LOCAL).returncode == 0
+
+
+@pytest.mark.parametrize("files", [1, 3])
+@pytest.mark.parametrize("city", [0, 1])
+def test_an_encoding_survives_where_only_one_region_has_accents(city: int, files: int, tmp_path: Path) -> None:
+    name = rows()["city"].unique().sort()[city]
+    plain = pl.col("category").str.replace_all("\u00e9", "e")
+    accented = pl.when(pl.col("city") == name).then(pl.lit("Caf\u00e9")).otherwise(plain)
+    data = parts(tmp_path / "data", files, rows().with_columns(category=accented), ".csv")
+    for file in data.iterdir():
+        file.write_bytes(file.read_text("utf-8").encode("latin-1"))
+    new = b"".join(contents(protected(data, tmp_path / "release", *LOCAL)).values())
+    assert b"Caf\xe9" in new
+    assert b"\xc3" not in new

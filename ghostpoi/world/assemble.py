@@ -73,7 +73,7 @@ def _checked(job: Job, name: str, rows: Rows) -> Rows:
     """Return rows that read back the same when they are written."""
     rows.write(out := io.BytesIO())
     with job.reads(), held(name, Content(out.getvalue(), extension(Path(name)))) as path:
-        found = formats.read(path, job.request.mapping).all_rows
+        found = formats.read(path, job.request.mapping, job.format).all_rows
     if problem := difference(rows, found):
         raise InputError(f"{name} cannot be released: what was written does not read back the same ({problem})")
     return rows
@@ -95,4 +95,4 @@ def _rows(job: Job, path: Path) -> Rows:
 
         return read_rows(path, path.read_bytes())
     with job.reads():
-        return formats.read(path, job.request.mapping).all_rows
+        return formats.read(path, job.request.mapping, job.format).all_rows

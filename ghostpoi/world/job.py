@@ -57,6 +57,7 @@ class Job:
     key: str  # of the run, for checkpoints
     regions: tuple[Region, ...] = ()
     columns: TestedColumns | None = None
+    format: str | None = None  # of all files, once they were read: some of the rows alone may look otherwise
     device: str = "auto"  # where models run, as the publisher named it: machines differ
 
     def result(self, stage: str, number: int) -> Path:

@@ -93,7 +93,9 @@ def _row_groups(whole: Piece, most_rows: int) -> list[Piece]:
 def read_piece(piece: Piece, mapping: dict[str, str]) -> CheckinFile | None:
     """Read and validate a piece; None if it has no rows."""
     with _opened(piece) as path:
-        return formats.read(path, mapping) if piece.groups or piece.span or formats.has_rows(path) else None
+        if not (piece.groups or piece.span or formats.has_rows(path)):
+            return None
+        return formats.read(path, mapping, piece.span.format if piece.span else None)
 
 
 def raw_rows(piece: Piece, mapping: dict[str, str]) -> Rows:
@@ -103,7 +105,7 @@ def raw_rows(piece: Piece, mapping: dict[str, str]) -> Rows:
 
         return read_rows(piece.path, piece.path.read_bytes())
     with _opened(piece) as path:
-        return formats.read(path, mapping).all_rows
+        return formats.read(path, mapping, piece.span.format if piece.span else None).all_rows
 
 
 def count_rows(piece: Piece, mapping: dict[str, str]) -> int:

@@ -47,7 +47,7 @@ def _read(job: Job, fragments: Mapping[int, str], named: str) -> tuple[CheckinFi
             if fragment.exists():
                 os.link(fragment, Path(place) / piece_name(job, number))
         try:
-            file = formats.read(Path(place), job.request.mapping)
+            file = formats.read(Path(place), job.request.mapping, job.format)
             rows = file.all_rows  # parsed while the fragments are there
         except InputError as e:
             raise InputError(str(e).replace(place, named)) from None

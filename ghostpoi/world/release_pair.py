@@ -44,7 +44,7 @@ def divided_pair(
     if clean.pieces.names != written.pieces.names and clean.pieces.several:
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
-    written = replace(written, regions=clean.regions)
+    written = replace(written, regions=clean.regions, format=clean.format)
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
     numbers = [region.number for region in clean.regions]

@@ -20,6 +20,7 @@ QUOTE, FEED = ord('"'), ord("\n")
 class Span:
     """Whole rows of a text file. To be read, they follow the first `head` bytes of the file, which hold its header."""
 
+    format: str
     head: int
     begin: int
     end: int
@@ -56,15 +57,15 @@ def find_spans(path: Path, most_rows: int) -> list[Span]:
                 return []
         file.seek(head)
         delimiter = ord(delimiter_of(path, start, names)) if format == "table" else None
-        return _Division(file, head, delimiter, any_bytes=format == "tsmc2014").spans(size)
+        return _Division(file, format, head, delimiter).spans(size)
 
 
 @dataclass(frozen=True)
 class _Division:
     file: io.BufferedReader
+    format: str
     head: int
     delimiter: int | None  # None: fields cannot be quoted
-    any_bytes: bool  # not only UTF-8
 
     def spans(self, size: int) -> list[Span]:
         found, begin, rows, lines = list[Span](), self.head, 0, 0
@@ -72,7 +73,7 @@ class _Division:
             whole = self._whole_rows(data)
             if whole is None or not self._reads_alone(whole):
                 return []
-            found.append(Span(self.head, begin, begin + len(whole), rows, lines))
+            found.append(Span(self.format, self.head, begin, begin + len(whole), rows, lines))
             begin, rows, lines = begin + len(whole), rows + self._rows(whole), lines + whole.count(b"\n")
         return found
 
@@ -93,7 +94,7 @@ class _Division:
         last = not self.file.peek(1)
         if data[0] in b"\r\n" or (not last and ends > (2 if data.endswith(b"\r\n") else 1)):
             return False  # blank lines, of which the reader of the whole file complains
-        if not self.any_bytes and not is_utf8(data):
+        if self.format != "tsmc2014" and not is_utf8(data):  # which is always read as latin-1
             return False
         if self.delimiter is None or b'"' not in data:
             return True

@@ -83,6 +83,14 @@ def read_survey(job: Job, number: int) -> Survey | None:
     return Survey(folder) if (folder / KIND).exists() else None
 
 
+def format_of(job: Job) -> str | None:
+    """Return the format of the pieces, which is the same for all."""
+    for piece in job.pieces.pieces:
+        if (found := read_survey(job, piece.number)) is not None:
+            return found.kind[0]
+    return None
+
+
 def _write(folder: Path, job: Job, file: CheckinFile) -> None:
     table = file.table
     venue, user, time = np.stack([np.zeros(len(table) + len(file.missing), np.int64)] * 3) - [[0], [1], [0]]

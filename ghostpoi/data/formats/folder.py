@@ -123,8 +123,10 @@ def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> Checki
     if not files:
         raise InputError(f"{path} has no check-ins; give files with at least one row of data")
     first = next(iter(files.values()))
+    like = first
     for other in files.values():
-        _check_alike(first, other)
+        _check_alike(like, other)
+        like = other if _any_encoding(like) else like
     size = {name: len(files[name].table) + len(files[name].missing) if name in files else 0 for name in names}
     start = dict(zip(names, np.cumsum([0, *size.values()]), strict=False))
 
@@ -191,6 +193,12 @@ def is_empty(format: str, data: bytes) -> bool:
     return format == "table" and not current_reading().columns and b"\n" not in data.strip(b"\r\n")
 
 
+def _any_encoding(file: CheckinFile) -> bool:
+    """Tell whether a file is text that has the same bytes in every encoding."""
+    rows = file.all_rows
+    return isinstance(rows, TextRows) and rows.dialect.ascii
+
+
 def _check_alike(first: CheckinFile, other: CheckinFile) -> None:
     """Refuse a part that is not of the same kind as the first."""
     rows, more = first.all_rows, other.all_rows
@@ -200,7 +208,8 @@ def _check_alike(first: CheckinFile, other: CheckinFile) -> None:
     what = what or ("columns" if (first.mapping, rows.columns) != (other.mapping, more.columns) else "")
     if isinstance(rows, TextRows) and isinstance(more, TextRows) and not what:
         what = "delimiter" if rows.dialect.delimiter != more.dialect.delimiter else ""
-        what = what or ("encoding" if rows.dialect.encoding != more.dialect.encoding else "")
+        same = rows.dialect.encoding == more.dialect.encoding or _any_encoding(first) or _any_encoding(other)
+        what = what or ("" if same else "encoding")
     if what:
         kind = "other columns" if what == "columns" else f"another {what}"
         raise InputError(f"{other.path} has {kind} than {first.path}; give a folder of files of one kind")

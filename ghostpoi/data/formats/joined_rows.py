@@ -22,7 +22,8 @@ def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:
         dialects = [part.dialect for part in [like, *texts]]
         dialect = replace(
             like.dialect, control_separated=any(d.control_separated for d in dialects),
-            quoted=any(d.quoted for d in dialects),
+            quoted=any(d.quoted for d in dialects), ascii=all(d.ascii for d in dialects),
+            encoding=next((d.encoding for d in dialects if not d.ascii), like.dialect.encoding),
         )  # fmt: skip
         return TextRows(frame, dialect, returns)
     import pyarrow as pa  # slow to import

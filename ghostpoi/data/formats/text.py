@@ -39,6 +39,7 @@ class Dialect:
     tail: bytes  # line ends after the last row
     control_separated: bool  # UNIT and RECORD separate the fields and rows of the body
     quoted: bool  # fields may be quoted
+    ascii: bool  # all bytes are, so that any encoding would do
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ def open_body(
     control_separated = quoted or b"\r" in content
     if control_separated:
         content = _to_control_separated(path, content, delimiter, quoted)
-    body = Body(content, Dialect(path, delimiter, columns, encoding, start, tail, control_separated, quoted))
+    body = Body(
+        content, Dialect(path, delimiter, columns, encoding, start, tail, control_separated, quoted, data.isascii())
+    )
     _check_width(body)
     _check_quoted_lines(body)
     return body
