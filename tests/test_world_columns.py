@@ -90,7 +90,7 @@ def test_a_column_that_differs_in_one_region_is_refused(column: pl.Expr, said: s
     assert "the column 'note' " in found
     assert said in found
     assert found.endswith("; leave it out with --drop note, or keep it at your own risk with --keep note")
-    protected(data, tmp_path / "release", *LOCAL, "--drop", "note")
+    protected(data, tmp_path / "release", *LOCAL, "--drop", "note", "--force")
 
 
 @pytest.mark.usefixtures("without_last")

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called, scratch, sentence
-from small_world import contents, parts, protected, rows
+from small_world import SEED, contents, parts, protected, rows
 
 from ghostpoi.data.formats import Reading, parquet, read_as, text
 from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.data.formats.table import open_table
+from ghostpoi.world import protect_region
 from ghostpoi.world.spans import BYTES_PER_ROW, find_spans
 
 LOCAL = ("--engine", "local")
@@ -55,14 +56,23 @@ ROW = b"1234567890,abcdefghijklmnop\n"
         b"a,b\n" + ROW * 9 + b'1,12" pipe\n' + ROW,
         b"a,b\n" + ROW * 9 + b'1,"open\n' + ROW,
         b"a,b\n" + ROW * 5 + b"\n" + ROW * 9,
+        b"a,b\n" + b'1,"quoted"\n' * 20 + ROW + b"1,x\x1dy\n" + ROW,
         b'{"a": 1}\n' * 40,
         b"a,b" * 99,
     ],
-    ids=["latin-1", "inches", "open quote", "blank line between spans", "JSON", "no lines"],
+    ids=["latin-1", "inches", "open quote", "blank line between spans", "control character", "JSON", "no lines"],
 )
 def test_what_might_be_read_otherwise_stays_whole(data: bytes) -> None:
     assert len(data) > BYTES_PER_ROW
     assert find_spans(stored(data), 1) == []
+
+
+def test_the_delimiter_must_show_in_every_span() -> None:
+    """Without a header, the first row tells it."""
+    line, commas = b"12345\tabcdefghijk\n", b"1,2\t3,4\n"
+    with read_as(Reading(columns="user,poi,lat")):
+        assert find_spans(stored(line * 20), 1) != []
+        assert find_spans(stored(line * 8 + commas + line * 8), 1) == []
 
 
 def test_compressed_files_stay_whole() -> None:
@@ -204,3 +214,50 @@ def test_an_encoding_survives_where_only_one_region_has_accents(city: int, files
     new = b"".join(contents(protected(data, tmp_path / "release", *LOCAL)).values())
     assert b"Caf\xe9" in new
     assert b"\xc3" not in new
+
+
+def test_accents_of_one_region_that_might_be_utf8_stay_as_they_are(tmp_path: Path) -> None:
+    """In latin-1, the bytes of this name are two characters; the other regions tell that it is latin-1."""
+    names = rows()["city"].unique().sort()
+    other = pl.when(pl.col("city") == names[1]).then(pl.lit("\u00c3\u00a9")).otherwise(pl.lit("\u00e9"))
+    data = parts(tmp_path / "data", 1, rows().with_columns(category=other), ".csv")
+    for file in data.iterdir():
+        file.write_bytes(file.read_text("utf-8").encode("latin-1"))
+    [before], [after] = ([*data.iterdir()], [*contents(protected(data, tmp_path / "release", *LOCAL)).values()])
+    counts = [(text.count(b"\xc3\xa9"), text.count(b",\xe9,")) for text in (before.read_bytes(), after)]
+    assert counts[0] == counts[1] == (2323, 1368)
+
+
+def test_a_dataset_has_one_encoding(tmp_path: Path) -> None:
+    accent = rows().with_columns(category=pl.lit("\u00e9"))
+    data = parts(tmp_path / "data", 2, accent, ".csv")
+    one = data / "part-000.csv"
+    one.write_bytes(one.read_text("utf-8").encode("latin-1"))
+    done = called("protect", data, "-o", tmp_path / "release", *LOCAL)
+    assert done.returncode == 2
+    assert "some files are in latin-1, others in utf-8; store them in one encoding" in sentence(done)
+
+
+def test_control_characters_of_one_file_are_not_mistaken_for_line_ends(tmp_path: Path) -> None:
+    data = parts(tmp_path / "data", 2, rows().with_columns(category=pl.lit("a\x1db")), ".csv")
+    one = data / "part-000.csv"
+    one.write_bytes(one.read_bytes().replace(b"a\x1db", b'"ab"'))
+    done = called("protect", data, "-o", tmp_path / "release")
+    assert done.returncode == 2
+    assert "part-001.csv contains control characters (bytes 1d to 1f), and" in sentence(done)
+
+
+def test_a_region_that_fails_leaves_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is the only one: its models and the seed are of use to --resume."""
+    frame = rows().filter(pl.col("city") == rows()["city"][0])
+    data, tried = parts(tmp_path / "data", 1, frame), protect_region.protect_table
+
+    def out_of_memory(*given: object, **more: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(protect_region, "protect_table", out_of_memory)
+    done = called("protect", data, "-o", tmp_path / "release", *SEED, *LOCAL)
+    assert done.returncode == 1, done.stderr
+    assert (tmp_path / "release.private" / "unfinished").is_dir()
+    monkeypatch.setattr(protect_region, "protect_table", tried)
+    protected(data, tmp_path / "release", *LOCAL, "--resume")

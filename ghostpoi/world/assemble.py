@@ -10,7 +10,6 @@ from typing import BinaryIO
 import numpy as np
 
 from ghostpoi.data import formats
-from ghostpoi.data.checkins import Longs
 from ghostpoi.data.formats import Rows
 from ghostpoi.data.formats.compression import extension
 from ghostpoi.data.formats.in_memory import Content, held
@@ -27,29 +26,34 @@ from ghostpoi.world.scatter import TAIL
 
 def assemble(job: Job, part: int, folder: Path) -> int:
     """Write a part into the folder of the release; return how many rows it has."""
-    places = {piece.number: shown_places(job, piece.number) for piece in job.pieces.of_part(part)}
-    shown = {number: here for number, here in places.items() if here}
+    shown = {piece.number: _count(job, piece.number) for piece in job.pieces.of_part(part)}
     path = folder / job.pieces.names[part]
     path.parent.mkdir(parents=True, exist_ok=True)
-    pieces = _pieces(job, part, shown) if shown else iter([_none(job)])
+    numbers = [number for number, rows in shown.items() if rows]
+    pieces = _pieces(job, part, numbers) if numbers else iter([_none(job)])
     with replacing(path) as out:
         _write(pieces, out)
-    return sum(len(rows) for here in shown.values() for rows in here.values())
+    return sum(shown.values())
 
 
-def _pieces(job: Job, part: int, shown: dict[int, dict[int, Longs]]) -> Iterator[Rows]:
+def _count(job: Job, number: int) -> int:
+    return sum(len(rows) for rows in shown_places(job, number).values())
+
+
+def _pieces(job: Job, part: int, numbers: list[int]) -> Iterator[Rows]:
     """Yield the released rows of each piece, in the order of the dataset."""
-    like: Rows | None = None
-    for number, places in shown.items():
+    name, like = job.pieces.names[part], None
+    for number in numbers:
+        places = shown_places(job, number)
         fragments = [_rows(job, job.result(RELEASED, region) / ROWS / piece_name(job, number)) for region in places]
         like = like or fragments[0]
-        rows = joined_rows(fragments, like, job.pieces.names[part]).take(np.argsort(np.concatenate([*places.values()])))
+        rows = joined_rows(fragments, like, name).take(np.argsort(np.concatenate([*places.values()])))
         if isinstance(rows, TextRows):
             rows = rows.with_line_end()
-            if number == max(shown):
+            if number == numbers[-1]:
                 tail = (job.result(FRAGMENTS, job.pieces.of_part(part)[-1].number) / TAIL).read_bytes()
                 rows = replace(rows, dialect=replace(rows.dialect, tail=tail))
-        yield _checked(job, job.pieces.names[part], rows)
+        yield _checked(job, name, rows)
 
 
 def _write(pieces: Iterator[Rows], out: BinaryIO) -> None:

@@ -24,7 +24,7 @@ from ghostpoi.world.refusals import unseen
 from ghostpoi.world.regions import find_regions
 from ghostpoi.world.scale import Scale, Stages, done_all
 from ghostpoi.world.scatter import scatter
-from ghostpoi.world.survey import format_of, survey
+from ghostpoi.world.survey import kind_of, survey
 
 
 @contextmanager
@@ -85,7 +85,8 @@ def divided(job: Job, stages: Stages) -> Job:
     done_all(stages.run("reading", survey, job, every))
     if not all(is_done(job.result(SURVEY, number)) for number in every):
         raise unseen(job.folder)
-    job = replace(job, regions=find_regions(job), format=format_of(job))
+    regions, (format, encoding) = find_regions(job), kind_of(job)
+    job = replace(job, regions=regions, format=format, encoding=encoding)
     fit(stages.engine, stages.scale.memory, stages.scale.workers, job.regions)
     done_all(stages.run("dividing", scatter, job, every))
     find_crossings(job)

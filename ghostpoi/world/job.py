@@ -11,6 +11,7 @@ from uuid import uuid4
 from ghostpoi.data.formats import Reading
 from ghostpoi.data.formats.reading import read_as
 from ghostpoi.data.formats.size_limit import SizeLimit, limited_to
+from ghostpoi.data.formats.text import encoded_as
 from ghostpoi.files import make_private_folder
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.private_folder import RowsRequest
@@ -58,6 +59,7 @@ class Job:
     regions: tuple[Region, ...] = ()
     columns: TestedColumns | None = None
     format: str | None = None  # of all files, once they were read: some of the rows alone may look otherwise
+    encoding: str | None = None  # of all files, if they are text with accents
     device: str = "auto"  # where models run, as the publisher named it: machines differ
 
     def result(self, stage: str, number: int) -> Path:
@@ -73,6 +75,7 @@ class Job:
         """Read files as the publisher stated, wherever the task runs."""
         with ExitStack() as stack:
             stack.enter_context(read_as(self.reading))
+            stack.enter_context(encoded_as(self.encoding))
             if self.limit is not None:
                 stack.enter_context(limited_to(self.limit))
             yield

@@ -45,28 +45,17 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
     unfinished = check_folders(request)
     pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
     content = _Input(content_hash(pieces))
-    if unfinished:
-        return _run(request, scale, pieces, resume(request, content, unfinished), say, report)
     is_new = not request.private.exists()
-    run = begin(request, content, say)
-    try:
-        return _run(request, scale, pieces, run, say, report)
-    except InputError:
-        if not any((run.folder / WORLD / RELEASED).glob("[0-9]*")):  # nothing is done that --resume could use
-            shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
-        raise
-
-
-def _run(
-    request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: Say, report: Report
-) -> dict[str, Any]:  # fmt: skip
+    run = resume(request, content, unfinished) if unfinished else begin(request, content, say)
     job = _job(request, scale, pieces, run)
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report, scale)
-        job = divided(job, stages)
-        tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
-        done_all((tested, failed))
-        job = replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
+        try:
+            job = _tested(divided(job, stages), stages)
+        except InputError:  # with another file or other options, nothing of this run would be of use
+            if not unfinished:
+                shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
+            raise
         for text in job.columns.warnings if job.columns else []:
             say(f"warning: {text}")
         needs_torch = request.settings.method.needs_torch
@@ -75,8 +64,7 @@ def _run(
             sizes=[r.rows for r in job.regions],
         )  # fmt: skip
         if refused := next((one.why for one in failed if one.why != NO_MEMORY), ""):
-            shutil.rmtree(job.folder / RELEASED)  # other options are another run, which cannot go on with this one
-            raise InputError(refused)
+            raise InputError(refused)  # other options are another run, which cannot go on with this one
         if failed:
             raise RegionsFailed(_named(job, failed))
         _check_left(request, job)
@@ -91,6 +79,13 @@ def _run(
             own.rename(pairs / f"{region.number:06}.npz")
     keep_private(run, request.private, (PRIVATE_PAIRS,) if any(pairs.iterdir()) else ())
     return manifest
+
+
+def _tested(job: Job, stages: Stages) -> Job:
+    """Find out what becomes of each column."""
+    tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
+    done_all((tested, failed))
+    return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
 
 
 PRIVATE_PAIRS = "pairs"  # in the private folder: the pairs of each region

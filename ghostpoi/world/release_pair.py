@@ -44,7 +44,7 @@ def divided_pair(
     if clean.pieces.names != written.pieces.names and clean.pieces.several:
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
-    written = replace(written, regions=clean.regions, format=clean.format)
+    written = replace(written, regions=clean.regions, format=clean.format, encoding=clean.encoding)
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
     numbers = [region.number for region in clean.regions]
@@ -92,7 +92,7 @@ def _shown_route(clean: Job, number: int) -> Ints:
 def divide_release(job: Job, number: int) -> str:
     """Divide a piece of the release like its clean rows; return what is wrong with its number of rows."""
     piece = job.pieces.pieces[number]
-    route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy")[piece.before :]
+    route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy", mmap_mode="r")[piece.before :]
     with job.reads():
         rows = count_rows(piece, job.request.mapping)
     last = piece == job.pieces.of_part(piece.part)[-1]

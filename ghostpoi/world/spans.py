@@ -9,7 +9,7 @@ import numpy as np
 from ghostpoi.data.formats import HEAD, current_reading, recognised
 from ghostpoi.data.formats.compression import is_compressed
 from ghostpoi.data.formats.table import delimiter_of
-from ghostpoi.data.formats.text import first_line, is_utf8, quotes_enclose_fields
+from ghostpoi.data.formats.text import first_line, has_controls, is_utf8, quotes_enclose_fields
 
 BYTES_PER_ROW = 128  # more than most rows have
 MOST_LINES = 1000  # of one row; if it seems to have more, a stray quote opens it
@@ -39,7 +39,7 @@ def find_spans(path: Path, most_rows: int) -> list[Span]:
     """Divide a large text file into spans of about `most_rows` rows.
 
     Return none if the file is small, or if spans could be read otherwise than the file: if it is compressed or no table
-    of text, has blank lines, is not UTF-8, or has quotes that do not enclose fields.
+    of text, has blank lines or control characters, is not UTF-8, or has quotes that do not enclose fields.
     """
     size = most_rows * BYTES_PER_ROW
     if path.stat().st_size <= size:
@@ -56,16 +56,17 @@ def find_spans(path: Path, most_rows: int) -> list[Span]:
             if not head:
                 return []
         file.seek(head)
-        delimiter = ord(delimiter_of(path, start, names)) if format == "table" else None
-        return _Division(file, format, head, delimiter).spans(size)
+        delimiter = delimiter_of(path, start, names) if format == "table" else None
+        return _Division(path, file, format, head, delimiter).spans(size)
 
 
 @dataclass(frozen=True)
 class _Division:
+    path: Path
     file: io.BufferedReader
     format: str
     head: int
-    delimiter: int | None  # None: fields cannot be quoted
+    delimiter: str | None  # None: fields cannot be quoted
 
     def spans(self, size: int) -> list[Span]:
         found, begin, rows, lines = list[Span](), self.head, 0, 0
@@ -94,11 +95,16 @@ class _Division:
         last = not self.file.peek(1)
         if data[0] in b"\r\n" or (not last and ends > (2 if data.endswith(b"\r\n") else 1)):
             return False  # blank lines, of which the reader of the whole file complains
+        if has_controls(data):
+            return False
         if self.format != "tsmc2014" and not is_utf8(data):  # which is always read as latin-1
             return False
-        if self.delimiter is None or b'"' not in data:
+        if self.delimiter is None:
             return True
-        return quotes_enclose_fields(np.frombuffer(data, np.uint8), self.delimiter)
+        names = current_reading().column_names
+        if names and delimiter_of(self.path, data, names) != self.delimiter:
+            return False
+        return b'"' not in data or quotes_enclose_fields(np.frombuffer(data, np.uint8), ord(self.delimiter))
 
     def _rows(self, data: bytes) -> int:
         if self.delimiter is None or b'"' not in data:

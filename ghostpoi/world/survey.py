@@ -9,11 +9,13 @@ import polars as pl
 
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.formats import CheckinFile
+from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.errors import InputError
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
 
 KIND, VENUES, USERS, ROWS, GROUPS = "kind.json", "venues.parquet", "users.parquet", "rows.npz", "groups.json"
+ENCODING = "encoding.txt"
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,11 @@ class Survey:
         """Format, columns and fields, which are the same for all pieces."""
         found: list[str] = json.loads((self.folder / KIND).read_text("utf-8"))
         return found
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of text; empty if any would do."""
+        return (self.folder / ENCODING).read_text("utf-8")
 
     @property
     def groups(self) -> dict[str, str]:
@@ -83,12 +90,15 @@ def read_survey(job: Job, number: int) -> Survey | None:
     return Survey(folder) if (folder / KIND).exists() else None
 
 
-def format_of(job: Job) -> str | None:
-    """Return the format of the pieces, which is the same for all."""
-    for piece in job.pieces.pieces:
-        if (found := read_survey(job, piece.number)) is not None:
-            return found.kind[0]
-    return None
+def kind_of(job: Job) -> tuple[str | None, str | None]:
+    """Return the format and the encoding of all pieces."""
+    surveys = [found for piece in job.pieces.pieces if (found := read_survey(job, piece.number)) is not None]
+    encodings = sorted({found.encoding for found in surveys} - {""})
+    if len(encodings) > 1:
+        raise InputError(
+            f"{job.pieces.path}: some files are in {encodings[0]}, others in {encodings[1]}; store them in one encoding"
+        )
+    return surveys[0].kind[0] if surveys else None, encodings[0] if encodings else None
 
 
 def _write(folder: Path, job: Job, file: CheckinFile) -> None:
@@ -107,6 +117,9 @@ def _write(folder: Path, job: Job, file: CheckinFile) -> None:
     pl.DataFrame({"user": pl.Series(table.user_ids.tolist(), dtype=pl.String)}).write_parquet(folder / USERS)
     (folder / GROUPS).write_text(json.dumps(dict(table.category_groups)), "utf-8")
     kind = [file.format, *file.all_rows.columns, *(f"{field}={column}" for field, column in file.mapping.items())]
+    rows = file.all_rows
+    encoding = rows.dialect.encoding if isinstance(rows, TextRows) and not rows.dialect.ascii else ""
+    (folder / ENCODING).write_text(encoding, "utf-8")
     (folder / KIND).write_text(json.dumps(kind), "utf-8")
 
 

@@ -20,9 +20,15 @@ def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:
             missing = [pl.repeat(False, part.frame.height, eager=True) for part in texts]
             returns = pl.concat([m if p.returns is None else p.returns for p, m in zip(texts, missing, strict=True)])
         dialects = [part.dialect for part in [like, *texts]]
+        if any(d.controls for d in dialects) and any(d.control_separated for d in dialects):
+            raise InputError(
+                f"{next(d.path for d in dialects if d.controls)} contains control characters (bytes 1d to 1f), and "
+                f"{next(d.path for d in dialects if d.control_separated)} quotes or carriage returns; remove them"
+            )
         dialect = replace(
             like.dialect, control_separated=any(d.control_separated for d in dialects),
             quoted=any(d.quoted for d in dialects), ascii=all(d.ascii for d in dialects),
+            controls=any(d.controls for d in dialects),
             encoding=next((d.encoding for d in dialects if not d.ascii), like.dialect.encoding),
         )  # fmt: skip
         return TextRows(frame, dialect, returns)

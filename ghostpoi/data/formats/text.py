@@ -9,6 +9,9 @@ import codecs
 import csv
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -40,6 +43,7 @@ class Dialect:
     control_separated: bool  # UNIT and RECORD separate the fields and rows of the body
     quoted: bool  # fields may be quoted
     ascii: bool  # all bytes are, so that any encoding would do
+    controls: bool  # UNIT, RECORD or RETURN are text
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def open_body(
     path: Path, data: bytes, delimiter: str, columns: tuple[str, ...] | None, encoding: str | None, quotes: bool
 ) -> Body:
     """Find the layout of a file. Without `columns`, the first line names them. `quotes`: fields may be quoted."""
-    encoding = encoding or ("utf-8" if is_utf8(data) else "latin-1")
+    encoding = encoding or _encoding.get() or ("utf-8" if is_utf8(data) else "latin-1")
     begin, stop = first_line(data), len(data)
     while begin < stop and data[stop - 1] in b"\r\n":
         stop -= 1
@@ -105,14 +109,29 @@ def open_body(
     start, content, tail = data[:begin], _to_utf8(data, begin, stop, encoding), data[stop:]
     quoted = quotes and b'"' in content
     control_separated = quoted or b"\r" in content
+    controls = not control_separated and has_controls(content)
     if control_separated:
         content = _to_control_separated(path, content, delimiter, quoted)
-    body = Body(
-        content, Dialect(path, delimiter, columns, encoding, start, tail, control_separated, quoted, data.isascii())
-    )
+    dialect = Dialect(
+        path, delimiter, columns, encoding, start, tail, control_separated, quoted, data.isascii(), controls
+    )  # fmt: skip
+    body = Body(content, dialect)
     _check_width(body)
     _check_quoted_lines(body)
     return body
+
+
+_encoding: ContextVar[str | None] = ContextVar("encoding", default=None)
+
+
+@contextmanager
+def encoded_as(encoding: str | None) -> Iterator[None]:
+    """Read text in this encoding inside the block, where its format does not say; None: as its content tells."""
+    token = _encoding.set(encoding)
+    try:
+        yield
+    finally:
+        _encoding.reset(token)
 
 
 def first_line(data: bytes) -> int:
@@ -190,6 +209,11 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
+def has_controls(data: bytes) -> bool:
+    """Tell whether a text has a character that may have to replace others."""
+    return any(character in data for character in (UNIT, RECORD, RETURN))
+
+
 def _header(path: Path, line: str, delimiter: str) -> tuple[str, ...]:
     try:
         names = [name.strip() for name in next(csv.reader([line.rstrip("\r")], delimiter=delimiter))]
@@ -201,7 +225,7 @@ def _header(path: Path, line: str, delimiter: str) -> tuple[str, ...]:
 
 def _to_control_separated(path: Path, content: bytes, delimiter: str, quotes: bool) -> bytes:
     """Replace all carriage returns, and the delimiters and line feeds outside quotes, by control characters."""
-    if any(character in content for character in (UNIT, RECORD, RETURN)):
+    if has_controls(content):
         raise InputError(
             f"{path} contains control characters (bytes 1d to 1f) as well as quotes or carriage returns; remove them"
         )
