@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import polars as pl
@@ -16,7 +17,7 @@ from small_city import called, sentence
 from small_world import FAST, SEED, contents, parts, protected, released, rows
 
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.world.engine import GPU, Dask
+from ghostpoi.world.engine import GPU, NO_MEMORY, Dask, Failure, engine_of
 from ghostpoi.world.job import Job
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
@@ -57,7 +58,8 @@ def test_a_cluster_and_other_parts_give_the_same_with_every_method(
     assert not released(one)["venue_id"].equals(few["venue_id"])
 
 
-def test_a_worker_that_is_killed_loses_nothing(world: Path, release: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_worker_that_is_killed_loses_nothing(world: Path, release: Path, tmp_path: Path, count: int) -> None:
     killed: list[int] = []
     stage = tmp_path / "release.private" / "unfinished" / "world" / "fragments"
 
@@ -72,7 +74,7 @@ def test_a_worker_that_is_killed_loses_nothing(world: Path, release: Path, tmp_p
 
     thread = threading.Thread(target=kill)
     thread.start()
-    other = protected(world, tmp_path / "release", "--engine", "dask", "--workers", 2)
+    other = protected(world, tmp_path / "release", "--engine", "dask", "--workers", count)
     thread.join()
     assert killed
     assert contents(other) == contents(release)
@@ -83,14 +85,36 @@ def where(job: Job, number: int) -> str:
 
 
 @pytest.mark.parametrize("resources", [{GPU: 1}, {}])
-def test_methods_with_models_run_on_workers_with_a_gpu_if_there_are_any(resources: dict[str, int]) -> None:
+def test_methods_with_models_run_on_workers_with_a_gpu_if_there_are_any(
+    resources: dict[str, int], tmp_path: Path
+) -> None:
+    job = cast("Job", SimpleNamespace(folder=tmp_path))
     workers = {"plain": {"cls": Worker}, "card": {"cls": Worker, "options": {"resources": resources}}}
     with SpecCluster(workers) as cluster, Client(cluster) as client:
         client.wait_for_workers(2)
         for on_gpu in (True, False):
-            found, failed = Dask(client).run(where, cast("Job", None), range(20), lambda number: None, on_gpu=on_gpu)
+            found, failed = Dask(client).run(where, job, range(20), lambda number: None, on_gpu=on_gpu)
             assert set(found.values()) == ({"card"} if on_gpu and resources else {"plain", "card"})
             assert not failed
+
+
+def dies(job: Job, number: int) -> int:
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_task_that_kills_its_workers_is_named(tmp_path: Path) -> None:
+    """As the system does when memory runs out."""
+    job = cast("Job", SimpleNamespace(folder=tmp_path))
+    with engine_of("dask", 1, "", None, lambda text: None) as engine:
+        found, failed = engine.run(dies, job, range(3), lambda number: None)
+    assert (found, failed) == ({0: 0, 2: 2}, [Failure(1, NO_MEMORY)])
+
+
+def test_fewer_workers_go_on_if_memory_is_short(world: Path, release: Path, tmp_path: Path) -> None:
+    words = ("--engine", "dask", "--workers", 3, "--memory", "1300MB")
+    assert contents(protected(world, tmp_path / "release", *words)) == contents(release)
 
 
 def test_verify_runs_on_dask(world: Path, release: Path) -> None:

@@ -261,3 +261,11 @@ def test_a_region_that_fails_leaves_what_is_done(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "release.private" / "unfinished").is_dir()
     monkeypatch.setattr(protect_region, "protect_table", tried)
     protected(data, tmp_path / "release", *LOCAL, "--resume")
+
+
+def test_a_row_group_must_fit(tmp_path: Path) -> None:
+    path = tmp_path / "world.parquet"
+    pl.DataFrame({"user": pl.repeat(1, 3_000_000, eager=True)}).write_parquet(path, row_group_size=3_000_000)
+    done = called("protect", path, "-o", tmp_path / "r", *LOCAL, "--memory", "1GB")
+    assert done.returncode == 2
+    assert "world.parquet has a row group that needs about 2.8GB; write it with smaller row groups" in sentence(done)

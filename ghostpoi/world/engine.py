@@ -4,17 +4,23 @@ The engine of one process is the reference. Dask runs the same tasks in many pro
 machines share the folders: it starts the workers, hands out tasks, and runs those of a dead worker again.
 """
 
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Protocol
+from uuid import uuid4
 
 from ghostpoi.errors import InputError
 from ghostpoi.extras import need
+from ghostpoi.files import make_private_folder, replacing
 from ghostpoi.progress import Say
 from ghostpoi.world.job import Job
+from ghostpoi.world.refusals import unseen
 
 Task = Callable[..., Any]  # of a job, a number and further arguments
 GPU = "GPU"  # the resource that a Dask worker with a GPU announces
@@ -69,9 +75,30 @@ def _tried(task: Task, job: Job, number: int, *more: object) -> Any:
         return Failure(number, str(e))
     except MemoryError:
         return Failure(number, NO_MEMORY)
+    except RuntimeError as e:  # torch has errors of its own
+        if "out of memory" not in str(e) and "allocate memory" not in str(e):
+            raise
+        return Failure(number, NO_MEMORY)
 
 
-NO_MEMORY = "it does not fit into the memory; cut it smaller with --set regions.most_rows=200000"
+def _tried_on_worker(task: Task, given: Path, number: int) -> Any:
+    """Run a task on a worker, with what is stored for all tasks of a stage."""
+    try:
+        job, more = _stored(given)
+    except FileNotFoundError:
+        return Failure(number, str(unseen(given.parent)))
+    return _tried(task, job, number, *more)
+
+
+@lru_cache(maxsize=1)
+def _stored(given: Path) -> Any:
+    return pickle.loads(given.read_bytes())
+
+
+NO_MEMORY = (
+    "it does not fit into the memory; free some or use fewer --workers, or start again with --force and smaller "
+    "regions (--set regions.most_rows=200000)"
+)
 
 
 @dataclass(frozen=True)
@@ -87,12 +114,24 @@ class Dask:
         self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
         on_gpu: bool = False,
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
+        # In a file, because data that only workers hold are lost with them.
+        make_private_folder(job.folder)
+        given = job.folder / f".given.{uuid4().hex}"
+        with replacing(given, mode=0o600) as out:
+            out.write(pickle.dumps((job, more)))
+        try:
+            return self._run(task, given, numbers, done, on_gpu)
+        finally:
+            given.unlink(missing_ok=True)
+
+    def _run(
+        self, task: Task, given: Path, numbers: Sequence[int], done: Callable[[int], None], on_gpu: bool
+    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
         from distributed import KilledWorker, as_completed
 
-        [shared] = self.client.scatter([job], broadcast=True, hash=False)
         resources = {GPU: 1} if on_gpu and self._has_gpu() else None
         futures = {
-            self.client.submit(_tried, task, shared, number, *more, pure=False, resources=resources): number
+            self.client.submit(_tried_on_worker, task, given, number, pure=False, resources=resources): number
             for number in numbers
         }
         found, failed = {}, []

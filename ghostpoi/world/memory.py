@@ -6,7 +6,7 @@ from ghostpoi.data.formats.size_limit import shown
 from ghostpoi.errors import InputError
 from ghostpoi.world.engine import Engine, OneProcess
 from ghostpoi.world.job import Region
-from ghostpoi.world.pieces import PIECE_ROWS, Piece, is_parquet
+from ghostpoi.world.pieces import PIECE_ROWS, Piece, count_rows, is_parquet
 
 PROCESS = 400 * 10**6  # bytes that a process needs before it reads a row
 PER_ROW = 800  # bytes for each row that a task holds; `bench scale` measures the sum
@@ -14,10 +14,18 @@ PER_BYTE = 6  # bytes for each byte of text
 
 
 def fit_pieces(memory: int | None, pieces: Sequence[Piece]) -> None:
-    """Refuse a file of text that must be read whole and does not fit."""
-    for piece in pieces if memory is not None else ():
-        need = 0 if piece.groups or piece.span else PROCESS + PER_BYTE * piece.path.stat().st_size
-        if memory is not None and need > memory and not is_parquet(piece.path):
+    """Refuse what must be read whole and does not fit: a file of text, or a row group of Parquet."""
+    for piece in (piece for piece in pieces if memory is not None and not piece.span):
+        if is_parquet(piece.path):
+            need = PROCESS + PER_ROW * count_rows(piece, {})
+            if memory is not None and need > memory:
+                raise InputError(
+                    f"{piece.path} has a row group that needs about {shown(need)}; write it with smaller row groups, "
+                    f"or allow that with --memory {shown(need)}"
+                )
+            continue
+        need = PROCESS + PER_BYTE * piece.path.stat().st_size
+        if memory is not None and need > memory:
             raise InputError(
                 f"{piece.path} must be read whole and needs about {shown(need)}, because it is compressed, no table of "
                 "text, not UTF-8, or has blank lines or stray quotes; convert it, divide it into several files, or "
