@@ -37,3 +37,10 @@ def test_columns_that_were_passed_over_are_named(tmp_path: Path) -> None:
 
 def test_a_format_with_fixed_places_says_so() -> None:
     assert "time      utc_time     its place (tsmc2014)" in shown(city())
+
+
+def test_json_has_names(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    line = {"user": 1, "poi": "a", "lat": 1.0, "lon": 2.0, "time": "2012-04-03T05:51:34Z"}
+    path.write_text("".join(json.dumps(line) + "\n" for _ in range(15)))
+    assert "time   time    its name" in shown(path, *OPEN)

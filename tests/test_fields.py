@@ -98,8 +98,9 @@ def test_a_mapped_column_serves_no_other_field() -> None:
         "lon",
         "time",
     ]
-    with pytest.raises(InputError, match="no column looks like the lat"):
+    with pytest.raises(InputError, match="no column looks like the lat") as error:
         columns("user,poi,category,lat,lon,time", poi="lat")
+    assert "WKT points with --map point=COLUMN, a table of venues that has it with --venues" in str(error.value)
 
 
 def test_a_file_may_have_no_category() -> None:

@@ -10,6 +10,8 @@ import pytest
 from small_city import SETS, Release, called, protect, scratch, sentence
 from written_as import Visit, visits, written
 
+from ghostpoi.data.formats.missing import lacks_value
+
 HEADER = "user,poi,category,lat,lon,time,note\n"
 GAPS = {3: 0, 10: 1, 40: 2, 77: 3, 300: 4, 500: 5, 501: 3}  # row: the field that it lacks
 NAN = 501
@@ -170,3 +172,9 @@ def test_a_file_in_which_every_row_lacks_a_value(tmp_path: Path) -> None:
     path = written("all-gaps.csv", lambda v: f"{v.user},,{v.lat},{v.lon},1", "user,poi,lat,lon,time\n")
     said = sentence(called("inspect", path, "--missing", "drop"))
     assert said == f"{path}, line 2: this row and all others lack a value; map other columns with --map FIELD=COLUMN"
+
+
+@pytest.mark.parametrize("text", ["NA", "n/a", "null", "None", "NaN", ""])
+def test_words_for_no_number_are_missing_values(text: str) -> None:
+    frame = pl.DataFrame({"user": ["1", "2"], "lat": ["1.0", text], "poi": ["NA", "b"]})
+    assert lacks_value(frame).to_list() == [False, True]  # a venue may be called NA

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.fields import COLUMN_NAMES, plain_name
 
+WITHOUT_NAMES = ("tsmc2014", "snap")  # formats with fixed columns
+
 
 def chosen_columns(file: CheckinFile, given: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the column of each field and the reason; `given` is the user's choice, field by field."""
@@ -21,8 +23,9 @@ def _reason(file: CheckinFile, field: str, given: Mapping[str, str]) -> str:
         return f"its name in {file.venues.path.name}"
     if file.reading.columns:
         return "--columns"
-    if file.format != "table":
+    names = [name for tier in COLUMN_NAMES.get(field, ()) for name in tier]
+    if file.format in WITHOUT_NAMES or plain_name(file.mapping[field]) not in names:
         return f"its place ({file.format})"
-    taken, names = set(file.mapping.values()), [name for tier in COLUMN_NAMES[field] for name in tier]
+    taken = set(file.mapping.values())
     others = [repr(c) for c in file.rows.columns if c not in taken and plain_name(c) in names]
     return "its name" + (f", before {' and '.join(others)}" if others else "")

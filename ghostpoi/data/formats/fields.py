@@ -47,15 +47,22 @@ def find_columns(columns: Sequence[str], given: dict[str, str], place: str | Pat
         if match is None and (field == "category" or (field == "poi" and current_reading().cluster_points)):
             continue  # many files have none
         if match is None:
-            points = ", or make venues of raw points with --cluster-points 100m" if field == "poi" else ""
+            more = ELSEWHERE.get(field, "")
             raise InputError(
                 f"{place}: no column looks like the {field} among {_listed(columns)}; name it with "
-                f"--map {field}=COLUMN, or the columns of a file without a header line with --columns{points}"
+                f"--map {field}=COLUMN{more}, or the columns of a file without a header line with --columns"
             )
         found[field] = match
     if "poi" in found and current_reading().cluster_points:
         raise InputError(f"{place}: the column {found['poi']!r} holds venue ids; leave --cluster-points out")
     return found | elsewhere
+
+
+ELSEWHERE = {  # what else a file may need that lacks a field
+    "poi": ", make venues of raw points with --cluster-points 100m",
+    "lat": (at := ", a column of WKT points with --map point=COLUMN, a table of venues that has it with --venues"),
+    "lon": at,
+}
 
 
 def find_venue_columns(columns: Sequence[str], given: dict[str, str], path: Path) -> dict[str, str]:

@@ -15,6 +15,7 @@ from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.errors import InputError
 
 NONE: Longs = np.empty(0, np.int64)
+NO_NUMBER = ["", "nan", "na", "n/a", "null", "none"]
 LISTED = 5  # places of rows that messages name
 
 Where = Callable[[int], str]
@@ -29,7 +30,7 @@ def lacks_value(frame: pl.DataFrame) -> pl.Series:
         if column.dtype.is_float():
             lacking |= column.is_nan().fill_null(True)
         elif column.dtype == pl.String:
-            blank = ["", "nan"] if field in ("lat", "lon") else [""]
+            blank = NO_NUMBER if field in ("lat", "lon") else [""]
             lacking |= column.str.to_lowercase().is_in(blank).fill_null(True)
     return lacking
 
