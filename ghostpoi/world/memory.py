@@ -17,8 +17,9 @@ def fit_pieces(memory: int | None, pieces: Sequence[Piece]) -> None:
     """Refuse what must be read whole and does not fit: a file of text, or a row group of Parquet."""
     for piece in (piece for piece in pieces if memory is not None and not piece.span):
         if is_parquet(piece.path):
-            need = PROCESS + PER_ROW * count_rows(piece, {})
-            if memory is not None and need > memory:
+            rows = count_rows(piece, {})
+            need = PROCESS + PER_ROW * rows
+            if memory is not None and need > memory and rows > PIECE_ROWS:  # `fit` counts smaller ones
                 raise InputError(
                     f"{piece.path} has a row group that needs about {shown(need)}; write it with smaller row groups, "
                     f"or allow that with --memory {shown(need)}"
