@@ -29,8 +29,8 @@ def fit_pieces(memory: int | None, pieces: Sequence[Piece]) -> None:
         if memory is not None and need > memory:
             raise InputError(
                 f"{piece.path} must be read whole and needs about {shown(need)}, because it is compressed, no table of "
-                "text, not UTF-8, or has blank lines or stray quotes; convert it, divide it into several files, or "
-                f"allow that with --memory {shown(need)}"
+                "text, not UTF-8, or has blank lines, control characters or stray quotes; convert it, divide it into "
+                f"several files, or allow that with --memory {shown(need)}"
             )
 
 
