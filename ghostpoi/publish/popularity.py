@@ -1,7 +1,8 @@
 """How popular venues are, as far as a release may show it: weights with which the venues of a crowd are drawn.
 
 A venue with few visits counts as having `min_visits`, so that the visits of one person to a rare venue do not show. The
-hours come from the category, not from the venue: the hours of one venue can be those of one person.
+hours come from the category, not from the venue: the hours of one venue can be those of one person, and so can those of
+a category with few visits, which has the hours of all categories.
 """
 
 from dataclasses import replace
@@ -12,6 +13,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Floats
 from ghostpoi.data.places import SLOTS, Places
 
+FEW = 5  # a category with fewer visits has no hours of its own
 SMOOTHING = 50.0  # visits that the hours of all categories together count as in those of one category
 
 
@@ -28,5 +30,6 @@ def category_hours(places: Places) -> Floats:
     """Return the share of a category's visits in each slot of the week, smoothed, (categories, SLOTS)."""
     counts = places.category_visits.astype(float)
     everywhere = (counts.sum(axis=0) + 1) / (counts.sum() + SLOTS)
+    counts[counts.sum(axis=1) < FEW] = 0
     smoothed: Floats = (counts + SMOOTHING * everywhere) / (counts.sum(axis=1, keepdims=True) + SMOOTHING)
     return smoothed

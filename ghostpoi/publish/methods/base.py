@@ -20,7 +20,8 @@ Position: TypeAlias = "scored_position.Position"
 Tensor: TypeAlias = "torch.Tensor"
 
 KeepsCategory = Literal["exact", "group", "any"]
-CATEGORY_HOURS = "visits per category and four-hour slot of the week"  # an aggregate; nothing without categories
+# An aggregate; nothing without categories.
+CATEGORY_HOURS = "visits per category and four-hour slot of the week, where a category has at least 5"
 VENUE_USE = "which nearby venues are visited at similar hours and for similar stays"  # learned candidate sets show it
 KEEP = -1  # a proposal to release the clean venue itself
 
