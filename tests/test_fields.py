@@ -2,16 +2,19 @@
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_city import called, sentence
 
 from ghostpoi.data.checkins import FIELDS
 from ghostpoi.data.formats.fields import find_columns
 from ghostpoi.data.formats.times import parse_times
+from ghostpoi.data.formats.zones import TIMEZONE
 from ghostpoi.errors import InputError
 
 MASSIVE_STEPS = (
@@ -28,7 +31,7 @@ RECBOLE = "user_id:token,venue_id:token,venue_category_id:token,venue_category:t
 def columns(text: str, **given: str) -> list[str]:
     """The column found for each field, in the order of FIELDS."""
     found = find_columns(text.split(","), given, "x.csv, line 1")
-    assert set(found) == set(FIELDS)
+    assert set(found) - {TIMEZONE} == set(FIELDS)
     return [found[field] for field in FIELDS]
 
 
@@ -100,7 +103,10 @@ def test_a_mapped_column_serves_no_other_field() -> None:
     ]
     with pytest.raises(InputError, match="no column looks like the lat") as error:
         columns("user,poi,category,lat,lon,time", poi="lat")
-    assert "WKT points with --map point=COLUMN, a table of venues that has it with --venues" in str(error.value)
+    assert str(error.value).endswith(
+        "; name it with --map lat=COLUMN, name a column of WKT points with --map point=COLUMN, or give a table of "
+        "venues with --venues"
+    )
 
 
 def test_a_file_may_have_no_category() -> None:
@@ -246,3 +252,17 @@ def test_timestamps_of_any_unit_and_zone(cases: list[datetime], unit: Any, zone:
     if zone:
         column = column.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
     assert parse_times(column).to_list() == [math.floor(m.replace(microsecond=0).timestamp()) for m in cases]
+
+
+def test_what_else_may_help_a_file_without_a_field(tmp_path: Path) -> None:
+    text, lines = tmp_path / "x.csv", tmp_path / "x.jsonl"
+    text.write_text("user,lat,lon,time\n1,2,3,4\n")
+    lines.write_text('{"user": 1, "lat": 2, "lon": 3, "time": 4}\n')
+    common = (
+        "no column looks like the poi among user, lat, lon, time; name it with --map poi=COLUMN, {}make venues of raw "
+        "points with --cluster-points 100m"
+    )
+    assert sentence(called("inspect", lines)) == f"{lines}: {common.format('or ')}"
+    assert sentence(called("inspect", text)) == (
+        f"{text}, line 1: {common.format('')}, or if the file has no header line, name all columns with --columns"
+    )

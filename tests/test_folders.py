@@ -265,6 +265,13 @@ def test_folders_that_are_no_table(tmp_path: Path) -> None:
     twice = divided(tmp_path / "twice", in_thirds())
     (twice / "part-1.csv.gz").write_bytes(gzip.compress((twice / "part-1.csv").read_bytes()))
     assert "holds part-1.csv more than once" in refusal_of(twice)
+    for text in ("# Read me\n", "user, poi and more", ",".join(city().columns[:3])):
+        notes = divided(tmp_path / f"notes{len(text)}", in_thirds())
+        (notes / "README.md").write_text(text)
+        assert refusal_of(notes) == (
+            f"{notes / 'README.md'} holds no rows, and not the columns of {notes / 'part-0.csv'}; remove it, or name "
+            f"the other files with a pattern such as {notes}/*.csv"
+        )
     headers = tmp_path / "headers"
     headers.mkdir()
     (headers / "a.csv").write_text(",".join(city().columns) + "\n")

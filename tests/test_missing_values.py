@@ -10,6 +10,9 @@ import pytest
 from small_city import SETS, Release, called, protect, scratch, sentence
 from written_as import Visit, visits, written
 
+import ghostpoi
+from ghostpoi.data import formats
+from ghostpoi.data.formats import Reading
 from ghostpoi.data.formats.missing import lacks_value
 
 HEADER = "user,poi,category,lat,lon,time,note\n"
@@ -95,6 +98,16 @@ def test_kept_rows_stay_as_they_are_and_count_as_genuine(more: tuple[str, ...]) 
     assert "pass  missing values   7 rows, as they were" in done.stdout
 
 
+def test_an_export_says_that_it_leaves_them_out(tmp_path: Path) -> None:
+    done = called("export", released("keep").folder, "--to", "hf", "-o", tmp_path / "export")
+    why = "left out of the export, because other tools need every value"
+    assert done.stderr == f"warning: 7 rows with missing values: {why}\n"
+    assert pl.read_parquet(tmp_path / "export" / "released.parquet").height == len(visits()) - 7
+    with pytest.warns(UserWarning, match=f"^7 rows with missing values: {why}$"):
+        ghostpoi.export(released("keep").folder, "hf", tmp_path / "other")
+    assert called("export", released("drop").folder, "--to", "hf", "-o", tmp_path / "none").stderr == ""
+
+
 def test_a_dry_run_counts_them_too(tmp_path: Path) -> None:
     words = ["protect", gappy(), "-o", tmp_path / "r", "--keep", "note", "--dry-run", "--json", *SETS]
     keep, drop = (json.loads(called(*words, "--missing", choice).stdout) for choice in ("keep", "drop"))
@@ -171,10 +184,89 @@ def test_parquet_rows_are_kept_too(tmp_path: Path) -> None:
 def test_a_file_in_which_every_row_lacks_a_value(tmp_path: Path) -> None:
     path = written("all-gaps.csv", lambda v: f"{v.user},,{v.lat},{v.lon},1", "user,poi,lat,lon,time\n")
     said = sentence(called("inspect", path, "--missing", "drop"))
-    assert said == f"{path}, line 2: this row and all others lack a value; map other columns with --map FIELD=COLUMN"
+    assert said == f"{path}: all rows lack a value; map other columns with --map FIELD=COLUMN"
 
 
-@pytest.mark.parametrize("text", ["NA", "n/a", "null", "None", "NaN", ""])
-def test_words_for_no_number_are_missing_values(text: str) -> None:
-    frame = pl.DataFrame({"user": ["1", "2"], "lat": ["1.0", text], "poi": ["NA", "b"]})
-    assert lacks_value(frame).to_list() == [False, True]  # a venue may be called NA
+@pytest.mark.parametrize("text", ["NA", "n/a", "null", "None", "NaN", "NaT", "<NA>", "#N/A", "\\N", " NA ", ""])
+@pytest.mark.parametrize("field", ["user", "poi", "lat", "time", "date", "point", "timezone"])
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical])
+def test_words_for_no_value_are_missing_values(text: str, field: str, kind: type[pl.DataType]) -> None:
+    frame = pl.DataFrame({field: ["Nandu", text, "annul"], "category": ["NA", "None", "x"]})
+    assert lacks_value(frame.with_columns(pl.col(field).cast(kind))).to_list() == [False, True, False]
+
+
+def test_categories_may_be_called_so_but_not_by_databases() -> None:
+    assert lacks_value(pl.DataFrame({"category": ["NA", "\\N", None]})).to_list() == [False, True, True]
+
+
+ROW = "u,v,c,1,2,3\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("u,NA,c,1,2,3", "the poi 'NA' stands for no value; fill it in, rename it if it is an id, or drop such rows"),
+        ("null,v,c,1,2,3", "the user 'null' stands for no value; fill it in, rename it if it is an id, or drop such"),
+        ("u,v,c,NA,2,3", "the lat 'NA' stands for no value; fill it in, or drop such rows with --missing drop"),
+        ("u,v,c,nan,2,3", "the lat is missing; fill it in, or drop such rows with --missing drop"),
+        ("u,v,c,1,2,NA", "the time 'NA' stands for no value; fill it in, or drop such rows with --missing drop"),
+        (r"u,v,\N,1,2,3", r"the category '\N' stands for no value; fill it in, or drop such rows with --missing drop"),
+    ],
+)
+def test_a_word_for_no_value_names_the_option(row: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(f"user,poi,category,lat,lon,time\n{ROW}{row}\n{ROW}")
+    assert sentence(called("inspect", path)).startswith(f"{path}, line 3: {says}")
+    file = formats.read(path, reading=Reading(missing="drop"))
+    assert (len(file.table), file.missing.tolist(), file.missing_at) == (2, [1], "line 3")
+
+
+def test_features_without_a_geometry(tmp_path: Path) -> None:
+    kinds = {5: "null", 6: '{"type": "Point", "coordinates": []}', 8: '{"type": "Point", "coordinates": [1, 2, 3]}'}
+    features = []
+    for row, v in enumerate(visits()):
+        at = kinds.get(row, f'{{"type": "Point", "coordinates": [{v.lon}, {v.lat}]}}')
+        about = json.dumps({"user": v.user, "poi": v.poi if row != 8 else "alone", "time": v.time.isoformat()})
+        features.append(f'{{"type": "Feature", "geometry": {at}, "properties": {about}}}')
+    path = tmp_path / "x.geojson"
+    path.write_text(f'{{"type": "FeatureCollection", "features": [{", ".join(features)}]}}')
+    assert sentence(called("inspect", path)).startswith(f"{path}, feature 6: the lat is missing (2 rows lack a value: ")
+    release = protect(path, tmp_path / "r", "--missing", "keep", "--drop", "geometry.altitude")
+    out = json.loads(release.data.read_text())["features"]
+    clean = json.loads(path.read_text())["features"]
+    assert [row for row, feature in enumerate(out) if feature["geometry"] is None] == [5, 6]
+    assert [feature["properties"] for feature in out[5:7]] == [feature["properties"] for feature in clean[5:7]]
+    assert all(len(f["geometry"]["coordinates"]) == 2 for f in out if f["geometry"])
+    assert release.manifest["rows"]["missing"] == {"kept": 2}
+    assert called("verify", release.folder, "--against", path).returncode == 0
+
+
+def test_empty_points(tmp_path: Path) -> None:
+    def line(v: Visit) -> str:
+        return f"{v.user}|{v.poi}|POINT ({v.lon} {v.lat})|{v.time:%Y-%m-%dT%H:%M:%SZ}"
+
+    empty = ["POINT EMPTY", "SRID=4326;point empty", "POINT (NaN NaN)"]
+    lines = [line(v) for v in visits()]
+    for row, point in enumerate(empty):
+        lines[row] = lines[row].replace(lines[row].split("|")[2], point)
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(["user|poi|geom|time", *lines]) + "\n")
+    release = protect(path, tmp_path / "r", "--map", "point=geom", "--missing", "keep")
+    assert release.data.read_text().splitlines()[1:4] == lines[:3]
+    assert release.manifest["rows"]["missing"] == {"kept": 3}
+
+
+def test_one_row_is_not_several(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    lines = gappy().read_text().splitlines()
+    path.write_text("\n".join(line for row, line in enumerate(lines, -1) if row not in GAPS or row == 3) + "\n")
+    text = " ".join(called("inspect", path, "--missing", "keep").stdout.split())
+    assert "note: 1 row lacks a value (line 5) and is not described below" in text
+    release = protect(path, tmp_path / "r", "--missing", "keep", "--keep", "note")
+    said = (
+        "1 row with missing values (line 5): kept as it is, so it shows a genuine visit; --missing drop leaves it out"
+    )
+    assert said in release.done.stderr
+    assert "pass  missing values   1 row, as it was" in called("verify", release.folder, "--against", path).stdout
+    assert called("report", release.folder).returncode == 0
+    assert "1 row with missing values is genuine: it was kept as it is." in (release.folder / "card.md").read_text()

@@ -139,6 +139,9 @@ def test_columns_that_do_not_fit() -> None:
     if not parquet.exists():
         called("synth", "-o", parquet, "--users", 3, "--pois", 9, "--days", 9)
     assert says(parquet, "user") == " is Parquet, which names its columns itself; leave --columns out"
+    lines = scratch() / "columns.jsonl"
+    lines.write_text('{"user": 1, "poi": 2, "lat": 1, "lon": 2, "time": 3}\n')
+    assert says(lines, "user,poi") == " is JSON, which names its columns itself; leave --columns out"
 
 
 def test_brightkite_rows_and_windows_line_ends_are_recognised(tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 from small_city import SEED, SETS, called, city, protect, release, sentence
+from written_as import visits
+
+from ghostpoi.data.formats.kinds import ending, kind_of
 
 
 def zipped(**files: bytes) -> bytes:
@@ -93,7 +96,49 @@ def test_check_ins_on_standard_input(more: list[str], tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-m", "ghostpoi", *words], stdin=file, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     if not more:
-        assert (tmp_path / "r" / "checkins").read_bytes() == release().data.read_bytes()
+        assert (tmp_path / "r" / "checkins.txt").read_bytes() == release().data.read_bytes()
+        assert called("verify", tmp_path / "r", "--against", city()).returncode == 0
+
+
+CSV = ["user,venue_id,category,lat,lon,time", *(f"{v.user},{v.poi},c,{v.lat},{v.lon},{v.time}" for v in visits())]
+
+
+@pytest.mark.parametrize("engine", [[], ["--engine", "local"]])
+def test_an_archive_without_a_suffix_is_named_by_its_content(engine: list[str], tmp_path: Path) -> None:
+    """All steps take the release."""
+    path, folder = tmp_path / "x.zip", tmp_path / "r"
+    path.write_bytes(zipped(inside="\n".join(CSV).encode()))
+    made = protect(path, folder, *engine)
+    assert made.data.name == "checkins.csv"
+    quick = ["--adversaries", "none", "--victim", "markov", "--seeds", 1, "--no-naturalness",
+             "--set", "filters.train_share=0.4", "--set", "filters.val_share=0.3"]  # fmt: skip
+    for words in (
+        ["verify", folder, "--against", path], ["audit", path, folder, *quick, "--cache", tmp_path / "cache"],
+        ["report", folder], ["export", folder, "--to", "skmob", "-o", tmp_path / "city"],
+    ):  # fmt: skip
+        done = called(*words, *(engine if words[0] in ("verify", "audit") else []))
+        assert done.returncode == 0, done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "suffix"),
+    [
+        ("table", b"user,poi", ".csv"),
+        ("table", b"user;poi", ".csv"),
+        ("table", b"\xef\xbb\xbfuser\tpoi", ".tsv"),
+        ("table", b"PAR1", ".parquet"),
+        ("tsmc2014", b"1\t2", ".txt"),
+        ("json", b" [{", ".json"),
+        ("json", b'{"user": 1}', ".jsonl"),
+        ("geojson", b"{", ".geojson"),
+        ("excel", b"PK", ".xlsx"),
+    ],
+)
+def test_suffixes_of_contents(format: str, content: bytes, suffix: str) -> None:
+    assert ending(Path("-"), kind_of(format, content)) == suffix
+    assert ending(Path("x.zip"), kind_of(format, content)) == suffix
+    assert ending(Path("x.dat.zip"), kind_of(format, content)) == ".dat"
+    assert ending(Path("x"), kind_of(format, content)) == ""
 
 
 def test_nothing_on_standard_input() -> None:

@@ -92,7 +92,6 @@ def test_an_unusual_type_is_released(case: str, tmp_path: Path) -> None:
 
 
 BAD: dict[str, tuple[pa.Array, str]] = {  # by the column's type in the file; a column and its values
-    "time32[ms]": (pa.array(range(ROWS), pa.time32("ms")), "time"),
     "duration[ms]": (pa.array(range(ROWS), pa.duration("ms")), "time"),
     "extension<arrow.uuid>": (extension(pa.uuid())([bytes([v]) * 16 for v in VENUE]), "poi"),
     "binary_view": (pa.array([b"x"] * ROWS, pa.binary_view()), "poi"),

@@ -1,7 +1,6 @@
 """Files of raw points without venue ids: --cluster-points."""
 
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from real_tools import load
 from small_city import Release, called, protect, scratch, sentence
 from written_as import Visit, written
 
@@ -230,10 +230,6 @@ print(len(found), found["uid"].nunique())
 
 
 def test_scikit_mobility_loads_the_release() -> None:
-    python = os.environ.get("GHOSTPOI_SKMOB")
-    if not python:
-        pytest.skip("set GHOSTPOI_SKMOB to the Python of an environment with scikit-mobility")
-    done = subprocess.run([python, "-c", LOAD, str(released().data)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    found = load("skmob", LOAD, released().data.name, folder=released().folder)
     rows = [line.split(",")[0] for line in released().data.read_text().splitlines()[1:]]
-    assert done.stdout.split()[-2:] == [str(len(rows)), str(len(set(rows)))]
+    assert found[-2:] == [str(len(rows)), str(len(set(rows)))]

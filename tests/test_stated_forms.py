@@ -104,7 +104,7 @@ GOOD = "u;p;1.5;2;2012-04-03 10:00\n"
     ("rows", "words", "message"),
     [
         (GOOD + "u;p;1,5;2;0\n", [], ", line 3: the latitude '1,5' has a decimal comma; state it with --decimal ,"),
-        (GOOD, ["--decimal", ","], ", line 2: the latitude '1.5' is not a number; give decimal degrees or remove the"),
+        (GOOD, ["--decimal", ","], ", line 2: the latitude '1.5' has a decimal point; leave --decimal out"),
         (GOOD, ["--decimal", ";"], "--decimal ';': the sign can be a comma only; leave it out for points"),
         ("u;p;1;2;03/04/2012\n", [], ", line 2: the time '03/04/2012' cannot be read; use ISO 8601 (2012-04-03T18"),
         (GOOD, ["--time-format", "%d/%m/%Y"], ", line 2: the time '2012-04-03 10:00' cannot be read; it must have the"),

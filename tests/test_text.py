@@ -197,12 +197,13 @@ def test_values_are_those_of_python_s_csv_module(file: File) -> None:
     assert [[value or "" for value in row] for row in found] == rows
 
 
-ids = st.sampled_from(["7", "007", "7.0", " 7", "7 ", "x y", "é", "1e400", "-0", "nan", "None"])
+ids = st.sampled_from(["7", "007", "7.0", " 7", "7 ", "x y", "é", "1e400", "-0"])
+categories = st.one_of(ids, st.sampled_from(["nan", "None"]))
 numbers = st.sampled_from(["1", "-1.5", "+2", " 3.25", ".5", "4.", "1e1", "-0.0", "45.000000000000014"])
 times = st.sampled_from(["2012-04-03T18:00:09Z", "2012-04-03 20:00+02:00", "1969-12-31 23:59:59.5"])
 
 
-@given(st.lists(st.tuples(ids, ids, ids, numbers, numbers, times), min_size=1, max_size=6))
+@given(st.lists(st.tuples(ids, ids, categories, numbers, numbers, times), min_size=1, max_size=6))
 def test_the_fast_path_and_the_kind_path_read_the_same(rows: list[tuple[str, ...]]) -> None:
     plain = "\n".join([HEADER, *(",".join(row) for row in rows)])
     laid_out = body(plain)

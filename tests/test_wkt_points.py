@@ -39,9 +39,13 @@ def test_the_release_has_points(tmp_path: Path) -> None:
     ("point", "says"),
     [
         ("POINT (1 91)", "the latitude 91.0 is outside the range -90 to 90"),
-        ("POINT (1,2)", "the point 'POINT (1,2)' is not of the form POINT (longitude latitude); correct it"),
+        (
+            "POINT (1,2)",
+            "the point 'POINT (1,2)' is not of the form POINT (longitude latitude) or [longitude, latitude]; correct",
+        ),
         ("LINESTRING (1 2, 3 4)", "the point 'LINESTRING (1 2, 3 4)' is not of the form POINT (longitude latitude)"),
-        ("", "the lat is missing"),
+        ("", "the point is missing; fill it in, or drop such rows with --missing drop"),
+        ("POINT EMPTY", "the point 'POINT EMPTY' stands for no value; fill it in, or drop such rows with --missing"),
     ],
 )
 def test_what_is_no_point(point: str, says: str, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def renumber(
     raw: NDArray[np.integer], distinct: NDArray[np.integer], names: NDArray[np.object_]
 ) -> tuple[Ints, NDArray[np.object_]]:
     """Number integer codes from 0 by first appearance; return the numbers and the name of each number."""
-    first = np.empty(int(distinct.max()) + 1, np.int64)
+    first = np.empty(int(distinct.max(initial=0)) + 1, np.int64)
     first[raw[::-1]] = np.arange(len(raw) - 1, -1, -1)  # the last assignment, the first row, wins
     order = np.argsort(first[distinct])
     number = np.empty(len(first), np.int32)

@@ -9,6 +9,8 @@ from ghostpoi.data.formats.compression import load
 from ghostpoi.data.formats.folder import is_empty, is_folder, read_folder
 from ghostpoi.data.formats.in_memory import content_of
 from ghostpoi.data.formats.joined import joined_with
+from ghostpoi.data.formats.kinds import kind_of
+from ghostpoi.data.formats.missing import none_complete
 from ghostpoi.data.formats.other_kinds import other_kind
 from ghostpoi.data.formats.reading import Reading, current_reading, read_as
 from ghostpoi.data.formats.venue_table import read_venues
@@ -37,11 +39,13 @@ __all__ = [
 
 
 def read(
-    path: Path, mapping: dict[str, str] | None = None, format: str | None = None, reading: Reading | None = None
-) -> CheckinFile:
+    path: Path, mapping: dict[str, str] | None = None, format: str | None = None, reading: Reading | None = None,
+    part: bool = False,
+) -> CheckinFile:  # fmt: skip
     """Read a check-in file, or a folder of them, in the given format, or in the first format that recognises it.
 
-    `reading`: what the publisher states about the file. Default: the options of the command.
+    `reading`: what the publisher states about the file. Default: the options of the command. `part`: there are other
+    files, so that all rows of this one may lack a value.
     """
     reading = current_reading() if reading is None else reading
     if format is not None and format not in FORMATS:
@@ -61,6 +65,8 @@ def read(
             else:
                 data = load(path)
                 file = read_one(recognise(path, data), path, data)
+    if not (part or len(file.table)):
+        raise none_complete(path)
     file = replace(file, reading=reading, venues=venues)
     return _wrapped(replace(file, sha256=sha256(file.sha256 + venues.sha256).digest()) if venues else file)
 
@@ -75,10 +81,12 @@ def has_rows(path: Path) -> bool:
 
 def recognised(path: Path, head: bytes, has_columns: bool) -> str:
     """Return the format of a file. `table` accepts any text, so it is tried last."""
-    if not has_columns:
-        for name in FORMATS:
-            if name != "table" and FORMATS[name].recognises(head):
+    for name in FORMATS:
+        if name != "table" and FORMATS[name].recognises(head):
+            if not has_columns:
                 return name
+            if (words := kind_of(name, head).words) != "text":
+                raise InputError(f"{path} is {words}, which names its columns itself; leave --columns out")
     if kind := other_kind(head):
         raise InputError(f"{path} {kind}")
     if has_columns or FORMATS["table"].recognises(head):

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.formats.kinds import Kind
 from ghostpoi.data.formats.reading import Reading
 
 
@@ -72,6 +73,7 @@ class VenueTable:
     fields: pl.DataFrame = field(repr=False)  # a row per venue: poi and what describes it, as text
     rows: Rows = field(repr=False)
     sha256: bytes = field(repr=False)
+    where: Callable[[int], str] = field(repr=False)  # names the place of a row
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class CheckinFile:
 
     path: Path
     format: str
+    kind: Kind
     mapping: dict[str, str]  # field -> column
     table: Checkins
     sha256: bytes = field(repr=False)  # of the decompressed content; never published, because it identifies clean data

@@ -9,13 +9,17 @@ import polars as pl
 
 from ghostpoi.data.checkins import Checkins, Floats
 from ghostpoi.data.formats.base import CheckinFile, Rows
-from ghostpoi.data.formats.fields import to_checkins
+from ghostpoi.data.formats.fields import COLUMN_NAMES, plain_name, to_checkins
 from ghostpoi.data.formats.joined import with_venue_fields
-from ghostpoi.data.formats.missing import Where, complete_rows, places
+from ghostpoi.data.formats.kinds import kind_of
+from ghostpoi.data.formats.missing import Where, complete_rows, none_complete, places
 from ghostpoi.data.formats.points import POINT, as_written
 from ghostpoi.data.formats.reading import POSITIONS, current_reading
 from ghostpoi.data.formats.stays import MIN_PEOPLE, MIN_STAYS, place_id, venue_positions
+from ghostpoi.data.formats.zones import TIMEZONE, needs_zone, states_zones
 from ghostpoi.errors import InputError
+
+DATE_LIKE = r'^[ "]*(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})\b'
 
 
 def to_file(
@@ -24,11 +28,14 @@ def to_file(
 ) -> CheckinFile:  # fmt: skip
     """Return a file that was read: `fields` has a column per field, `where` names the place of a row."""
     fields, reading = with_venue_fields(fields, where), current_reading()
+    mapping, fields = _with_used_zones(path, mapping, fields)
     if reading.cluster_points:
         fields = fields.with_columns(poi=pl.lit("somewhere"))
     complete, place, missing = complete_rows(fields, where)
-    table = to_checkins(complete, mapping.get("category", ""), place, str(path))
+    table = to_checkins(complete, mapping.get("category", ""), place, str(path), lambda: _dates(rows()))
     own = rows
+    if reading.cluster_points and not len(table):
+        raise none_complete(path)
     if reading.cluster_points == POSITIONS:
         table = _at_places(complete, mapping, place, table, table.lat, table.lon)
     elif reading.cluster_points:
@@ -51,7 +58,28 @@ def to_file(
             return _moved(rows(), mapping, every[0], every[1], reading.decimal)
 
     at = places(missing, where) if len(missing) else ""
-    return CheckinFile(path, format, mapping, table, sha256(data).digest(), own, missing=missing, missing_at=at)
+    kind, digest = kind_of(format, data), sha256(data).digest()
+    return CheckinFile(path, format, kind, mapping, table, digest, own, missing=missing, missing_at=at)
+
+
+def _with_used_zones(path: Path, mapping: dict[str, str], fields: pl.DataFrame) -> tuple[dict[str, str], pl.DataFrame]:
+    """Forget a column of time zones if no time needs it, or if it has only a name as if it named zones."""
+    if TIMEZONE not in fields.columns:
+        return mapping, fields
+    column, needed = mapping[TIMEZONE], needs_zone(fields["time"], current_reading().time_format)
+    if needed.any() and states_zones(fields[TIMEZONE]):
+        return mapping, fields
+    if not any(plain_name(column) in tier for tier in COLUMN_NAMES[TIMEZONE]):
+        raise InputError(
+            f"--map timezone={column}: {path} needs no zones, or this column names none as America/New_York; remove it"
+        )
+    return {f: c for f, c in mapping.items() if f != TIMEZONE}, fields.drop(TIMEZONE)
+
+
+def _dates(rows: Rows) -> list[str]:
+    """Return the columns that look like dates."""
+    first = {name: rows.get_column(name).cast(pl.String, strict=False).drop_nulls().head(1) for name in rows.columns}
+    return [name for name, value in first.items() if value.str.contains(DATE_LIKE).any()]
 
 
 def _at_places(

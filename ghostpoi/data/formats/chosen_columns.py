@@ -4,16 +4,19 @@ from collections.abc import Mapping
 
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.fields import COLUMN_NAMES, plain_name
+from ghostpoi.data.formats.zones import has_names
 
 WITHOUT_NAMES = ("tsmc2014", "snap")  # formats with fixed columns
 
 
 def chosen_columns(file: CheckinFile, given: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the column of each field and the reason; `given` is the user's choice, field by field."""
-    return {
-        field: {"column": column, "chosen_by": _reason(file, field, given)}
-        for field, column in file.mapping.items()
-    }  # fmt: skip
+    found = {
+        field: {"column": column, "chosen_by": _reason(file, field, given)} for field, column in file.mapping.items()
+    }
+    if has_names(file.rows.get_column(file.mapping["time"])):
+        found["time"]["chosen_by"] += "; it names time zones"
+    return found
 
 
 def _reason(file: CheckinFile, field: str, given: Mapping[str, str]) -> str:

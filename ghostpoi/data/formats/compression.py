@@ -50,7 +50,7 @@ def load(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read by this user; change its permissions or run as its owner") from None
     except OSError as e:
         raise InputError(f"{path} cannot be read: {e.strerror or e}; check the disk and the path") from None
-    pieces = next((pieces for magic, pieces in PIECES.items() if data.startswith(magic)), None)
+    pieces = next((pieces for magic, (_, pieces) in PIECES.items() if data.startswith(magic)), None)
     if pieces is not None and not is_workbook(data):
         data = _decompressed(path, data, pieces, limit)
     if not data[:4096].strip() and not data.strip():
@@ -157,9 +157,9 @@ def _zip(data: bytes) -> Iterator[bytes]:
                 yield piece
 
 
-def is_compressed(head: bytes) -> bool:
-    """Tell whether a file that begins so is compressed; a spreadsheet is."""
-    return any(head.startswith(magic) for magic in PIECES)
+def compression(head: bytes) -> str:
+    """Return the suffix for the compression of a file that begins so, "" for none; a spreadsheet is a zip archive."""
+    return next((suffix for magic, (suffix, _) in PIECES.items() if head.startswith(magic)), "")
 
 
 def is_workbook(data: bytes) -> bool:
@@ -169,7 +169,8 @@ def is_workbook(data: bytes) -> bool:
 
 ZIP = b"PK\x03\x04"
 PIECES = {  # by the first bytes of a file
-    b"\x1f\x8b": _gzip, b"\xfd7zXZ\x00": _xz, b"\x28\xb5\x2f\xfd": _zstd, b"BZh": _bz2, ZIP: _zip,
+    b"\x1f\x8b": (".gz", _gzip), b"\xfd7zXZ\x00": (".xz", _xz), b"\x28\xb5\x2f\xfd": (".zst", _zstd),
+    b"BZh": (".bz2", _bz2), ZIP: (".zip", _zip),
 }  # fmt: skip
 DAMAGED = (
     OSError, EOFError, RuntimeError, NotImplementedError, lzma.LZMAError, zlib.error, zstandard.ZstdError,

@@ -1,5 +1,6 @@
 """A folder of check-in files of one kind, or those that a pattern names, read as one table and written as parts."""
 
+import csv
 import glob
 import os
 import re
@@ -8,6 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import unquote
 
 import numpy as np
 import polars as pl
@@ -15,15 +17,19 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import concatenated
 from ghostpoi.data.formats.base import CheckinFile, Rows
-from ghostpoi.data.formats.compression import COMPRESSED, load
+from ghostpoi.data.formats.compression import COMPRESSED, extension, load
 from ghostpoi.data.formats.joined_rows import can_join, joined_rows
+from ghostpoi.data.formats.kinds import PARQUET
 from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.data.formats.rows import TextRows
-from ghostpoi.data.formats.table import PARQUET
+from ghostpoi.data.formats.table import delimiter_of
+from ghostpoi.data.formats.text import first_line, is_utf8
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 
 HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
+PAIRS = {".dyna": ".geo", ".inter": ".item"}  # check-ins and their venues: LibCity, RecBole
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 WILD = re.compile(r"[*?]|\[[^\]]+\]")  # signs of a pattern
 
 Recognise = Callable[[Path, bytes], str]  # returns the name of a format
@@ -113,16 +119,21 @@ def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> Checki
         raise InputError(f"{path}: --cluster-points needs all points in one file; join the parts first")
     found = parts_of(path)
     names = list(found)
-    digest, files = sha256(), dict[str, CheckinFile]()
+    digest, files, empty = sha256(), dict[str, CheckinFile](), dict[Path, list[str]]()
     for name, file in found.items():
         data = load(file)
         digest.update(f"{len(name.encode())} {name} {len(data)} ".encode() + data)
         format = recognise(file, data)
-        if not is_empty(format, data):
+        if is_empty(format, data):
+            empty[file] = columns_of(file, data)
+        else:
             files[name] = read_part(format, file, data)
     if not files:
         raise InputError(f"{path} has no check-ins; give files with at least one row of data")
     first = next(iter(files.values()))
+    for file, columns in empty.items():
+        if columns != first.all_rows.columns:
+            raise no_part(file, first.path)
     like = first
     for other in files.values():
         _check_alike(like, other)
@@ -162,10 +173,21 @@ def parts_of(path: Path) -> dict[str, Path]:
         )
     if odd := [name for name, _ in found if not name.isprintable()]:
         raise InputError(f"{path}: a release cannot hold a file named {odd[0]!r}; rename it")
+    for checkins, venues in PAIRS.items():
+        ones, twos = ([p for _, p in found if extension(p).lower() == end] for end in (checkins, venues))
+        if ones and twos:
+            two = min(twos, key=lambda p: p.with_suffix("") != ones[0].with_suffix(""))
+            raise InputError(f"{path} holds check-ins and a table of venues; give {ones[0]} --venues {two} instead")
     names = [_plain(name) for name, _ in found]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"{path} holds {twice[0]} more than once, compressed and not; remove one of them")
     return dict(zip(names, (p for _, p in found), strict=True))
+
+
+def keys_of(name: str) -> dict[str, str]:
+    """Return the keys that the folders of a part's name hold, as Hive writes them: city=Paris/part-0.parquet."""
+    pairs = (folder.partition("=") for folder in Path(name).parts[:-1])
+    return {key: "" if value == NO_VALUE else unquote(value) for key, sign, value in pairs if key and sign}
 
 
 def _root(pattern: Path) -> Path:
@@ -191,6 +213,27 @@ def is_empty(format: str, data: bytes) -> bool:
 
         return parquet_rows(data) == 0
     return format == "table" and not current_reading().columns and b"\n" not in data.strip(b"\r\n")
+
+
+def columns_of(path: Path, data: bytes) -> list[str]:
+    """Return the names of the columns of a part without rows."""
+    if data.startswith(PARQUET):
+        from ghostpoi.data.formats.parquet import read_rows
+
+        return read_rows(path, data).columns
+    line = data[first_line(data) :].strip(b"\r\n").decode("utf-8" if is_utf8(data) else "latin-1")
+    try:
+        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter_of(path, data)))]
+    except csv.Error:
+        return []
+
+
+def no_part(path: Path, other: Path) -> InputError:
+    """Say that a file without rows does not belong to the other parts."""
+    return InputError(
+        f"{path} holds no rows, and not the columns of {other}; remove it, or name the other files with a pattern such "
+        f"as {other.parent / '*'}{other.suffix}"
+    )
 
 
 def _any_encoding(file: CheckinFile) -> bool:

@@ -21,6 +21,7 @@ from ghostpoi.data.formats.records import json_text, read_records
 from ghostpoi.errors import InputError
 
 AXES = ("longitude", "latitude", "altitude")
+NOWHERE = (None, None)
 MAPPING = {"lon": "geometry.longitude", "lat": "geometry.latitude"}
 DEGREES = re.compile(r"CRS84|4326")  # names of coordinate systems in degrees of WGS 84
 COLLECTION = re.compile(r'^\{[^[]*"type"\s*:\s*"FeatureCollection"|"features"\s*:\s*\[\s*\{\s*"type"\s*:\s*"Feature"')
@@ -40,8 +41,9 @@ class GeoJsonLayout(JsonLayout):
         return super().json_path(column)
 
     def record(self, tree: Tree) -> str:
-        axes = ", ".join(tree["geometry"][name] for name in AXES if name in tree["geometry"])
-        geometry = f'{{"type": "Point", "coordinates": [{axes}]}}'
+        at = [tree["geometry"][name] for name in AXES if name in tree["geometry"]]
+        at = at[:2] if at[2:] == ["null"] else at  # other points have an altitude
+        geometry = f'{{"type": "Point", "coordinates": [{", ".join(at)}]}}' if set(at) != {"null"} else "null"
         others = {name: value for name, value in tree.items() if name not in ("geometry", "properties")}
         properties = tree.get("properties", {})
         return object_text({"type": '"Feature"', **others, "geometry": geometry, "properties": properties})
@@ -102,16 +104,19 @@ class GeoJsonFormat:
 
 
 def _record(feature: dict[str, Any], place: str) -> dict[str, Any]:
-    """Return a feature with named coordinates; refuse what is no point."""
+    """Return a feature with named coordinates, null where it has no geometry; refuse what is no point."""
     geometry, properties = feature.get("geometry"), feature.get("properties")
+    if geometry is None:
+        geometry = {"type": "Point", "coordinates": []}
     point = geometry.get("coordinates") if isinstance(geometry, dict) and geometry.get("type") == "Point" else None
-    if not isinstance(point, list) or not 2 <= len(point) <= 3:
+    if not isinstance(point, list) or len(point) not in (0, 2, 3):
         kind = geometry.get("type") if isinstance(geometry, dict) else None
-        raise InputError(f"{place}: its geometry is {f'a {kind}' if kind else 'missing'}, not a point; give points")
+        what = "is a point without a longitude and a latitude" if kind == "Point" else f"is a {kind}, not a point"
+        raise InputError(f"{place}: its geometry {what if kind else 'has no type'}; give points")
     if properties is not None and not isinstance(properties, dict):
         raise InputError(f"{place}: its properties are not an object; correct them")
     others = {name: value for name, value in feature.items() if name not in ("type", "geometry", "properties")}
-    return {"geometry": dict(zip(AXES, point, strict=False)), **others, "properties": properties or {}}
+    return {"geometry": dict(zip(AXES, point or NOWHERE, strict=False)), **others, "properties": properties or {}}
 
 
 GEOJSON = GeoJsonFormat()

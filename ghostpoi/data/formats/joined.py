@@ -8,6 +8,7 @@ import polars as pl
 
 from ghostpoi.data.formats.base import VenueTable
 from ghostpoi.data.formats.missing import Where, places
+from ghostpoi.data.formats.points import POINT
 from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.errors import InputError
 
@@ -18,6 +19,14 @@ def fields_elsewhere() -> dict[str, str]:
     """Return the fields, with their columns, that come from the table of venues."""
     table = _table.get()
     return table.mapping if table else {}
+
+
+def place_elsewhere(field: str, poi: object) -> str | None:
+    """Name where the table of venues gives this field of a venue; None if the file of check-ins gives it."""
+    table = _table.get()
+    if table is None or not {field, *[POINT] * (field in ("lat", "lon"))} & table.mapping.keys():
+        return None
+    return table.where(table.fields["poi"].to_list().index(str(poi).strip()))
 
 
 @contextmanager

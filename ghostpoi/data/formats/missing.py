@@ -5,17 +5,22 @@ counts include it.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import DATE, FIELDS, Longs
-from ghostpoi.data.formats.points import POINT
+from ghostpoi.data.formats.points import POINT, is_empty_point
 from ghostpoi.data.formats.reading import current_reading
+from ghostpoi.data.formats.zones import TIMEZONE
 from ghostpoi.errors import InputError
 
 NONE: Longs = np.empty(0, np.int64)
-NO_NUMBER = ["", "nan", "na", "n/a", "null", "none"]
+# What R, Excel, pandas and databases write for no value, in lower case. A category may be called so.
+NO_VALUE = ("", "na", "n/a", "#n/a", "<na>", "nan", "nat", "none", "null", "\\n")
+BLANK = ("", "\\n")
+SHORT = 16  # bytes that such a word has at most, with spaces around it
 LISTED = 5  # places of rows that messages name
 
 Where = Callable[[int], str]
@@ -23,16 +28,33 @@ Where = Callable[[int], str]
 
 def lacks_value(frame: pl.DataFrame) -> pl.Series:
     """Mark the rows (N,) that lack the value of a field that the file has."""
-    lacking = pl.repeat(False, frame.height, eager=True)
-    for field in (f for f in (*FIELDS, DATE, POINT) if f in frame.columns):
-        column = frame[field]
-        lacking |= column.is_null()
-        if column.dtype.is_float():
-            lacking |= column.is_nan().fill_null(True)
-        elif column.dtype == pl.String:
-            blank = NO_NUMBER if field in ("lat", "lon") else [""]
-            lacking |= column.str.to_lowercase().is_in(blank).fill_null(True)
-    return lacking
+    every = pl.repeat(False, frame.height, eager=True)
+    for field in (f for f in (*FIELDS, DATE, POINT, TIMEZONE) if f in frame.columns):
+        every |= lacking(frame[field], field)
+    return every
+
+
+def lacking(column: pl.Series, field: str) -> pl.Series:
+    """Mark the rows (N,) of a field's column that hold no value: null, NaN, a word for it or an empty point."""
+    lacks = column.is_null()
+    if column.dtype.is_float():
+        return lacks | column.is_nan().fill_null(True)
+    words = BLANK if field == "category" else NO_VALUE
+    if column.dtype in (pl.Categorical, pl.Enum):
+        if not _is_word(column.unique().cast(pl.String), words).any():
+            return lacks
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        lacks |= _is_word(column, words)
+    return lacks | is_empty_point(column) if field == POINT else lacks
+
+
+def _is_word(texts: pl.Series, words: tuple[str, ...]) -> pl.Series:
+    """Mark the texts (N,) that are one of these words. Long texts are not looked at, because there are many."""
+    marked = pl.repeat(False, len(texts), eager=True)
+    short = (texts.str.len_bytes() <= SHORT).arg_true()
+    found = texts.gather(short).str.strip_chars().str.to_lowercase().is_in(words)
+    return marked.scatter(short.filter(found), True)
 
 
 def complete_rows(frame: pl.DataFrame, where: Where) -> tuple[pl.DataFrame, Where, Longs]:
@@ -43,10 +65,13 @@ def complete_rows(frame: pl.DataFrame, where: Where) -> tuple[pl.DataFrame, Wher
     if current_reading().missing not in ("keep", "drop"):
         return frame, where, NONE
     lacking = lacks_value(frame)
-    if lacking.all():
-        raise InputError(f"{where(0)}: this row and all others lack a value; map other columns with --map FIELD=COLUMN")
     present = (~lacking).arg_true().to_numpy().astype(np.int64)
     return frame.filter(~lacking), lambda row: where(int(present[row])), lacking.arg_true().to_numpy().astype(np.int64)
+
+
+def none_complete(path: Path) -> InputError:
+    """Say that a dataset has no row that lacks nothing."""
+    return InputError(f"{path}: all rows lack a value; map other columns with --map FIELD=COLUMN")
 
 
 def places(rows: Longs, where: Where) -> str:

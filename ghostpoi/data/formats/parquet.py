@@ -207,9 +207,9 @@ def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:
     kind = _value_type(column.type)
     refused = (
         pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
-        pa.types.is_fixed_size_binary, pa.types.is_duration, pa.types.is_time,
+        pa.types.is_fixed_size_binary, pa.types.is_duration,
     )  # fmt: skip
-    if any(is_kind(kind) for is_kind in refused):
+    if any(is_kind(kind) for is_kind in refused) or (pa.types.is_time(kind) and field != "time"):
         raise rows.refusal(name)
     series = rows.get_column(name)
     if field == "time" and pa.types.is_temporal(kind) and series.dtype.is_integer():
@@ -218,7 +218,8 @@ def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:
         raise InputError(
             f"{rows.path}, row {row + 1}: the time is outside the years 1 to 9999; correct it or remove the row"
         )
-    return series
+    is_instant = field == "time" and pa.types.is_timestamp(kind) and kind.tz is not None
+    return series.dt.replace_time_zone("UTC") if is_instant else series
 
 
 def _plain(column: pa.ChunkedArray) -> Any:

@@ -9,13 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from ghostpoi.data.formats.compression import COMPRESSED
+from ghostpoi.data.formats.zones import is_zone
 from ghostpoi.errors import InputError
 
 # A form has directives that the parser knows, and all of a date: the year, and month and day, or the day of the year.
@@ -56,7 +54,7 @@ class Reading:
                 f"--time-format {self.time_format!r}: give the form of a date and a time with directives of strptime, "
                 "e.g. '%d/%m/%Y %H:%M'"
             )
-        if self.timezone and not _is_zone(self.timezone):
+        if self.timezone and not is_zone(self.timezone):
             raise InputError(f"--timezone {self.timezone!r}: there is no such zone; give a name as America/New_York")
 
         if self.cluster_points and self.cluster_points != POSITIONS and not 1 <= self.radius_m <= 5000:
@@ -105,13 +103,6 @@ class Reading:
         if strange := [name for name in stated if name not in known]:
             raise InputError(f"data.reading.{strange[0]} of the manifest is unknown; read it with the newest ghostpoi")
         return Reading(**stated)
-
-
-def _is_zone(name: str) -> bool:
-    try:
-        return pl.Series([datetime(2000, 1, 1)]).dt.replace_time_zone(name).len() == 1
-    except pl.exceptions.PolarsError:
-        return False
 
 
 _reading: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039 (it is frozen)

@@ -14,6 +14,7 @@ from ghostpoi.data.formats.build import to_file
 from ghostpoi.data.formats.joined import fields_elsewhere
 from ghostpoi.data.formats.points import POINT
 from ghostpoi.data.formats.reading import current_reading
+from ghostpoi.data.formats.zones import TIMEZONE
 
 RETURN = text.RETURN.decode()
 
@@ -118,13 +119,14 @@ KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
     GROUP: pl.String(),
     DATE: pl.String(),
     POINT: pl.String(),
+    TIMEZONE: pl.String(),
 }
 
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
     path, elsewhere = body.dialect.path, fields_elsewhere()
-    own = (field for field in (*FIELDS, GROUP, DATE, POINT) if field in mapping and field not in elsewhere)
+    own = (field for field in (*FIELDS, GROUP, DATE, POINT, TIMEZONE) if field in mapping and field not in elsewhere)
     column = {field: mapping[field] for field in own}
     frame = None
     plain = not body.dialect.control_separated and not current_reading().decimal

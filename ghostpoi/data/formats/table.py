@@ -7,11 +7,11 @@ from ghostpoi.data.formats import text
 from ghostpoi.data.formats.base import CheckinFile
 from ghostpoi.data.formats.compression import extension, is_binary
 from ghostpoi.data.formats.fields import find_columns
+from ghostpoi.data.formats.kinds import PARQUET
 from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.data.formats.rows import read_text
 from ghostpoi.errors import InputError
 
-PARQUET = b"PAR1"  # the first bytes of such a file
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -35,7 +35,7 @@ class TableFormat:
             return read_parquet(path, data, mapping)
         body = open_table(path, data, names)
         place = str(path) if names else f"{path}, line 1"
-        return read_text(body, data, "table", find_columns(body.dialect.columns, mapping, place))
+        return read_text(body, data, "table", find_columns(body.dialect.columns, mapping, place, not names))
 
 
 def open_table(path: Path, data: bytes, names: tuple[str, ...] | None = None) -> text.Body:

@@ -291,7 +291,7 @@ def _check_quoted_lines(body: Body) -> None:
 def _check_width(body: Body) -> None:
     """Refuse a file in which a row has more or fewer fields than there are columns."""
     width = len(body.dialect.columns)
-    if _all_rows_have(width - 1, body.data, body.delimiter[0], body.record):
+    if _all_rows_have(width - 1, body.data, body.delimiter, body.record):
         return
     for row, line in enumerate(body.data.split(body.record)):
         fields = line.count(body.delimiter) + 1
@@ -301,18 +301,8 @@ def _check_width(body: Body) -> None:
             raise InputError(f"{body.dialect.path}, line {body.line(row)} {problem}; correct or remove that line")
 
 
-def _all_rows_have(count: int, data: bytes, delimiter: int, record: bytes) -> bool:
-    """Tell whether every row has `count` delimiters, in chunks of whole rows."""
-    begin = 0
-    while begin < len(data):
-        feed = data.find(record, begin + CHUNK)
-        end = len(data) if feed < 0 else feed
-        part = np.frombuffer(data, np.uint8, end - begin, begin)
-        at, ends = np.flatnonzero(part == delimiter), np.append(np.flatnonzero(part == record[0]), len(part))
-        if len(at) != count * len(ends):
-            return False
-        # The total is right. Each row's last delimiter must be before the row's end, the next row's first one after it.
-        if count and not ((at[count - 1 :: count] < ends).all() and (at[count::count] > ends[:-1]).all()):
-            return False
-        begin = end + 1
-    return True
+def _all_rows_have(count: int, data: bytes, delimiter: bytes, record: bytes) -> bool:
+    """Tell whether every row has `count` delimiters."""
+    others = bytes(set(range(256)) - {*delimiter, *record})
+    separators, row = data.translate(None, others) + record, delimiter * count + record
+    return separators == row * (len(separators) // len(row))

@@ -1,6 +1,10 @@
 """Times: from text, numbers and dates to UTC seconds."""
 
+from typing import TypeVar
+
 import polars as pl
+
+from ghostpoi.data.formats.zones import abbreviated, is_short, needs_zone, split_names, zone_of
 
 
 def stripped(column: pl.Series) -> pl.Series:
@@ -11,22 +15,27 @@ def stripped(column: pl.Series) -> pl.Series:
 
 TIME_FORMATS = (
     "%a %b %d %H:%M:%S %z %Y",  # TSMC: Tue Apr 03 18:00:09 +0000 2012
+    "%a %b %d %H:%M:%S %Y",
     "%Y-%m-%d %H:%M:%S%.f%#z",  # %#z: the minutes of the offset are optional
     "%Y-%m-%d %H:%M:%S%.f",  # without an offset: UTC
     "%Y-%m-%d %H:%M%#z",
     "%Y-%m-%d %H:%M",
     "%Y-%m-%d",
 )
+Times = TypeVar("Times", pl.Series, pl.Expr)
 MIN_PIECE = 100_000  # times per thread; fewer are parsed faster on one thread
 EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, which `datetime` can represent
 
 
-def parse_times(column: pl.Series, form: str = "", zone: str = "UTC") -> pl.Series:
+def parse_times(
+    column: pl.Series, form: str = "", zone: str = "UTC", zones: pl.Series | None = None
+) -> pl.Series:  # fmt: skip
     """Convert times to UTC seconds (Int64), null where a time cannot be read.
 
-    A time without an offset is of the zone. With `form`, every time has this form, as --time-format takes it.
+    A time without an offset is of the zone that it names, that `zones` names, or of `zone`. With `form`, every time has
+    this form, as --time-format takes it.
     """
-    seconds = _seconds(column, form, zone)
+    seconds = _seconds(column, form, zone) if zones is None else _in_zones(column, zones, form, zone)
     return seconds.set(~seconds.is_between(EARLIEST, LATEST).fill_null(True), None)
 
 
@@ -36,10 +45,36 @@ def _seconds(column: pl.Series, stated: str, zone: str) -> pl.Series:
     if column.dtype == pl.Date:
         column = column.cast(pl.Datetime("ms"))  # microseconds overflow
     if isinstance(column.dtype, pl.Datetime):
-        return column.dt.epoch("s")
+        local = zone != "UTC" and column.dtype.time_zone is None
+        return (_at(column, zone) if local else column).dt.epoch("s")
     text = column.cast(pl.String)
     if stated:
         return _parse(text.str.strip_chars(), stated, zone)
+    seconds = _of_usual_forms(text, zone)
+    if (missing := seconds.is_null().arg_true()).len():
+        bare, names = split_names(text.gather(missing).str.strip_chars())
+        others = missing.filter(names.is_null())
+        if others.len() < missing.len():
+            seconds = seconds.scatter(missing, _in_zones(bare, names, stated, zone))
+            seconds = seconds.scatter(others, _of_usual_forms(text.gather(others), zone))
+    return seconds
+
+
+def _in_zones(column: pl.Series, names: pl.Series, form: str, stated: str) -> pl.Series:
+    """Convert times, each of the zone that is named beside it, null where no known zone is."""
+    seconds = pl.repeat(None, len(column), dtype=pl.Int64, eager=True)
+    for name in names.drop_nulls().unique().to_list():
+        rows = (names == name).arg_true()
+        some, zone = column.gather(rows), zone_of(name.strip())
+        if zone is not None:
+            east = zone.east * needs_zone(some, form).cast(pl.Int64)
+            seconds = seconds.scatter(rows, _seconds(some, form, zone.name) - east)
+        elif is_short(name.strip()) and stated != "UTC":
+            seconds = seconds.scatter(rows, abbreviated(_seconds(some, form, stated), stated, name.strip()))
+    return seconds
+
+
+def _of_usual_forms(text: pl.Series, zone: str) -> pl.Series:
     sample = _normalised(text.drop_nulls().head(1))
     for form in TIME_FORMATS:
         if sample.len() and sample.str.to_datetime(form, strict=False, time_unit="us").null_count() == 0:
@@ -60,17 +95,19 @@ def _normalised(text: pl.Series) -> pl.Series:
 
 
 def _parse(text: pl.Series, form: str, zone: str) -> pl.Series:
-    """Parse times of one format, null where they differ. Pieces run in parallel, because polars parses on one core.
-
-    When the clocks go back, an hour occurs twice in a zone: the first is meant.
-    """
+    """Parse times of one format, null where they differ. Pieces run in parallel, because polars parses on one core."""
     time = pl.col("t").str.to_datetime(form, strict=False, time_unit="us")
     if zone != "UTC" and "z" not in form:
-        time = time.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+        time = _at(time, zone)
     seconds = time.dt.epoch("s")
     size = max(MIN_PIECE, -(-text.len() // pl.thread_pool_size()))
     pieces = [text.slice(at, size).to_frame("t").lazy().select(seconds) for at in range(0, max(1, text.len()), size)]
     return pl.concat(pl.collect_all(pieces)).to_series()
+
+
+def _at(time: Times, zone: str) -> Times:
+    """Give times a zone. When the clocks go back, an hour occurs twice: the first is meant."""
+    return time.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
 
 
 def _from_unix(number: pl.Series) -> pl.Series:

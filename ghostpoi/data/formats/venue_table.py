@@ -33,10 +33,14 @@ def read_venues(path: Path, given: dict[str, str]) -> VenueTable:
     values = body.values(list(dict.fromkeys(found.values())))
     fields = values.select(pl.col(c).alias("poi" if field == VENUE else field) for field, c in found.items())
     ids = fields["poi"]
+
+    def where(row: int) -> str:
+        return f"{path}, line {body.line(row)}"
+
     if ids.null_count():
         row = int(ids.is_null().arg_true()[0])
-        raise InputError(f"{path}, line {body.line(row)}: the venue has no id; fill it in or remove the line")
+        raise InputError(f"{where(row)}: the venue has no id; fill it in or remove the line")
     if (repeated := ids.is_duplicated()).any():
         row = int(repeated.arg_true()[-1])
-        raise InputError(f"{path}, line {body.line(row)}: the venue {ids[row]!r} is listed twice; remove one of them")
-    return VenueTable(path, found, fields, TextRows.of(body), sha256(data).digest())
+        raise InputError(f"{where(row)}: the venue {ids[row]!r} is listed twice; remove one of them")
+    return VenueTable(path, found, fields, TextRows.of(body), sha256(data).digest(), where)
