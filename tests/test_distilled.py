@@ -1,4 +1,4 @@
-"""A16: the chain that it mixes, its draws and walks by hand, and a leak that would drown among wrong sessions."""
+"""A16 and A20: the chain, its draws and walks by hand, and a leak that would drown among wrong sessions."""
 
 import itertools
 from dataclasses import replace
@@ -13,7 +13,15 @@ from test_channel import candidates_of
 
 from ghostpoi.attack.adversaries.distilled import Distilled
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov
-from ghostpoi.attack.inference.distillation import Distillation, draw_states, followers, hits, mix, walk
+from ghostpoi.attack.inference.distillation import (
+    Distillation,
+    LeaklessDistillation,
+    draw_states,
+    followers,
+    hits,
+    mix,
+    walk,
+)
 from ghostpoi.attack.inference.hidden_markov import states_of
 from ghostpoi.attack.inference.visits import Visits
 from ghostpoi.randomness import Seed
@@ -102,3 +110,27 @@ class TestRestoring:
         a, b, c = (model.restore(evidence, rule, Seed(n)).tolist() for n in (1, 1, 2))
         assert a == b
         assert a != c
+
+
+class TestWithoutLeak:
+    """A20 holds the release, the rule, and that people often stay."""
+
+    def test_frequent_steps_are_taught_and_elsewhere_people_stay(self) -> None:
+        sets = candidates_of(*[[p] for p in range(1, 7)])  # nobody has been at 5 and 6
+        evidence = evidence_of(sets, range(60), [*[[1, 2, 1]] * 30, *[[3, 4, 3]] * 30])
+        poi = np.array(answer("distilled-release", evidence))
+        assert [followed(poi, 3, p) for p in range(1, 7)] == [2, 1, 4, 3, 5, 6]
+
+    def test_inferred_steps_count_thrice(self) -> None:
+        # The rule cannot tell 2 from 3, so every inferred step has either as its end with probability 1/2.
+        sets = candidates_of([1], [2, 3], [2, 3])
+        evidence = evidence_of(sets, range(80), [[1, 2], [1, 3]] * 40)
+        assert evidence.rule is not None
+        chain = LeaklessDistillation(draws=40).chain(evidence, evidence.rule, np.random.default_rng(0)).toarray()
+        assert chain[1].tolist() == pytest.approx([0, 4, 40 + 3 * 40, 40 + 3 * 40], rel=0.05)
+
+    def test_leaked_sessions_are_not_used(self) -> None:
+        sets = candidates_of(*[[1, 2, 3, 4]] * 4)
+        released = np.random.default_rng(0).integers(1, 5, (40, 3)).tolist()
+        told = evidence_of(sets, range(40), released, [[1, 2, 1]] * 4)
+        assert answer("distilled-release", told) == answer("distilled-release", told.without_leak())

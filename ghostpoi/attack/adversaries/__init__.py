@@ -27,5 +27,6 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "distilled": "distilled:Distilled",
         "relink": "relink:Relink",
         "relink-distilled": "relink_distilled:RelinkDistilled",
+        "distilled-release": "distilled_release:DistilledRelease",
     },
 )

@@ -17,7 +17,7 @@ class SessionHabits(Adversary):
     number = 15
     title = "session habits"
     holds = "what A7 holds"
-    does = "combines A7 with A7 as if every session had a user of its own"
+    does = "runs A7 per user and per session, and combines both"
     uses_leak = False
 
     model: SessionModel = SessionModel()

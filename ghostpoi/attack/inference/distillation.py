@@ -1,5 +1,6 @@
-"""What leak and release tell about steps, distilled into sessions that teach it to a victim: the model of A16."""
+"""What is known about steps, distilled into sessions that teach it to a victim: the models of A16 and A20."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
@@ -10,11 +11,13 @@ from numpy.random import Generator
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.attack.inference.column_guesses import with_half_of_leak
 from ghostpoi.attack.inference.hidden_markov import States, TransitionModel
+from ghostpoi.attack.inference.step_lengths import KnownLengths
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.randomness import Seed
 
 BACK_OFF = 0.1  # weight of a POI two steps later or one step earlier, as in the victim that counts
+POWER = 8.0  # of a chain's weights: walks take likely steps, because a victim needs to rank them first
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,6 @@ class Distillation:
     inferred: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3, 1.0)  # tried weights of an inferred step; a leaked one has 1
     stay: tuple[float, ...] = (0.0, 0.3, 0.9, 3.0)  # tried weights of staying
     draws: int = 8  # of all sessions, that inferred steps are counted in
-    power: float = 8.0  # of the chain's weights: walks take likely steps, because a victim needs to rank them first
 
     def restore(self, evidence: Evidence, rule: Rule | None, seed: Seed) -> Ints:
         """Return walks in place of the sessions that did not leak, (N,). Without a rule, the release is not used."""
@@ -38,10 +40,7 @@ class Distillation:
         gains = [hits(mix(*parts, *mixture), hidden, poi) for mixture in mixtures]
         best = max(range(len(gains)), key=lambda k: (gains[k], k))
         chain = mix(*self.parts(evidence, rule, noise), *mixtures[best])
-        chain.data **= self.power
-        start = np.resize(noise.permutation(np.arange(1, evidence.rows)), len(evidence.released))
-        walks = walk(chain, evidence.released, start, noise.random(len(evidence.clean)))
-        return evidence.fill(walks[~evidence.positions])
+        return evidence.fill(walks(chain, evidence.released, noise)[~evidence.positions])
 
     def parts(
         self, evidence: Evidence, rule: Rule | None, noise: Generator
@@ -53,16 +52,54 @@ class Distillation:
             return followers(leaked, evidence.clean[at], rows), scipy.sparse.csr_array((rows, rows))
         states, belief = self.steps.infer(evidence, rule)
         drawn = (draw_states(states, belief, noise.random(len(at)))[~at] for _ in range(self.draws))
-        inferred = sum((followers(rest, poi, rows) for poi in drawn), scipy.sparse.csr_array((rows, rows)))
-        return followers(leaked, evidence.clean[at], rows), inferred / self.draws
+        return followers(leaked, evidence.clean[at], rows), mean_followers(rest, drawn, rows, self.draws)
+
+
+@dataclass(frozen=True)
+class LeaklessDistillation:
+    """Predicts steps by released and inferred ones. No leak tells how to weigh them, so the weights are fixed.
+
+    They were chosen on validation sessions of NYC, with releases that no study uses.
+    """
+
+    steps: KnownLengths = KnownLengths()
+    inferred: float = 3.0  # weight of an inferred step; a released one has 1
+    stay: float = 4.0  # weight of staying
+    draws: int = 8
+
+    def restore(self, evidence: Evidence, rule: Rule, seed: Seed) -> Ints:
+        """Return walks in place of all sessions, (N,)."""
+        noise = seed.generator("distillation without leak")
+        return walks(self.chain(evidence, rule, noise), evidence.released, noise)
+
+    def chain(self, evidence: Evidence, rule: Rule, noise: Generator) -> "scipy.sparse.csr_array":
+        """Return the weights of all steps, (P+1, P+1)."""
+        released, rows = evidence.released, evidence.rows
+        states, belief = self.steps.infer(evidence, rule)
+        drawn = (draw_states(states, belief, noise.random(len(evidence.clean))) for _ in range(self.draws))
+        inferred = mean_followers(released, drawn, rows, self.draws)
+        return mix(followers(released, released.poi, rows), inferred, self.inferred, self.stay)
 
 
 def mix(
-    leaked: "scipy.sparse.csr_array", inferred: "scipy.sparse.csr_array", weight: float, stay: float
+    seen: "scipy.sparse.csr_array", inferred: "scipy.sparse.csr_array", weight: float, stay: float
 ) -> "scipy.sparse.csr_array":
     """Return the chain, (P+1, P+1). No row is empty: where nothing is known, people stay."""
-    everybody_stays = scipy.sparse.eye_array(leaked.shape[0])
-    return scipy.sparse.csr_array(leaked + weight * inferred + max(stay, 1e-9) * everybody_stays)
+    everybody_stays = scipy.sparse.eye_array(seen.shape[0])
+    return scipy.sparse.csr_array(seen + weight * inferred + max(stay, 1e-9) * everybody_stays)
+
+
+def walks(chain: "scipy.sparse.csr_array", sessions: Sessions, noise: Generator) -> Ints:
+    """Return one walk along a chain in place of every session, (N,). Their starts cover all POIs alike."""
+    likely = chain.copy()
+    likely.data **= POWER
+    start = np.resize(noise.permutation(np.arange(1, chain.shape[0])), len(sessions))
+    return walk(likely, sessions, start, noise.random(len(sessions.poi)))
+
+
+def mean_followers(sessions: Sessions, drawn: Iterable[Ints], rows: int, draws: int) -> "scipy.sparse.csr_array":
+    """Count followers as `followers` does, in the mean over draws of all POIs."""
+    return sum((followers(sessions, poi, rows) for poi in drawn), scipy.sparse.csr_array((rows, rows))) / draws
 
 
 def hits(chain: "scipy.sparse.csr_array", sessions: Sessions, poi: Ints) -> int:
@@ -86,6 +123,8 @@ def followers(sessions: Sessions, poi: Ints, rows: int) -> "scipy.sparse.csr_arr
 
 def draw_states(s: States, belief: Floats, uniform: Floats) -> Ints:
     """Draw a state of every position by its probability, with numbers in [0, 1), (N,)."""
+    if not len(s.position):
+        return np.empty(0, np.int32)
     end, last = np.cumsum(belief), np.append(s.first[1:], len(belief)) - 1
     start = end[s.first] - belief[s.first]
     at = np.searchsorted(end, start + uniform * (end[last] - start), "right")
