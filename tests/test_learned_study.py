@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 import torch
 from builders import flat_sessions
+from conftest import ROOT
 from test_docs import script
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.evaluate.cache import Cache
-from ghostpoi.study.learned_facts import THRESHOLDS, learned_facts
+from ghostpoi.settings import CandidateSettings
+from ghostpoi.study.data_facts import read_facts
+from ghostpoi.study.learned_facts import THRESHOLDS, learned_facts, threshold_for
 from ghostpoi.study.releases import Releases
+from ghostpoi.study.results import NYC
 
 DAY, HOUR = 86_400, 3600
 
@@ -57,6 +61,12 @@ def test_facts_compare_the_sets_with_the_categories() -> None:
     assert found["0.6"]["near_recall"] == pytest.approx(2 / 6)
     assert (found["0.6"]["mean_size"], found["0.6"]["visits_none"]) == (1, 0)
     assert found["0.6"]["draws_same_category"] == found["0.6"]["draws_same_group"] == 1 / 2
+
+
+def test_the_default_threshold_is_the_lowest_that_reaches_the_target() -> None:
+    curve = {"-1": {"near_precision": 0.1}, "0.5": {"near_precision": 0.2}, "0.6": {"near_precision": 0.3}}
+    assert [threshold_for(curve, target) for target in (0.05, 0.15, 0.2, 0.3)] == [-1, 0.5, 0.5, 0.6]
+    assert threshold_for(read_facts(ROOT / "results")[NYC]["learned"]) == CandidateSettings().plausibility
 
 
 def test_the_script_ranks_pairs_by_their_likeness() -> None:

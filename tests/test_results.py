@@ -1,5 +1,6 @@
 """Which cells belong to a study, and which city is read."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -89,12 +90,15 @@ def test_cells_from_before_pseudonyms_still_count() -> None:
 def test_who_needs_pseudonyms_attacks_only_pseudonyms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     relinks = type("Relinks", (NoAdversary,), {"needs_pseudonyms": True})
     monkeypatch.setitem(ADVERSARIES.builtin, "relinks", relinks())
-    study = plan.load("frontier")
+    everybody = tmp_path / "everybody.toml"
+    methods = ["crowd", "crowd identity.pseudonyms=session", "random"]
+    everybody.write_text(f'methods = {json.dumps(methods)}\nadversaries = "all"\n')
+    study = plan.load(str(everybody))
     assert study.adversaries[-1] == "relinks"  # a plan for all adversaries has every new one
     assert "multi-release" not in study.adversaries
     assert "relinks" in study.attackers("crowd identity.pseudonyms=session")
     assert "relinks" not in study.attackers("crowd")
-    missing = claim_checks.complete(Results.read(tmp_path, "frontier", "strong"))
+    missing = claim_checks.complete(Results.read(tmp_path, str(everybody), "strong"))
     rotated = sum(variant.rotated for variant in study.methods)
     only = [name for name in study.adversaries if ADVERSARIES[name].needs_pseudonyms]
     count = len(study.methods) * (len(study.adversaries) - len(only) + 4) + rotated * len(only)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY
+from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, MARKOV
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict, holm
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study.paper import CITIES
 from ghostpoi.study.plan import Study, Variant
-from ghostpoi.study.results import GAPS, GOWALLA, MANY, MARKOV, MEASURES, SURVIVAL, Attack, Results
+from ghostpoi.study.results import GAPS, GOWALLA, MANY, MEASURES, SURVIVAL, Attack, Results
 
 SYMBOLS = {  # of settings that tables do not write as `--set` does
     "method.alpha": "\N{GREEK SMALL LETTER ALPHA}", "method.beta": "β", "method.eta": "η", "method.tau": "τ",

@@ -1,5 +1,6 @@
 """How far learned candidate sets agree with categories, which they do not see. Counts and shares of a city."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,10 @@ from ghostpoi.data.prepared import Prepared
 from ghostpoi.publish.category_groups import by_hours
 from ghostpoi.settings import CandidateSettings
 
-THRESHOLDS = (-1.0, 0.5, 0.6, 0.7, 0.8)  # the first accepts every venue
+THRESHOLDS = (-1.0, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8)  # the first accepts every venue
+# The default of candidates.plausibility is the lowest of these thresholds at which so many of the accepted pairs of NYC
+# within the nominal radius have the same category. At the next one, more visits lack a candidate than by category.
+TARGET_PRECISION = 0.09
 
 
 def learned_facts(data: Prepared) -> dict[str, dict[str, float]]:
@@ -41,6 +45,11 @@ def learned_facts(data: Prepared) -> dict[str, dict[str, float]]:
             "draws_same_group": _drawn(sets, group, drawn),
         }
     return found
+
+
+def threshold_for(facts: Mapping[str, Mapping[str, float]], precision: float = TARGET_PRECISION) -> float:
+    """Return the lowest threshold whose accepted pairs reach a precision."""
+    return min(float(threshold) for threshold, found in facts.items() if found["near_precision"] >= precision)
 
 
 def _same(sets: Candidates, kind: Ints) -> Ints:

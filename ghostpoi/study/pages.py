@@ -31,6 +31,7 @@ from ghostpoi.study import (
 )
 from ghostpoi.study.data_facts import read_facts
 from ghostpoi.study.day_map import draw_map
+from ghostpoi.study.learned_facts import threshold_for
 from ghostpoi.study.overhead import manifold_overhead
 from ghostpoi.study.reproduce import STUDIES
 from ghostpoi.study.results import GOWALLA, NYC, PROTOCOLS, Results
@@ -98,7 +99,8 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         "unmeasured": cache(lambda of, *where: Results.read(results, of, *(where or ("strong",))).unmeasured),
         "victim": VICTIMS, "victim_settings": victim_settings,
         "overhead": lambda: manifold_overhead(stored_json.read(bench, "ghostpoi bench scoring")),
-        "facts_of": read_facts(results).get(NYC), "lacking": lambda: lacking(results), "paper_text": paper_text,
+        "facts_of": read_facts(results).get(NYC), "threshold_for": threshold_for, "lacking": lambda: lacking(results),
+        "paper_text": paper_text,
         "levels": [rows for p in PROTOCOLS if (rows := levels_table.read(results, p))], "levels_table": levels_table,
     }  # fmt: skip
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)

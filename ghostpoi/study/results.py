@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, RANDOM
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, Spread, Verdict, against, gaps, spread
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
@@ -26,7 +26,6 @@ WORST_CASE = "worst case"  # the accuracy after the strongest adversary
 WITHOUT_LEAK = "without leak"  # after the strongest that holds no leaked session
 ON_MOVES = "A1 on moves"  # the accuracy on the release as it is, over steps to another POI
 NYC, GOWALLA = "dataset_TSMC2014_NYC", "gowalla_california"  # the data that the reproduction measures, by name
-MARKOV = "markov"  # counted from the clean sessions
 WITHOUT_RELEASE = (CLEAN, LEAK_ONLY, *FLOORS, MARKOV)  # controls that are the same for every release
 PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
 PROTOCOLS = ("strong", "paper")
