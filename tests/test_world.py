@@ -3,15 +3,15 @@
 import json
 import os
 import re
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_city import called, sentence
 from small_world import SEED, contents, manifest, parts, protected, released, rows
 
@@ -23,15 +23,17 @@ from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import RegionSettings
-from ghostpoi.world import protect_region
-from ghostpoi.world.crossings import crossing_rows, find_crossings
+from ghostpoi.world import protect_region, ranges
+from ghostpoi.world.crossings import find_crossings
 from ghostpoi.world.job import Job, Region
 from ghostpoi.world.memory import fit
 from ghostpoi.world.pieces import find_pieces
 from ghostpoi.world.region_rows import read_region
 from ghostpoi.world.regions import find_regions
+from ghostpoi.world.routes import with_pieces
 from ghostpoi.world.scatter import scatter
 from ghostpoi.world.survey import survey
+from ghostpoi.world.venues import join_venues
 
 LOCAL = ("--engine", "local")
 
@@ -63,12 +65,48 @@ def test_substitutes_stay_in_their_region(release: Path) -> None:
     assert (km > 0).mean() > 0.5
 
 
-def test_the_number_of_parts_changes_nothing(release: Path, tmp_path: Path) -> None:
-    for count in (1, 64):
-        other = protected(parts(tmp_path / f"in-{count}", count), tmp_path / f"out-{count}", *LOCAL)
-        assert released(other).equals(released(release))
-        assert manifest(other)["rows"] == manifest(release)["rows"]
-        assert manifest(other)["plausibility"] == manifest(release)["plausibility"]
+def test_venues_and_users_are_joined_by_ranges(
+    world: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges, "AT_ONCE", 500)
+    monkeypatch.setattr(ranges, "VENUES_AT_ONCE", 200)
+    monkeypatch.setattr(ranges, "STEP", 20)
+    numbers: dict[str, set[int]] = {"venues": set(), "crossings": set()}
+    own = Job.result
+    monkeypatch.setattr(Job, "result", lambda self, stage, number: (
+        numbers.get(stage, set()).add(number), own(self, stage, number))[1])  # fmt: skip
+    assert contents(protected(world, tmp_path / "release", *LOCAL)) == contents(release)
+    assert all(len(found) >= rows().height // 1000 for found in numbers.values())
+
+
+IDS = st.lists(st.text(max_size=3).map(lambda text: "long" * 30 + text), unique=True, max_size=40)
+
+
+@settings(max_examples=25)
+@given(st.lists(IDS, min_size=1, max_size=4), st.integers(1, 30))
+def test_ranges_hold_all_ids_in_order(lists: list[list[str]], at_once: int) -> None:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.setattr(ranges, "STEP", 3)
+        paths = [Path(folder) / f"{number}.parquet" for number in range(len(lists))]
+        for path, ids in zip(paths, lists, strict=True):
+            table = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String).sort()}).with_columns(rows=pl.lit(2, pl.Int64))
+            ranges.leave_ids(path, table, table["rows"])
+        bounds = ranges.bounds_of(paths, at_once)
+        for path in paths:
+            found = [ranges.read_range(path, bounds, number) for number in range(len(bounds) + 1)]
+            assert pl.concat(found).equals(pl.read_parquet(path))
+
+
+def test_ranges_of_many_small_pieces_have_about_the_same_size(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.parquet" for number in range(50)]
+    for number, path in enumerate(paths):
+        table = pl.DataFrame({"id": [f"{n:05}" for n in range(number, 20_000, 50)]})
+        ranges.leave_ids(path, table, pl.repeat(1, len(table), eager=True))
+    bounds = ranges.bounds_of(paths, 5000)
+    sizes = [sum(len(ranges.read_range(path, bounds, number)) for path in paths) for number in range(len(bounds) + 1)]
+    assert len(sizes) == 4
+    assert sum(sizes) == 20_000
+    assert max(sizes) < 6000
 
 
 def test_a_file_is_read_in_pieces(release: Path, tmp_path: Path) -> None:
@@ -162,30 +200,27 @@ def test_an_interrupted_run_goes_on(
     assert contents(out) == contents(release)
 
 
-def test_a_killed_run_goes_on(world: Path, release: Path, tmp_path: Path) -> None:
-    out = tmp_path / "release"
-    words = [sys.executable, "-m", "ghostpoi", "protect", world, "-o", out, *SEED, *LOCAL]
-    running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    stage = Path(f"{out}.private") / "unfinished" / "world" / "released"
-    while running.poll() is None and not any(stage.glob("0*")):
-        time.sleep(0.01)
-    running.kill()
-    running.wait()
-    assert not out.exists()
-    os.sync()
-    protected(world, out, *LOCAL, "--resume")
-    assert contents(out) == contents(release)
+def test_other_regions_are_divided_anew(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = protect_region.protect_table
 
+    def fails_later(*arguments: object, **more: object) -> object:
+        monkeypatch.setattr(protect_region, "protect_table", fails)
+        return own(*arguments, **more)
 
-def test_a_run_of_other_regions_is_not_mixed_in(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(*arguments: object, **more: object) -> object:
-        raise KeyboardInterrupt
+    def fails(*arguments: object, **more: object) -> object:
+        raise MemoryError
 
-    monkeypatch.setattr(protect_region, "protect_table", dies)
-    called("protect", world, "-o", tmp_path / "release", *SEED, *LOCAL)
-    more = ("--set", "regions.gap_km=20", "--resume")
-    said = sentence(called("protect", world, "-o", tmp_path / "release", *SEED, *LOCAL, *more))
-    assert said.startswith("the regions differ from those of the run in ")
+    monkeypatch.setattr(protect_region, "protect_table", fails_later)
+    failed = called("protect", world, "-o", tmp_path / "release", *SEED, *LOCAL)
+    assert failed.returncode == 1
+    assert "1 of 3 regions are protected" in failed.stderr
+    monkeypatch.setattr(protect_region, "protect_table", own)
+    smaller = (*LOCAL, "--set", "regions.most_rows=1000")
+    done = called("protect", world, "-o", tmp_path / "release", *SEED, *smaller, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "the dataset is divided anew" in done.stderr
+    assert contents(tmp_path / "release") == contents(protected(world, tmp_path / "new", *smaller))
+    assert manifest(tmp_path / "new")["regions"]["count"] > 3
 
 
 def test_a_region_that_fails_is_named_and_the_others_finish(
@@ -259,13 +294,14 @@ def test_a_row_after_a_journey_is_a_crossing(tmp_path: Path) -> None:
     request = RowsRequest(settings=publication("random"), method="random", protocol="", device=None, mapping={})
     job = Job(tmp_path / "work", pieces, request, Reading(), None, RegionSettings(), "", Seed(0), "")
     survey(job, 0)
+    join_venues(job, 0, [])
     job = replace(job, regions=find_regions(job))
     scatter(job, 0)
-    find_crossings(job)
+    find_crossings(job, 0, [])
+    job = with_pieces(job)
     a, b = job.regions
-    assert crossing_rows(job, a).tolist() == [False, False, True, False, False, False, False, False]
-    assert crossing_rows(job, b).tolist() == [True, True]
-    assert read_region(job, a).table.crossing.sum() == 1
+    assert read_region(job, a).table.crossing.tolist() == [False, False, True, False, False, False, False, False]
+    assert read_region(job, b).table.crossing.tolist() == [True, True]
 
 
 def test_the_memory_is_bounded(world: Path, release: Path, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Columns of a dataset that is protected by regions: what tells clean venues anywhere is changed or refused."""
 
+import re
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
@@ -11,7 +13,7 @@ from small_world import SEED, manifest, parts, protected, released, rows
 
 from ghostpoi.data.synthetic_parts import write_world
 from ghostpoi.data.synthetic_world import World
-from ghostpoi.world import columns, sample
+from ghostpoi.world import columns, release, sample
 
 LOCAL = ("--engine", "local")
 LARGEST = pl.col("city") == pl.col("city").mode().first()
@@ -36,6 +38,21 @@ def refusal(data: Path, *words: object) -> str:
     said = sentence(called("protect", data, "-o", out, *SEED, *LOCAL, *words))
     assert not out.exists()
     return said
+
+
+def failure(data: Path, *words: object) -> str:
+    """What is said if a region fails and others are protected."""
+    out = data.with_name("release")
+    done = called("protect", data, "-o", out, *SEED, *LOCAL, *words)
+    assert done.returncode == 1, done.stderr
+    assert not out.exists()
+    said = re.fullmatch(
+        r"ghostpoi: (\d) of (\d) regions are protected, but not region \d \(near .*?; [\d,]+ rows\)( and \d more)?: "
+        r"(.*); then start again with --force", done.stderr.splitlines()[-1],
+    )  # fmt: skip
+    assert said, done.stderr
+    assert 0 < int(said[1]) < int(said[2])
+    return said[4]
 
 
 @pytest.fixture
@@ -85,9 +102,8 @@ def test_a_column_becomes_what_it_does_in_one_table(address: pl.Expr, count: int
 @pytest.mark.usefixtures("without_last")
 def test_a_column_that_differs_in_one_region_is_refused(column: pl.Expr, said: str, tmp_path: Path) -> None:
     data = parts(tmp_path / "data", 3, rows().with_columns(note=column))
-    found = refusal(data)
-    assert found.startswith(f"{data}, region ")
-    assert "the column 'note' " in found
+    found = failure(data)
+    assert found.startswith("the column 'note' ")
     assert said in found
     assert found.endswith("; leave it out with --drop note, or keep it at your own risk with --keep note")
     protected(data, tmp_path / "release", *LOCAL, "--drop", "note", "--force")
@@ -103,7 +119,7 @@ def test_partial_predictors_in_large_regions_are_refused(tmp_path: Path, monkeyp
     few = rows().filter(LAST).height
     for name, value in (("FEW_ROWS", few), ("DIVIDED", 0), ("sample", lambda regions: [])):
         monkeypatch.setattr(columns, name, value)
-    assert "in this region; leave it out with --drop note" in refusal(data)
+    assert "in this region; leave it out with --drop note" in failure(data)
 
 
 def test_the_order_of_rows_is_tested_in_every_region(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,9 +128,7 @@ def test_the_order_of_rows_is_tested_in_every_region(tmp_path: Path, monkeypatch
     city = rows()["city"].value_counts(sort=True)["city"][-1]
     one, others = rows().filter(pl.col("city") == city), rows().filter(pl.col("city") != city)
     data = parts(tmp_path / "data", 3, pl.concat([others, one.sort("venue_id")]))
-    said = refusal(data)
-    assert said.startswith(f"{data}, region ")
-    assert said.endswith("are grouped by venue, so their order reveals clean venues; sort them by time")
+    assert failure(data) == ("its rows are grouped by venue, so their order reveals clean venues; sort them by time")
 
 
 @pytest.mark.parametrize("enough", [2_000, 300_000])
@@ -158,9 +172,8 @@ def test_in_a_hamlet_the_rows_of_a_venue_agree_by_chance(tmp_path: Path) -> None
     assert manifest(release)["regions"]["count"] == 5
     assert {"device", "plan"} <= set(manifest(release)["columns"]["kept"])
     (tmp_path / "told").mkdir()
-    told = refusal(parts(tmp_path / "told" / "data", 2, frame))
-    assert "region " in told
-    assert "the column 'device' follows from the venue here, but not in other regions" in told
+    told = failure(parts(tmp_path / "told" / "data", 2, frame))
+    assert told.startswith("the column 'device' follows from the venue here, but not in other regions")
 
 
 def groups(column: pl.Expr, folder: Path, count: int) -> tuple[Path, tuple[str, ...]]:
@@ -221,3 +234,42 @@ def test_regions_must_not_be_tiny(words: tuple[str, str], said: str, tmp_path: P
     found = refusal(parts(tmp_path / "data", 2), *words)
     assert said in found
     assert "must be at least" in found or "would leave most rows genuine" in found
+
+
+def by_key(folder: Path, frame: pl.DataFrame, key: str, count: int = 1) -> Path:
+    """Write rows as folders named by a column, which the files lack, with several files each."""
+    for (value,), part in frame.group_by(key, maintain_order=True):
+        for number in range(count):
+            path = folder / f"{key}={quote(str(value), safe='')}" / f"{number}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.drop(key).gather_every(count, number).write_parquet(path)
+    return folder
+
+
+def towns() -> pl.DataFrame:
+    """The world with towns that halve each city, not its districts."""
+    half = pl.when(pl.col("venue_id").hash(0) % 2 == 0).then(pl.lit("St. Mary/Old")).otherwise(pl.lit("New"))
+    return rows().with_columns(town=pl.format("{} {}", "city", half)).drop("city")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_names_of_folders_are_columns(count: int, tmp_path: Path) -> None:
+    """Substitutes come from the same folder, whether or not it has several files."""
+    data = by_key(tmp_path / "data", towns(), "town", count)
+    found = protected(data, tmp_path / "by town", *LOCAL, "--map", "region=town")
+    assert manifest(found)["regions"]["count"] == 6
+    assert manifest(found)["regions"]["column"] == "town"
+    town = dict(towns().select("venue_id", "town").iter_rows())
+    for path in sorted((found / "checkins").rglob("*.parquet")):
+        assert {f"town={quote(town[v], safe='')}" for v in pl.read_parquet(path)["venue_id"]} == {path.parent.name}
+    assert called("verify", found, "--against", data).returncode == 0
+    told = refusal(data)
+    assert ("can become one of town=" if count == 1 else "the part of the folder") in told
+    assert "has no column 'village'; its columns are " in refusal(data, "--map", "region=village", "--force")
+
+
+def test_a_folder_name_is_tested_where_no_file_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "tests_of", lambda regions: [columns.TOGETHER])  # no parts of a region
+    last = pl.when(pl.col("city") == rows()["city"].max()).then("town").otherwise(pl.lit("elsewhere"))
+    frame = towns().with_columns(rows()["city"]).with_columns(town=last)
+    assert "a venue of town=" in failure(by_key(tmp_path / "data", frame, "town", 2))

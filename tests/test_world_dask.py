@@ -2,23 +2,32 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
+from tempfile import mkdtemp
 from types import SimpleNamespace
 from typing import cast
 
+import dask
 import polars as pl
 import psutil
 import pytest
 from distributed import Client, LocalCluster, SpecCluster, Worker, get_worker
-from small_city import called, sentence
+from small_city import called, scratch, sentence
 from small_world import FAST, SEED, contents, parts, protected, released, rows
 
 from ghostpoi.publish.methods import METHODS
+from ghostpoi.world import release as release_of_regions
 from ghostpoi.world.engine import GPU, NO_MEMORY, Dask, Failure, engine_of
 from ghostpoi.world.job import Job
+from ghostpoi.world.scale import Stages
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
 
@@ -33,29 +42,55 @@ def release(world: Path) -> Path:
     return protected(world, world.with_name("release"), "--engine", "local")
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_the_number_of_workers_changes_nothing(workers: int, world: Path, release: Path, tmp_path: Path) -> None:
-    other = protected(world, tmp_path / "release", "--engine", "dask", "--workers", workers)
-    assert contents(other) == contents(release)
+@contextmanager
+def divided_once() -> Iterator[None]:
+    """Divide data and test columns for the first method only: others would find the same."""
+    divide, test, first = release_of_regions.divided, release_of_regions._tested, list[Job]()
+
+    def divided(job: Job, stages: Stages) -> Job:
+        if not first:
+            return divide(job, stages)
+        for stage in ("fragments", "regions", "crossings"):
+            (job.folder / stage).symlink_to(first[0].folder / stage)
+        return replace(job, regions=first[0].regions, format=first[0].format)
+
+    def tested(job: Job, stages: Stages) -> Job:
+        if not first:
+            kept = Path(mkdtemp(dir=scratch()))
+            first.append(replace(test(job, stages), folder=copytree(job.folder, kept, dirs_exist_ok=True)))
+        return replace(job, columns=first[0].columns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release_of_regions, "divided", divided)
+        patch.setattr(release_of_regions, "_tested", tested)
+        yield
 
 
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        yield cluster.scheduler_address
+def test_workers_and_parts_change_nothing_with_any_method(tmp_path: Path) -> None:
+    """Every method meets 1, 2 and 4 workers, and 1, 7 and 64 parts."""
+    few = rows().filter(pl.col("city") != rows()["city"][0], pl.col("user").hash(0) % 2 == 0)
 
+    def released_with(count: int, name: str, *engine: object) -> Iterator[tuple[str, Path]]:
+        data = parts(tmp_path / name, count, few)
+        with divided_once():
+            for method in METHODS:
+                yield (
+                    method,
+                    protected(data, tmp_path / f"{name}-{method}", "--method", method, *FAST, "--engine", *engine),
+                )
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_cluster_and_other_parts_give_the_same_with_every_method(
-    method: str, scheduler: str, tmp_path: Path
-) -> None:  # fmt: skip
-    few = rows().filter(pl.col("city") != rows()["city"][0])
-    words = ("--method", method, *FAST)
-    one = protected(parts(tmp_path / "1", 1, few), tmp_path / "one", "--engine", "local", *words)
-    cluster = ("--engine", "dask", "--scheduler", scheduler)
-    two = protected(parts(tmp_path / "7", 7, few), tmp_path / "two", *cluster, *words)
-    assert released(one).equals(released(two))
-    assert not released(one)["venue_id"].equals(few["venue_id"])
+    reference = dict(released_with(1, "one", "local"))
+    assert not [method for method, found in reference.items() if released(found).equals(few)]
+    with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as cluster:
+        for workers, count in ((4, 1), (2, 7), (1, 64)):
+            cluster.scale(workers)
+            while len(cluster.scheduler.workers) != workers:
+                time.sleep(0.01)
+            found = dict(released_with(count, f"{count} parts", "dask", "--scheduler", cluster.scheduler_address))
+            differ = [method for method in METHODS if not released(found[method]).equals(released(reference[method]))]
+            assert not differ, (workers, count)
+            if count == 1:
+                assert [contents(found[method]) for method in METHODS] == [*map(contents, reference.values())]
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -78,6 +113,27 @@ def test_a_worker_that_is_killed_loses_nothing(world: Path, release: Path, tmp_p
     thread.join()
     assert killed
     assert contents(other) == contents(release)
+
+
+def test_a_run_whose_processes_are_all_killed_goes_on(world: Path, release: Path, tmp_path: Path) -> None:
+    out, dask = tmp_path / "release", ("--engine", "dask", "--workers", "2")
+    words = [sys.executable, "-m", "ghostpoi", "protect", world, "-o", out, *SEED, *dask]
+    running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    stage = tmp_path / "release.private" / "unfinished" / "world" / "released"
+    while not any(stage.glob("0*")):
+        assert running.poll() is None
+        time.sleep(0.01)
+    main = psutil.Process(running.pid)
+    main.suspend()  # else it starts workers anew
+    others = main.children(recursive=True)
+    assert len([one for one in others if "spawn_main" in " ".join(one.cmdline())]) >= 2  # the workers
+    for process in (main, *others):
+        process.kill()
+    running.wait()
+    while [one for one in others if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]:
+        time.sleep(0.01)
+    assert not out.exists()
+    assert contents(protected(world, out, *dask, "--resume")) == contents(release)
 
 
 def where(job: Job, number: int) -> str:
@@ -104,12 +160,31 @@ def dies(job: Job, number: int) -> int:
     return number
 
 
-def test_a_task_that_kills_its_workers_is_named(tmp_path: Path) -> None:
-    """As the system does when memory runs out."""
+def test_only_a_task_that_kills_its_workers_is_named(tmp_path: Path) -> None:
+    """As the system does when memory runs out. The worker holds all tasks, so Dask blames all of them."""
+    job, done = cast("Job", SimpleNamespace(folder=tmp_path)), list[int]()
+    with (
+        dask.config.set({"distributed.scheduler.worker-saturation": 20.0}),
+        engine_of("dask", 1, "", None, lambda text: None) as engine,
+    ):
+        found, failed = engine.run(dies, job, range(6), done.append)
+    assert (found, failed) == ({n: n for n in range(6) if n != 1}, [Failure(1, NO_MEMORY, killed=True)])
+    assert sorted(done) == [0, 2, 3, 4, 5]
+
+
+def fails(job: Job, number: int) -> int:
+    if number == 1:
+        raise ValueError("a clean value")
+    return number
+
+
+def test_a_task_that_ends_with_an_error_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     job = cast("Job", SimpleNamespace(folder=tmp_path))
     with engine_of("dask", 1, "", None, lambda text: None) as engine:
-        found, failed = engine.run(dies, job, range(3), lambda number: None)
-    assert (found, failed) == ({0: 0, 2: 2}, [Failure(1, NO_MEMORY)])
+        found, [failed] = engine.run(fails, job, range(3), lambda number: None, goes_on=True)
+    assert (found, failed.number, failed.refused) == ({0: 0, 2: 2}, 1, False)
+    assert "a clean value" in (tmp_path / "errors.log").read_text()
+    assert "a clean value" not in failed.why + "".join(capfd.readouterr())
 
 
 def test_fewer_workers_go_on_if_memory_is_short(world: Path, release: Path, tmp_path: Path) -> None:

@@ -147,3 +147,37 @@ def test_a_manifest_with_other_regions_is_refused(regions: object, tmp_path: Pat
     path = release / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"regions": regions}))
     assert "regions has the wrong type" in sentence(called("verify", release, "--against", tmp_path / "world"))
+
+
+@pytest.mark.parametrize(
+    ("engine", "missing", "ending"),
+    [(LOCAL, "keep", ".csv"), (LOCAL, "drop", ".parquet"), ((), "keep", ".parquet"), ((), "drop", ".csv")],
+)
+def test_all_rows_of_a_part_may_lack_a_value(
+    engine: tuple[str, ...], missing: str, ending: str, tmp_path: Path
+) -> None:  # fmt: skip
+    lacks = pl.int_range(pl.len()) < rows().height // 4
+    frame = rows().sort("utc_time").with_columns(latitude=pl.when(~lacks).then("latitude"), timezone_offset=0)
+    world = parts(tmp_path / "world", 6, frame, ending)
+    words = ("--missing", missing, *engine)
+    release = protected(world, tmp_path / "release", *words)
+    assert len(contents(release)) == 6
+    assert manifest(release)["data"]["rows"] == frame.height - (missing == "drop") * (rows().height // 4)
+    done = called("verify", release, "--against", world, *engine)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_note_beside_the_parts_is_refused(tmp_path: Path) -> None:
+    world = parts(tmp_path / "world", 2, ending=".csv")
+    first = min(world.iterdir())
+    (world / "z.csv").write_text(",".join(rows().columns) + "\n")  # without rows
+    (world / "README.md").write_text("user 16 is Bob\n")
+    said = sentence(called("protect", world, "-o", tmp_path / "release", *LOCAL))
+    assert said.startswith(f"{world / 'README.md'} holds no rows, and not the columns of {first}; remove it")
+
+
+def test_some_row_must_lack_nothing(tmp_path: Path) -> None:
+    world = parts(tmp_path / "world", 2, rows().with_columns(latitude=pl.lit(None, pl.Float64)))
+    for engine in (LOCAL, ()):
+        said = sentence(called("protect", world, "-o", tmp_path / "release", "--missing", "drop", *engine))
+        assert said == f"{world}: all rows lack a value; map other columns with --map FIELD=COLUMN"

@@ -1,12 +1,15 @@
 """What the part of a row tells: a folder that is divided by venue, category or user may undo its protection."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.data.formats import CheckinFile
-from ghostpoi.data.formats.folder import FolderRows
+from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats.folder import FolderRows, keys_of
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns.classify import Tests
 
@@ -14,29 +17,44 @@ PART = "the part of the folder"
 REMEDY = "divide the rows by time or at random, or give one file"
 
 
+@dataclass(frozen=True)
+class _Division:
+    """How a folder divides the rows: into parts, or by a key that names of folders hold, e.g. city=Paris."""
+
+    what: str
+    code: Longs  # (N,)
+    names: Sequence[str]
+
+    def of_venues(self, table: Checkins) -> Longs | None:
+        """Return the part of each venue, (V+1,), if all rows of a venue are in one part, else None."""
+        found = np.zeros(len(table.venue_ids), np.int64)
+        found[table.venue] = self.code
+        return found if (found[table.venue] == self.code).all() else None
+
+
 class _WithPart:
     """The columns of a folder and, as one more, the part of each row."""
 
-    def __init__(self, rows: FolderRows, part: pl.Series) -> None:
+    def __init__(self, rows: Rows, part: pl.Series) -> None:
         self.rows, self.part = rows, part
 
     @property
     def columns(self) -> list[str]:
-        return [*self.rows.columns, PART]
+        return [*self.rows.columns, self.part.name]
 
     def get_column(self, name: str) -> pl.Series:
-        return self.part if name == PART else self.rows.get_column(name)
+        return self.part if name == self.part.name else self.rows.get_column(name)
 
 
 def check_parts(file: CheckinFile, change: list[str]) -> None:
     """Refuse a folder whose parts reveal clean venues, but for those that follow from the venue: see `check_sets`."""
-    rows = _divided(file)
-    if rows is None or _of_venues(rows.part, file.table) is not None:
-        return
-    names = pl.Series(PART, [rows.names[number] for number in rows.part.tolist()])
-    tests = Tests(file.table, _WithPart(rows, names), file.mapping)
-    if (found := tests.finding(PART, tests.sample(change))) and found.share > 0:
-        raise InputError(f"{file.path}: {PART} {found}, so it could reveal clean venues; {REMEDY}")
+    for division in _divisions(file):
+        if division.of_venues(file.table) is not None:
+            continue
+        names = pl.Series(division.what, [division.names[number] for number in division.code.tolist()])
+        tests = Tests(file.table, _WithPart(file.rows, names), file.mapping)
+        if (found := tests.finding(division.what, tests.sample(change))) and found.share > 0:
+            raise InputError(f"{file.path}: {division.what} {found}, so it could reveal clean venues; {REMEDY}")
 
 
 def check_sets(file: CheckinFile, sets: Candidates | None) -> None:
@@ -45,32 +63,32 @@ def check_sets(file: CheckinFile, sets: Candidates | None) -> None:
     Rows stay in their part, so it would tell that they moved. `sets` are the candidate sets of the table's venues;
     None: any venue can become any other.
     """
-    rows = _divided(file)
-    of_venue = None if rows is None else _of_venues(rows.part, file.table)
-    if rows is None or of_venue is None:
-        return
-    if sets is None:
-        one, two = rows.names[of_venue[1]], next(n for k, n in enumerate(rows.names) if k != of_venue[1])
-    else:
-        other = (sets.poi > 0) & (of_venue[sets.poi] != of_venue[:, None])
-        if not other.any():
-            return
-        venue, at = np.argwhere(other)[0]
-        one, two = rows.names[of_venue[venue]], rows.names[of_venue[sets.poi[venue, at]]]
-    raise InputError(
-        f"{file.path}: its parts follow from the venue, and a venue of {one} can become one of {two}, so the part "
-        f"would reveal clean venues; {REMEDY}"
-    )
+    for division in _divisions(file):
+        if (of_venue := division.of_venues(file.table)) is None:
+            continue
+        if sets is None:
+            first = of_venue[1]
+            second = of_venue[1:][of_venue[1:] != first][0]
+        else:
+            other = (sets.poi > 0) & (of_venue[sets.poi] != of_venue[:, None])
+            if not other.any():
+                continue
+            venue, at = np.argwhere(other)[0]
+            first, second = of_venue[venue], of_venue[sets.poi[venue, at]]
+        raise InputError(
+            f"{file.path}: its parts follow from the venue, and a venue of {division.names[first]} can become one of "
+            f"{division.names[second]}, so the part would reveal clean venues; {REMEDY}"
+        )
 
 
-def _divided(file: CheckinFile) -> FolderRows | None:
-    """Return the rows of the table if they come from several parts."""
+def _divisions(file: CheckinFile) -> Iterator[_Division]:
+    """Yield how a folder divides the rows of the table, if it does."""
     rows = file.rows
-    return rows if isinstance(rows, FolderRows) and len(np.unique(rows.part)) > 1 else None
-
-
-def _of_venues(part: Longs, table: Checkins) -> Longs | None:
-    """Return the part of each venue, (V+1,), if all rows of a venue are in one part, else None."""
-    found = np.zeros(len(table.venue_ids), np.int64)
-    found[table.venue] = part
-    return found if (found[table.venue] == part).all() else None
+    if not isinstance(rows, FolderRows) or len(np.unique(rows.part)) < 2:
+        return
+    yield _Division(PART, rows.part, rows.names)
+    keys = [keys_of(name) for name in rows.names]
+    for key in dict.fromkeys(key for one in keys for key in one):
+        names, code = np.unique([f"{key}={one.get(key, '')}" for one in keys], return_inverse=True)
+        if 1 < len(np.unique(code[rows.part])) < len(np.unique(rows.part)):  # else it tells nothing, or what parts do
+            yield _Division(f"the folder name {key}=", code[rows.part], names.tolist())

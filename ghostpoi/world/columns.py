@@ -21,12 +21,12 @@ from ghostpoi.publish.parts import check_parts
 from ghostpoi.publish.venue_files import classify_file
 from ghostpoi.world.job import Job, Region, TestedColumns
 from ghostpoi.world.region_rows import read_joint, read_region
+from ghostpoi.world.routes import TOGETHER
 from ghostpoi.world.sample import by_hash, joint, sample
 
 FEW_ROWS = 20_000  # with fewer, a region is too small for all tests
 ORDERED = 1000  # with fewer rows, their order may seem to tell by chance
 DIVIDED = 2  # regions in several pieces that are tested beside the others
-TOGETHER = -1  # the number of the test of several regions at once
 
 
 def tests_of(regions: tuple[Region, ...]) -> list[int]:
@@ -34,14 +34,21 @@ def tests_of(regions: tuple[Region, ...]) -> list[int]:
 
     The last are for parts, which may tell, too.
     """
+    chosen = _alone(regions)
+    large = [region for region in regions if region.rows >= FEW_ROWS]
+    divided = [region for region in by_hash(large or regions) if len(region.pieces) > 1 and region not in chosen]
+    numbers = [region.number for region in [*chosen, *divided[:DIVIDED]]]
+    return [TOGETHER, *numbers] if _together(regions) else numbers
+
+
+def _alone(regions: tuple[Region, ...]) -> list[Region]:
+    """Return the regions that are tested one by one, however the dataset is divided into parts."""
     together = {region.number for region in _together(regions)}
     large = [region for region in regions if region.rows >= FEW_ROWS]
     chosen = sample(region for region in large if region.number not in together)
     if not large or not (chosen or together):
-        chosen = [max(regions, key=lambda region: region.rows)]
-    divided = [region for region in by_hash(large or regions) if len(region.pieces) > 1 and region not in chosen]
-    numbers = [region.number for region in [*chosen, *divided[:DIVIDED]]]
-    return [TOGETHER, *numbers] if together else numbers
+        return [max(regions, key=lambda region: region.rows)]
+    return chosen
 
 
 def _together(regions: tuple[Region, ...]) -> list[Region]:
@@ -59,9 +66,11 @@ def test_columns(job: Job, number: int) -> TestedColumns | None:
         return _seen(file, found)
     region = job.regions[number]
     file = read_region(job, region)
-    if region.rows < FEW_ROWS and _together(job.regions):
+    alone = region in _alone(job.regions)
+    if not alone or (region.rows < FEW_ROWS and _together(job.regions)):
         tests = Tests(file.table, file.rows, file.mapping)
-        check_order(tests, file.path)
+        if alone:
+            check_order(tests, file.path)
         check_parts(file, [name for name in tests.extra if tests.kind(name) == "change"])
         return None
     found = classify_file(file, request.keep, request.drop, None)

@@ -1,73 +1,77 @@
 """Where users cross from region to region: a session ends there, for no model knows both sides."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
 from ghostpoi.data import regions
 from ghostpoi.data.checkins import Bools
-from ghostpoi.world.job import FRAGMENTS, SURVEY, Job, Region, is_done, leaving
-from ghostpoi.world.routes import ROUTE
-from ghostpoi.world.survey import Survey
+from ghostpoi.world.job import FRAGMENTS, Job, Region, is_done, leaving
+from ghostpoi.world.ranges import read_range
+from ghostpoi.world.routes import ROUTE, Origin
+from ghostpoi.world.survey import Survey, surveys_of
 
-FOLDER = "crossings"
-AT_ONCE = 4_000_000  # pairs of a user and a region that are joined at once: bounds the memory
+STAGE = "crossings"
+ROWS, BEGIN = "rows.npy", "begin.npy"  # (M, 2) the piece and its row, region by region; where each region begins
 
 
-def find_crossings(job: Job) -> None:
-    """Note the rows of each piece whose user was in another region in the row before."""
-    place = job.folder / FOLDER
-    if is_done(place) or len(job.regions) == 1:
+def find_crossings(job: Job, number: int, bounds: Sequence[str]) -> None:
+    """Note the rows of the users of a range whose user was in another region in the row before."""
+    place = job.result(STAGE, number)
+    if is_done(place):
         return
-    travellers = _travellers(job)
-    rows = pl.concat([_rows(job, number, travellers) for number in _pieces(job)])
-    user = rows["user"].rank("dense").to_numpy().astype(np.int32)
+    each = surveys_of(job)
+    users = pl.concat([_users(job, piece, found, bounds, number) for piece, found in each.items()])
+    travels = users.filter(pl.col("low").min().over("id") < pl.col("high").max().over("id"))
+    own = travels.partition_by("piece", as_dict=True, maintain_order=True)
+    rows = pl.concat([_rows(job, piece, each[piece], some) for (piece,), some in own.items()] or [EMPTY])
+    user = rows["id"].rank("dense").to_numpy().astype(np.int32)
     crossing = regions.crossings(user, rows["time"].to_numpy(), rows["region"].to_numpy())
+    found = rows.filter(pl.Series(crossing)).sort("region", "piece", "row")
     with leaving(place) as folder:
-        for (number,), part in rows.filter(pl.Series(crossing)).group_by("piece"):
-            np.save(folder / f"{number:06}.npy", np.sort(part["row"].to_numpy()))
+        np.save(folder / ROWS, found.select("piece", "row").to_numpy())
+        np.save(folder / BEGIN, np.searchsorted(found["region"].to_numpy(), np.arange(len(job.regions) + 1)))
 
 
-def crossing_rows(job: Job, region: Region) -> Bools | None:
-    """Mark the rows of a region, (N,), in the order of the dataset; None if nobody can cross."""
-    folder = job.folder / FOLDER
-    if not is_done(folder):
+def crossing_rows(job: Job, region: Region, origin: Origin) -> Bools | None:
+    """Mark the rows of a region, (N,), which come from there; None if nobody can cross."""
+    ranges = sorted((job.folder / STAGE).glob("[0-9]*"))
+    if not ranges:
         return None
-    found = []
-    for number in region.pieces:
-        route, path = np.load(job.result(FRAGMENTS, number) / ROUTE), folder / f"{number:06}.npy"
-        crossing = np.zeros(len(route), bool)
-        if path.exists():
-            crossing[np.load(path)] = True
-        found.append(crossing[route == region.number])
-    return np.concatenate(found)
+    marked = np.concatenate([
+        np.load(one / ROWS, mmap_mode="r")[slice(*np.load(one / BEGIN, mmap_mode="r")[region.number :][:2])]
+        for one in ranges
+    ])  # fmt: skip
+    pairs = ((origin.piece, origin.place), marked.T)
+    every, crossing = (piece.astype(np.int64) << 32 | place for piece, place in pairs)
+    return np.isin(every, crossing)
 
 
-def _pieces(job: Job) -> list[int]:
-    """The pieces that have rows."""
-    return sorted({number for region in job.regions for number in region.pieces})
+def _users(job: Job, piece: int, found: Survey, bounds: Sequence[str], number: int) -> pl.DataFrame:
+    """The users of a range in a piece, and the first and the last region that each was in."""
+    users = read_range(found.users, bounds, number)
+    low = high = np.empty(0, np.int32)
+    if len(users):
+        begin = users["begin"].to_numpy()
+        rows = found.by_user[begin[0] : begin[-1] + users["rows"][-1]]
+        region = np.load(job.result(FRAGMENTS, piece) / ROUTE, mmap_mode="r")[rows]
+        low, high = (side.reduceat(region, begin - begin[0]) for side in (np.minimum, np.maximum))
+    return users.with_columns(low=pl.Series(low), high=pl.Series(high), piece=pl.lit(piece, pl.Int32))
 
 
-def _travellers(job: Job) -> pl.DataFrame:
-    """The users with rows in several regions."""
-    whole: list[pl.DataFrame] = []
-    waiting = 0
-    for number in _pieces(job):
-        found, route = Survey(job.result(SURVEY, number)), np.load(job.result(FRAGMENTS, number) / ROUTE)
-        pairs = pl.DataFrame({"number": found.user, "region": route}).filter(pl.col("number") >= 0).unique()
-        whole.append(pairs.select(found.users.gather(pairs["number"]), "region"))
-        waiting += len(pairs)
-        if waiting > AT_ONCE:
-            whole, waiting = [pl.concat(whole).unique()], 0
-    return pl.concat(whole).unique().group_by("user").len().filter(pl.col("len") > 1).select("user")
-
-
-def _rows(job: Job, number: int, travellers: pl.DataFrame) -> pl.DataFrame:
-    """The rows of travellers in a piece."""
-    found = Survey(job.result(SURVEY, number))
-    users, user, route = found.users, found.user, np.load(job.result(FRAGMENTS, number) / ROUTE)
-    travels = np.append(users.is_in(travellers["user"].implode()).to_numpy(), False)  # the last is for user -1
-    row = np.flatnonzero(travels[user])
+def _rows(job: Job, piece: int, found: Survey, users: pl.DataFrame) -> pl.DataFrame:
+    """The rows of users in a piece."""
+    begin, size = users["begin"].to_numpy(), users["rows"].to_numpy()
+    within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    row = found.by_user[np.repeat(begin, size) + within]
+    route = np.load(job.result(FRAGMENTS, piece) / ROUTE, mmap_mode="r")
     return pl.DataFrame({
-        "user": users.gather(user[row]), "time": found.time[row], "region": route[row],
-        "piece": np.full(len(row), number, np.int32), "row": row,
+        "id": users["id"].gather(np.repeat(np.arange(len(users)), size)), "time": found.time[row],
+        "region": route[row], "piece": np.full(len(row), piece, np.int32), "row": row,
     })  # fmt: skip
+
+
+EMPTY = pl.DataFrame(schema={
+    "id": pl.String, "time": pl.Int64, "region": pl.Int32, "piece": pl.Int32, "row": pl.Int32,
+})  # fmt: skip

@@ -15,16 +15,20 @@ from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import RegionSettings
+from ghostpoi.world import ranges
 from ghostpoi.world.crossings import find_crossings
 from ghostpoi.world.engine import engine_of
 from ghostpoi.world.job import SURVEY, Job, is_done
 from ghostpoi.world.memory import fit, fit_pieces
 from ghostpoi.world.pieces import PIECE_ROWS, find_pieces
+from ghostpoi.world.ranges import bounds_of
 from ghostpoi.world.refusals import unseen
 from ghostpoi.world.regions import find_regions
+from ghostpoi.world.routes import with_pieces
 from ghostpoi.world.scale import Scale, Stages, done_all
 from ghostpoi.world.scatter import scatter
-from ghostpoi.world.survey import kind_of, survey
+from ghostpoi.world.survey import kind_of, survey, surveys_of
+from ghostpoi.world.venues import join_venues
 
 
 @contextmanager
@@ -82,12 +86,23 @@ def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     every = range(len(job.pieces.pieces))
     fit_pieces(stages.scale.memory, job.pieces.pieces)
-    done_all(stages.run("reading", survey, job, every))
+
+    def piece(number: int) -> str:
+        return str(job.pieces.pieces[number].path)
+
+    def ids(number: int) -> str:
+        return f"{job.pieces.path}, range {number + 1} of ids"
+
+    done_all(stages.run("reading", survey, job, every), piece)
     if not all(is_done(job.result(SURVEY, number)) for number in every):
         raise unseen(job.folder)
-    regions, (format, encoding) = find_regions(job), kind_of(job)
-    job = replace(job, regions=regions, format=format, encoding=encoding)
+    format, encoding = kind_of(job)
+    bounds = bounds_of((found.venues for found in surveys_of(job).values()), ranges.VENUES_AT_ONCE)
+    done_all(stages.run("joining venues", join_venues, job, range(len(bounds) + 1), bounds), ids)
+    job = replace(job, regions=find_regions(job), format=format, encoding=encoding)
     fit(stages.engine, stages.scale.memory, stages.scale.workers, job.regions)
-    done_all(stages.run("dividing", scatter, job, every))
-    find_crossings(job)
-    return job
+    done_all(stages.run("dividing", scatter, job, every), piece)
+    if len(job.regions) > 1:
+        bounds = bounds_of((found.users for found in surveys_of(job).values()), ranges.AT_ONCE)
+        done_all(stages.run("finding journeys", find_crossings, job, range(len(bounds) + 1), bounds), ids)
+    return with_pieces(job)

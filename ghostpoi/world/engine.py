@@ -4,16 +4,19 @@ The engine of one process is the reference. Dask runs the same tasks in many pro
 machines share the folders: it starts the workers, hands out tasks, and runs those of a dead worker again.
 """
 
+import os
 import pickle
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, Protocol
-from uuid import uuid4
 
 from ghostpoi.errors import InputError
 from ghostpoi.extras import need
@@ -32,6 +35,8 @@ class Failure:
 
     number: int
     why: str
+    refused: bool = False  # its input cannot be used; else it may be done in another run
+    killed: bool = False  # workers died while they held it
 
 
 class Engine(Protocol):
@@ -39,9 +44,12 @@ class Engine(Protocol):
 
     def run(
         self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
-        on_gpu: bool = False,
+        on_gpu: bool = False, goes_on: bool = False,
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
-        """Run a task for every number; call `done` after each. Return the results, and the tasks that failed."""
+        """Run a task for every number; call `done` after each. Return the results, and the tasks that failed.
+
+        `goes_on`: whatever happens in a task, the others are run. Its traceback is in a file in the folder of the job.
+        """
 
     def keep_workers(self, count: int) -> None:
         """Go on with this many workers."""
@@ -55,11 +63,11 @@ class OneProcess:
 
     def run(
         self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
-        on_gpu: bool = False,
+        on_gpu: bool = False, goes_on: bool = False,
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
         found, failed = {}, []
         for number in numbers:
-            if isinstance(result := _tried(task, job, number, *more), Failure):
+            if isinstance(result := _tried(task, job, number, *more, goes_on=goes_on), Failure):
                 failed.append(result)
             else:
                 found[number] = result
@@ -67,27 +75,46 @@ class OneProcess:
         return found, failed
 
 
-def _tried(task: Task, job: Job, number: int, *more: object) -> Any:
+def _tried(task: Task, job: Job, number: int, *more: object, goes_on: bool) -> Any:
     """Run a task; if it cannot be done, return why. Dask would log an exception with clean values in it."""
     try:
         return task(job, number, *more)
     except InputError as e:
-        return Failure(number, str(e))
+        return Failure(number, str(e), refused=True)
     except MemoryError:
         return Failure(number, NO_MEMORY)
-    except RuntimeError as e:  # torch has errors of its own
-        if "out of memory" not in str(e) and "allocate memory" not in str(e):
+    except Exception as e:
+        if isinstance(e, RuntimeError) and any(text in str(e) for text in NO_MEMORY_IN_TORCH):
+            return Failure(number, NO_MEMORY)
+        if not goes_on:
             raise
-        return Failure(number, NO_MEMORY)
+        return Failure(number, _logged(job, number, e))
 
 
-def _tried_on_worker(task: Task, given: Path, number: int) -> Any:
-    """Run a task on a worker, with what is stored for all tasks of a stage."""
+def _logged(job: Job, number: int, error: Exception) -> str:
+    """Note an error in the folder of the job, which is private: it may quote clean values. Return what to say."""
+    why = f"it ended with an error ({type(error).__name__})"
+    if isinstance(error, OSError) and error.strerror:
+        why = f"its files could not be read or written ({error.strerror.lower()})"
+    log = job.folder / LOG
+    text = "".join(traceback.format_exception(error))
+    with (
+        suppress(OSError),
+        open(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as out,
+    ):
+        out.write(f"task {number + 1}\n{text}\n")
+    return f"{why}; see {log}"
+
+
+def _tried_on_worker(task: Task, stage: Path, number: int, goes_on: bool) -> None:
+    """Run a task on a worker, with what is stored for all tasks of a stage, and store its result."""
     try:
-        job, more = _stored(given)
+        job, more = _stored(stage / GIVEN)
     except FileNotFoundError:
-        return Failure(number, str(unseen(given.parent)))
-    return _tried(task, job, number, *more)
+        raise unseen(stage.parent) from None
+    result = _tried(task, job, number, *more, goes_on=goes_on)
+    with replacing(stage / str(number), mode=0o600) as out:
+        out.write(pickle.dumps(result))
 
 
 @lru_cache(maxsize=1)
@@ -96,9 +123,14 @@ def _stored(given: Path) -> Any:
 
 
 NO_MEMORY = (
-    "it does not fit into the memory; free some or use fewer --workers, or start again with --force and smaller "
-    "regions (--set regions.most_rows=200000)"
+    "it does not fit into the memory; free some, use fewer --workers, or make regions smaller (--set "
+    "regions.most_rows=200000), which divides the dataset anew"
 )
+
+
+NO_MEMORY_IN_TORCH = ("out of memory", "allocate memory")  # in the texts of its errors
+LOG = "errors.log"  # in the folder of a job
+GIVEN = "given"  # in the folder of a stage: what all of its tasks need; beside it are their results, by number
 
 
 @dataclass(frozen=True)
@@ -112,46 +144,60 @@ class Dask:
 
     def run(
         self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
-        on_gpu: bool = False,
+        on_gpu: bool = False, goes_on: bool = False,
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
-        # In a file, because data that only workers hold are lost with them.
+        # What tasks need and return is in files, because data that only workers hold are lost with them.
         make_private_folder(job.folder)
-        given = job.folder / f".given.{uuid4().hex}"
-        with replacing(given, mode=0o600) as out:
-            out.write(pickle.dumps((job, more)))
+        stage = Path(mkdtemp(prefix=".stage.", dir=job.folder))
         try:
-            return self._run(task, given, numbers, done, on_gpu)
+            with replacing(stage / GIVEN, mode=0o600) as out:
+                out.write(pickle.dumps((job, more)))
+            return self._run(task, stage, numbers, done, on_gpu, goes_on)
         finally:
-            given.unlink(missing_ok=True)
+            rmtree(stage, ignore_errors=True)
 
     def _run(
-        self, task: Task, given: Path, numbers: Sequence[int], done: Callable[[int], None], on_gpu: bool
+        self, task: Task, stage: Path, numbers: Sequence[int], done: Callable[[int], None], on_gpu: bool, goes_on: bool
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
         from distributed import KilledWorker, as_completed
 
         resources = {GPU: 1} if on_gpu and self._has_gpu() else None
-        futures = {
-            self.client.submit(_tried_on_worker, task, given, number, pure=False, resources=resources): number
-            for number in numbers
-        }
-        found, failed = {}, []
-        for future in as_completed(futures):
-            number = futures[future]
-            error = future.exception() if future.status == "error" else None
-            if isinstance(error, KilledWorker):
-                failed.append(Failure(number, NO_MEMORY))
-            elif error is not None:
-                raise error
-            elif isinstance(result := future.result(), Failure):
-                failed.append(result)
-            else:
-                found[number] = result
-                done(number)
-        return found, sorted(failed, key=lambda one: one.number)
+
+        def results(together: Sequence[int]) -> Iterator[tuple[int, Any]]:
+            futures = {
+                self.client.submit(
+                    _tried_on_worker, task, stage, number, goes_on, pure=False, resources=resources
+                ): number
+                for number in together
+            }
+            for future in as_completed(list(futures)):
+                number = futures.pop(future)
+                error = future.exception() if future.status == "error" else None
+                if isinstance(error, KilledWorker):
+                    result = Failure(number, NO_MEMORY, killed=True)
+                elif error is not None:
+                    raise error
+                else:
+                    result = pickle.loads((stage / str(number)).read_bytes())
+                if not isinstance(result, Failure):
+                    done(number)
+                yield number, result
+
+        found = dict(results(numbers))
+        # Dask blames every task that a dead worker held. Alone, only a task that kills workers fails again.
+        for failure in _failures(found):
+            if failure.killed:
+                found |= results([failure.number])
+        failed = _failures(found)
+        return {number: result for number, result in found.items() if not isinstance(result, Failure)}, failed
 
     def _has_gpu(self) -> bool:
         workers = self.client.scheduler_info()["workers"].values()
         return any(worker.get("resources", {}).get(GPU) for worker in workers)
+
+
+def _failures(found: dict[int, Any]) -> list[Failure]:
+    return [result for _, result in sorted(found.items()) if isinstance(result, Failure)]
 
 
 @contextmanager
@@ -206,6 +252,7 @@ SETTINGS = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
+    "distributed.deploy.lost-worker-timeout": "1000 days",  # a cluster gives up workers that are being restarted then
     "distributed.scheduler.allowed-failures": 3,  # workers that may die of one task
     "distributed.nanny.pre-spawn-environ": {  # return less memory at once, which took a third of the time
         "MALLOC_TRIM_THRESHOLD_": 1 << 28,

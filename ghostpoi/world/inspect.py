@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghostpoi.data.formats.chosen_columns import chosen_columns
+from ghostpoi.data.formats.kinds import Kind, misnamed
 from ghostpoi.data.inspect import Counted, added, count, summary
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
@@ -35,6 +36,7 @@ class Described:
     """What was found in a region."""
 
     format: str
+    kind: Kind
     columns: dict[str, dict[str, str]]
     missing: int
     counted: Counted
@@ -58,6 +60,7 @@ def inspect(path: Path, request: RowsRequest, scale: Scale, say: Say, report: Re
     sets: Counter[str] = sum((one.sets for one in each), Counter())
     return {
         "format": each[0].format,
+        "misnamed": misnamed(path, each[0].kind),
         "columns": each[0].columns,
         "missing": {"rows": missing, "first": first},
         **summary(counted, request.settings),
@@ -91,7 +94,8 @@ def describe_region(job: Job, number: int) -> Described:
             users = _hashed(file.table.user_ids)
             np.save(folder / ALL, users)
             np.save(folder / LEFT, users[left])
-    return Described(file.format, chosen_columns(file, job.request.mapping), len(file.missing), counted, sets)
+    columns = chosen_columns(file, job.request.mapping)
+    return Described(file.format, file.kind, columns, len(file.missing), counted, sets)
 
 
 def _hashed(ids: Iterable[object]) -> Hashes:

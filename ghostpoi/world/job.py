@@ -20,7 +20,6 @@ from ghostpoi.settings import RegionSettings
 from ghostpoi.world.pieces import Pieces
 
 SURVEY, FRAGMENTS, RELEASED = "survey", "fragments", "released"  # stages that leave a folder per task
-JOINT = "joint"  # among the fragments of a piece: the rows of a sample of regions, in order
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Region:
     label: str  # for messages
     venues: int
     rows: int
-    pieces: tuple[int, ...]  # that have rows in it
+    pieces: tuple[int, ...] = ()  # that have rows in it, once they are divided
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,10 @@ class Job:
     def result(self, stage: str, number: int) -> Path:
         """Return the folder that a task leaves."""
         return self.folder / stage / f"{number:06}"
+
+    def name_of(self, region: Region) -> str:
+        """Return how messages name a region."""
+        return f"{self.pieces.path}, region {region.number + 1} ({region.label})"
 
     def seed_of(self, region: Region) -> Seed:
         """Return the seed of a region. The only region of a dataset has the seed of the release."""
@@ -104,6 +107,6 @@ def is_done(folder: Path) -> bool:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what killed tasks left. No other process may be at work."""
-    for left in folder.glob("*/.*"):
+    """Remove what killed stages and tasks left. No other process may be at work."""
+    for left in (*folder.glob(".*"), *folder.glob("*/.*")):
         shutil.rmtree(left, ignore_errors=True)

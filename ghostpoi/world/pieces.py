@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,10 +10,11 @@ from pathlib import Path
 
 from ghostpoi.data import formats
 from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import extension
+from ghostpoi.data.formats.compression import COMPRESSED, extension, load
 from ghostpoi.data.formats.folder import is_folder, parts_of
 from ghostpoi.data.formats.in_memory import Content, held
-from ghostpoi.data.formats.table import PARQUET
+from ghostpoi.data.formats.kinds import PARQUET, ending, kind_of
+from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.errors import InputError
 from ghostpoi.world.spans import Span, find_spans
 
@@ -42,19 +44,28 @@ class Pieces:
 
     def of_part(self, part: int) -> list[Piece]:
         """Return the pieces of a part, in order."""
-        return [piece for piece in self.pieces if piece.part == part]
+        begin, end = (bisect_left(self.pieces, number, key=lambda piece: piece.part) for number in (part, part + 1))
+        return list(self.pieces[begin:end])
 
 
 def find_pieces(path: Path, most_rows: int = PIECE_ROWS) -> Pieces:
     """List the pieces of a dataset. A file of more than `most_rows` rows has several, if it can be divided."""
     several = is_folder(path)
-    found = parts_of(path) if several else {f"checkins{extension(path)}": path}
+    found = parts_of(path) if several else {f"checkins{_ending(path)}": path}
     pieces: list[Piece] = []
     for part, file in enumerate(found.values()):
         whole = Piece(0, part, file.absolute())  # workers have other working folders
         for piece in _divided(whole, most_rows) or [whole]:
             pieces.append(replace(piece, number=len(pieces)))
     return Pieces(path, several, tuple(found), tuple(pieces))
+
+
+def _ending(path: Path) -> str:
+    """Return the extension of the release. The name of a compressed file may have none."""
+    if extension(path) or path.suffix.lower() not in COMPRESSED or not path.is_file():
+        return extension(path)
+    data = load(path)
+    return ending(path, kind_of(formats.recognised(path, data[: formats.HEAD], bool(current_reading().columns)), data))
 
 
 def _divided(whole: Piece, most_rows: int) -> list[Piece]:
@@ -95,17 +106,17 @@ def read_piece(piece: Piece, mapping: dict[str, str]) -> CheckinFile | None:
     with _opened(piece) as path:
         if not (piece.groups or piece.span or formats.has_rows(path)):
             return None
-        return formats.read(path, mapping, piece.span.format if piece.span else None)
+        return formats.read(path, mapping, piece.span.format if piece.span else None, part=True)
 
 
 def raw_rows(piece: Piece, mapping: dict[str, str]) -> Rows:
     """Read all fields of a piece. What `read_piece` has validated is not validated again, where that saves time."""
-    if piece.path.suffix == ".parquet" and not piece.groups:
+    if not piece.groups and is_parquet(piece.path):
         from ghostpoi.data.formats.parquet import read_rows
 
         return read_rows(piece.path, piece.path.read_bytes())
     with _opened(piece) as path:
-        return formats.read(path, mapping, piece.span.format if piece.span else None).all_rows
+        return formats.read(path, mapping, piece.span.format if piece.span else None, part=True).all_rows
 
 
 def count_rows(piece: Piece, mapping: dict[str, str]) -> int:

@@ -1,4 +1,4 @@
-"""Protect one region: draw a venue for every row, and leave the rows, piece by piece."""
+"""Protect one region: draw a venue for every row, and leave the rows in groups, piece by piece."""
 
 import json
 import shutil
@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from ghostpoi.data.displacement import MoveCounts, moves
-from ghostpoi.data.formats import CheckinFile
+from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.formats.compression import extension
 from ghostpoi.data.formats.folder import FolderRows
+from ghostpoi.data.formats.in_memory import Content, held
+from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.files import make_private_folder
 from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.device_choice import device_for
@@ -18,11 +21,12 @@ from ghostpoi.publish.release import described_data, write_data, write_pairs
 from ghostpoi.publish.released_rows import plan, release_rows
 from ghostpoi.world.columns import check_columns
 from ghostpoi.world.job import RELEASED, Job, Region, is_done, leaving
-from ghostpoi.world.region_rows import read_pieces
-from ghostpoi.world.routes import released_pieces, write_shown
+from ghostpoi.world.packs import write_pack
+from ghostpoi.world.region_rows import read_with_origin
+from ghostpoi.world.routes import Origin
 from ghostpoi.world.withheld import without_rows
 
-ROWS, FIGURES, MOVES, PAIRS = "rows", "figures.json", "moves.npz", "pairs.npz"
+FIGURES, MOVES, PAIRS = "figures.json", "moves.npz", "pairs.npz"
 
 
 def protect_region(job: Job, number: int) -> None:
@@ -32,17 +36,17 @@ def protect_region(job: Job, number: int) -> None:
         return
     if job.columns is None:
         raise ValueError("the columns are not tested yet")
-    file, pieces = read_pieces(job, region)
+    file, origin = read_with_origin(job, region)
     if len(job.regions) > 1:
         check_columns(job, file, job.columns)
     work = job.folder / "work" / f"{number:06}"  # models and checkpoints, which are of use until the region is done
     make_private_folder(work)
     with leaving(place) as folder:
-        _protect(folder, work, job, region, file, pieces)
+        _protect(folder, work, job, region, file, origin)
     shutil.rmtree(work, ignore_errors=True)  # another worker may do the same task, and be done
 
 
-def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFile, pieces: FolderRows) -> None:
+def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFile, origin: Origin) -> None:
     request, seed, quiet = job.request, job.seed_of(region), lambda text: None
     columns = job.columns if len(job.regions) > 1 else None  # a single region was tested as a whole, and is again
     planned = plan(request, file, quiet, columns=columns)
@@ -50,16 +54,20 @@ def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFi
     device = device_for(job.device, request.settings)
     venues = protect_table(planned.whole, request.settings, seed, device, cache=work, checkpoint=checkpoint)
     released = release_rows(planned, venues, seed)
-    divided = replace(released, rows=released_pieces(file, pieces, released.shown, released.rows))
-    with job.reads():
+    whole = released.rows.whole if isinstance(released.rows, FolderRows) else released.rows
+    with job.reads(), held("the release", Content(b"", extension(job.pieces.pieces[0].path))) as path:
         withheld = not len(released.shown) and not len(file.kept)
-        written = without_rows(file) if withheld else write_data(folder / ROWS, file, divided)
+        written = without_rows(file) if withheld else write_data(path, file, replace(released, rows=_ended(whole)))
         described = described_data(request, file, released, written)
+    write_pack(folder, origin.shown(file, released.shown), None if withheld else written.all_rows)
     write_pairs(folder / PAIRS, released)
-    write_shown(folder, file, pieces, released.shown)
     table = released.whole.table
     np.savez(folder / MOVES, **vars(MoveCounts.of(moves(table.venues, table.venue, venues.poi))))
     (folder / FIGURES).write_text(json.dumps(released.manifest | described), "utf-8")
+
+
+def _ended(rows: Rows) -> Rows:
+    return rows.with_line_end() if isinstance(rows, TextRows) else rows
 
 
 def read_counts(folder: Path) -> MoveCounts:

@@ -12,10 +12,10 @@ from ghostpoi.data.checkins import Ints, joined_groups
 from ghostpoi.errors import InputError
 from ghostpoi.settings import RegionSettings
 from ghostpoi.world.job import Job, Region, is_done, leaving
-from ghostpoi.world.survey import not_of_the_venue, read_survey
+from ghostpoi.world.survey import read_survey, surveys_of
+from ghostpoi.world.venues import TABLE, places_of, ranges_of
 
 FOLDER, LIST, GROUPS = "regions", "regions.json", "groups.json"
-AT_ONCE = 4_000_000  # venues of pieces that are joined at once: bounds the memory
 
 
 def find_regions(job: Job) -> tuple[Region, ...]:
@@ -24,9 +24,7 @@ def find_regions(job: Job) -> tuple[Region, ...]:
     if not is_done(place):
         with leaving(place) as folder:
             _find(job, folder)
-    return tuple(
-        Region(**one | {"pieces": tuple(one["pieces"])}) for one in json.loads((place / LIST).read_text("utf-8"))
-    )
+    return tuple(Region(**one) for one in json.loads((place / LIST).read_text("utf-8")))
 
 
 def region_of_rows(job: Job, number: int) -> Ints:
@@ -34,48 +32,53 @@ def region_of_rows(job: Job, number: int) -> Ints:
     found = read_survey(job, number)
     if found is None:
         return np.empty(0, np.int32)
-    venue, of_venue = found.venue, np.load(job.folder / FOLDER / f"{number:06}.npy")
+    numbers = ((np.load(job.folder / FOLDER / f"{one.name}.npy", mmap_mode="r"), one) for one in ranges_of(job))
+    of_venue = np.concatenate([np.zeros(1, np.int32), *(own[places_of(one, number)] for own, one in numbers)])
+    venue = found.venue
     of_venue[0] = of_venue[venue[venue > 0][:1]].sum()
     route: Ints = of_venue[venue]
     return route
 
 
 def _find(job: Job, folder: Path) -> None:
-    venues = _all_venues(job)
-    if not len(venues):
-        raise InputError(f"{job.pieces.path} has no check-ins; give files with at least one row of data")
-    lat, lon, visits = (venues[name].to_numpy() for name in ("lat", "lon", "visits"))
+    columns = ["lat", "lon", "rows", *(["region"] if job.region_column else [])]
+    each = [pl.read_parquet(one / TABLE, columns=columns) for one in ranges_of(job)]
+    venues = pl.concat(each)
+    lat, lon, rows = (venues[name].to_numpy() for name in ("lat", "lon", "rows"))
     rank = np.arange(len(venues))  # they are in the order of their ids
     if job.region_column:
         number = regions.numbered(venues["region"].rank("dense").to_numpy().astype(np.int32), rank)
     else:
         number = regions.numbered(regions.by_gap(lat, lon, job.settings.gap_km), rank)
     _check_size(job, int(number.max()) + 1, len(venues))
-    cut = regions.cut(lat, lon, visits, number, rank, job.settings.most_venues, job.settings.most_rows)
+    cut = regions.cut(lat, lon, rows, number, rank, job.settings.most_venues, job.settings.most_rows)
     number = regions.numbered(cut, rank)
-    placed = venues.select("id", number=pl.Series(number))
-    pieces: dict[int, list[int]] = {}
-    for piece in range(len(job.pieces.pieces)):
-        found = read_survey(job, piece)
-        if found is not None:
-            of_venue = found.venues.select("id").join(placed, on="id", how="left", maintain_order="left")["number"]
-            np.save(folder / f"{piece:06}.npy", np.append(0, of_venue.to_numpy()).astype(np.int32))
-            for region in of_venue.unique().to_list():
-                pieces.setdefault(region, []).append(piece)
-    each = pl.DataFrame({"number": number, "lat": lat, "lon": lon, "visits": visits, "id": venues["id"]})
-    named = each.with_columns(name=venues["region"]).group_by("number").agg(
-        pl.col("id").min(), pl.col("lat").median(), pl.col("lon").median(), pl.col("visits").sum(), pl.len(),
-        pl.col("name").first(),
+    for one, own in zip(ranges_of(job), np.split(number, np.cumsum([len(table) for table in each])[:-1]), strict=True):
+        np.save(folder / f"{one.name}.npy", own)
+    named = venues.with_columns(number=pl.Series(number)).group_by("number").agg(
+        pl.col("lat", "lon").median(), pl.col("rows").sum(), venues=pl.len()
     ).sort("number")  # fmt: skip
+    first = _first_venues(job, number)
     listed = [
         Region(
-            row["number"], row["id"], row["name"] or f"near {row['lat']:.2f}, {row['lon']:.2f}", row["len"],
-            row["visits"], tuple(pieces[row["number"]]),
+            row["number"], own["id"], own["region"] or f"near {row['lat']:.2f}, {row['lon']:.2f}", row["venues"],
+            row["rows"],
         )
-        for row in named.iter_rows(named=True)
+        for row, own in zip(named.iter_rows(named=True), first.iter_rows(named=True), strict=True)
     ]  # fmt: skip
     _write_groups(job, folder)
     (folder / LIST).write_text(json.dumps([asdict(region) for region in listed]), "utf-8")
+
+
+def _first_venues(job: Job, number: Ints) -> pl.DataFrame:
+    """Return the id of the first venue of each region, and the name of the region."""
+    rank, before, found = np.unique(number, return_index=True)[1], 0, list[pl.DataFrame]()
+    for one in ranges_of(job):
+        own = pl.read_parquet(one / TABLE, columns=["id", "region"])
+        here = rank[(rank >= before) & (rank < before + len(own))] - before
+        found.append(own[here])
+        before += len(own)
+    return pl.concat(found)
 
 
 def groups_of(job: Job) -> dict[str, str]:
@@ -86,7 +89,7 @@ def groups_of(job: Job) -> dict[str, str]:
 
 
 def _write_groups(job: Job, folder: Path) -> None:
-    each = (found.groups for n in range(len(job.pieces.pieces)) if (found := read_survey(job, n)) is not None)
+    each = (found.groups for found in surveys_of(job).values())
     (folder / GROUPS).write_text(json.dumps(joined_groups(each, str(job.pieces.path))), "utf-8")
 
 
@@ -101,34 +104,3 @@ def _check_size(job: Job, count: int, venues: int) -> None:
             f"{asked}: {count:,} regions for {venues:,} venues would leave most rows genuine, because substitutes come "
             "from the same region; make regions larger, say cities, or leave the option out"
         )
-
-
-def _all_venues(job: Job) -> pl.DataFrame:
-    """Join the venues of all pieces, in the order of their ids. The earliest row tells where a venue is."""
-    whole: list[pl.DataFrame] = []
-    waiting, kind = 0, None
-    for number, piece in enumerate(job.pieces.pieces):
-        found = read_survey(job, number)
-        if found is None:
-            continue
-        kind = kind or found.kind
-        if kind != found.kind:
-            raise InputError(
-                f"{piece.path} has another format or other columns than the parts before it; give a folder of files of "
-                "one kind"
-            )
-        whole.append(found.venues.with_columns(piece=pl.lit(number, pl.Int32)))
-        waiting += len(whole[-1])
-        if waiting > AT_ONCE:
-            whole, waiting = [_joined(job, whole)], 0
-    return _joined(job, whole) if whole else pl.DataFrame()
-
-
-def _joined(job: Job, frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Join venues with the same id: their visits add up, the earliest piece of the earliest row tells the rest."""
-    ordered = pl.concat(frames).sort("id", "first", "piece")
-    if job.region_column and (several := ordered.filter(pl.col("region").n_unique().over("id") > 1)).height:
-        raise InputError(not_of_the_venue(job.region_column, several["id"][0]))
-    return ordered.group_by("id", maintain_order=True).agg(
-        pl.col("lat", "lon", "first").first(), pl.col("visits").sum(), pl.col("region", "piece").first()
-    )

@@ -18,16 +18,18 @@ from ghostpoi.publish.staging import publish_folder, staging_folder
 from ghostpoi.world.assemble import assemble
 from ghostpoi.world.columns import agreed, test_columns, tests_of
 from ghostpoi.world.dataset import divided
-from ghostpoi.world.engine import NO_MEMORY, Failure, engine_of
+from ghostpoi.world.engine import Failure, engine_of
 from ghostpoi.world.job import RELEASED, Job, remove_unfinished
 from ghostpoi.world.manifest import joint_manifest
 from ghostpoi.world.pieces import PIECE_ROWS, Pieces, content_hash, find_pieces
 from ghostpoi.world.protect_region import PAIRS, protect_region
 from ghostpoi.world.refusals import no_sessions, refuse, unseen
-from ghostpoi.world.scale import Scale, Stages, done_all
+from ghostpoi.world.routes import TOGETHER
+from ghostpoi.world.scale import Scale, Stages, TaskFailed, done_all
 
 WORLD = "world"  # in the folder of a run: the results of its tasks
 NOTE = "asked.json"  # in it: how the dataset is divided
+LAYOUT = "packs"  # of the results: those of older versions are of no use
 
 
 @dataclass(frozen=True)
@@ -44,33 +46,21 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
     refuse(request, series=request.series is not None)
     unfinished = check_folders(request)
     pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
-    content = _Input(content_hash(pieces))
-    is_new = not request.private.exists()
-    run = resume(request, content, unfinished) if unfinished else begin(request, content, say)
-    job = _job(request, scale, pieces, run)
+    # A refused engine or input leaves nothing: with other options or another file, this run would be of no use.
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
-        stages = Stages(engine, report, scale)
+        content = _Input(content_hash(pieces))
+        is_new = not request.private.exists()
+        run = resume(request, content, unfinished) if unfinished else begin(request, content, say)
         try:
-            job = _tested(divided(job, stages), stages)
-        except InputError:  # with another file or other options, nothing of this run would be of use
-            if not unfinished:
+            job, manifest = _released(
+                _job(request, scale, pieces, run, say), request, run, Stages(engine, report, scale), say
+            )
+        except TaskFailed as e:
+            raise RegionsFailed(f"{e}; then continue with --resume") from None
+        except InputError as e:
+            if not unfinished and not isinstance(e, RegionsFailed):
                 shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
             raise
-        for text in job.columns.warnings if job.columns else []:
-            say(f"warning: {text}")
-        needs_torch = request.settings.method.needs_torch
-        _, failed = stages.run(
-            "protecting", protect_region, job, [r.number for r in job.regions], on_gpu=needs_torch,
-            sizes=[r.rows for r in job.regions],
-        )  # fmt: skip
-        if refused := next((one.why for one in failed if one.why != NO_MEMORY), ""):
-            raise InputError(refused)  # other options are another run, which cannot go on with this one
-        if failed:
-            raise RegionsFailed(_named(job, failed))
-        _check_left(request, job)
-        with staging_folder(run, request.release.resolve()) as staging:
-            manifest = _write(staging, request, job, stages)
-            publish_folder(staging, request.release.resolve(), request.force or request.resume)
     pairs = run.folder / PRIVATE_PAIRS
     make_private_folder(pairs)
     for region in job.regions:
@@ -81,10 +71,31 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
     return manifest
 
 
+def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: Say) -> tuple[Job, dict[str, Any]]:
+    """Do all stages, and publish the release; return the job as it is known then, and the manifest."""
+    job = _tested(divided(job, stages), stages)
+    for text in job.columns.warnings if job.columns else []:
+        say(f"warning: {text}")
+    _, failed = stages.run(
+        "protecting", protect_region, job, [r.number for r in job.regions], on_gpu=request.settings.method.needs_torch,
+        sizes=[r.rows for r in job.regions], goes_on=True,
+    )  # fmt: skip
+    if failed:
+        raise _failure(job, failed)
+    _check_left(request, job)
+    with staging_folder(run, request.release.resolve()) as staging:
+        manifest = _write(staging, request, job, stages)
+        publish_folder(staging, request.release.resolve(), request.force or request.resume)
+    return job, manifest
+
+
 def _tested(job: Job, stages: Stages) -> Job:
     """Find out what becomes of each column."""
     tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
-    done_all((tested, failed))
+    done_all(
+        (tested, failed),
+        lambda number: job.name_of(job.regions[number]) if number != TOGETHER else str(job.pieces.path),
+    )
     return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
 
 
@@ -96,7 +107,8 @@ def _write(staging: Path, request: ReleaseRequest, job: Job, stages: Stages) -> 
     data = staging / "checkins" if job.pieces.several else staging / job.pieces.names[0]
     folder = data if job.pieces.several else staging
     folder.mkdir(exist_ok=True)
-    done_all(stages.run("writing", assemble, job, range(len(job.pieces.names)), folder.resolve()))
+    written = stages.run("writing", assemble, job, range(len(job.pieces.names)), folder.resolve())
+    done_all(written, lambda part: job.pieces.names[part])
     if not all((folder / name).is_file() for name in job.pieces.names):
         raise unseen(folder)
     manifest = joint_manifest(job)
@@ -117,27 +129,30 @@ def _check_left(request: ReleaseRequest, job: Job) -> None:
 NO_SETS = "leave out --no-candidate withhold, or choose another method"
 
 
-def _named(job: Job, failed: list[Failure]) -> str:
-    """Say which regions failed, and why."""
-    first = failed[0]
-    region = job.regions[first.number]
-    others = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-    return (
-        f"{len(job.regions) - len(failed):,} of {len(job.regions):,} regions are protected, but not region "
-        f"{first.number + 1} ({region.label}; {region.rows:,} rows){others}: {first.why}; then continue with --resume"
+def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
+    """Say which regions failed, and why. If none is protected, it is the input that is refused."""
+    refused = [one for one in failed if one.refused]
+    first, every = (refused or failed)[0], len(job.regions)
+    if refused and len(failed) == every:
+        return InputError(first.why)
+    region, others = job.regions[first.number], f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    # Other options and other data are another run, which cannot go on with this one.
+    then = "then start again with --force" if refused else "then continue with --resume"
+    why = first.why.removeprefix(f"{job.name_of(region)}: ")
+    return RegionsFailed(
+        f"{every - len(failed):,} of {every:,} regions are protected, but not region {first.number + 1} "
+        f"({region.label}; {region.rows:,} rows){others}: {why}; {then}"
     )
 
 
-def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run) -> Job:
+def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: Say) -> Job:
     folder = (run.folder / WORLD).resolve()  # workers elsewhere have other working folders
+    asked = f"{scale.settings!r} {scale.region_column} {LAYOUT}"
+    if (folder / NOTE).exists() and json.loads((folder / NOTE).read_text("utf-8")) != asked:
+        say("the regions are not those of the interrupted run, so the dataset is divided anew")
+        shutil.rmtree(folder)
     make_private_folder(folder)
     remove_unfinished(folder)
-    asked = f"{scale.settings!r} {scale.region_column}"
-    if (folder / NOTE).exists() and json.loads((folder / NOTE).read_text("utf-8")) != asked:
-        raise InputError(
-            f"the regions differ from those of the run in {request.private}; give the same settings, or start again "
-            "with --force"
-        )
     with replacing(folder / NOTE, mode=0o600) as out:
         out.write(json.dumps(asked).encode())
     return Job(

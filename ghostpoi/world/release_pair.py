@@ -14,9 +14,10 @@ from ghostpoi.publish.whole_table import prepare
 from ghostpoi.settings import RegionSettings
 from ghostpoi.world.dataset import divided, job_of
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job, is_done, leaving
+from ghostpoi.world.packs import read_group, write_pack
 from ghostpoi.world.pieces import count_rows
-from ghostpoi.world.region_rows import read_pieces
-from ghostpoi.world.routes import shown_places, write_shown
+from ghostpoi.world.region_rows import read_with_origin
+from ghostpoi.world.routes import ROUTE, regions_in, with_pieces
 from ghostpoi.world.scale import Stages, done_all
 from ghostpoi.world.scatter import divide
 
@@ -48,15 +49,16 @@ def divided_pair(
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
     numbers = [region.number for region in clean.regions]
-    if manifest["rows"]["withheld"] or manifest["rows"].get("missing", {}).get("dropped"):
-        withholds = bool(manifest["rows"]["withheld"])
+    withholds = bool(manifest["rows"]["withheld"])
+    fewer = withholds or bool(manifest["rows"].get("missing", {}).get("dropped"))
+    if fewer:
         done_all(stages.run("testing columns", find_shown, clean, numbers, withholds))
-    _write_routes(clean, written)
+    _write_routes(clean, written, fewer)
     problems, failed = stages.run("writing", divide_release, written, range(len(written.pieces.pieces)))
     done_all((problems, failed))
     if wrong := [problem for problem in problems.values() if problem]:
         return Check("rows", False, wrong[0])
-    return clean, _with_pieces(written)
+    return clean, with_pieces(written)
 
 
 def find_shown(job: Job, number: int, withholds: bool) -> None:
@@ -64,29 +66,33 @@ def find_shown(job: Job, number: int, withholds: bool) -> None:
     place = job.result(RELEASED, number)
     if is_done(place):
         return
-    file, pieces = read_pieces(job, job.regions[number])
+    file, origin = read_with_origin(job, job.regions[number])
     shown = np.arange(len(file.table))
     if withholds:
         shown = np.flatnonzero(prepare(file.table, job.request.settings, whole_file=False).has_candidates)
     with leaving(place) as folder:
-        write_shown(folder, file, pieces, shown)
+        write_pack(folder, origin.shown(file, shown))
 
 
-def _write_routes(clean: Job, written: Job) -> None:
+def _write_routes(clean: Job, written: Job, fewer: bool) -> None:
     """Note the region of each row of the release: that of its clean row."""
     folder = written.folder / ROUTES
     folder.mkdir(parents=True, mode=0o700)
     for part in range(len(clean.pieces.names)):
-        routes = [_shown_route(clean, piece.number) for piece in clean.pieces.of_part(part)]
+        routes = [_shown_route(clean, piece.number, fewer) for piece in clean.pieces.of_part(part)]
         np.save(folder / f"{part:06}.npy", np.concatenate(routes))
 
 
-def _shown_route(clean: Job, number: int) -> Ints:
+def _shown_route(clean: Job, number: int, fewer: bool) -> Ints:
     """The region of each row of a piece that the release shows."""
-    places = shown_places(clean, number)
-    row = np.concatenate([*places.values(), np.empty(0, np.int64)])
-    region = np.repeat(list(places), [len(rows) for rows in places.values()]).astype(np.int32)
-    return region[np.argsort(row)]
+    route: Ints = np.load(clean.result(FRAGMENTS, number) / ROUTE)
+    if not fewer:
+        return route
+    shown = np.zeros(len(route), bool)
+    for region in regions_in(clean, number):
+        if group := read_group(clean.result(RELEASED, region), number):
+            shown[group.places] = True
+    return route[shown]
 
 
 def divide_release(job: Job, number: int) -> str:
@@ -101,13 +107,3 @@ def divide_release(job: Job, number: int) -> str:
     if not is_done(job.result(FRAGMENTS, number)):
         divide(job, number, route[:rows])
     return ""
-
-
-def _with_pieces(written: Job) -> Job:
-    """Let each region know the pieces of the release that have rows in it."""
-    here: dict[int, list[int]] = {region.number: [] for region in written.regions}
-    for piece in written.pieces.pieces:
-        for path in written.result(FRAGMENTS, piece.number).glob("[0-9]*"):
-            here[int(path.name[:6])].append(piece.number)
-    regions = tuple(replace(region, pieces=tuple(here[region.number])) for region in written.regions)
-    return replace(written, regions=regions)

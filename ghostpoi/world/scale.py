@@ -11,8 +11,9 @@ from ghostpoi.world.engine import Engine, Failure
 from ghostpoi.world.job import Job
 
 SHARES = {  # of the time that a command takes
-    "reading": 0.15, "dividing": 0.15, "testing columns": 0.05, "protecting": 0.5, "writing": 0.15, "comparing": 0.55,
-    "describing": 0.7, "auditing": 0.5, "auditing controls": 0.05,
+    "reading": 0.14, "joining venues": 0.01, "dividing": 0.14, "finding journeys": 0.01,
+    "testing columns": 0.05, "protecting": 0.5, "writing": 0.15, "comparing": 0.55, "describing": 0.7,
+    "auditing": 0.5, "auditing controls": 0.05,
     "trying": 0.35, "trying the best": 0.25, "trying controls": 0.05,
 }  # fmt: skip
 
@@ -40,7 +41,7 @@ class Stages:
 
     def run(
         self, label: str, task: Callable[..., Any], job: Job, numbers: Sequence[int], *more: object,
-        on_gpu: bool = False, sizes: Sequence[int] = (),
+        on_gpu: bool = False, sizes: Sequence[int] = (), goes_on: bool = False,
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
         count, rows, size = 0, 0, dict(zip(numbers, sizes, strict=True)) if sizes else dict.fromkeys(numbers, 1)
         total = sum(size.values()) or 1
@@ -55,10 +56,16 @@ class Stages:
             self.report(text(), SHARES[label] * size[number] / total)
 
         self.report(text(), 0)
-        return self.engine.run(task, job, numbers, done, *more, on_gpu=on_gpu)
+        return self.engine.run(task, job, numbers, done, *more, on_gpu=on_gpu, goes_on=goes_on)
 
 
-def done_all(found: tuple[dict[int, Any], list[Failure]]) -> None:
-    """Refuse to go on if a task failed: its input cannot be used."""
-    if found[1]:
-        raise InputError(found[1][0].why)
+class TaskFailed(InputError):
+    """A task failed though its input can be used, for example for lack of memory."""
+
+
+def done_all(found: tuple[dict[int, Any], list[Failure]], named: Callable[[int], str] | None = None) -> None:
+    """Refuse to go on if a task failed: its input cannot be used, or what has this name does not fit."""
+    for failure in sorted(found[1], key=lambda one: not one.refused):
+        if failure.refused or named is None:
+            raise InputError(failure.why)
+        raise TaskFailed(f"{named(failure.number)}: {failure.why}")

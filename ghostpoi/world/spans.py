@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ghostpoi.data.formats import HEAD, current_reading, recognised
-from ghostpoi.data.formats.compression import is_compressed
+from ghostpoi.data.formats.compression import compression
 from ghostpoi.data.formats.table import delimiter_of
 from ghostpoi.data.formats.text import first_line, has_controls, is_utf8, quotes_enclose_fields
 
@@ -46,7 +46,7 @@ def find_spans(path: Path, most_rows: int) -> list[Span]:
         return []
     with path.open("rb") as file:
         start, names = file.read(HEAD), current_reading().column_names
-        if is_compressed(start):
+        if compression(start):
             return []
         format, head = recognised(path, start, bool(names)), first_line(start)
         if format not in ("table", "snap", "tsmc2014"):

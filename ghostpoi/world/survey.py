@@ -1,21 +1,30 @@
 """Read and validate one piece; leave the venues and users that it has, and who was where in every row."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.formats import CheckinFile
+from ghostpoi.data.formats.compression import load
+from ghostpoi.data.formats.folder import columns_of, keys_of, no_part
+from ghostpoi.data.formats.joined_rows import can_join
+from ghostpoi.data.formats.missing import none_complete
 from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.errors import InputError
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
+from ghostpoi.world.ranges import leave_ids
 
-KIND, VENUES, USERS, ROWS, GROUPS = "kind.json", "venues.parquet", "users.parquet", "rows.npz", "groups.json"
-ENCODING = "encoding.txt"
+KIND, ENCODING, GROUPS = "kind.json", "encoding.txt", "groups.json"
+VENUES, USERS = "venues.parquet", "users.parquet"
+VENUE, TIME, BY_USER = "venue.npy", "time.npy", "by_user.npy"  # of every row
 
 
 @dataclass(frozen=True)
@@ -25,9 +34,9 @@ class Survey:
     folder: Path
 
     @property
-    def kind(self) -> list[str]:
-        """Format, columns and fields, which are the same for all pieces."""
-        found: list[str] = json.loads((self.folder / KIND).read_text("utf-8"))
+    def kind(self) -> dict[str, Any]:
+        """Format, delimiter, columns and fields, which are the same for all pieces."""
+        found: dict[str, Any] = json.loads((self.folder / KIND).read_text("utf-8"))
         return found
 
     @property
@@ -42,34 +51,32 @@ class Survey:
         return found
 
     @property
-    def venues(self) -> pl.DataFrame:
-        """The id, position, earliest time and number of visits of each venue, and the region that a column names."""
-        return pl.read_parquet(self.folder / VENUES)
+    def venues(self) -> Path:
+        """The id, position, earliest time and number of rows of each venue, and the region that a column names."""
+        return self.folder / VENUES
 
     @property
-    def users(self) -> pl.Series:
-        """The id of each user."""
-        return pl.read_parquet(self.folder / USERS)["user"]
+    def users(self) -> Path:
+        """The id and number of rows of each user, and where they begin in `by_user`."""
+        return self.folder / USERS
 
     @property
     def venue(self) -> Ints:
-        """(N,) the venue of each row, from 1; 0 where a row lacks a value."""
-        return self._array("venue")
-
-    @property
-    def user(self) -> Ints:
-        """(N,) the user of each row, from 0; -1 where a row lacks a value."""
-        return self._array("user")
+        """(N,) the venue of each row, from 1 in the order of their ids; 0 where a row lacks a value."""
+        venue: Ints = np.load(self.folder / VENUE, mmap_mode="r")
+        return venue
 
     @property
     def time(self) -> Longs:
         """(N,) UTC seconds."""
-        return self._array("time").astype(np.int64)
+        time: Longs = np.load(self.folder / TIME, mmap_mode="r")
+        return time
 
-    def _array(self, name: str) -> Ints:
-        with np.load(self.folder / ROWS, allow_pickle=False) as found:
-            array: Ints = found[name]
-        return array
+    @property
+    def by_user(self) -> Ints:
+        """The rows that lack no value, user by user."""
+        rows: Ints = np.load(self.folder / BY_USER, mmap_mode="r")
+        return rows
 
 
 def survey(job: Job, number: int) -> None:
@@ -81,7 +88,7 @@ def survey(job: Job, number: int) -> None:
         file = read_piece(job.pieces.pieces[number], job.request.mapping)
     with leaving(place) as folder:
         if file is not None:
-            _write(folder, job, file)
+            _write(folder, job, file, keys_of(job.pieces.names[job.pieces.pieces[number].part]))
 
 
 def read_survey(job: Job, number: int) -> Survey | None:
@@ -90,51 +97,95 @@ def read_survey(job: Job, number: int) -> Survey | None:
     return Survey(folder) if (folder / KIND).exists() else None
 
 
-def kind_of(job: Job) -> tuple[str | None, str | None]:
-    """Return the format and the encoding of all pieces."""
-    surveys = [found for piece in job.pieces.pieces if (found := read_survey(job, piece.number)) is not None]
-    encodings = sorted({found.encoding for found in surveys} - {""})
+def surveys_of(job: Job) -> dict[int, Survey]:
+    """Return what is known of all pieces that have rows."""
+    return {p.number: found for p in job.pieces.pieces if (found := read_survey(job, p.number)) is not None}
+
+
+def kind_of(job: Job) -> tuple[str, str | None]:
+    """Return the format and the encoding of all pieces; refuse pieces of several kinds."""
+    surveys, kind = surveys_of(job), None
+    for number, found in surveys.items():
+        kind = kind or found.kind
+        if kind != found.kind:
+            raise InputError(
+                f"{job.pieces.pieces[number].path} has another format or other columns than the parts before it; give "
+                "a folder of files of one kind"
+            )
+    if kind is None:
+        raise InputError(f"{job.pieces.path} has no check-ins; give files with at least one row of data")
+    for piece in (piece for piece in job.pieces.pieces if piece.number not in surveys):
+        if columns_of(piece.path, load(piece.path)) != kind["columns"]:
+            raise no_part(piece.path, job.pieces.pieces[min(surveys)].path)
+    if not any(len(found.by_user) for found in surveys.values()):
+        raise none_complete(job.pieces.path)
+    encodings = sorted({found.encoding for found in surveys.values()} - {""})
     if len(encodings) > 1:
         raise InputError(
             f"{job.pieces.path}: some files are in {encodings[0]}, others in {encodings[1]}; store them in one encoding"
         )
-    return surveys[0].kind[0] if surveys else None, encodings[0] if encodings else None
+    return kind["format"], encodings[0] if encodings else None
 
 
-def _write(folder: Path, job: Job, file: CheckinFile) -> None:
-    table = file.table
-    venue, user, time = np.stack([np.zeros(len(table) + len(file.missing), np.int64)] * 3) - [[0], [1], [0]]
-    venue[file.present], user[file.present], time[file.present] = table.venue, table.user, table.time
-    np.savez(folder / ROWS, venue=venue.astype(np.int32), user=user.astype(np.int32), time=time)
+def _write(folder: Path, job: Job, file: CheckinFile, keys: Mapping[str, str]) -> None:
+    table, count = file.table, len(file.table) + len(file.missing)
+    venues, venue = _in_order(table.venue_ids[1:], table.venue - 1)
+    users, user = _in_order(table.user_ids, table.user)
+    np.save(folder / VENUE, _placed(venue + 1, file, np.zeros(count, np.int32)))
+    np.save(folder / TIME, _placed(table.time, file, np.zeros(count, np.int64)))
+    np.save(folder / BY_USER, file.present[np.argsort(user, kind="stable")].astype(np.int32))
     order = np.argsort(table.time, kind="stable")[::-1]
-    first = np.zeros(len(table.venue_ids), np.int64)
-    first[table.venue[order]] = order  # the last assignment, the earliest row, wins
-    pl.DataFrame({
-        "id": pl.Series(table.venue_ids[1:].tolist(), dtype=pl.String), "lat": table.venues.lat[1:],
-        "lon": table.venues.lon[1:], "first": table.time[first[1:]],
-        "visits": np.bincount(table.venue, minlength=len(first))[1:], "region": _named(job, file, first[1:]),
-    }).write_parquet(folder / VENUES)  # fmt: skip
-    pl.DataFrame({"user": pl.Series(table.user_ids.tolist(), dtype=pl.String)}).write_parquet(folder / USERS)
+    first = np.zeros(len(venues), np.int64)
+    first[venue[order]] = order  # the last assignment, the earliest row, wins
+    own = pl.DataFrame({
+        "id": venues, "lat": table.lat[first], "lon": table.lon[first], "first": table.time[first],
+        "rows": np.bincount(venue, minlength=len(venues)), "region": _named(job, file, keys, venue, first),
+    })  # fmt: skip
+    leave_ids(folder / VENUES, own, pl.repeat(1, len(own), eager=True))
+    of_user = np.bincount(user, minlength=len(users))
+    known = pl.DataFrame({"id": users, "rows": of_user, "begin": np.cumsum(of_user) - of_user})
+    leave_ids(folder / USERS, known, known["rows"])
     (folder / GROUPS).write_text(json.dumps(dict(table.category_groups)), "utf-8")
-    kind = [file.format, *file.all_rows.columns, *(f"{field}={column}" for field, column in file.mapping.items())]
     rows = file.all_rows
+    if not can_join(rows):
+        raise InputError(f"{file.path}: files of this kind cannot be parts of a folder; use CSV, TSV or Parquet")
+    delimiter = rows.dialect.delimiter if isinstance(rows, TextRows) else ""
+    kind = {
+        "format": file.format, "stored": file.kind.words, "delimiter": delimiter, "columns": list(rows.columns),
+        "fields": dict(file.mapping),
+    }  # fmt: skip
     encoding = rows.dialect.encoding if isinstance(rows, TextRows) and not rows.dialect.ascii else ""
     (folder / ENCODING).write_text(encoding, "utf-8")
     (folder / KIND).write_text(json.dumps(kind), "utf-8")
 
 
-def _named(job: Job, file: CheckinFile, rows: Longs) -> pl.Series:
-    """The regions that a column names, in these rows."""
+def _in_order(ids: NDArray[np.object_], number: Ints) -> tuple[pl.Series, Longs]:
+    """Return ids in their order, and the rank of each row's, given its number."""
+    found = pl.Series(ids.tolist(), dtype=pl.String)
+    return found.sort(), found.rank("ordinal").to_numpy().astype(np.int64)[number] - 1
+
+
+def _placed(values: Longs, file: CheckinFile, empty: Any) -> Any:
+    """Return the values of a table's rows at their places in the file."""
+    empty[file.present] = values
+    return empty
+
+
+def _named(job: Job, file: CheckinFile, keys: Mapping[str, str], venue: Longs, first: Longs) -> pl.Series:
+    """The regions that a column or a key of the part's folders names, in the first rows of venues."""
     column = job.region_column
     if not column:
-        return pl.repeat("", len(rows), eager=True)
-    if column not in file.all_rows.columns:
-        listed = ", ".join(file.all_rows.columns)
+        return pl.repeat("", len(first), eager=True)
+    if column in file.all_rows.columns:
+        named = file.rows.get_column(column).cast(pl.String).fill_null("")
+    elif column in keys:
+        return pl.repeat(keys[column], len(first), eager=True)
+    else:
+        listed = ", ".join([*file.all_rows.columns, *keys])
         raise InputError(f"--map region={column}: {file.path} has no column {column!r}; its columns are {listed}")
-    named = file.rows.get_column(column).cast(pl.String).fill_null("")
-    found, venue = named.gather(rows), file.table.venue
-    if (other := found.gather(venue - 1) != named).any():
-        raise InputError(not_of_the_venue(column, str(file.table.venue_ids[venue[other.arg_max()]])))
+    found = named.gather(first)
+    if (other := found.gather(venue) != named).any():
+        raise InputError(not_of_the_venue(column, str(file.table.venue_ids[file.table.venue[other.arg_max()]])))
     return found
 
 

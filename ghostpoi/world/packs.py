@@ -1,0 +1,158 @@
+"""Packs: rows that are divided into numbered groups, in a few files from which each group is read alone.
+
+A piece leaves a group for every region, and a region one for every piece. A file for each of them would cost far more
+than its rows: there are as many as pieces times regions.
+"""
+
+import io
+import pickle
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate, groupby, pairwise, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.data.formats import Rows
+from ghostpoi.data.formats.joined_rows import joined_rows
+from ghostpoi.data.formats.rows import TextRows
+
+if TYPE_CHECKING:
+    from ghostpoi.data.formats.parquet import ParquetRows
+
+INDEX, GROUPS = "index", "groups"
+MANY = 1000  # rows of a group that is compressed; with fewer, that takes eight times as long as the rest
+AT_ONCE = 100_000  # rows that are decoded at once, which bounds the memory
+PLACE = np.dtype(np.int32)
+Head = Any  # what the groups have in common: the first bytes of a text, or the schema of a Parquet file
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of a group, as they are stored, and their places in the piece."""
+
+    places: Ints  # (N,) ascending
+    data: bytes
+    head: Head
+
+
+def write_pack(folder: Path, places: Mapping[int, Ints | Longs], rows: Rows | None = None) -> None:
+    """Write groups, by ascending number: the places of their rows and, one group after the other, the `rows`."""
+    sizes = [len(own) for own in places.values()]
+    head, groups = (None, repeat(b"")) if rows is None else _encoded(rows, [0, *accumulate(sizes)])
+    begin = []
+    with (folder / GROUPS).open("wb") as out:
+        for own, data in zip(places.values(), groups, strict=False):
+            begin.append(out.tell())
+            out.write(np.asarray(own, PLACE).tobytes() + data)
+        begin.append(out.tell())
+    # (G + 1, 3) the number of each group, how many rows it has, and where it begins; at last, where all end
+    index = np.column_stack([[*places, -1], [*sizes, 0], begin]).astype(np.int64)
+    size = len(index).to_bytes(8, sys.byteorder)
+    (folder / INDEX).write_bytes(size + index.tobytes() + pickle.dumps(head))
+
+
+def numbers_of(folder: Path) -> list[int]:
+    """Return the numbers of the groups of a pack."""
+    numbers: list[int] = _index(folder)[0][:-1, 0].tolist()
+    return numbers
+
+
+def head_of(folder: Path) -> Head:
+    """Return what all groups of a pack have in common."""
+    return _index(folder)[1]
+
+
+def read_group(folder: Path, number: int) -> Group | None:
+    """Return a group; None if there is none of this number."""
+    index, head = _index(folder)
+    at = int(np.searchsorted(index[:-1, 0], number))
+    if at == len(index) - 1 or index[at, 0] != number:
+        return None
+    with (folder / GROUPS).open("rb") as file:
+        file.seek(index[at, 2])
+        data = file.read(index[at + 1, 2] - index[at, 2])
+    size = int(index[at, 1])
+    return Group(np.frombuffer(data, PLACE, size), data[size * PLACE.itemsize :], head)
+
+
+def content_of(groups: Sequence[Group], name: str) -> bytes:
+    """Return the rows of groups, one after the other, as the content of a file. `name`: how messages call them."""
+    head = groups[0].head
+    if isinstance(head, bytes):
+        return head + b"".join(group.data for group in groups)
+    table_of(groups, name).write(out := io.BytesIO())
+    return out.getvalue()
+
+
+def table_of(groups: Sequence[Group], name: str) -> Rows:
+    """Return the rows of groups of Parquet, one after the other."""
+    import pyarrow as pa  # slow to import
+
+    from ghostpoi.data.formats.parquet import ParquetRows
+
+    alike = []
+    for head, some in groupby(groups, key=lambda group: group.head):
+        table = pa.concat_tables(pa.ipc.open_stream(group.data).read_all() for group in some)
+        columns = [c if c.type == f.type else c.cast(f.type) for f, c in zip(head, table.columns, strict=True)]
+        alike.append(ParquetRows.of(pa.Table.from_arrays(columns, schema=head), Path(name)))
+    return joined_rows(alike, alike[0], "other parts")
+
+
+def _index(folder: Path) -> tuple[Longs, Head]:
+    data = (folder / INDEX).read_bytes()
+    size = int.from_bytes(data[:8], sys.byteorder)
+    return np.frombuffer(data, np.int64, 3 * size, 8).reshape(size, 3), _head(data[8 + 24 * size :])
+
+
+@lru_cache(maxsize=8)
+def _head(data: bytes) -> Head:
+    return pickle.loads(data)
+
+
+def _encoded(rows: Rows, end: list[int]) -> tuple[Head, Iterator[bytes]]:
+    """Return what groups of rows have in common, and the bytes of each."""
+    if isinstance(rows, TextRows):
+        return rows.dialect.start, (_lines(rows.take(np.arange(*bounds))) for bounds in pairwise(end))
+    from ghostpoi.data.formats.parquet import ParquetRows
+
+    if not isinstance(rows, ParquetRows):
+        raise TypeError(f"rows of {type(rows).__name__} cannot be divided")
+    return rows.schema, _streams(rows, end)
+
+
+def _lines(rows: TextRows) -> bytes:
+    """Return the lines of a group, without what begins the file. All of them end."""
+    ended = rows.with_line_end()
+    replace(ended, dialect=replace(ended.dialect, start=b"")).write(out := io.BytesIO())
+    return out.getvalue()
+
+
+def _streams(rows: "ParquetRows", end: list[int]) -> Iterator[bytes]:
+    """Yield the Arrow stream of each group. Parquet would take twenty times as long, for few rows."""
+    import pyarrow as pa
+
+    from ghostpoi.data.formats.parquet import VIEWS
+
+    # Dictionaries and views would bring the values of all groups along.
+    types = [f.type.value_type if pa.types.is_dictionary(f.type) else VIEWS.get(f.type, f.type) for f in rows.schema]
+    schema = pa.schema([field.with_type(kind) for field, kind in zip(rows.schema, types, strict=True)])
+    at = 0
+    while at < len(end) - 1:
+        stop = max(at + 1, bisect_right(end, end[at] + AT_ONCE) - 1)
+        values = {name: column.slice(end[at], end[stop] - end[at]) for name, column in rows.values.items()}
+        columns = replace(rows, values=values).table.columns
+        stored = [c if c.type == kind else c.cast(kind) for kind, c in zip(types, columns, strict=True)]
+        table = pa.Table.from_arrays(stored, schema=schema)
+        for begin, until in pairwise(end[at : stop + 1]):
+            options = pa.ipc.IpcWriteOptions(compression="lz4" if until - begin >= MANY else None)
+            out = pa.BufferOutputStream()
+            with pa.ipc.new_stream(out, schema, options=options) as writer:
+                writer.write_table(table.slice(begin - end[at], until - begin))
+            yield bytes(out.getvalue())
+        at = stop
