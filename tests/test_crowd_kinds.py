@@ -18,10 +18,11 @@ from ghostpoi.data.checkins import Longs
 from ghostpoi.data.places import SLOT_S, SLOTS, Places, of_sessions, of_table, slot_of
 from ghostpoi.publish import rows_outside_sessions
 from ghostpoi.publish.category_groups import by_hours, by_name
+from ghostpoi.publish.methods.base import LEARNED_GROUPS
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.popularity import SMOOTHING, category_hours, weighted
 from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.whole_table import prepare
+from ghostpoi.publish.whole_table import grouped, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
 
@@ -74,6 +75,13 @@ def test_the_hours_are_those_of_the_category() -> None:
     np.testing.assert_allclose(weights, [[10, 30] * hours[:, 0] * SLOTS, [10, 30] * hours[:, 1] * SLOTS])
 
 
+def test_a_category_with_few_visits_has_the_hours_of_all() -> None:
+    hours = category_hours(street([4, 5, 300], [0, 1, 2]))
+    everywhere = (np.array([4, 5, 300]) + 1) / (309 + SLOTS)
+    np.testing.assert_allclose(hours[0, :3], everywhere)
+    np.testing.assert_allclose(hours[1, 1], (5 + SMOOTHING * everywhere[1]) / (5 + SMOOTHING))
+
+
 @given(st.integers(-(2**40), 2**40))
 def test_slots_repeat_every_week(time: int) -> None:
     times: Longs = np.array([time, time + 7 * 86_400, time + SLOT_S], np.int64)
@@ -115,11 +123,18 @@ def _agree(sets: Candidates, anchor: np.ndarray, time: Longs, drawn: np.ndarray)
     assert 0.7 < error.std() < 1.3
 
 
-@pytest.mark.parametrize("draw", ["even", "popular", "popular-by-hour"])
-def test_given_the_published_popularity_the_release_tells_the_crowd_and_nothing_else(draw: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("category", "draw"), [("any", "even"), ("any", "popular"), ("any", "popular-by-hour"), ("group", "even")]
+)
+def test_given_the_published_popularity_the_release_tells_the_crowd_and_nothing_else(
+    category: str, draw: str, tmp_path: Path
+) -> None:
     """Visits trade places inside their crowds and, where hours are published, inside their slots: the same bytes."""
-    more = ("method.category=any", f"method.draw={draw}", "method.size=4")
-    ready = prepare(prepared().table, settings("crowd", *more))
+    more = (f"method.category={category}", f"method.draw={draw}", "method.size=4")
+    named = {str(name): "even" if i % 2 else "odd" for i, name in enumerate(prepared().table.category_ids)}
+    given = ("--taxonomy", taxonomy(*(f"{a},{b}" for a, b in named.items()))) if category == "group" else ()
+    method = settings("crowd", *more)
+    ready = prepare(grouped(prepared().table, named if given else {}, method.method), method)
     table, every = ready.table, ready.venue_sets.poi
     member = (every == np.arange(len(every))[:, None]).any(axis=1)
     crowd = np.where(member, every[:, 0], 0)[table.venue].astype(np.int64)
@@ -135,7 +150,7 @@ def test_given_the_published_popularity_the_release_tells_the_crowd_and_nothing_
     path = tmp_path / "traded.txt"
     path.write_bytes(b"".join(b"\t".join(line) for line in traded))
     flags = [word for text in more for word in ("--set", text)]
-    one, two = (protect(file, tmp_path / file.stem, *flags, "--seed", SEED) for file in (city(), path))
+    one, two = (protect(file, tmp_path / file.stem, *flags, *given, "--seed", SEED) for file in (city(), path))
     assert one.data.read_bytes() == two.data.read_bytes()
 
 
@@ -186,6 +201,7 @@ def test_groups_come_from_a_taxonomy_a_column_or_the_hours(tmp_path: Path) -> No
     for release in (one, two, three):
         disclosure = release.manifest["disclosure"]
         assert disclosure["category"] == "group"
+        assert (LEARNED_GROUPS in disclosure["aggregates"]) == (release is three)
         found = dict(disclosure["category_groups"])
         if release is not three:
             assert found == groups()
@@ -207,7 +223,7 @@ def test_any_category_is_said_to_change() -> None:
         "category_groups": [],
         "aggregates": [
             "visits per venue, where fewer than 5 count as 5",
-            "visits per category and four-hour slot of the week",
+            "visits per category and four-hour slot of the week, where a category has at least 5",
         ],
     }
     done = called("verify", release.folder, "--against", city(), "--json")

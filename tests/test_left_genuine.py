@@ -54,8 +54,10 @@ def test_the_first_line_says_it() -> None:
         made = release(method)
         left, own = (made.manifest["rows"][name] for name in ("left_genuine", "drawn_own"))
         first = made.done.stdout.splitlines()[0]
-        assert f" rows released with {method}; {left['rows']:,} ({left['share']:.1%}) are left genuine" in first
-        assert (f"; {own['rows']:,} ({own['share']:.1%}) more drew their own venue" in first) == (method == "crowd")
+        both = (left["rows"] + own["rows"]) / made.manifest["data"]["rows"]
+        assert f" rows released with {method}; {both:.1%} keep their clean venue: {left['rows']:,} " in first
+        assert f" ({left['share']:.1%}) are left genuine" in first
+        assert (f", {own['rows']:,} ({own['share']:.1%}) drew it by chance" in first) == (method == "crowd")
 
 
 def test_withheld_rows_are_not_left_genuine(tmp_path: Path) -> None:
@@ -66,7 +68,9 @@ def test_withheld_rows_are_not_left_genuine(tmp_path: Path) -> None:
         file, tmp_path / "withheld", "--method", "random", "--no-candidate", "withhold", *sample_releases.SETS
     )
     assert withheld.manifest["rows"]["left_genuine"] == {"rows": 0, "share": 0.0}
-    assert "60 rows released with random; 0 (0.0%) are left genuine" in withheld.done.stdout
+    assert (
+        "60 rows released with random; 0.0% keep their clean venue: 0 (0.0%) are left genuine" in withheld.done.stdout
+    )
 
 
 def test_card_croissant_and_page_say_it_below_the_headline(tmp_path: Path) -> None:
@@ -77,7 +81,10 @@ def test_card_croissant_and_page_say_it_below_the_headline(tmp_path: Path) -> No
             sample_releases.put_audit(folder, audit)
         assert called("report", folder).returncode == 0
         card = (folder / "card.md").read_text()
-        assert "14.3% of the released rows (10 of 70) are left genuine" in card
+        left = (
+            "14.3% of the released rows keep their clean venue: 14.3% (10 of 70) are left genuine, because they have no"
+        )
+        assert left in card
         assert (
             "14.3% of the released rows are left genuine"
             in json.loads((folder / "croissant.json").read_text())["description"]
@@ -85,8 +92,8 @@ def test_card_croissant_and_page_say_it_below_the_headline(tmp_path: Path) -> No
         page = (folder / "report.html").read_text()
         verdict = page.split('<section id="verdict"')[1].split("<div class=")[0].split("To measure")[0]
         words = " ".join(re.sub("<[^>]*>", " ", verdict.split("</h2>")[1]).split())
-        assert "14.3% of the released rows (10 of 70) are left genuine" in words
-        assert "drew their own venue" not in page
+        assert left in words
+        assert "drew it from their set" not in page
 
 
 def test_the_page_tells_rows_that_drew_their_own_venue_apart(tmp_path: Path) -> None:
@@ -94,6 +101,6 @@ def test_the_page_tells_rows_that_drew_their_own_venue_apart(tmp_path: Path) -> 
     assert called("report", folder).returncode == 0
     own = release("crowd").manifest["rows"]["drawn_own"]
     page = " ".join((folder / "report.html").read_text().split())
-    assert f"Another {own['share']:.1%} ({own['rows']:,}) drew their own venue from their set" in page
+    assert f"{own['share']:.1%} ({own['rows']:,}) drew it from their set by chance" in page
     assert "| drew its own venue |" in (folder / "card.md").read_text()
     assert called("verify", folder, "--against", city()).returncode == 0

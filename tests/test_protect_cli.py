@@ -92,7 +92,7 @@ def test_a_dry_run_writes_nothing_and_estimates(method: str, tmp_path: Path) -> 
     assert (estimate["rounds"], estimate["epochs"]) == ((2, 3) if method == "ghost" else (1, 0))
     shown = called(*command)
     assert (shown.returncode, shown.stderr) == (0, "")
-    for word in ("about ", "memory about ", "substitutes about ", "leaves about "):
+    for word in ("about ", "memory about ", "substitutes about ", " keep their clean venue: "):
         assert word in shown.stdout
     assert not list(tmp_path.iterdir())
 

@@ -74,3 +74,9 @@ def test_a_form_belongs_to_nobody() -> None:
     """Neither the order of the users nor who has an unusual id changes the form."""
     ids = ["u1", "v2", "w33"]
     assert form_of(ids) == form_of(ids[::-1]) == form_of(["x9", "y8", "z77"])
+
+
+def test_no_id_reads_as_a_missing_value() -> None:
+    found = {i for seed in range(8) for i in fresh_ids(["XY", "AB"], 330, np.random.default_rng(seed)).tolist()}
+    assert {"MA", "NB"} <= found  # all ids of two letters that are no such word are drawn at some time
+    assert "NA" not in found

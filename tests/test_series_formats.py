@@ -79,7 +79,10 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     file = halves("parquet", tmp_path)[1]
     done = called("protect", file, "-o", tmp_path / "second", "--series", tmp_path / "series", *RICH)
     assert done.returncode == 2
-    assert "the form table, .parquet differ from table, .csv in the series" in done.stderr
+    assert done.stderr.endswith(
+        f"{file} does not fit into the series {tmp_path / 'series'}: its format (table, .parquet) should be table, .csv"
+        "; give files of one kind\n"
+    )
 
 
 def test_a_column_that_tells_the_venue_later_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from monthly_city import Row, clean_rows, content, day, days, release_in, written
 from small_city import called, scratch, sentence
 
+from ghostpoi.evaluate.series_audit import audit_series
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.series.series_release import SeriesRelease
 
@@ -23,7 +24,7 @@ OTHERS = {
     "gap": (["--set", "filters.session_gap_s=9"], "filters.session_gap_s is 9 here and 86400 in {0}; use those of "),
     "rows": (["--no-candidate", "withhold"], "{0} is a series with --no-candidate keep; use those of the series "),
     "seed": (["--seed", str(1 << 100)], "--seed differs from the seed of the series {0}; leave --seed out"),
-    "column": (["--drop", "timezone_offset"], ": columns user, venue_id, category_id, category, latitude, longitude, "),
+    "column": (["--drop", "timezone_offset"], ": its columns (user, venue_id, category_id, category, latitude, "),
 }
 
 
@@ -215,6 +216,20 @@ def test_a_dry_run_and_an_audit_of_nothing(here: Path, tmp_path: Path) -> None:
     assert other == f"--series {note.parent} does not hold {tmp_path}; give the series or the folder of this release"
     none = sentence(called(*audit, tmp_path / "nothing"))
     assert none.endswith("is not a folder; give a series folder, or a folder of releases")
+
+
+def test_an_audit_goes_on_without_a_release_that_moved(tmp_path: Path) -> None:
+    for n in range(3):
+        release_in(tmp_path / "series", days(20 * n, 20 * n + 20), tmp_path / f"{n}")
+    assert audit_series(tmp_path / "series", tmp_path / "2")["not_compared"] == []
+    (tmp_path / "0").rename(tmp_path / "elsewhere")
+    found = audit_series(tmp_path / "series", tmp_path / "2")
+    assert found["releases"] == [str(tmp_path / "1"), str(tmp_path / "2")]
+    assert found["not_compared"] == [str(tmp_path / "0")]
+    assert found["verdict"].endswith(f" Not compared, because no longer in place: {tmp_path / '0'}.")
+    (tmp_path / "1").rename(tmp_path / "elsewhere-too")
+    said = sentence(called("audit", days(40, 60), tmp_path / "2", "--series", tmp_path / "series"))
+    assert f"no longer in place: {tmp_path / '0'}, {tmp_path / '1'}, so there are no two releases to compare" in said
 
 
 def test_a_release_that_needs_its_private_folder(here: Path) -> None:

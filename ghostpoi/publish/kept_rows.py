@@ -20,12 +20,15 @@ def check_kept(file: CheckinFile, hides_users: bool) -> str | None:
     """Return the warning about rows that lack a value; refuse to keep the user ids of some rows beside pseudonyms."""
     if not len(file.missing):
         return None
-    what = "that lack a value or lie in no cluster" if file.reading.cluster_points else "with missing values"
-    count = f"{len(file.missing):,} row{'s' * (len(file.missing) > 1)} {what} ({file.missing_at})"
+    one = len(file.missing) == 1
+    what = f"that lack{'s' * one} a value or lie{'s' * one} in no cluster"
+    what = what if file.reading.cluster_points else "with missing values"
+    count = f"{len(file.missing):,} row{'s' * (not one)} {what} ({file.missing_at})"
     if not len(file.kept):
         return f"{count}: left out of the release"
     if hides_users:
-        raise InputError(
-            f"{file.path}: {count} would keep their user ids, which pseudonyms replace; use --missing drop"
-        )
+        ids = "its user id" if one else "their user ids"
+        raise InputError(f"{file.path}: {count} would keep {ids}, which pseudonyms replace; use --missing drop")
+    if one:
+        return f"{count}: kept as it is, so it shows a genuine visit; --missing drop leaves it out"
     return f"{count}: kept as they are, so they show genuine visits; --missing drop leaves them out"

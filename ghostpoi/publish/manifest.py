@@ -248,8 +248,13 @@ def read_clean(path: Path, mapping: dict[str, str], manifest: dict[str, Any]) ->
 
 def clean_reading(path: Path, manifest: dict[str, Any]) -> formats.Reading:
     """Return how to read the clean file of a release."""
-    ours = _reading(manifest).in_folder(path.parent).stated
-    return formats.Reading(**ours | formats.current_reading().stated)
+    ours, given = _reading(manifest).in_folder(path.parent).stated, formats.current_reading().stated
+    if "venues" in ours and "venues" not in given and not Path(ours["venues"]).exists():
+        raise InputError(
+            f"the release of {path} was made with a table of venues, and {ours['venues']} does not exist; name the "
+            "table with --venues FILE"
+        )
+    return formats.Reading(**ours | given)
 
 
 def _reading(manifest: dict[str, Any]) -> formats.Reading:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ghostpoi.data.formats.missing import NO_VALUE
 from ghostpoi.errors import InputError
 
 NONZERO = string.digits[1:]
@@ -26,14 +27,14 @@ Form = list[str]  # the characters of each place
 def fresh_ids(
     ids: Sequence[str], count: int, draw: np.random.Generator, most: int | None = None
 ) -> NDArray[np.object_]:
-    """Draw distinct ids of the form of these, none of which is one of these, (count,).
+    """Draw distinct ids of the form of these, none of which is one of these or reads as a missing value, (count,).
 
     A form with too few ids is lengthened. `most` is the largest number that the column can hold; None: it holds text.
     """
     form = form_for(ids, count, most)
     known, found = set(ids), dict[str, None]()
     while len(found) < count:
-        drawn = (d for d in _draw(form, count - len(found), draw) if d not in known)
+        drawn = (d for d in _draw(form, count - len(found), draw) if d not in known and d.lower() not in NO_VALUE)
         found |= dict.fromkeys(d for d in drawn if most is None or float(d) <= most)
     return np.array(list(found), object)
 

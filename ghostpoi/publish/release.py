@@ -79,16 +79,13 @@ def in_place(request: ReleaseRequest, make: Callable[[], Made]) -> Made:
 def given_seed(value: int | None, allow_short: bool, say: Say) -> Seed | None:
     """Convert the seed of the command line; refuse one that is short enough to be found by trial."""
     if value is not None and value.bit_length() < SHORT_SEED_BITS:
-        why = "can be found by trial, for the method random from the release alone"
+        why = "can be found by trial"
         if not allow_short:
             raise InputError(
                 f"--seed has fewer than {SHORT_SEED_BITS} bits, so it {why}; leave --seed out, "
                 "or add --allow-short-seed for an experiment"
             )
-        say(
-            f"warning: a short seed {why}; omit --seed for a real release, "
-            "and ghostpoi draws 128 bits from the operating system"
-        )
+        say(f"warning: a short seed {why}; omit --seed for a real release")
     return None if value is None else Seed(value)
 
 

@@ -31,6 +31,7 @@ from ghostpoi.publish.whole_table import (
     prepare,
     published_aggregates,
 )
+from ghostpoi.publish.zone_columns import check_zones
 from ghostpoi.randomness import Seed
 
 
@@ -95,8 +96,10 @@ def plan(
     if series and isinstance(request, ReleaseRequest):
         part = SeriesRelease.plan(series, request, file, table, columns)
     whole = prepare(part.table, settings, whole_file)
+    anywhere = isinstance(settings.method, FreeDraw)
     if not hides_users:
-        check_sets(file, None if isinstance(settings.method, FreeDraw) else whole.venue_sets)
+        check_sets(file, None if anywhere else whole.venue_sets)
+    check_zones(file, columns.change, whole, anywhere)
     return Plan(part.request, file, columns, rows, part, whole)
 
 

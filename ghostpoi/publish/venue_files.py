@@ -16,9 +16,10 @@ import polars as pl
 from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.data.formats import CheckinFile
 from ghostpoi.data.formats.base import VenueTable
-from ghostpoi.data.formats.compression import COMPRESSED, STDIN, extension
+from ghostpoi.data.formats.compression import COMPRESSED, STDIN
 from ghostpoi.data.formats.folder import FolderRows
 from ghostpoi.data.formats.in_memory import content_of
+from ghostpoi.data.formats.kinds import ending
 from ghostpoi.data.formats.times import parse_times
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns import VenueColumns, classify
@@ -36,7 +37,7 @@ def data_name(file: CheckinFile) -> str:
     if isinstance(file.all_rows, FolderRows):
         return "checkins"
     if file.venues is None or file.path == STDIN or content_of(file.path) is not None:
-        return f"checkins{extension(file.path)}"
+        return f"checkins{ending(file.path, file.kind)}"
     name, other = _plain(file.path), _plain(file.venues.path)
     for one in (name, other):
         if one in (MANIFEST, SIGNATURE, *PAGES) or not one.isprintable():

@@ -19,7 +19,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.publish.category_groups import by_hours, by_name
 from ghostpoi.publish.kept_table import KeptTable
 from ghostpoi.publish.methods import AnyMethod
-from ghostpoi.publish.methods.base import CATEGORY_HOURS
+from ghostpoi.publish.methods.base import CATEGORY_HOURS, LEARNED_GROUPS
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.randomness import Seed
@@ -165,8 +165,10 @@ def category_groups(whole: WholeTable, settings: Publication) -> list[list[str]]
 
 
 def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
-    """Return what the draws show about the whole file. Hours of categories tell nothing if there is no category."""
-    return [text for text in settings.published_aggregates if table.category_field or text != CATEGORY_HOURS]
+    """Return what draws and groups show about the whole file. Hours tell nothing if there is no category."""
+    shown = [text for text in settings.published_aggregates if table.category_field or text != CATEGORY_HOURS]
+    learned = settings.keeps_category == "group" and not table.category_groups
+    return [*shown, LEARNED_GROUPS] if learned else shown
 
 
 def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:

@@ -24,6 +24,7 @@ import polars as pl
 from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
 from ghostpoi.data.formats import Columns
 from ghostpoi.data.formats.points import POINT
+from ghostpoi.data.formats.zones import TIMEZONE
 from ghostpoi.errors import InputError
 from ghostpoi.publish.columns.dependence import (
     MOST_ROWS,
@@ -36,7 +37,7 @@ from ghostpoi.publish.columns.dependence import (
 )
 from ghostpoi.publish.columns.finding import Finding
 from ghostpoi.publish.columns.harmless import (
-    OFFSET,
+    ZONE,
     below_second,
     follows_from_time,
     has_few_values,
@@ -111,7 +112,7 @@ def check_times(tests: "Tests", path: Path | str) -> None:
     column = tests.mapping["time"]
     if offsets := tests.offsets_finding():
         raise InputError(
-            f"{path}: the offsets from UTC or the fractions of a second in the column {column!r} vary, and "
+            f"{path}: the offsets from UTC, the zones or the fractions of a second in the column {column!r} vary, and "
             f"their value {offsets}, so they could reveal clean venues; write all times in UTC and whole seconds"
         )
     if written := tests.time_finding():
@@ -219,7 +220,8 @@ class Tests:
         if kind in ("constant", "rows"):
             return None
         if kind == "time":
-            return self._of_offsets(time_offsets(column, self.table.time))
+            offsets = time_offsets(column, self.table.time)
+            return None if offsets is None else self._of_offsets(offsets) or self._as_written(column)
         if kind == "session":
             return trace(column, sample)
         found = trace(column, sample) or self._dependence(kind, column)
@@ -230,9 +232,11 @@ class Tests:
         return Finding(0.0, UNKNOWN)
 
     def offsets_finding(self) -> Finding | None:
-        """Return what the offsets from UTC and the fractions of a second reveal that the file writes with its times."""
-        raw = self.rows.get_column(self.mapping["time"])
-        if raw.dtype == pl.String and (found := self._of_offsets(value_codes(raw.str.extract(OFFSET).fill_null("")))):
+        """Return what the offsets, zones and fractions of a second reveal that the file writes with its times."""
+        return self._as_written(self.rows.get_column(self.mapping["time"]))
+
+    def _as_written(self, raw: pl.Series) -> Finding | None:
+        if raw.dtype == pl.String and (found := self._of_offsets(value_codes(raw.str.extract(ZONE).fill_null("")))):
             return found
         return self._of_offsets(below_second(raw))
 
@@ -259,6 +263,11 @@ def _check_options(
                 raise InputError(f"{option} {name}: {path} has no column {name!r}; its columns are {listed}")
     if clash := sorted({mapping[f] for f in VENUE_FIELDS if f in mapping}.intersection(keep)):
         raise InputError(f"--keep {clash[0]}: this column describes the venue and must change; remove the option")
+    if mapping.get(TIMEZONE) in drop:
+        raise InputError(
+            f"--drop {mapping[TIMEZONE]}: the times need this column; write them in UTC, or state one zone for all "
+            "with --timezone"
+        )
     if clash := sorted(set(mapping.values()).intersection(drop)):
         raise InputError(f"--drop {clash[0]}: a release needs this column; remove the option")
     if clash := sorted(set(keep).intersection(drop)):

@@ -9,6 +9,7 @@ import polars as pl
 
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.data.formats.times import parse_times
+from ghostpoi.data.formats.zones import PLACE, SHORT
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.traces import numbers
@@ -27,6 +28,8 @@ FIRST = 50  # rows that are looked at before all others
 Part = Callable[[Longs], Longs]
 FRACTION = r":\d{2}\.(\d+)"  # below the second
 OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
+NAME = rf"[\s\[(]*(?:{PLACE}|{SHORT})"
+ZONE = rf":\d{{2}}(?:\.\d+)?\s*((?:[+-]\d{{2}}(?::?\d{{2}})?|Z)(?:{NAME})?|{NAME})"  # an offset, a name or both
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from ghostpoi.data.checkins import Bools, Floats, Longs
 from ghostpoi.publish.columns.dependence import FEWEST, codes, value_codes
 from ghostpoi.publish.columns.finding import ERRORS, TELLS, Finding, beyond_chance, strongest
-from ghostpoi.publish.columns.harmless import OFFSET
+from ghostpoi.publish.columns.harmless import ZONE
 from ghostpoi.publish.columns.readings import readings
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.traces import numbers, text_of
@@ -125,7 +125,7 @@ def time_numberings(raw: pl.Series, below_second: Longs | None) -> list[Longs]:
     found = [] if below_second is None else [below_second]
     if raw.dtype == pl.String:
         spelled = raw.str.replace_all(r"[A-Za-z]{2,}", "a").str.replace_all(r"\d", "0")
-        found += [value_codes(spelled), value_codes(raw.str.extract(OFFSET).fill_null(""))]
+        found += [value_codes(spelled), value_codes(raw.str.extract(ZONE).fill_null(""))]
     return found
 
 

@@ -22,6 +22,7 @@ Tensor: TypeAlias = "torch.Tensor"
 KeepsCategory = Literal["exact", "group", "any"]
 # An aggregate; nothing without categories.
 CATEGORY_HOURS = "visits per category and four-hour slot of the week, where a category has at least 5"
+LEARNED_GROUPS = "which categories are visited at similar hours of the week"  # the groups show it
 VENUE_USE = "which nearby venues are visited at similar hours and for similar stays"  # learned candidate sets show it
 KEEP = -1  # a proposal to release the clean venue itself
 

@@ -59,11 +59,11 @@ def series_columns(
     if not series.entries:
         return columns
     here = described_columns(file, columns, request)
-    for key, what in (("form", "the form"), ("names", "columns"), ("fields", "fields")):
+    for key, what in (("form", "its format"), ("names", "its columns"), ("fields", "its fields")):
         if here[key] != series.columns.get(key):
             raise InputError(
-                f"{request.file}: {what} {_text(here[key])} differ from {_text(series.columns.get(key))} in the series "
-                f"{series.folder}; give files of one kind"
+                f"{request.file} does not fit into the series {series.folder}: {what} ({_text(here[key])}) should be "
+                f"{_text(series.columns.get(key))}; give files of one kind"
             )
     changed = list(series.columns["changed"])
     kept = [name for name in here["names"] if name not in changed and name not in file.mapping.values()]

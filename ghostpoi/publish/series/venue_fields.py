@@ -15,6 +15,7 @@ from ghostpoi.data.formats import CheckinFile, Reading, Rows
 from ghostpoi.data.formats.joined_rows import can_join, joined_rows
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
+from ghostpoi.publish.series.frame_rows import as_given, in_file
 
 
 def sample_rows(table: Checkins, ids: Sequence[str], uniform: Floats) -> Longs:
@@ -39,13 +40,13 @@ def read_rows(paths: Sequence[Path], like: Rows, mapping: dict[str, str], format
 
 
 def joined(parts: Sequence[Rows], like: Rows) -> Rows:
-    """Return the rows of all parts as rows of the same kind as `like`."""
-    return joined_rows(parts, like, "the series")
+    """Return the rows of all parts as rows of the same kind as `like`, as a file holds them."""
+    return joined_rows([in_file(part) for part in parts], in_file(like), "the series")
 
 
 def check_file(file: CheckinFile) -> None:
     """Refuse a file whose venue fields a series cannot keep."""
-    if not can_join(file.rows):
+    if not can_join(in_file(file.rows)):
         raise InputError("--series: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet")
     if file.venues is not None:
         raise InputError("--series and --venues exclude each other; write position and category into the file itself")
@@ -64,4 +65,5 @@ def with_fields(rows: Rows, columns: list[str], stored: Rows, place: Longs, draw
     both = joined([rows, stored], rows)
     donor = np.arange(count + len(every_row(stored)))
     donor[:count][drawn] = count + place[drawn]
-    return both.copy_fields(columns, donor).take(np.arange(count))
+    found = both.copy_fields(columns, donor).take(np.arange(count))
+    return as_given(rows, columns, found)

@@ -92,7 +92,7 @@ def comparison(
     if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=ignored):
         return Comparison([*identity, Check("rows", False, problem)])
     checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
-    checks += _parts(clean.rows.take(shown), written.rows, hides_users)
+    checks += _parts(clean.rows.take(shown), written.rows, hides_users, whole_file)
     checks += _missing_values(clean, written, shown, dropped)
     number = {name: venue for venue, name in enumerate(table.venue_ids)}
     renumbered = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int32)
@@ -118,14 +118,21 @@ def comparison(
     return Comparison(checks, found, moves(table.venues, table.venue, released))
 
 
-def _parts(clean: Rows, written: Rows, hides_users: bool) -> list[Check]:
+def _parts(clean: Rows, written: Rows, hides_users: bool, whole_file: bool) -> list[Check]:
     """Check that the parts of a folder are the same or, under pseudonyms, divided anew."""
     if not isinstance(clean, FolderRows) or not isinstance(written, FolderRows):
         same = isinstance(clean, FolderRows) == isinstance(written, FolderRows)
         return [] if same else [Check("parts", False, "the release and the file are not both folders")]
     clean = clean.divided_anew() if hides_users else clean
-    same = clean.names == written.names and np.array_equal(clean.part, written.part)
+    (names, part), (new_names, new_part) = _used(clean), _used(written)
+    same = names == new_names and np.array_equal(part, new_part) and not (whole_file and clean.names != written.names)
     return [Check("parts", same, f"{len(clean.names):,} parts" if same else "the rows are in other parts than before")]
+
+
+def _used(rows: FolderRows) -> tuple[list[str], Longs]:
+    """Return the names of the parts that have rows, and which of them each row is in."""
+    numbers, part = np.unique(rows.part, return_inverse=True)
+    return [rows.names[number] for number in numbers], part
 
 
 def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
@@ -156,8 +163,10 @@ def _missing_values(clean: CheckinFile, written: CheckinFile, shown: Longs, drop
     elif len(clean.kept):
         kept = clean.all_rows.take(clean.kept).drop(dropped)
         problem = difference(kept, written.all_rows.take(written.kept))
-    fate = "as they were" if len(clean.kept) else "left out"
-    return [Check("missing values", problem is None, problem or f"{len(clean.missing):,} rows, {fate}")]
+    one = len(clean.missing) == 1
+    fate = "left out" if not len(clean.kept) else "as it was" if one else "as they were"
+    rows = f"{len(clean.missing):,} row{'s' * (not one)}, {fate}"
+    return [Check("missing values", problem is None, problem or rows)]
 
 
 def _category(pair: Pair, settings: Publication) -> Check:
