@@ -381,15 +381,15 @@ def beside(victim: str, how: str = "clearly better") -> str:
 
 def test_verdicts_in_words() -> None:
     assert said() == {
-        "none": f"Holds. Accuracy drops by 73%. {beside('.055')} A random release protects as well (.055).",
+        "none": f"Holds. Accuracy drops by 73%. {beside('.055')} A random release protects neither clearly better nor "
+        "worse (.055).",
         "frequency": "Fails. The adversary wins back 73% of the accuracy denied; training on the leaked sessions alone "
         f"does worse (.085). {beside('.165')} A random release protects better (.085).",
     }
     weak = said(adversaries={"none": [0.02, 0.02], "frequency": [0.085, 0.09]}, random={})
     assert weak["none"] == f"Holds. Accuracy drops by 90%. {beside('.020', 'worse')}"
-    assert weak["frequency"] == (
-        f"Holds. Accuracy drops by 57%; training on the leaked sessions alone does as well (.085). {beside('.087')}"
-    )
+    as_well = "training on the leaked sessions alone does about as well (.085)"
+    assert weak["frequency"] == f"Holds. Accuracy drops by 57%; {as_well}. {beside('.087')}"
     better = said(adversaries={"none": [0.03, 0.03], "frequency": [0.06, 0.07]})["frequency"]
     assert better == (
         "Holds. Accuracy drops by 68%; training on the leaked sessions alone does better (.085). "
@@ -407,9 +407,12 @@ def test_who_holds_no_leak_is_not_measured_by_one() -> None:
     back = "The adversary wins back {} of the accuracy denied, without any leak. "
     assert habits([0.16, 0.17]) == f"Fails. {back.format('73%')}{beside('.165')}"
     assert habits([0.08, 0.09]) == f"Partly. {back.format('20%')}{beside('.085')}"
-    as_well = "Holds. Accuracy drops by 73%; training on the release itself does as well (.055). "
+    as_well = "Holds. Accuracy drops by 73%; training on the release itself does about as well (.055). "
     assert habits([0.05, 0.06]) == as_well + beside(".055")
-    assert habits([0.02, 0.03]).startswith("Holds. The victim learns less than from the release itself (.025")
+    less = "Accuracy drops by {}; training on the release itself does better ({})."
+    assert habits([0.02, 0.03]).startswith(f"Holds. {less.format('88%', '.055')}")
+    weak = habits([0.12, 0.13], adversaries={"none": [0.16, 0.17], "habits": [0.12, 0.13]})
+    assert weak.startswith(f"Partly. {less.format('39%', '.165')}")
     assert habits([0.20, 0.21]).startswith("Fails. Accuracy is not clearly lower than on clean data")
 
 

@@ -91,7 +91,7 @@ class TestPartial:
         assert done.returncode == 0, done.stderr
         left = [name for name in default_adversaries() if name not in ("none", "frequency")]
         assert stored(release)["not_run"] == left
-        said = f"Partial audit, no verdict: 2 of 11 adversaries ran; not run: {', '.join(left)}"
+        said = f"Partial audit, no verdict: 2 of 12 adversaries ran; not run: {', '.join(left)}"
         assert headlines(release, done) == [said] * 3
         assert "strongest adversary that ran" in done.stdout
 
@@ -214,7 +214,11 @@ class TestMatchedControl:
         top = audit["strongest"]
         assert {"random", "random-matched", f"random+{top}", f"random-matched+{top}"} <= set(audit["controls"])
         done = ask(audited)
-        for text in ("matched random release  ", "One with this method's own sets and rate", victim_label("random")):
+        for text in (
+            "matched random release  ",
+            "A random release from this method's own sets",
+            victim_label("random"),
+        ):
             assert text in done.stdout
         assert called("report", audited).returncode == 0
         card, page = ((audited / name).read_text("utf-8") for name in ("card.md", "report.html"))
@@ -222,10 +226,7 @@ class TestMatchedControl:
         assert name == f"matched random release, {victim_label(top)}"
         assert f"| control: {name} |" in card
         assert f'<th scope="row">{name}</th><td>control</td>' in page
-        assert (
-            ". One with this method\u2019s own sets and rate protects "
-            in page.split('class="headline second"')[1][:200]
-        )
+        assert ". A random release from this method\u2019s own sets " in page.split('class="headline second"')[1][:200]
         assert '"matched random release"' in page
 
     def test_it_has_the_rate_of_the_method(self, audited: Path) -> None:

@@ -317,4 +317,4 @@ def test_card_and_report_say_what_happens_to_categories(
     assert says in text
     assert says in page
     assert f"Category of the venue; {column}" in text
-    assert ("thereby publish, aggregates of the clean file" in text) == (not more)
+    assert ("thereby publishes, aggregates of the clean file" in text) == ("method.category=exact" not in more)

@@ -41,8 +41,8 @@ def chosen(*more: str) -> tuple[int, dict[str, Any], str, Path]:
 
 def test_wishes_are_named_as_options() -> None:
     wishes = Wishes(max_mean_km=1.5, min_flows=0.6, max_popularity_js=0.03)
-    assert wishes.missed({"mean_km": 1.5, "flows": 0.6, "popularity_js": 0.03}) == []
-    missed = wishes.missed({"mean_km": 1.51, "flows": 0.59, "popularity_js": 0.04})
+    assert wishes.missed({"mean_km": 1.5, "flows": 0.6, "popularity": 0.03}) == []
+    missed = wishes.missed({"mean_km": 1.51, "flows": 0.59, "popularity": 0.04})
     assert missed == ["--max-mean-km 1.5", "--min-flows 0.6", "--max-popularity-js 0.03"]
 
 
@@ -60,10 +60,23 @@ def test_only_settings_that_keep_the_category_are_tried(keep: Any, categories: s
 
 def test_the_frontier_holds_what_nothing_beats() -> None:
     def trial(worst: float, flows: float, km: float) -> dict[str, float]:
-        return {"worst": worst, "flows": flows, "mean_km": km}
+        return {"worst_of_fast": worst, "flows": flows, "mean_km": km}
 
     trials = [trial(0.1, 0.5, 1.0), trial(0.1, 0.5, 1.2), trial(0.09, 0.4, 1.0), trial(0.1, 0.5, 1.0)]
     assert frontier(trials) == [True, False, True, True]
+
+
+def test_of_equally_protected_settings_the_most_useful_with_few_genuine_rows_is_recommended() -> None:
+    def found(worst: float, flows: float, genuine: float) -> dict[str, Any]:
+        return {"worst": worst, "flows": flows, "left_genuine": genuine, "popularity": 0.0, "test_positions": 10_000}
+
+    every = options(Wishes())[:4]
+    each = [found(0.15, 0.5, 0.011), found(0.151, 0.6, 0.117), found(0.151, 0.55, 0.02), found(0.2, 0.9, 0.0)]
+    measured = dict(zip(every, each, strict=True))
+    assert choosing._best(every, measured) == every[2]
+    assert choosing._best(every[:2], measured) == every[0]
+    assert choosing._best(every[3:], measured) == every[3]
+    assert choosing._best([], measured) is None
 
 
 def test_names_tell_settings_apart() -> None:
@@ -75,7 +88,8 @@ def test_names_tell_settings_apart() -> None:
 def test_the_recommendation_keeps_what_it_promised(tmp_path: Path) -> None:
     code, found, _, _ = chosen()
     assert code == 0
-    best = found["trials"][found["recommended"]]
+    best = found["recommended"]
+    assert best in found["tried"]
     assert best["complete"]
     assert best["missed"] == []
     assert best["mean_km"] <= 2
@@ -91,7 +105,7 @@ def test_the_recommendation_keeps_what_it_promised(tmp_path: Path) -> None:
     assert audit["not_run"] == []
     assert audit["plausibility"]["mean_km"] == pytest.approx(best["mean_km"], rel=0.1)
     assert audit["utility"]["flows"]["common_part"] == pytest.approx(best["flows"], abs=0.03)
-    assert audit["utility"]["popularity"]["poi_js"] == pytest.approx(best["popularity_js"], abs=0.02)
+    assert audit["utility"]["popularity"]["poi_js"] == pytest.approx(best["popularity"], abs=0.02)
     promised, kept = best["accuracy"][best["strongest"]], audit["adversaries"][audit["strongest"]]["acc@1"]
     sampling = 2 * (2 * promised["mean"] * (1 - promised["mean"]) / audit["test_positions"]) ** 0.5
     assert abs(kept["mean"] - promised["mean"]) <= 2 * max(promised["std"], kept["std"]) + sampling
@@ -99,11 +113,18 @@ def test_the_recommendation_keeps_what_it_promised(tmp_path: Path) -> None:
 
 def test_every_setting_stands_beside_controls_and_floors() -> None:
     _, found, _, _ = chosen()
-    assert {"clean", "leak-only", "leak-stay", "popularity", "stay"} <= found["controls"].keys()
-    assert len(found["trials"]) == len(options(Wishes()))
-    for trial in found["trials"]:
+    named = {"clean", "leak-only", "leak-stay", "popularity", "stay", "markov"}
+    assert named == found["controls"].keys() == found["controls_on_moves"].keys()
+    assert found["controls"]["stay"] > found["controls_on_moves"]["stay"] == 0
+    assert found["controls"]["markov"] > found["controls"]["popularity"]
+    assert len(found["tried"]) == len(options(Wishes()))
+    for trial in found["tried"]:
         assert {"none", "habits+leak", "leak-mixed"} <= trial["accuracy"].keys()
         assert trial["worst"] == max(each["mean"] for each in trial["accuracy"].values())
+        clean = found["controls"]["clean"][0]
+        assert trial["protection"] == pytest.approx(1 - trial["worst"] / clean, abs=1e-4)
+        assert trial["worst_of_fast"] <= trial["worst"] + 1e-9 or trial["complete"]
+        assert 0 < trial["worst_on_moves"] <= found["controls_on_moves"]["clean"][0]
 
 
 def test_the_page_shows_all_settings_and_is_private() -> None:
@@ -112,15 +133,16 @@ def test_the_page_shows_all_settings_and_is_private() -> None:
     assert re.search(rf'<body class="{PRIVATE_MARK}">', text)
     assert page.stat().st_mode & 0o777 == 0o600
     data = json.loads(re.findall(r'id="choice-data">(.*?)</script>', text, re.DOTALL)[0])
-    assert [trial["command"] for trial in data["trials"]] == [trial["command"] for trial in found["trials"]]
+    assert [trial["command"] for trial in data["trials"]] == [trial["command"] for trial in found["tried"]]
     assert not re.search(r'(src|href)="?(https?:)?//', text.split("<script>")[0])
+    assert text.count('<tr class="control">') == len(found["controls"])
 
 
 def test_what_no_setting_keeps_is_said() -> None:
     code, found, _, _ = chosen("--min-flows", "1")
     assert code == 1
     assert found["recommended"] is None
-    assert found["trials"][found["nearest"]]["missed"] == ["--min-flows 1"]
+    assert found["nearest"]["missed"] == ["--min-flows 1"]
 
 
 @pytest.mark.parametrize(

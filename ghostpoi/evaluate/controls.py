@@ -6,6 +6,8 @@ RANDOM_MATCHED = "random-matched"  # a random release with the method's own sets
 # What needs no knowledge of who goes where, and what a sentence calls it.
 FLOORS = {"popularity": "guessing by popularity", "stay": "guessing that people stay where they are"}
 
+MARKOV = "markov"  # what counting steps of clean sessions predicts
+
 CONTROLS: dict[str, str] = {
     LEAK_ONLY: "leaked sessions alone",
     LEAK_STAY: "leaked steps and staying, no release",
@@ -14,7 +16,7 @@ CONTROLS: dict[str, str] = {
     RANDOM_MATCHED: "matched random release",
     "popularity": "popularity (floor)",
     "stay": "same venue again (floor)",
-    "markov": "Markov on clean sessions",
+    MARKOV: "Markov on clean sessions",
     "markov_on_release": "Markov on the release",
 }
 

@@ -58,9 +58,16 @@ def audit_series(folder: Path, release: Path | None = None) -> dict[str, Any]:
 
     `release`, if given, must be one of them.
     """
-    where = places(folder)
-    if release is not None and release.resolve() not in [place.resolve() for place, _ in where]:
+    recorded = places(folder)
+    if release is not None and release.resolve() not in [place.resolve() for place, _ in recorded]:
         raise InputError(f"--series {folder} does not hold {release}; give the series or the folder of this release")
+    where = [place for place in recorded if (place[0] / MANIFEST).is_file()]
+    absent = [str(place) for place, _ in recorded if not (place / MANIFEST).is_file()]
+    if len(where) < 2:
+        raise InputError(
+            f"--series {folder}: no longer in place: {', '.join(absent)}, so there are no two releases to compare; "
+            "move them back, or leave --series out"
+        )
     months, clean = _together([_read(*place) for place in where])
     rows, habits = months[0].channel.symbols, len(clean)
     in_month = np.stack([np.bincount(month.habit, minlength=habits) for month in months])  # visits by release and habit
@@ -83,6 +90,7 @@ def audit_series(folder: Path, release: Path | None = None) -> dict[str, Any]:
 
     found = {
         "releases": [str(release) for release, _ in where],
+        "not_compared": absent,
         "kept_crowds": (folder / NOTE).exists(),
         "recurring_visits": int(visits.sum()),
         "restored": shares(lambda left: left.right(clean)),
@@ -106,10 +114,12 @@ def _verdict(found: dict[str, Any]) -> str:
         f"{only} of recurring visits can be at one venue only, {only_one} by one release alone; A19 recovers {back} of "
         f"them, {back_one} from one release alone"
     )
+    gone = ", ".join(found["not_compared"])
+    absent = f" Not compared, because no longer in place: {gone}." if gone else ""
     if not (found["pinned"]["gain"]["clear"] or found["restored"]["gain"]["clear"]):
-        return f"Holds. {len(found['releases'])} releases tell no more than one: {told}."
+        return f"Holds. {len(found['releases'])} releases tell no more than one: {told}.{absent}"
     remedy = "" if found["kept_crowds"] else " Make releases of the same people with protect --series."
-    return f"Fails. {len(found['releases'])} releases tell more than one: {told}.{remedy}"
+    return f"Fails. {len(found['releases'])} releases tell more than one: {told}.{remedy}{absent}"
 
 
 def _read(release: Path, private: Path) -> Known:

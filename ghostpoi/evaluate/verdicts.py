@@ -8,13 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.evaluate.controls import CONTROLS, FLOORS, RANDOM, RANDOM_MATCHED
+from ghostpoi.evaluate.controls import FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, RANDOM, RANDOM_MATCHED
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, differs
 from ghostpoi.evaluate.rounding import step
 
 HALF = 0.5  # a release holds if it costs this share of the clean accuracy, fails if an adversary wins this share back
 MIN_POSITIONS = 100  # test positions that a verdict needs; with fewer, the sampling error of an accuracy reaches .1
-RANDOM_TEXTS = {RANDOM: "A random release", RANDOM_MATCHED: "One with this method's own sets and rate"}
+ITSELF = "training on the release itself"
+LEAK_TEXTS = {
+    LEAK_ONLY: "training on the leaked sessions alone",
+    LEAK_MIXED: "training on the release with leaked sessions swapped in",
+    LEAK_STAY: "guessing by leaked steps and staying, without the release,",
+}
+RANDOM_DOES = {1: "protects better", 0: "protects neither clearly better nor worse", -1: "protects less"}
+RANDOM_TEXTS = {RANDOM: "A random release", RANDOM_MATCHED: "A random release from this method's own sets"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +65,7 @@ def verdicts(acc: Accuracies) -> dict[str, str]:
         found[name] = f"{_verdict(name, acc)}. {_beside_floor(victim, acc)}."
         for control, by_adversary in acc.random.items():
             if (other := by_adversary.get(name)) is not None:
-                protects = {1: "better", 0: "as well", -1: "less"}[acc.sign(victim, other)]
-                found[name] += f" {RANDOM_TEXTS[control]} protects {protects} ({_acc(other)})."
+                found[name] += f" {RANDOM_TEXTS[control]} {RANDOM_DOES[acc.sign(victim, other)]} ({_acc(other)})."
     return found
 
 
@@ -73,13 +79,13 @@ def _verdict(name: str, acc: Accuracies) -> str:
     if name == "none":
         return f"{verdict}. {lost}"
     if acc.sign(victim, none) < 0:
-        return f"Holds. The victim learns less than from the release itself ({_acc(victim)} against {_acc(none)})"
+        return f"{verdict}. {lost}; {ITSELF} does better ({_acc(none)})"
     # An adversary without a leak is compared with the release itself, not with what a leak gives.
     leak_name, leak = max(acc.leak.items(), key=lambda item: _mean(item[1]))
-    data, reference = ("release itself", none) if name in acc.leakless else (CONTROLS[leak_name], leak)
+    other, reference = (ITSELF, none) if name in acc.leakless else (LEAK_TEXTS[leak_name], leak)
     sign = acc.sign(victim, reference)
-    does = {1: "worse", 0: "as well", -1: "better"}[sign]
-    training = f"training on the {data} does {does} ({_acc(reference)})"
+    does = {1: "does worse", 0: "does about as well", -1: "does better"}[sign]
+    training = f"{other} {does} ({_acc(reference)})"
     if sign <= 0:
         return f"{verdict}. {lost}; {training}"
     if acc.sign(acc.clean, none) <= 0:

@@ -12,6 +12,7 @@ from ghostpoi.evaluate.controls import FLOORS, RANDOM, RANDOM_MATCHED, under
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, differs, spread
 from ghostpoi.evaluate.rounding import step
 from ghostpoi.evaluate.stored_audit import ALWAYS
+from ghostpoi.evaluate.verdicts import RANDOM_DOES
 from ghostpoi.publish.manifest import release_identity
 from ghostpoi.reporting.labels import VERDICTS, regions_text, victim_label
 
@@ -107,10 +108,10 @@ class AuditView:
         return self.controls.get(under(RANDOM_MATCHED, adversary))
 
     def compare_random(self, random: Scores) -> str:
-        """How well a random release protects against the strongest adversary, compared with this one."""
+        """What a random release does against the strongest adversary, compared with this one."""
         ours, positions = self.adversaries[self.strongest].acc1["seeds"], self.positions
         found = differs(ours, random.acc1["seeds"], positions, step(positions))
-        return {-1: "less", 0: "as well", 1: "better"}[found]
+        return RANDOM_DOES[found]
 
     def gap(self, victims: Iterable[Scores]) -> Spread:
         """Clean acc@1 minus that of the best of these victims, per seed."""

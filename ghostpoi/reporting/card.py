@@ -31,7 +31,7 @@ def card(release: ReleaseView, about: About = NOTHING_SAID) -> str:
     return made.render(
         texts=TEXTS, about=about, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
         summary=release.summary, disclosure=release.disclosure, citations=release.citations,
-        pseudonyms=release.pseudonyms, genuine=release.genuine, limits=release.limits,
+        pseudonyms=release.pseudonyms, genuine=release.genuine, clean_rows=release.clean_rows, limits=release.limits,
         outcomes=release.outcomes, config=_config(file), headline=headline(audit) if audit else "",
         utility=[u for u in release.utility_measures if audit and u.key in audit.utility.get(u.group, {})],
         size=next(name for name, limit in TEXTS["sizes"].items() if file.rows < limit),

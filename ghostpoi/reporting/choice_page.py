@@ -4,12 +4,13 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from ghostpoi import __version__
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.reporting import labels
@@ -38,13 +39,13 @@ def write_choice(output: Path, name: str, found: dict[str, Any]) -> None:
 def render_choice(name: str, found: dict[str, Any]) -> str:
     """Return the page as HTML."""
     plotly, script = get_plotlyjs(), asset("choice.js")
-    trials = [_trial(number, trial, found) for number, trial in enumerate(found["trials"])]
+    trials = [_trial(number, trial, found) for number, trial in enumerate(found["tried"])]
     data = {"trials": trials, "lines": _lines(found), "wishes": found["wishes"], "categories": CATEGORIES}
     filters = {"share": labels.share, "plain": plain}
     return template("choice.html", filters, autoescape=True).render(
         mark=PRIVATE_MARK, name=name, found=found, trials=trials, version=__version__, css=Markup(asset("style.css")),
         plotly=Markup(plotly), script=Markup(script), policy=policy(plotly, script), data=embedded(data),
-        theme=embedded(DARK), victim_label=labels.victim_label,
+        theme=embedded(DARK), victim_label=labels.victim_label, controls=_controls(found),
         regions=labels.regions_text(found["regions"], "tried on") if "regions" in found else "",
     )  # fmt: skip
 
@@ -59,17 +60,24 @@ def _trial(number: int, trial: dict[str, Any], found: dict[str, Any]) -> dict[st
         "draw": settings["draw"],
         "worst_text": ("" if trial["complete"] else "≥ ") + f"{trial['worst']:.3f}{spread}",
         "strongest_text": labels.victim_label(trial["strongest"]),
-        "recommended": number == found["recommended"],
+        "recommended": trial is found["recommended"],
     }
 
 
 def _lines(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """The accuracies that every setting is compared with."""
-    controls = found["controls"]
-    floor = max(FLOORS, key=lambda name: float(controls[name]))
-    named = {
-        "clean data": sum(controls[CLEAN]) / len(controls[CLEAN]),
-        **{labels.victim_label(name): sum(controls[name]) / len(controls[name]) for name in (LEAK_ONLY, LEAK_STAY)},
-        labels.victim_label(floor): controls[floor],
-    }
-    return [{"name": name, "value": value} for name, value in named.items()]
+    """The controls that the charts show: one of the floors, the higher one, is enough there."""
+    lower = min(FLOORS, key=lambda name: float(found["controls"][name]))
+    hidden = (labels.victim_label(lower), labels.victim_label(MARKOV))
+    return [one for one in _controls(found) if one["name"] not in hidden]
+
+
+def _controls(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The accuracies that every setting is compared with, over all steps and over moves."""
+    return [
+        {
+            "name": "clean data" if name == CLEAN else labels.victim_label(name),
+            "value": float(np.mean(found["controls"][name])),
+            "moves": float(np.mean(found["controls_on_moves"][name])),
+        }
+        for name in (CLEAN, LEAK_ONLY, LEAK_STAY, *FLOORS, MARKOV)
+    ]

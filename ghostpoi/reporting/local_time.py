@@ -1,4 +1,4 @@
-"""Local hours of a release: from the zone that the publisher stated, a column of offsets, or offsets in the times."""
+"""Local hours of a release: from a zone that the publisher stated, or from offsets and zones of the file."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,8 @@ import polars as pl
 
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.formats import CheckinFile
-from ghostpoi.data.formats.fields import plain_name
+from ghostpoi.data.formats.fields import COLUMN_NAMES, plain_name
+from ghostpoi.data.formats.zones import TIMEZONE, has_names, local_hours, split_names, states_zones
 from ghostpoi.publish.columns.harmless import OFFSET
 
 OFFSETS = ("timezone", "timezoneoffset", "tzoffset", "utcoffset", "offset")  # columns of minutes east of UTC
@@ -27,11 +28,23 @@ def hours_of(file: CheckinFile) -> Hours:
         utc = pl.Series(time).cast(pl.Int64) * 1_000_000
         local = utc.cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
         return Hours(local.dt.hour().cast(pl.Int64).to_numpy(), f"local time of {zone}")
+    for name, zones in _zones(file):
+        if (hours := local_hours(pl.Series(time), zones)) is not None:
+            return Hours(hours.to_numpy(), f"local time, from {name}")
     for name, minutes in _offsets(file):
         known = minutes.is_not_null().all() and minutes.is_between(-FURTHEST, FURTHEST).all()
         if known and (minutes != 0).any():
             return Hours((time + 60 * minutes.to_numpy()) // 3600 % 24, f"local time, from {name}")
     return Hours(time // 3600 % 24, "UTC")
+
+
+def _zones(file: CheckinFile) -> list[tuple[str, pl.Series]]:
+    """Return columns that may name the zone of each row, with a phrase for each."""
+    names, times = {name for tier in COLUMN_NAMES[TIMEZONE] for name in tier}, _text(file, file.mapping["time"])
+    columns = [c for c in file.rows.columns if c not in file.mapping.values() and plain_name(c) in names]
+    columns = [file.mapping[TIMEZONE]] if TIMEZONE in file.mapping else columns
+    found = [(f"the column {c}", zones) for c in columns if states_zones(zones := _text(file, c))]
+    return [*found, *([("the zones of the times", split_names(times)[1])] if has_names(times) else [])]
 
 
 def _offsets(file: CheckinFile) -> list[tuple[str, pl.Series]]:

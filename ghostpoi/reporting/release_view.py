@@ -18,7 +18,7 @@ from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.whole_table import fast_steps
 from ghostpoi.reporting.audit_view import AuditView
-from ghostpoi.reporting.labels import PER_USER, UTILITY, UtilityMeasure, method_label
+from ghostpoi.reporting.labels import PER_USER, UTILITY, UtilityMeasure, method_label, share
 from ghostpoi.reporting.templates import TEXTS
 from ghostpoi.settings import SpeedSettings
 
@@ -142,9 +142,27 @@ class ReleaseView:
         return {"in sessions": rows["in_sessions"], "outside sessions": rows["outside_sessions"]}
 
     @property
+    def own_sets(self) -> bool:
+        """Whether a row can draw its own venue."""
+        return self.installed_method is not None and self.installed_method.own_sets
+
+    @property
+    def clean_rows(self) -> str:
+        """How many released rows show their clean venue, and why."""
+        left, own = (self.manifest["rows"][name] for name in ("left_genuine", "drawn_own"))
+        both = share((left["rows"] + own["rows"]) / max(1, len(self.table)), 1)
+        because = TEXTS["left_genuine"]["own_sets" if self.own_sets else "other"]
+        text = f"{both} of the released rows keep their clean venue: {share(left['share'], 1)} ({left['rows']:,} of "
+        text += f"{len(self.table):,}) are left genuine" + (f", because {because}" if left["rows"] else "")
+        chance = (
+            f"; {share(own['share'], 1)} ({own['rows']:,}) drew it from their set by chance, and nothing marks them"
+        )
+        return text + (chance if own["rows"] else "") + "."
+
+    @property
     def outcomes(self) -> dict[str, str]:
         """The outcomes of rows by their key in the manifest."""
-        own = TEXTS["outcomes_of_own_sets"] if self.installed_method and self.installed_method.own_sets else {}
+        own = TEXTS["outcomes_of_own_sets"] if self.own_sets else {}
         withheld = {"no_candidate": "withheld: no candidate nearby"} if self.withheld else {}
         return {**TEXTS["outcomes"], **own, **withheld}
 

@@ -15,9 +15,10 @@ from typing import Any, Protocol
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.evaluate.cache import Cache
 from ghostpoi.evaluate.choose.options import Option, Wishes, frontier, options
-from ghostpoi.evaluate.choose.trial import VICTIM, Trial
+from ghostpoi.evaluate.choose.trial import ALL, MOVES, VICTIM, Accuracies, Trial
+from ghostpoi.evaluate.controls import CLEAN
 from ghostpoi.evaluate.default_set import default_adversaries
-from ghostpoi.evaluate.measures.accuracy_gaps import SAMPLING_ERRORS, spread, strongest
+from ghostpoi.evaluate.measures.accuracy_gaps import SAMPLING_ERRORS, accuracy_lost, spread, strongest
 from ghostpoi.processes import process_pool
 from ghostpoi.progress import Report
 from ghostpoi.publish.publication_settings import Publication
@@ -27,6 +28,7 @@ __all__ = ["ChooseRequest", "Option", "Wishes", "choose", "work"]
 
 FAST = ("none", "habits+leak")  # what every setting faces
 FINALISTS = 2  # settings that face the whole default set
+FEW_GENUINE = 0.01  # a difference between shares of genuine rows that does not matter
 WORTHWHILE = 50_000  # rows; with fewer, one process is done before others have started
 
 
@@ -73,7 +75,7 @@ class Tries(Protocol):
     def final(self, options: Sequence[Option]) -> Found:
         """Yield the protection of each setting from all adversaries, under all seeds."""
 
-    def controls(self, option: Option) -> dict[str, Any]:
+    def controls(self, option: Option) -> Accuracies:
         """Return what every setting is compared with."""
 
 
@@ -89,11 +91,11 @@ def choose(request: ChooseRequest, report: Report) -> dict[str, Any]:
 
 
 def decide(request: Asked, tries: Tries, report: Report) -> dict[str, Any]:
-    """Return all trials as plain values, controls, and the number of the recommended trial or None."""
+    """Return all that was tried as plain values, controls, and the recommended setting or None."""
     tried = request.options
     found: dict[Option, dict[str, Any]] = {}
     for option, measured in tries.first(tried):
-        found[option] = measured | {"missed": request.wishes.missed(measured)}
+        found[option] = measured | {"worst_of_fast": measured["worst"], "missed": request.wishes.missed(measured)}
         report(f"tried {option.name}", len(FAST))
     possible = sorted((o for o in tried if not found[o]["missed"]), key=lambda o: _order(found[o]))[:FINALISTS]
     report("all adversaries on the best", 0)
@@ -105,11 +107,16 @@ def decide(request: Asked, tries: Tries, report: Report) -> dict[str, Any]:
     for row, on_frontier in zip(rows, frontier(rows), strict=True):
         row |= {"frontier": on_frontier, "complete": len(row["accuracy"]) > len(FAST) + 1}
     nearest = best or min(tried, key=lambda o: (len(found[o]["missed"]), *_order(found[o])))
+    controls = tries.controls(nearest)
+    for row in rows:
+        lost = accuracy_lost([spread(controls[ALL][CLEAN])["mean"]], [row["worst"]])
+        row["protection"] = round(lost[0], 4)
     return {
-        "trials": rows,
-        "recommended": None if best is None else tried.index(best),
-        "nearest": tried.index(nearest),
-        "controls": tries.controls(nearest),
+        "tried": rows,
+        "recommended": None if best is None else rows[tried.index(best)],
+        "nearest": rows[tried.index(nearest)],
+        "controls": controls[ALL],
+        "controls_on_moves": controls[MOVES],
         "leak": request.leak,
         "seeds": request.seeds,
         "victim": VICTIM,
@@ -151,7 +158,7 @@ class _OnTable:
     def final(self, options: Sequence[Option]) -> Found:
         return self.each(_final, self.request, options)
 
-    def controls(self, option: Option) -> dict[str, Any]:
+    def controls(self, option: Option) -> Accuracies:
         return _trial(self.request, option).controls(self.request.seeds)
 
 
@@ -176,17 +183,25 @@ def _order(found: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _best(finalists: Sequence[Option], found: Mapping[Option, dict[str, Any]]) -> Option | None:
-    """Return the most useful finalist among those as well protected as the best, as far as the test can tell."""
+    """Return the most useful finalist among those as well protected as the best, as far as the test can tell.
+
+    Genuine rows count as protection: they make a release useful, but nothing hides them.
+    """
     least = min((found[o] for o in finalists), key=_order, default=None)
     if least is None:
         return None
     error = SAMPLING_ERRORS * math.sqrt(2 * least["worst"] * (1 - least["worst"]) / least["test_positions"])
     alike = [o for o in finalists if found[o]["worst"] <= least["worst"] + error]
-    return max(alike, key=lambda o: (found[o]["flows"], -found[o]["popularity_js"]))
+    fewest = min(found[o]["left_genuine"] for o in alike)
+    alike = [o for o in alike if found[o]["left_genuine"] <= fewest + FEW_GENUINE]
+    return max(alike, key=lambda o: (found[o]["flows"], -found[o]["popularity"]))
 
 
-def protection(found: Mapping[str, Sequence[float]], positions: int) -> dict[str, Any]:
+def protection(found: Accuracies, positions: Mapping[str, int]) -> dict[str, Any]:
     """Return what adversaries learn from a release, given acc@1 behind each."""
-    top = strongest(found)
-    accuracy = {name: spread(values) for name, values in found.items()}
-    return {"accuracy": accuracy, "strongest": top, "worst": accuracy[top]["mean"], "test_positions": positions}
+    top, moving = strongest(found[ALL]), found[MOVES]
+    accuracy = {name: spread(values) for name, values in found[ALL].items()}
+    return {
+        "accuracy": accuracy, "strongest": top, "worst": accuracy[top]["mean"], "test_positions": positions[ALL],
+        "worst_on_moves": spread(moving[strongest(moving)])["mean"],
+    }  # fmt: skip

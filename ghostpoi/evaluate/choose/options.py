@@ -47,7 +47,7 @@ class Wishes:
         wanted = {
             f"--max-mean-km {self.max_mean_km:g}": trial["mean_km"] - self.max_mean_km,
             f"--min-flows {self.min_flows:g}": self.min_flows - trial["flows"],
-            f"--max-popularity-js {self.max_popularity_js:g}": trial["popularity_js"] - self.max_popularity_js,
+            f"--max-popularity-js {self.max_popularity_js:g}": trial["popularity"] - self.max_popularity_js,
         }
         return [name for name, excess in wanted.items() if excess > EPSILON]
 
@@ -65,10 +65,13 @@ def options(wishes: Wishes, has_category: bool = True, has_groups: bool = True) 
 
 
 def frontier(trials: list[dict[str, Any]]) -> list[bool]:
-    """Mark the trials that no other beats: none is better in worst case, flows or distance and as good in the rest."""
+    """Mark the trials that no other beats: none is better in worst case, flows or distance and as good in the rest.
+
+    The worst case is that of the adversaries which all settings faced.
+    """
 
     def costs(trial: dict[str, Any]) -> tuple[float, float, float]:
-        return trial["worst"], -trial["flows"], trial["mean_km"]
+        return trial["worst_of_fast"], -trial["flows"], trial["mean_km"]
 
     def beats(one: tuple[float, ...], two: tuple[float, ...]) -> bool:
         return one != two and all(a <= b for a, b in zip(one, two, strict=True))

@@ -10,7 +10,7 @@ from ghostpoi.data.displacement import Moves
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.choose import FAST, Asked, Found, decide, protection
 from ghostpoi.evaluate.choose.options import Option, options
-from ghostpoi.evaluate.choose.trial import Trial, Useful
+from ghostpoi.evaluate.choose.trial import Accuracies, Trial, Useful
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.whole_table import check_category, grouped
@@ -45,8 +45,8 @@ class RegionsRequest(Asked):
 class Tried:
     """What was measured of a setting in a region: acc@1 per seed behind each adversary, and over how many steps."""
 
-    accuracies: Mapping[str, Sequence[float]]
-    positions: int
+    accuracies: Accuracies
+    positions: Mapping[str, int]
     useful: Useful | None = None
 
 
@@ -92,7 +92,7 @@ class _OnRegions:
         for option in options:
             yield option, _protection([one[option] for one in found.values()])
 
-    def controls(self, option: Option) -> dict[str, Any]:
+    def controls(self, option: Option) -> Accuracies:
         each = [*self._run("trying controls", control_region, self.request, option).values()]
         return _joined(each)
 
@@ -145,16 +145,21 @@ def _trial(job: Job, number: int, request: RegionsRequest, option: Option) -> Tr
 
 
 def _protection(each: Sequence[Tried]) -> dict[str, Any]:
-    return protection(_joined(each), sum(one.positions for one in each))
+    return protection(_joined(each), {part: sum(one.positions[part] for one in each) for part in each[0].positions})
 
 
-def _joined(each: Sequence[Tried]) -> dict[str, Any]:
-    """Return accuracies over the test positions of all regions."""
-    weights = [one.positions for one in each]
+def _joined(each: Sequence[Tried]) -> Accuracies:
+    """Return accuracies over the test steps of all regions, and over their moves."""
     return {
-        name: np.average(np.array([one.accuracies[name] for one in each]), axis=0, weights=weights).tolist()
-        for name in each[0].accuracies
-    }
+        part: {name: _mean([one.accuracies[part][name] for one in each], [one.positions[part] for one in each])
+               for name in named}
+        for part, named in each[0].accuracies.items()
+    }  # fmt: skip
+
+
+def _mean(values: Sequence[Any], weights: Sequence[int]) -> Any:
+    """Return the weighted mean; 0 where nothing has a weight."""
+    return np.average(np.array(values), axis=0, weights=weights if any(weights) else None).tolist()
 
 
 def joined_use(each: Sequence[Useful]) -> Useful:

@@ -14,8 +14,9 @@ from ghostpoi.data import pseudonyms, sessions
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.displacement import Moves, moves
 from ghostpoi.evaluate.cache import Cache
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.evaluate.grid import Grid
+from ghostpoi.evaluate.measures.accuracy import moves as leads_elsewhere
 from ghostpoi.evaluate.measures.utility import utility
 from ghostpoi.evaluate.restoration import Contest, Release
 from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule
@@ -26,8 +27,10 @@ from ghostpoi.publish.whole_table import WholeTable, genuine_rows, prepare
 from ghostpoi.randomness import Seed
 
 RELEASE = "release"
+ALL, MOVES = "all", "moves"  # steps of the test sessions: all, and those to another venue
 VICTIM = "markov"  # it trains in a second and learns as much as a Transformer on the cities that were measured
 CPU = torch.device("cpu")
+Accuracies = dict[str, dict[str, Any]]  # acc@1 over all steps and over moves, by adversary or control
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Useful:
             "mean_km": moved["mean_km"],
             "p95_km": moved["p95_km"],
             "substituted": moved["substitution_rate"],
+            "genuine_rows": self.left_genuine,
             "left_genuine": round(self.left_genuine / self.moved.rows, 3),
             "category_match": moved["category_match"] if self.has_category else None,
             **self.kept,
@@ -97,9 +101,10 @@ class Trial:
         return all((len(found.train), len(found.val), len(found.test), found.test.positions - len(found.test)))
 
     @property
-    def test_positions(self) -> int:
-        """The number of clean next-venue positions that victims are tested on."""
-        return self._data.test.positions - len(self._data.test)
+    def test_positions(self) -> dict[str, int]:
+        """The number of clean steps that victims are tested on, and of moves among them."""
+        test = self._data.test
+        return {ALL: test.positions - len(test), MOVES: int(leads_elsewhere(test).sum())}
 
     def usefulness(self) -> Useful:
         """Return what the release keeps."""
@@ -111,7 +116,7 @@ class Trial:
             genuine["left_genuine"]["rows"],
             {
                 "flows": kept["flows"]["common_part"],
-                "popularity_js": kept["popularity"]["poi_js"],
+                "popularity": kept["popularity"]["poi_js"],
                 "category_js": kept["popularity"]["category_js"],
                 "category_hour_js": kept["hours"]["category_hour_js"],
             },
@@ -120,14 +125,14 @@ class Trial:
             bool(self.table.category_field),
         )
 
-    def accuracies(self, adversaries: Sequence[str], seeds: int) -> dict[str, list[float]]:
+    def accuracies(self, adversaries: Sequence[str], seeds: int) -> Accuracies:
         """Return acc@1 of the victim behind each adversary, and of `leak-mixed`, per seed."""
         wanted = [Contest(RELEASE, name, self._ratio(name), VICTIM) for name in (*adversaries, LEAK_MIXED)]
         return self._measured(wanted, seeds)
 
-    def controls(self, seeds: int) -> dict[str, Any]:
+    def controls(self, seeds: int) -> Accuracies:
         """Return acc@1 of victims that train on clean data and on the leak alone, and the floors."""
-        found: dict[str, Any] = self._measured(
+        found = self._measured(
             [
                 Contest(CLEAN, CLEAN, None, VICTIM),
                 *(Contest(CLEAN, control, self.leak, VICTIM) for control in (LEAK_ONLY, LEAK_STAY)),
@@ -135,11 +140,13 @@ class Trial:
             seeds,
         )
         floors = self._grid(1).floors()
-        return found | {name: floors[name]["all"]["acc@1"] for name in FLOORS}
+        counted = {part: {name: floors[name][part]["acc@1"] for name in (*FLOORS, MARKOV)} for part in found}
+        return {part: found[part] | counted[part] for part in found}
 
-    def _measured(self, contests: Sequence[Contest], seeds: int) -> dict[str, list[float]]:
+    def _measured(self, contests: Sequence[Contest], seeds: int) -> Accuracies:
         cells = self._grid(seeds).cells(contests)
-        return {c.adversary: cell["measures"]["all"]["acc@1"] for c, cell in zip(contests, cells, strict=True)}
+        named = {contest.adversary: cell["measures"] for contest, cell in zip(contests, cells, strict=True)}
+        return {part: {name: found[part]["acc@1"] for name, found in named.items()} for part in (ALL, MOVES)}
 
     def _ratio(self, adversary: str) -> float | None:
         known = ADVERSARIES.get(adversary)

@@ -25,12 +25,12 @@
   }
 
   function fulfils(trial, wish) {
-    return trial.mean_km <= wish.km && trial.flows >= wish.flows && trial.popularity_js <= wish.popularity
+    return trial.mean_km <= wish.km && trial.flows >= wish.flows && trial.popularity <= wish.popularity
       && strictness.indexOf(trial.category) <= strictness.indexOf(wish.category);
   }
 
   // As `choose` decides: of the settings that faced all adversaries, if any, those as well protected as the best one, as far
-  // as the test can tell; of these, the most useful.
+  // as the test can tell; of these, the most useful one with few genuine rows.
   function best(possible) {
     const complete = possible.filter((t) => t.complete);
     const among = complete.length ? complete : possible;
@@ -38,7 +38,9 @@
     const least = among.reduce((a, b) => (b.worst < a.worst ? b : a));
     const error = 2 * Math.sqrt(2 * least.worst * (1 - least.worst) / least.test_positions);
     const alike = among.filter((t) => t.worst <= least.worst + error);
-    return alike.reduce((a, b) => (b.flows > a.flows || (b.flows === a.flows && b.popularity_js < a.popularity_js) ? b : a));
+    const fewest = Math.min(...alike.map((t) => t.left_genuine));
+    return alike.filter((t) => t.left_genuine <= fewest + 0.01)
+      .reduce((a, b) => (b.flows > a.flows || (b.flows === a.flows && b.popularity < a.popularity) ? b : a));
   }
 
   function draw(wish) {
