@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from small_city import RICH, SEED, SETS, SMALL, called, city, release, rich_csv, rich_frame, rich_parquet
+from venue_pairs import PAIRS
 
 import ghostpoi
 from ghostpoi import InputError
@@ -79,6 +80,43 @@ def test_a_frame_can_be_written_checked_and_exported(kind: str, tmp_path: Path) 
     assert (out.folder.is_dir(), out.private) == (True, False)
 
 
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_frames_form_a_series(kind: str, tmp_path: Path) -> None:
+    """The second half shows venues and categories of the first, so the lists of its columns grow and shrink."""
+    whole = rich_frame()[:-1].drop("gender", "mood").with_columns(catid=pl.col("catid").cast(pl.Categorical))
+    more: dict[str, Any] = {"map": GIVEN["map"], "series": tmp_path / "series"}
+    for n in range(2):
+        part = whole[n * whole.height // 3 : (n + 2) * whole.height // 3]
+        part = part.with_columns(catid=pl.col("catid").cast(pl.Enum(part["catid"].cast(pl.String).unique().sort())))
+        table = part if kind == "polars" else part.to_pandas().set_index("checkin")
+        ours = ghostpoi.protect(table, output=tmp_path / f"{n}", keep=["checkin"], **more)
+        assert ours.manifest["series"] == {"number": n + 1, "repeated": n * part.height // 2}
+        shown = ours.table
+        if isinstance(shown, pd.DataFrame):
+            assert isinstance(table, pd.DataFrame)
+            pd.testing.assert_index_equal(shown.index, table.index)
+            assert set(shown["catid"]) == set(shown["catid"].cat.categories)
+            assert [str(t) for t in shown.dtypes] == [str(t) for t in table.dtypes]
+            shown = pl.from_pandas(shown.reset_index())
+        else:
+            assert shown["catid"].dtype == pl.Enum(shown["catid"].cast(pl.String).unique().sort())
+        stored = pl.read_parquet(tmp_path / f"{n}" / "checkins.parquet")
+        assert stored.cast({"catid": pl.String}).equals(shown.cast({"catid": pl.String}))
+        assert ghostpoi.verify(ours, against=table)
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_venues_can_be_a_frame(kind: str, tmp_path: Path) -> None:
+    pair = PAIRS["getnext"]()
+    places = pl.read_csv(pair.venues)
+    ours = ghostpoi.protect(
+        pl.read_csv(pair.data), output=tmp_path / "release", venues=places if kind == "polars" else places.to_pandas()
+    )
+    assert ours.manifest["data"]["reading"] == {"venues": "venues.csv"}
+    assert ghostpoi.verify(ours)
+    assert ghostpoi.verify(ours, against=pl.read_csv(pair.data), venues=places)
+
+
 def test_pairs_are_given_when_asked_for() -> None:
     table = frame().drop("gender", "mood")
     ours = made(table, pseudonyms="session", pairs=True)
@@ -114,7 +152,7 @@ def test_inspect_is_what_the_command_prints() -> None:
 def test_a_choice_names_keywords_and_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ["method.category=any", "method.size=8"]
     trial = {"name": "one", "settings": settings, "missed": ["--min-flows 0.9"]}
-    found = {"trials": [trial], "recommended": None, "nearest": 0}
+    found = {"tried": [trial], "recommended": None, "nearest": trial}
     monkeypatch.setattr(choosing, "choose", lambda request, report: found)
     choice = ghostpoi.choose(
         frame(), map=GIVEN["map"], set=FILTERS, cache=tmp_path, pseudonyms="week", drop=["mood", "gender"]
@@ -122,8 +160,8 @@ def test_a_choice_names_keywords_and_a_call(tmp_path: Path, monkeypatch: pytest.
     assert not choice
     assert choice.recommended is None
     assert choice.settings == {"method.category": "any", "method.size": "8"}
-    assert choice.trials[0]["missed"] == ["min_flows=0.9"]
-    assert choice.trials[0]["command"] == (
+    assert choice.tried[0]["missed"] == ["min_flows=0.9"]
+    assert choice.tried[0]["command"] == (
         'ghostpoi.protect(table, set={"filters.min_poi_checkins": 5, "method.category": "any", "method.size": 8}, '
         'map={"user": "Who", "poi": "spot"}, drop=["mood", "gender"], pseudonyms="week")'
     )

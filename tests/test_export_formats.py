@@ -1,11 +1,7 @@
 """Exports for LibCity, GETNext, Flashback, scikit-mobility and datasets: the same rows in each tool's own form."""
 
 import csv
-import importlib.util
 import json
-import os
-import subprocess
-import sys
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +14,7 @@ import small_city
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from real_tools import load
 from small_city import called
 from test_export import PARTS, exported, release
 
@@ -215,16 +212,6 @@ def test_libcity_gets_numbers_that_are_rows_and_each_user_in_time_order() -> Non
     assert all(datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ") for _, time in rows)
 
 
-def load(module: str, variable: str, script: str, folder: Path) -> list[str]:
-    """What a script prints that loads an export with the tool itself, in the Python that has it."""
-    python = os.environ.get(variable) or (sys.executable if importlib.util.find_spec(module) else None)
-    if not python:
-        pytest.skip(f"set {variable} to the Python of an environment with {module}; it is not installed here")
-    done = subprocess.run([python, "-c", script], cwd=folder.parent, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
 SKMOB = """
 import pandas, skmob
 from skmob.measures.individual import jump_lengths
@@ -240,7 +227,7 @@ print(len(jump_lengths(trajectories, show_progress=False)))
 def test_scikit_mobility_loads_it() -> None:
     folder = exported(release(), private=False, to="skmob")
     t = formats.read(release().data).table
-    found = load("skmob", "GHOSTPOI_SKMOB", SKMOB, folder)
+    found = load("skmob", SKMOB, folder=folder.parent)
     assert [*map(int, found)] == [len(t), len(t.user_ids), len(t.venue_ids) - 1, len(t.user_ids)]
 
 
@@ -269,7 +256,7 @@ def test_datasets_loads_it(private: bool) -> None:
         **({("clean", "train"): "clean", ("released", "train"): "released"} if private else {}),
         **{(c, s): f for c in ("default", "clean") * private for s, f in (("validation", "valid"), ("test", "test"))},
     }
-    words = load("datasets", "GHOSTPOI_DATASETS", DATASETS, folder)
+    words = load("datasets", DATASETS, folder=folder.parent)
     found = {(words[k], words[k + 1]): (int(words[k + 2]), float(words[k + 3])) for k in range(0, len(words), 4)}
     rows = {key: visits("hf", folder, f"{file}.parquet") for key, file in files.items()}
     assert found == {key: (len(r), float(sum(time for *_, time in r))) for key, r in rows.items()}

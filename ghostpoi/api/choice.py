@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, opened, optional
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.api.wording import caller, step
 from ghostpoi.errors import InputError
@@ -31,20 +32,20 @@ class Choice:
 
     @property
     def recommended(self) -> dict[str, Any] | None:
-        """The recommended trial; None if no setting keeps all that was asked for."""
-        number = self.found["recommended"]
-        return None if number is None else self.trials[number]
+        """The recommended settings, one of `tried`; None if no setting keeps all that was asked for."""
+        found: dict[str, Any] | None = self.found["recommended"]
+        return found
 
     @property
     def settings(self) -> dict[str, str]:
         """What `protect(set=...)` takes: the recommended settings or, if there are none, the nearest ones."""
-        best = self.recommended or self.trials[self.found["nearest"]]
+        best = self.recommended or self.found["nearest"]
         return dict(text.split("=", 1) for text in best["settings"])
 
     @property
-    def trials(self) -> list[dict[str, Any]]:
+    def tried(self) -> list[dict[str, Any]]:
         """All settings that were tried, with what each protects and keeps."""
-        found: list[dict[str, Any]] = self.found["trials"]
+        found: list[dict[str, Any]] = self.found["tried"]
         return found
 
     def __bool__(self) -> bool:
@@ -52,7 +53,7 @@ class Choice:
 
     def __repr__(self) -> str:
         best = self.recommended
-        of = f"of {len(self.trials)} settings"
+        of = f"of {len(self.tried)} settings"
         return f"Choice({best['name']}, {of})" if best else f"Choice(none {of} keeps all that was asked for)"
 
 
@@ -102,6 +103,8 @@ def choose(
     own["cache"] = open_cache(Path(cache) if cache else default_folder())
     with opened(source, reading) as file:
         stated = current_reading().stated
+        if not isinstance(reading.get("venues", ""), str | os.PathLike | None):
+            stated["venues"] = VENUES
         if at_scale is None:
             found = _on_table(file, rows, own)
         else:
@@ -111,7 +114,7 @@ def choose(
             with caller().bar(1.0) as progress:
                 found = choose_by_regions(file, request, at_scale, regions, caller().say, progress)
     given: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "memory": memory}
-    for trial in found["trials"]:
+    for trial in found["tried"]:
         grouping = "method.category=group" in trial["settings"]
         repeated = {
             "set": [*texts, *trial["settings"]], "map": dict(map or {}), "keep": list(keep), "drop": list(drop),

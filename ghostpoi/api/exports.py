@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ghostpoi.api.reading import PathLike, optional
-from ghostpoi.api.wording import step
+from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of
 
 
@@ -32,5 +32,8 @@ def export(release: ReleaseLike, to: str, output: PathLike, *, private: PathLike
     """
     from ghostpoi.exporting.write import export as write
 
-    write(folder_of(release), to, Path(output), optional(private))
+    left_out = write(folder_of(release), to, Path(output), optional(private)).left_out
+    if left_out:
+        rows = f"{left_out:,} {'row' if left_out == 1 else 'rows'} with missing values"
+        caller().say(f"warning: {rows}: left out of the export, because other tools need every value")
     return Export(Path(output), private is not None)

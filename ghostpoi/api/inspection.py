@@ -86,12 +86,14 @@ def _whole(file: Path, request: RowsRequest) -> dict[str, Any]:
     """Summarise a table that is read at once."""
     from ghostpoi.data import formats
     from ghostpoi.data.formats.chosen_columns import chosen_columns
+    from ghostpoi.data.formats.kinds import misnamed
     from ghostpoi.data.inspect import summarise
     from ghostpoi.publish.whole_table import describe_sets
 
     read = formats.read(file, request.mapping)
     return {
         "format": read.format,
+        "misnamed": misnamed(file, read.kind),
         "columns": chosen_columns(read, request.mapping),
         "missing": {"rows": len(read.missing), "first": read.missing_at},
         **summarise(read.table, request.settings),

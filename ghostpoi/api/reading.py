@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
 TABLE = "the table"  # what messages call a data frame
+VENUES = "the venues"
+FRAMES = {TABLE: "table", VENUES: "venues"}  # how a call that is shown names them
 PathLike: TypeAlias = str | os.PathLike[str]
 if TYPE_CHECKING:
     Source: TypeAlias = PathLike | polars.DataFrame | pandas.DataFrame
+else:
+    Source = Any
 
 
 class ReadingOptions(TypedDict, total=False):
     """What the caller states about a file of check-ins, where the file itself does not tell."""
 
-    columns: str  # names of the columns of a text file without a header line, separated by commas
+    columns: Sequence[str]  # names of the columns of a text file without a header line, also as one text with commas
     decimal: str  # the sign before the decimals of coordinates, if it is a comma
     time_format: str  # the form of all times, with the directives of strptime
     timezone: str  # the zone of times without an offset
     missing: str  # rows that lack a value: "refuse" (the default), "drop" or "keep"
-    venues: str  # the path of a table that gives the position and category of each venue id
+    venues: Source  # a table that gives the position and category of each venue id
     cluster_points: str  # make venues of raw points: clusters of stays within this distance, e.g. "100m"
     max_size: str  # read at most this much from a file, e.g. "20GB"
 
@@ -35,13 +39,16 @@ class ReadingOptions(TypedDict, total=False):
 def opened(source: Any, options: ReadingOptions, name: str = TABLE) -> Iterator[Path]:
     """Yield the path of a file, or one under which a data frame is read, and apply the options inside the block."""
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
-    if strange := [key for key in given if key not in get_type_hints(ReadingOptions)]:
-        raise TypeError(f"unexpected keyword argument {strange[0]!r}")
     with ExitStack() as stack:
         if "max_size" in given:
             from ghostpoi.data.formats.size_limit import at_most
 
             stack.enter_context(at_most(given.pop("max_size")))
+        if "columns" in given:
+            given["columns"] = ",".join(given["columns"])
+        if "venues" in given:
+            path = isinstance(given["venues"], str | os.PathLike)
+            given["venues"] = str(given["venues"] if path else stack.enter_context(_held_venues(given["venues"])))
         if given:
             from ghostpoi.data.formats.reading import Reading, read_as
 
@@ -53,6 +60,14 @@ def opened(source: Any, options: ReadingOptions, name: str = TABLE) -> Iterator[
             from ghostpoi.data.formats.in_memory import held
 
             yield stack.enter_context(held(name, frame_content(source)))
+
+
+def _held_venues(frame: Any) -> AbstractContextManager[Path]:
+    """Hold a table of venues as the text that its reader takes."""
+    from ghostpoi.data.formats.in_memory import Content, held
+
+    text: str = frame.write_csv() if hasattr(frame, "write_csv") else frame.to_csv(index=False)
+    return held("venues.csv", Content(text.encode(), ".csv"))
 
 
 def assignments(settings: Mapping[str, Any] | Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from ghostpoi.api.reading import PathLike, ReadingOptions, opened, optional
 from ghostpoi.api.wording import caller, step
@@ -31,7 +31,7 @@ class Report:
 
 @step
 def report(
-    release: ReleaseLike, *, output: PathLike | None = None, compare: Sequence[Any] = (),
+    release: ReleaseLike, *, output: PathLike | None = None, compare: Sequence[ReleaseLike] = (),
     private: PathLike | None = None, with_clean: bool = False, map: Mapping[str, str] | None = None,
     audit: Sequence[PathLike] = (), title: str = "", publisher: str = "", license: str = "",
     **reading: Unpack[ReadingOptions],

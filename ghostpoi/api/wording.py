@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar, get_type_hints
+from typing import Any, ParamSpec, TypeVar
 
-from ghostpoi.api.reading import TABLE, ReadingOptions
+from ghostpoi.api.arguments import READING, checked
+from ghostpoi.api.reading import FRAMES
 from ghostpoi.errors import InputError
 from ghostpoi.progress import Report, Say, no_report
 
@@ -64,7 +65,7 @@ def called_by(who: Caller) -> Iterator[None]:
 
 
 def step(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function a step of the API: it speaks of its keywords, unless the command line called it."""
+    """Make a function a step of the API: it checks types and speaks of keywords, unless a command called it."""
 
     @functools.wraps(function)
     def speaking(*arguments: P.args, **keywords: P.kwargs) -> R:
@@ -73,7 +74,8 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
         text = functools.partial(with_keywords, kinds=kinds_of(function), values=_texts([*arguments, keywords]))
         with called_by(Caller(functools.partial(_warn, text), _no_bar, text, python_call)):
             try:
-                return function(*arguments, **keywords)
+                run: Callable[..., R] = function
+                return run(**checked(function, arguments, keywords))
             except InputError as e:
                 e.args = (text(str(e)),)
                 raise
@@ -86,7 +88,7 @@ def kinds_of(function: Callable[..., Any]) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for p in inspect.signature(function).parameters.values():
         if p.kind is p.VAR_KEYWORD:
-            kinds |= dict.fromkeys(get_type_hints(ReadingOptions), "value")
+            kinds |= dict.fromkeys(READING, "value")
         else:
             hint = str(p.annotation)
             many = "mapping" if "Mapping" in hint else "list" if "Sequence" in hint else "value"
@@ -139,8 +141,13 @@ def python_call(step: str, source: str, keywords: Mapping[str, Any]) -> str:
         elif isinstance(value, Sequence) and not isinstance(value, str):
             arguments += [f"{name}=[{', '.join(_quoted(str(one)) for one in value)}]"] if value else []
         elif value is not None:
-            arguments += [f"{name}={value if isinstance(value, int) else _quoted(str(value))}"]
-    return f"ghostpoi.{step}({', '.join(['table' if source == TABLE else _quoted(source), *arguments])})"
+            arguments += [f"{name}={value if isinstance(value, int) else _variable(str(value))}"]
+    return f"ghostpoi.{step}({', '.join([_variable(source), *arguments])})"
+
+
+def _variable(text: str) -> str:
+    """Return a text in quotes, but a name for a data frame."""
+    return FRAMES.get(text) or _quoted(text)
 
 
 def _keyword(flag: str, kinds: Mapping[str, str]) -> tuple[str, str]:

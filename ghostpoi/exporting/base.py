@@ -40,10 +40,11 @@ class ExportData:
     """
 
     name: str  # of the folder to write
-    released: Visits  # all rows; one session per user
+    released: Visits  # all rows that lack no value; one session per user
     venues: ExportVenues
     parts: Mapping[str, Visits] = field(default_factory=dict)
     clean: Ints | None = None  # (N,) the clean venue of each row of `released`; None in a public export
+    left_out: int = 0  # rows of the release that lack a value, which no export can hold
 
 
 class Export(Protocol):

@@ -20,7 +20,7 @@ PRIVATE = f"<!-- {PRIVATE_MARK} -->\n**This folder is private: it holds clean da
 PUBLIC = "It says nothing that the release does not say.\n"
 
 
-def export(release: Path, to: str, output: Path, private: Path | None = None) -> None:
+def export(release: Path, to: str, output: Path, private: Path | None = None) -> ExportData:
     """Write a release in the form of another tool; with its private folder, also the clean side."""
     if to not in EXPORTS:
         raise InputError(f"--to {to}: there is no such export; choose one of {', '.join(EXPORTS)}")
@@ -35,6 +35,7 @@ def export(release: Path, to: str, output: Path, private: Path | None = None) ->
     with new_folder(output, private=private is not None) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
+    return data
 
 
 def read_release(release: Path, name: str, private: Path | None = None) -> ExportData:
@@ -42,7 +43,8 @@ def read_release(release: Path, name: str, private: Path | None = None) -> Expor
     manifest = read_manifest(release)
     if complaint := complaint_about(release, manifest):
         raise InputError(f"{release} is damaged ({complaint}); make the release again with protect")
-    table = read_data(release, manifest).table
+    file = read_data(release, manifest)
+    table, left_out = file.table, len(file.kept)
     order = by_user_and_time(table.user, table.time)
     first = np.flatnonzero(np.diff(table.user[order], prepend=-1))
     start = np.append(first, len(table))
@@ -51,7 +53,8 @@ def read_release(release: Path, name: str, private: Path | None = None) -> Expor
         v = table.venues
         category = ["", *table.category_ids[v.category[1:]]]
         venues = ExportVenues(table.venue_ids.tolist(), category, v.lat, v.lon)
-        return ExportData(name, Visits(users[order], table.venue[order], table.time[order], start), venues)
+        rows = Visits(users[order], table.venue[order], table.time[order], start)
+        return ExportData(name, rows, venues, left_out=left_out)
     pairs, settings = read_pairs(private, table, str(release)), settings_of(manifest)
     hidden = settings.identity.pseudonyms != "keep"
     parts = _parts(pairs, table, users, np.array(clean_users(private, table, hidden), object), settings.filters)
@@ -62,7 +65,7 @@ def read_release(release: Path, name: str, private: Path | None = None) -> Expor
         )
     venues = ExportVenues(pairs.ids, pairs.category, np.array(pairs.lat), np.array(pairs.lon))
     rows = Visits(users[order], pairs.released[order], table.time[order], start)
-    return ExportData(name, rows, venues, parts, pairs.clean[order])
+    return ExportData(name, rows, venues, parts, pairs.clean[order], left_out)
 
 
 def _parts(pairs: Pairs, table: Checkins, users: Texts, clean: Texts, filters: FilterSettings) -> dict[str, Visits]:
