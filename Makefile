@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The variables pin the packages of isolated builds too, which -c does not reach.
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install -q --disable-pip-version-check
+SITE := 'import site; print(site.getsitepackages()[0])'
 
-.PHONY: demo test check unit fuzz lint docs pages clean
+.PHONY: demo test check unit fuzz tools lint docs pages clean
 
 demo: .venv/ready
 	$(BIN)/ghostpoi demo -o demo
@@ -23,6 +24,16 @@ unit: .venv/ready
 # 10,000 mutated inputs, and 100 kills at random moments; some minutes. `make test` has 300 inputs and fewer kills.
 fuzz: .venv/ready
 	GHOSTPOI_FUZZ=10000 GHOSTPOI_KILLS=100 $(BIN)/pytest tests/test_fuzz.py tests/test_kills.py tests/test_series_kills.py
+
+# The tools that exports are for, in environments of their own, which see .venv, too. Tests that need them are skipped
+# without.
+tools: .tools/recbole-skmob/ready .tools/datasets/ready
+
+.tools/%/ready: tests/tools/%.txt .venv/ready
+	$(BIN)/python -m venv --without-pip --clear .tools/$*
+	$(BIN)/python -c $(SITE) > "$$(.tools/$*/bin/python -c $(SITE))/venv.pth"
+	$(BIN)/pip --python .tools/$*/bin/python install -q --disable-pip-version-check --no-deps -r $<
+	@touch $@
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -47,4 +58,4 @@ pages: .venv/ready
 	@touch $@
 
 clean:
-	rm -rf .venv demo demo.private site build *.egg-info
+	rm -rf .venv .tools demo demo.private site build *.egg-info

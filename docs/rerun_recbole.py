@@ -46,6 +46,9 @@ def main() -> None:
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")  # RecBole's epochs
     found = json.loads(given.results.read_text()) if given.results.exists() else {"runs": []}
+    if given.folders:
+        found |= {"floors": floors(given.folders[0])}
+        given.results.write_text(json.dumps(found, indent=1) + "\n")
     for seed in given.seeds:
         for model in given.models:
             for folder, part in parts(given.folders):
@@ -60,7 +63,6 @@ def main() -> None:
                 found |= {
                     "settings": SETTINGS,
                     "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
-                    "floors": floors(folder),
                     "runs": [*found["runs"], run],
                 }
                 given.results.write_text(json.dumps(found, indent=1) + "\n")
@@ -146,15 +148,20 @@ def ranks(trainer: Any, test: Any) -> dict[str, float]:
 
 
 def floors(folder: Path) -> dict[str, Any]:
-    """What needs no model: the present venue again, and the most visited venues of the clean training steps.
+    """What counting the clean training steps predicts: staying, the most visited venues, what followed most often.
 
-    The second to fifth guess of `stay` are the most visited venues.
+    Further guesses of `stay` and `Markov` are the most visited venues.
     """
-    test = _steps(folder, "test")
-    top = [venue for venue, _ in Counter(target for _, target in _steps(folder, CLEAN)).most_common(6)]
+    test, steps = _steps(folder, "test"), _steps(folder, CLEAN)
+    top = [venue for venue, _ in Counter(target for _, target in steps).most_common(10)]
+    after: dict[str, Counter[str]] = {}
+    for now, target in steps:
+        after.setdefault(now, Counter())[target] += 1
+    next_after = {now: [venue for venue, _ in found.most_common(5)] for now, found in after.items()}
     guesses = {
         "stay": [[now, *(venue for venue in top if venue != now)] for now, _ in test],
         "popularity": [top for _ in test],
+        "Markov": [list(dict.fromkeys([*next_after.get(now, []), *top])) for now, _ in test],
     }
     moves = sum(now != target for now, target in test)
     found: dict[str, Any] = {"test_steps": len(test), "moves": moves}
@@ -188,8 +195,8 @@ def table(found: dict[str, Any]) -> str:
             spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 and key == "acc@1" else ""
             cells.append(f"{statistics.mean(values):.3f}{spread}" if values else "")
         lines.append([what if what == CLEAN else f"`{what}`", *cells])
-    for name in ("stay", "popularity"):
-        lines.append([f"nothing: {name}", *(f"{found['floors'][name][key]:.3f}" for _, key in columns)])
+    for name in (name for name, value in found["floors"].items() if isinstance(value, dict)):
+        lines.append([f"counting: {name}", *(f"{found['floors'][name][key]:.3f}" for _, key in columns)])
     return "".join(f"{' | '.join(line)}\n" for line in lines)
 
 

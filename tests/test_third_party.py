@@ -54,18 +54,19 @@ def short(value: float) -> str:
     return f"{value:.3f}".lstrip("0")
 
 
-def test_floors_need_no_model(tmp_path: Path) -> None:
+def test_floors_count_steps(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "city")
     test = [("a", "a"), ("a", "b"), ("b", "b"), ("b", "c"), ("c", "d")]
-    clean = [("x", "c"), ("x", "c"), ("x", "a")]
+    clean = [("x", "c"), ("x", "c"), ("a", "b"), ("x", "a")]
     for part, steps in (("test", test), ("clean", clean)):
         lines = [f"u\tz {now}\t{target}\t0\n" for now, target in steps]
         (tmp_path / "city" / f"city.{part}.inter").write_text("head\n" + "".join(lines))
     assert rerun.floors(tmp_path / "city") == {
         "test_steps": 5,
         "moves": 3,
-        "stay": {"acc@1": 0.4, "acc@1_moves": 0.0, "acc@5": 0.6},
-        "popularity": {"acc@1": 0.2, "acc@1_moves": round(1 / 3, 4), "acc@5": 0.4},
+        "stay": {"acc@1": 0.4, "acc@1_moves": 0.0, "acc@5": 0.8},
+        "popularity": {"acc@1": 0.2, "acc@1_moves": round(1 / 3, 4), "acc@5": 0.8},
+        "Markov": {"acc@1": 0.4, "acc@1_moves": round(2 / 3, 4), "acc@5": 0.8},
     }
 
 
@@ -114,6 +115,6 @@ def test_a_mean_is_over_seeds_and_a_missing_run_stays_empty() -> None:
     assert rerun.table({"runs": runs, "floors": floors}).splitlines()[2:] == [
         "clean | 0.150 ± 0.071 | 0.100 | 0.400 | 0.100 | 0.100 | 0.400",
         "`mine` |  |  |  | 0.010 | 0.020 | 0.300",
-        "nothing: stay | 0.500 | 0.250 | 0.600 | 0.500 | 0.250 | 0.600",
-        "nothing: popularity | 0.500 | 0.250 | 0.600 | 0.500 | 0.250 | 0.600",
+        "counting: stay | 0.500 | 0.250 | 0.600 | 0.500 | 0.250 | 0.600",
+        "counting: popularity | 0.500 | 0.250 | 0.600 | 0.500 | 0.250 | 0.600",
     ]
