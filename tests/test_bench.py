@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ghostpoi.bench import busy, models, prepare, publishing
+from ghostpoi.bench import busy, estimate, models, prepare, publishing
 from ghostpoi.bench import data as bench_data
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
@@ -164,6 +164,25 @@ def test_protect_beside_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     found = busy.busy(40, 2, "random", quiet)
     assert seen == [0, 2]
     assert (found["ratio"], found["cpu_ratio"]) == (1.5, 2.5)
+
+
+def test_the_estimate_that_is_furthest_off_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {"crowd": (1.0, 4.0), "ghost": (30.0, 20.0)}  # expected, taken
+    monkeypatch.setattr(estimate, "write_city", lambda *given: None)
+    monkeypatch.setattr(estimate, "_expected", lambda *words: times[words[-1]][0])
+    monkeypatch.setattr(estimate, "measured", lambda command: busy.Cost(times[command[-1]][1], 0.0, 0))
+    found = estimate.estimate(40, quiet)
+    assert (found["ratio"], found["within_factor"]) == (4.0, False)
+    assert found["ghost"] == {"expected": 30.0, "seconds": 20.0, "expected_over_taken": 1.5}
+
+
+def test_an_estimate_comes_from_a_dry_run(tmp_path: Path) -> None:
+    write_city(tmp_path / "city.txt", 40, 120, 40, 0)
+    words = ("protect", tmp_path / "city.txt", "-o", tmp_path / "r")
+    assert 0 < estimate._expected(*words) < 600
+    assert not (tmp_path / "r").exists()
+    with pytest.raises(InputError, match="ended with code 2: ghostpoi: "):
+        estimate._expected("protect", tmp_path / "nowhere.txt", "-o", tmp_path / "r")
 
 
 def test_a_busy_process_ends_and_its_time_is_not_ours(tmp_path: Path) -> None:

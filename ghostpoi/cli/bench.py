@@ -64,6 +64,13 @@ def busy(json: bool = False, users: int = 300, others: int = 2, method: str = "g
     show(run(users, others, method, say), json, _print)
 
 
+def estimate(json: bool = False, users: int = 300) -> None:
+    """Compare the time that `protect --dry-run` expects with that of `protect`, for the default and GHOST."""
+    from ghostpoi.bench.estimate import estimate as run
+
+    show(run(users, say), json, _print)
+
+
 def scale(
     json: bool = False, rows: list[int] | None = None, workers: int = 2, ghost: int = 1, folder: Path | None = None,
     output: Path | None = None,
@@ -81,7 +88,7 @@ def scale(
     show(found, json, _print_scale)
 
 
-for command in (prepare, scoring, training, protect, growth, busy, scale):
+for command in (prepare, scoring, training, protect, growth, busy, estimate, scale):
     add(app, command, "bench")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ghostpoi.cli.options import printable
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.extras import missing
 
 if TYPE_CHECKING:
@@ -34,9 +34,15 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     for field, by in f.get("columns", {}).items():
         columns.add_row(field, Text(by["column"]), Text(by["chosen_by"]))
     say(columns)
+    if f.get("misnamed"):
+        say(f"note: {f['misnamed']}")
     if f.get("missing", {}).get("rows"):
-        lack = "lack a value or lie in no cluster" if "poi" not in f["columns"] else "lack a value"
-        say(f"note: {f['missing']['rows']:,} rows {lack} ({f['missing']['first']}) and are not described below")
+        count, first, nowhere = f["missing"]["rows"], f["missing"]["first"], "poi" not in f["columns"]
+        if count == 1:
+            say(f"note: 1 row lacks a value{' or lies in no cluster' * nowhere} ({first}) and is not described below")
+        else:
+            lack = f"lack a value{' or lie in no cluster' * nowhere}"
+            say(f"note: {count:,} rows {lack} ({first}) and are not described below")
     if f["duplicates"]:
         say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
     if f["pois_with_several_positions"]:
@@ -92,13 +98,14 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
     """Print the result of `protect`."""
     from rich.markup import escape
 
-    rows, p = manifest["rows"], manifest["plausibility"]
+    rows, p, shown = manifest["rows"], manifest["plausibility"], manifest["data"]["rows"]
     title = f"[bold]{escape(_valid(release))}[/]"
     left, own = (rows[name] for name in ("left_genuine", "drawn_own"))
     console.print(
-        f"{title}: {manifest['data']['rows']:,} rows released with {manifest['method']}; "
-        f"{left['rows']:,} ({left['share']:.1%}) are left genuine: they keep their clean venue"
-        + (f"; {own['rows']:,} ({own['share']:.1%}) more drew their own venue" if own["rows"] else ""),
+        f"{title}: {shown:,} rows released with {manifest['method']}; "
+        f"{(left['rows'] + own['rows']) / max(1, shown):.1%} keep their clean venue: {left['rows']:,} "
+        f"({left['share']:.1%}) are left genuine"
+        + (f", {own['rows']:,} ({own['share']:.1%}) drew it by chance" if own["rows"] else ""),
         soft_wrap=True,
     )
     groups = _table("rows", "all", "substituted", "no candidate", "kept for speed", "kept by method")
@@ -135,8 +142,9 @@ def estimate(console: Console, guess: dict[str, Any]) -> None:
         f"substitutes about {f['substitution_rate']:.1%} of {f['rows']:,} rows; "
         f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions\n"
         f"moves them by about {f['mean_km']:.2f} km on average, 95% within {f['p95_km']:.2f} km\n"
-        f"leaves about {f['left_genuine']:.1%} genuine"
-        + (f"; about {f['drawn_own']:.1%} draw their own venue" if f["drawn_own"] else "")
+        f"about {f['left_genuine'] + f['drawn_own']:.1%} keep their clean venue: {f['left_genuine']:.1%} are left "
+        "genuine"
+        + (f", {f['drawn_own']:.1%} draw it by chance" if f["drawn_own"] else "")
         + (f"\ngives users {f['pseudonyms']:,} pseudonyms" if f["pseudonyms"] else "")
     )
 
@@ -200,10 +208,9 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     )
     if kept := found["rows"]["kept_genuine"]:
         share = kept / (found["rows"]["audited"] + kept)
-        say(
-            f"{kept:,} more rows ({share:.1%} of the release) lack a value and were kept as they are: "
-            "they are genuine, and no figure above includes them"
-        )
+        many = f"{kept:,} more rows ({share:.1%} of the release) lack a value and were kept as they are: they are"
+        one = f"1 more row ({share:.1%} of the release) lacks a value and was kept as it is: it is"
+        say(f"{one if kept == 1 else many} genuine, and no figure above includes {'it' if kept == 1 else 'them'}")
     if (natural := found["naturalness"]) is not None:
         clean_one = f" (clean {natural['clean']:.3f})" if "clean" in natural else ""  # a stored one has no clean value
         say(f"naturalness: {natural['released']:.3f}{clean_one}")
@@ -224,19 +231,21 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     from ghostpoi.reporting.labels import regions_text, victim_label
 
     say = partial(console.print, markup=False, emoji=False)
-    trials, best, controls = found["trials"], found["recommended"], found["controls"]
-    table = _table("setting", "worst", "adversary", "released", "mean km", "genuine", "flows", "popularity", "frontier")
-    for number, t in enumerate(trials):
-        mark = "recommended" if number == best else "yes" if t["frontier"] else ""
+    best, controls = found["recommended"], found["controls"]
+    table = _table(
+        "setting", "worst", "on moves", "adversary", "released", "mean km", "genuine", "flows", "popularity", "frontier"
+    )
+    for t in found["tried"]:
+        mark = "recommended" if t is best else "yes" if t["frontier"] else ""
         worst = ("" if t["complete"] else ">= ") + f"{t['worst']:.3f}"
         table.add_row(
-            t["name"], worst, t["strongest"], f"{t['accuracy']['none']['mean']:.3f}", f"{t['mean_km']:.2f}",
-            f"{t['left_genuine']:.1%}", f"{t['flows']:.3f}", f"{t['popularity_js']:.3f}", mark,
+            t["name"], worst, f"{t['worst_on_moves']:.3f}", t["strongest"], f"{t['accuracy']['none']['mean']:.3f}",
+            f"{t['mean_km']:.2f}", f"{t['left_genuine']:.1%}", f"{t['flows']:.3f}", f"{t['popularity']:.3f}", mark,
         )  # fmt: skip
     say(table)
     if "regions" in found:
         say(regions_text(found["regions"], "tried on"))
-    floors = ", ".join(f"{victim_label(name)} {controls[name]:.3f}" for name in FLOORS)
+    floors = ", ".join(f"{victim_label(name)} {controls[name]:.3f}" for name in (*FLOORS, MARKOV))
     leaked = ", ".join(
         f"{victim_label(name)} {sum(controls[name]) / len(controls[name]):.3f}" for name in (LEAK_ONLY, LEAK_STAY)
     )
@@ -246,16 +255,16 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
         ">= marks settings that faced only the fast adversaries"
     )
     if best is None:
-        nearest = trials[found["nearest"]]
+        nearest = found["nearest"]
         say(
             f"no setting keeps all that you asked for; the nearest is {nearest['name']}, which misses "
             f"{' and '.join(nearest['missed'])}",
             style="bold",
         )
     else:
-        worst = trials[best]["accuracy"][trials[best]["strongest"]]
-        say(f"recommended: {trials[best]['name']}, worst case {_spread(worst)}", style="bold")
-        say(trials[best]["command"], soft_wrap=True)
+        worst = best["accuracy"][best["strongest"]]
+        say(f"recommended: {best['name']}, worst case {_spread(worst)}", style="bold")
+        say(best["command"], soft_wrap=True)
     say(f"page (it describes clean data: keep it private): {_valid(page)}")
 
 
