@@ -122,6 +122,6 @@ def save(tmp_path: Path) -> Callable[[str, bytes | str], Path]:
 
 
 def ghostpoi(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The real command line, in a process of its own."""
+    """The real command line, in a process of its own. Only a command that hangs reaches the limit of ten minutes."""
     command = [sys.executable, "-c", "from ghostpoi.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT, **options)

@@ -228,7 +228,7 @@ cli.main()
 def test_no_permission() -> None:
     def run(*arguments: object) -> str:
         command = [sys.executable, "-c", DROP, *map(str, arguments)]
-        return one_sentence(subprocess.run(command, capture_output=True, text=True, timeout=120))
+        return one_sentence(subprocess.run(command, capture_output=True, text=True, timeout=600))
 
     with tempfile.TemporaryDirectory() as name:  # not tmp_path, which other users cannot enter
         folder = Path(name) / "folder"
@@ -358,7 +358,7 @@ def test_help_and_errors_import_nothing_slow() -> None:
         "import sys\nfrom ghostpoi.cli import main\nsys.argv = ['ghostpoi', '--help']\n"
         "try: main()\nfinally: print([m for m in ('torch', 'polars', 'numpy', 'scipy', 'pyarrow') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -370,7 +370,7 @@ def test_inspect_does_not_import_torch(tmp_path: Path) -> None:
         f"import sys\nfrom ghostpoi.cli import main\nsys.argv = ['ghostpoi', 'inspect', {str(path)!r}]\n"
         "try: main()\nfinally: print('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "False")
 
 

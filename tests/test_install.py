@@ -85,7 +85,7 @@ def run(program: str, *words: object) -> Done:
     """Run a program of the environment, in a folder from which the repository cannot be imported."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [environment() / program, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, env=clean, cwd=scratch(), timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, env=clean, cwd=scratch(), timeout=600)
 
 
 def test_the_wheel_holds_the_whole_package_and_nothing_else() -> None:

@@ -58,6 +58,7 @@ def test_the_first_line_says_it() -> None:
         assert f" rows released with {method}; {both:.1%} keep their clean venue: {left['rows']:,} " in first
         assert f" ({left['share']:.1%}) are left genuine" in first
         assert (f", {own['rows']:,} ({own['share']:.1%}) drew it by chance" in first) == (method == "crowd")
+        assert ("note: crowds with few venues" in made.done.stdout) == (own["share"] > 1 / 3)
 
 
 def test_withheld_rows_are_not_left_genuine(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def resize(browser: Browser, width: int) -> None:
 
 
 def wait(browser: Browser, script: str, *arguments: Any) -> Any:
-    until = time.monotonic() + 15
+    until = time.monotonic() + 120
     while not (found := browser.execute_script(script, *arguments)):
         assert time.monotonic() < until, script
         time.sleep(0.05)

@@ -36,7 +36,7 @@ def modules(*words: object, code: int = 0, cwd: Path | None = None) -> set[str]:
         f"try: main()\nexcept SystemExit as e: assert (e.code or 0) == {code}, e.code\n"
         "print(*sys.modules, sep=',')"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, cwd=cwd)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split(","))
 
@@ -92,5 +92,5 @@ def test_parquet_alone_needs_pyarrow() -> None:
 
 def test_nobody_waits_at_the_exit_for_a_search_among_all_objects() -> None:
     code = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 10_000)); import ghostpoi.cli"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")

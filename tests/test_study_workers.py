@@ -12,7 +12,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.restoration import Contest
 from ghostpoi.study.workers import Portion, Task, prepared
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 @dataclass

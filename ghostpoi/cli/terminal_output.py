@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+MANY = 1 / 3  # of the rows draw their clean venue: worth a note
+
 
 def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     """Print the summary of one file."""
@@ -108,6 +110,13 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
         + (f", {own['rows']:,} ({own['share']:.1%}) drew it by chance" if own["rows"] else ""),
         soft_wrap=True,
     )
+    reach = manifest["settings"].get("method", {}).get("reach_km")
+    if own["share"] > MANY and reach:
+        console.print(
+            f"note: crowds with few venues often return the clean one; a method.reach_km above {reach:g} moves more rows, "
+            "and farther (ghostpoi choose measures settings)",
+            soft_wrap=True,
+        )
     groups = _table("rows", "all", "substituted", "no candidate", "kept for speed", "kept by method")
     keys = ("rows", "substituted", "no_candidate", "kept_by_speed", "kept_by_method")
     for name in ("in_sessions", "outside_sessions"):
