@@ -31,7 +31,7 @@ def test_the_default_leaves_few_rows_genuine_and_moves_them_little(tmp_path: Pat
     assert 7.5 < median_km_to_the_same_category(formats.read(city).table) < 8.5
     done = called("protect", city, "-o", release, "--seed", SEED)
     assert done.returncode == 0
-    assert "note: crowds with few venues often return the clean one; a method.reach_km above 5 moves more" in done.stdout
+    assert "note: crowds with few venues often return the clean one; a method.reach_km above 5 moves" in done.stdout
     manifest = read_manifest(release)
     assert manifest["rows"]["drawn_own"]["share"] > 1 / 3
     assert manifest["rows"]["left_genuine"]["share"] <= 0.05

@@ -113,8 +113,8 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
     reach = manifest["settings"].get("method", {}).get("reach_km")
     if own["share"] > MANY and reach:
         console.print(
-            f"note: crowds with few venues often return the clean one; a method.reach_km above {reach:g} moves more rows, "
-            "and farther (ghostpoi choose measures settings)",
+            f"note: crowds with few venues often return the clean one; a method.reach_km above {reach:g} moves more "
+            "rows, and farther (ghostpoi choose measures settings)",
             soft_wrap=True,
         )
     groups = _table("rows", "all", "substituted", "no candidate", "kept for speed", "kept by method")
