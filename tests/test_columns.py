@@ -117,6 +117,8 @@ KEEP: dict[str, Make] = {
     "weekday": lambda r: np.datetime64(r.time, "s").item().strftime("%A"),
     "day of a user": lambda r: f"u{r.user}-{r.time // 86400}",
     "weekend": lambda r: int((r.time // 86400 + 3) % 7 >= 5),
+    "half hours as a share of the day": lambda r: (r.time - 4 * 3600) % 86400 // 1800 / 48,
+    "seconds as a rounded share of the day": lambda r: round(r.time % 86400 / 86400, 6),
 }  # fmt: skip
 REFUSE: dict[str, tuple[Make, str]] = {
     "noisy latitude": (lambda r: r.lat + r.draw.gauss(0, 1e-3), "holds a coordinate of the clean venue"),
@@ -143,6 +145,9 @@ REFUSE: dict[str, tuple[Make, str]] = {
     "JSON": (lambda r: f'{{"v": "{venue_id(r)}", "n": {r.draw.random()}}}', "id of the clean venue"),
     "sha1": (lambda r: sha1(f"u{r.user}|{venue_id(r)}|{r.time}".encode()).hexdigest(), "is a hash of the venue"),
     "milliseconds that hold the venue": (lambda r: r.time * 1000 + r.venue, "predicts|not known"),
+    "share of the day that holds the venue": (
+        lambda r: r.time % 86400 // 1800 / 48 + r.venue * 1e-7, "predicts|not known",
+    ),
     "comment": (lambda r: " ".join(r.draw.sample(WORDS, 7)), "is not known to be harmless"),
     "rare comment": (lambda r: " ".join(r.draw.sample(WORDS, 7)) if r.draw.random() < 0.05 else None, "not known"),
     "Japanese comment": (lambda r: "".join(r.draw.sample("今日は渋谷で友達と楽しかった", 10)), "not known"),

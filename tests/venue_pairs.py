@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -66,10 +67,13 @@ def getnext() -> Pair:
     folder = scratch() / "getnext"
     folder.mkdir()
     code = {c: n for n, c in enumerate(sorted({v.category for v in visits()}))}
-    lines = ["user_id,POI_id,POI_catid,POI_catid_code,POI_catname,latitude,longitude,UTC_time"]
+    head = "user_id,POI_id,POI_catid,POI_catid_code,POI_catname,latitude,longitude,timezone,UTC_time,local_time"
+    lines = [f"{head},day_of_week,norm_in_day_time,trajectory_id"]
     for v in visits():
-        c = code[v.category]
-        lines.append(f"{v.user},{v.poi},{v.category},{c},cat {c},{v.lat},{v.lon},{v.time:%Y-%m-%d %H:%M:%S}+00:00")
+        c, local = code[v.category], v.time - timedelta(hours=4)
+        shown = f"-240,{v.time:%Y-%m-%d %H:%M:%S}+00:00,{local:%Y-%m-%d %H:%M:%S}-04:00"
+        parts = f"{local.weekday()},{(2 * local.hour + local.minute // 30) / 48},{v.user}_{local:%j}"
+        lines.append(f"{v.user},{v.poi},{v.category},{c},cat {c},{v.lat},{v.lon},{shown},{parts}")
     (folder / "NYC_train.csv").write_text("\n".join(lines) + "\n")
     count = Counter(v.poi for v in visits())
     lines = ["node_name/poi_id,checkin_cnt,poi_catid,poi_catid_code,poi_catname,latitude,longitude"]

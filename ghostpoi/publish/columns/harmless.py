@@ -17,6 +17,8 @@ from ghostpoi.publish.columns.traces import numbers
 FEW_VALUES = 100  # a column with so few values, each of which recurs, can be tested for dependence
 RECURS = 20  # mean number of rows with the same value
 DAY = 86_400
+SLOTS = (1800, 3600, 900, 60, 1)  # seconds in which a share of the day may be counted
+DIGITS = (None, 6, 5, 4, 3, 2)  # behind the point, of a share that is written rounded
 OFFSETS = np.arange(-14 * 4, 14 * 4 + 1) * 900  # of local times from UTC, in seconds
 MOST_SECONDS = 1e12  # between two ways of counting time
 MOST_OFFSETS = 8  # of one column
@@ -39,7 +41,7 @@ def follows_from_time(column: pl.Series, table: Checkins, related: RelatedVenues
         return True
     value = all_numbers(column)
     if value is not None:
-        return _part_of_date(value, table.time) or _gap(value, table, related)
+        return _part_of_date(value, table.time) or _share_of_day(value, table.time) or _gap(value, table, related)
     return _weekday_name(column, table.time) or _date(column, table.time)
 
 
@@ -191,6 +193,19 @@ def _part_of_date(value: Floats, time: Longs) -> bool:
     some = _some(len(time))
     parts = enumerate(_parts(time[some] + OFFSETS[:, None]))
     return any(_under_offsets(partial(_part, i), found == value[some], value, time) for i, found in parts)
+
+
+def _share_of_day(value: Floats, time: Longs) -> bool:
+    """Whether a number is the time of day as a share of the day; every digit must follow from the time."""
+    if value.min() < 0 or value.max() > 1:
+        return False
+    for slot in SLOTS:
+        number = np.round(value * (DAY / slot))
+        share = number * slot / DAY
+        exact = any((value == (share if digits is None else share.round(digits))).all() for digits in DIGITS)
+        if exact and _is_part(lambda t, slot=slot: t % DAY // slot, number, time):  # type: ignore[misc]
+            return True
+    return False
 
 
 def _part(number: int, time: Longs) -> Longs:
