@@ -150,7 +150,7 @@ def test_what_no_setting_keeps_is_said() -> None:
     [
         (["--set", "method.size=4"], "choose tries the settings of the method itself; leave it out"),
         (["--set", "identity.pseudonyms=week"], "--set identity.pseudonyms=week: use --pseudonyms instead"),
-        (["--keep-category", "some"], "--keep-category some: use exact, group, any"),
+        (["--keep-category", "some"], "--keep-category some: use exact, group or any"),
         (["--leak", "0"], "--leak 0: give a share above 0 and at most 1"),
         (["-o", "nowhere/page.html"], "-o nowhere/page.html: give the name of a page in a folder that exists"),
     ],

@@ -146,7 +146,8 @@ REFUSE: dict[str, tuple[Make, str]] = {
     "sha1": (lambda r: sha1(f"u{r.user}|{venue_id(r)}|{r.time}".encode()).hexdigest(), "is a hash of the venue"),
     "milliseconds that hold the venue": (lambda r: r.time * 1000 + r.venue, "predicts|not known"),
     "share of the day that holds the venue": (
-        lambda r: r.time % 86400 // 1800 / 48 + r.venue * 1e-7, "predicts|not known",
+        lambda r: r.time % 86400 // 1800 / 48 + r.venue * 1e-7,
+        "predicts|not known",
     ),
     "comment": (lambda r: " ".join(r.draw.sample(WORDS, 7)), "is not known to be harmless"),
     "rare comment": (lambda r: " ".join(r.draw.sample(WORDS, 7)) if r.draw.random() < 0.05 else None, "not known"),

@@ -212,6 +212,17 @@ def test_libcity_gets_numbers_that_are_rows_and_each_user_in_time_order() -> Non
     assert all(datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ") for _, time in rows)
 
 
+@pytest.mark.parametrize(
+    ("to", "data", "more"), [("libcity", "city.dyna", ["--venues", "city.geo"]), ("getnext", "city_train.csv", [])]
+)
+def test_an_export_is_read_and_protected_as_it_is(to: str, data: str, more: list[str], tmp_path: Path) -> None:
+    folder = exported(release(), private=False, to=to)
+    words = [folder / word if word.startswith("city") else word for word in more]
+    done = called("protect", folder / data, *words, "-o", tmp_path / "again", "--seed", small_city.SEED)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(table(folder / data)):,} rows released" in done.stdout
+
+
 SKMOB = """
 import pandas, skmob
 from skmob.measures.individual import jump_lengths

@@ -45,8 +45,8 @@ def test_the_first_rows_that_lack_a_value_are_named() -> None:
     for more in ([], ["--missing", "refuse"]):
         said = sentence(called("inspect", gappy(), *more))
         assert said == (
-            f"{gappy()}, line 5: the user is missing (7 rows lack a value: {AT}); fill it in, or drop such rows with "
-            "--missing drop"
+            f"{gappy()}, line 5: the user is missing (7 rows lack a value: {AT}); fill it in, or use --missing "
+            "drop or --missing keep"
         )
     assert sentence(called("inspect", gappy(), "--missing", "skip")) == "--missing skip: use keep, drop or refuse"
 
@@ -205,12 +205,15 @@ ROW = "u,v,c,1,2,3\n"
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ("u,NA,c,1,2,3", "the poi 'NA' stands for no value; fill it in, rename it if it is an id, or drop such rows"),
-        ("null,v,c,1,2,3", "the user 'null' stands for no value; fill it in, rename it if it is an id, or drop such"),
-        ("u,v,c,NA,2,3", "the lat 'NA' stands for no value; fill it in, or drop such rows with --missing drop"),
-        ("u,v,c,nan,2,3", "the lat is missing; fill it in, or drop such rows with --missing drop"),
-        ("u,v,c,1,2,NA", "the time 'NA' stands for no value; fill it in, or drop such rows with --missing drop"),
-        (r"u,v,\N,1,2,3", r"the category '\N' stands for no value; fill it in, or drop such rows with --missing drop"),
+        ("u,NA,c,1,2,3", "the poi 'NA' stands for no value; fill it in, rename it if it is an id, or use --missing"),
+        (
+            "null,v,c,1,2,3",
+            "the user 'null' stands for no value; fill it in, rename it if it is an id, or use",
+        ),
+        ("u,v,c,NA,2,3", "the lat 'NA' stands for no value; fill it in, or use --missing drop or --missing keep"),
+        ("u,v,c,nan,2,3", "the lat is missing; fill it in, or use --missing drop or --missing keep"),
+        ("u,v,c,1,2,NA", "the time 'NA' stands for no value; fill it in, or use --missing drop or --missing keep"),
+        (r"u,v,\N,1,2,3", r"the category '\N' stands for no value; fill it in, or use --missing drop"),
     ],
 )
 def test_a_word_for_no_value_names_the_option(row: str, says: str, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_columns_that_do_not_fit() -> None:
     def says(path: Path, columns: str) -> str:
         return sentence(called("inspect", path, "--columns", columns)).removeprefix(f"{path}")
 
-    assert says(headerless(), "user,poi,lat,lon,time") == ", line 1 has 6 columns, not 5; correct or remove that line"
+    assert says(headerless(), "user,poi,lat,lon,time") == ", line 1 has 6 columns, not 5; give 6 names with --columns"
     assert says(headerless(), "user,poi,,lat,lon,time").startswith("--columns 'user,poi,,lat,lon,time': name every")
     assert says(headerless(), "user,poi,lat,lat,lon,time").startswith("--columns 'user,poi,lat,lat,lon,time': name")
     assert says(headerless(), "who,poi,note,lat,lon,time").startswith(": no column looks like the user among who")

@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_bytes_and_the_flag_is_a_setting(tmp_path: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--pseudonyms", "day"), "--pseudonyms day: use keep, session, week"),
+        (("--pseudonyms", "day"), "--pseudonyms day: use keep, session or week"),
         (
             (*SESSION, "--set", "identity.pseudonyms=week"),
             "--pseudonyms session and --set identity.pseudonyms=week contradict each other; give one of them",

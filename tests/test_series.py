@@ -49,6 +49,16 @@ def test_twelve_months_of_a_series_tell_no_more_than_one(setting: str) -> None:
     assert found["verdict"].startswith("Holds. 12 releases tell no more than one: ")
 
 
+def test_a_month_too_small_for_a_victim_still_gets_the_verdict() -> None:
+    folder = year("series", "--set", "method.category=any")
+    words = ("--series", folder, "--victim", "markov", "--seeds", 1)
+    done = called("audit", month(MONTHS - 1), folder.parent / "month-11", *words)
+    verdict, refusal = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert verdict.startswith("several releases: Holds. 12 releases tell no more than one: ")
+    assert "the filters leave no" in refusal
+
+
 @pytest.mark.parametrize("setting", ["method.category=any", "method.category=exact"])
 def test_without_a_series_twelve_months_give_habits_away(setting: str) -> None:
     found = audited("alone", "--set", setting)

@@ -17,12 +17,15 @@ from ghostpoi.publish.series.series_release import SeriesRelease
 
 NEEDS_MODELS_OR_NEIGHBOURS = sorted(set(METHODS.builtin) - {"crowd", "k-anonymous", "randomised-response"})
 OTHERS = {
-    "method": (["--method", "k-anonymous"], "--method k-anonymous: {0} is a series of crowd; use those of the series "),
-    "size": (["--set", "method.size=8"], "method.size is 8 here and 16 in {0}; use those of the series (ghostpoi "),
-    "speed": (["--set", "speed.limit_kmh=90"], "speed.limit_kmh is 90.0 here and 60.0 in {0}; use those of the "),
-    "users": (["--pseudonyms", "week"], "identity.pseudonyms is week here and keep in {0}; use those of the series "),
-    "gap": (["--set", "filters.session_gap_s=9"], "filters.session_gap_s is 9 here and 86400 in {0}; use those of "),
-    "rows": (["--no-candidate", "withhold"], "{0} is a series with --no-candidate keep; use those of the series "),
+    "method": (
+        ["--method", "k-anonymous"],
+        "--method k-anonymous: {0} is a series of crowd; use what the series uses ",
+    ),
+    "size": (["--set", "method.size=8"], "method.size is 8 here and 16 in {0}; use what the series uses (ghostpoi "),
+    "speed": (["--set", "speed.limit_kmh=90"], "speed.limit_kmh is 90.0 here and 60.0 in {0}; use what the "),
+    "users": (["--pseudonyms", "week"], "identity.pseudonyms is week here and keep in {0}; use what the series uses "),
+    "gap": (["--set", "filters.session_gap_s=9"], "filters.session_gap_s is 9 here and 86400 in {0}; use what "),
+    "rows": (["--no-candidate", "withhold"], "{0} is a series with --no-candidate keep; use what the series uses "),
     "seed": (["--seed", str(1 << 100)], "--seed differs from the seed of the series {0}; leave --seed out"),
     "column": (["--drop", "timezone_offset"], ": its columns (user, venue_id, category_id, category, latitude, "),
 }
@@ -156,8 +159,8 @@ def test_rows_that_were_released_at_another_venue(here: Path, tmp_path: Path) ->
     chosen[7] |= {name: others[0][name] for name in venue}
     file = written(tmp_path / "changed.csv", chosen)
     assert refused(here, file=file) == (
-        f"{file}: the series has released the user and time of check-in 8 at another venue (1 such rows), and a second "
-        "draw would tell more about the visit; give these rows as they were, or leave them out"
+        f"{file}: the series has released the user and time of check-in 8 at another venue (1 row in all), and a "
+        "second draw would tell more about the visit; give these rows as they were, or leave them out"
     )
 
 

@@ -201,7 +201,7 @@ def test_a_table_that_does_not_fit(change, says: str, tmp_path: Path) -> None:  
     [
         ("[x]", "the point '[x]' is not of the form POINT (longitude latitude) or [longitude, latitude]; correct it"),
         ("[1, 95]", "the latitude 95.0 is outside the range -90 to 90; correct it or remove the row"),
-        ("", "the point is missing; fill it in, or drop the check-ins of such venues with --missing drop"),
+        ("", "the point is missing; fill it in, or use --missing drop or --missing keep"),
     ],
 )
 def test_a_bad_position_is_named_by_its_place_in_the_table(point: str, says: str, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_venue_that_the_table_lacks(tmp_path: Path) -> None:
     lines = [n + 2 for n, v in enumerate(visits()) if v.poi == gone]
     said = sentence(called("inspect", pair.data, *pair.words))
     assert said.startswith(f"{pair.data}, line {lines[0]}: the venue of this row is not in {pair.venues} (")
-    assert said.endswith("; add it there, or drop such rows with --missing drop")
+    assert said.endswith("; add it there, or use --missing drop or --missing keep")
     made = protect(pair.data, tmp_path / "r", *pair.words, "--missing", "drop")
     assert made.manifest["rows"]["missing"] == {"dropped": len(lines)}
 

@@ -44,8 +44,8 @@ def test_the_release_has_points(tmp_path: Path) -> None:
             "the point 'POINT (1,2)' is not of the form POINT (longitude latitude) or [longitude, latitude]; correct",
         ),
         ("LINESTRING (1 2, 3 4)", "the point 'LINESTRING (1 2, 3 4)' is not of the form POINT (longitude latitude)"),
-        ("", "the point is missing; fill it in, or drop such rows with --missing drop"),
-        ("POINT EMPTY", "the point 'POINT EMPTY' stands for no value; fill it in, or drop such rows with --missing"),
+        ("", "the point is missing; fill it in, or use --missing drop or --missing keep"),
+        ("POINT EMPTY", "the point 'POINT EMPTY' stands for no value; fill it in, or use --missing drop"),
     ],
 )
 def test_what_is_no_point(point: str, says: str, tmp_path: Path) -> None:

@@ -111,8 +111,13 @@ def audit(
             from ghostpoi.evaluate.series_audit import audit_series
 
             together = {"series": audit_series(Path(series), released)}
-        with caller().bar(work(request)) as progress:
-            return Audit(measure(request, caller().say, progress) | together)
+        try:
+            with caller().bar(work(request)) as progress:
+                return Audit(measure(request, caller().say, progress) | together)
+        except InputError:
+            if together:  # which needs no victim: a month can be too small for the other adversaries
+                caller().say(f"several releases: {together['series']['verdict']}")
+            raise
 
 
 def _has_regions(release: Path) -> bool:

@@ -149,7 +149,7 @@ def _on_table(file: Path, rows: RowsRequest, own: dict[str, Any]) -> dict[str, A
 def _check(texts: list[str], keep_category: str, strictness: Sequence[str], leak: float, page: Path | None) -> None:
     """Refuse what can be refused before any work."""
     if keep_category not in strictness:
-        raise InputError(f"--keep-category {keep_category}: use {', '.join(strictness)}")
+        raise InputError(f"--keep-category {keep_category}: use exact, group or any")
     if not 0 < leak <= 1:
         raise InputError(f"--leak {leak:g}: give a share above 0 and at most 1; the paper's is 0.05")
     if own := [text for text in texts if text.startswith("method.")]:

@@ -146,7 +146,7 @@ def estimate(console: Console, guess: dict[str, Any]) -> None:
         soft_wrap=True,
     )
     console.print(
-        f"{f['epochs']} epochs of training, {f['rounds']} rounds of substitution; memory about "
+        f"epochs of training: {f['epochs']}, rounds of substitution: {f['rounds']}; memory about "
         f"{f['peak_bytes'] / 1e9:.1f} GB\n"
         f"substitutes about {f['substitution_rate']:.1%} of {f['rows']:,} rows; "
         f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions\n"

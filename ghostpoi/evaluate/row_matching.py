@@ -130,9 +130,9 @@ def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
     if lacking := [name for name, count in counts.items() if not count]:
         raise InputError(
             f"{pair.released.name}: the filters leave no {lacking[0]} sessions "
-            f"({', '.join(f'{count:,} {name}' for name, count in counts.items())}); lower filters.session_gap_s, "
-            "filters.min_session_length or filters.min_poi_checkins, or change filters.train_share and "
-            "filters.val_share, with --set"
+            f"({', '.join(f'{count:,} {name}' for name, count in counts.items())}); divide them otherwise with "
+            "--set filters.train_share=0.5 --set filters.val_share=0.25, or lower filters.min_session_length or "
+            "filters.min_poi_checkins"
         )
     before, after, venues = joint_venues(pair)
     used = np.unique(np.concatenate([before[data.all.row], after[data.all.row]]))

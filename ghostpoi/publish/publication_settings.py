@@ -83,7 +83,7 @@ def with_pseudonyms(settings: Publication, kind: str | None, assignments: Sequen
     if kind is None:
         return settings
     if kind not in get_args(Pseudonyms):
-        raise InputError(f"--pseudonyms {kind}: use {', '.join(get_args(Pseudonyms))}")
+        raise InputError(f"--pseudonyms {kind}: use keep, session or week")
     assigned = any(text.partition("=")[0].strip() == "identity.pseudonyms" for text in assignments)
     if assigned and kind != settings.identity.pseudonyms:
         raise InputError(

@@ -77,7 +77,10 @@ ELSEWHERE = {  # what else a file may need that lacks a field
 def find_venue_columns(columns: Sequence[str], given: dict[str, str], path: Path) -> dict[str, str]:
     """Return the columns of a table of venues: the id, the position and, if it has one, the category."""
     plain = {c: plain_name(c) for c in columns if c not in given.values()}
-    found, tiers = dict(given), COLUMN_NAMES | {VENUE: COLUMN_NAMES["poi"], POINT: [["coordinates"]]}
+    libcity = (
+        [["geoid"]] if {"geoid", "coordinates"} <= {*plain.values()} else []
+    )  # its id, whatever other ids are there
+    found, tiers = dict(given), COLUMN_NAMES | {VENUE: libcity + COLUMN_NAMES["poi"], POINT: [["coordinates"]]}
     for field in (VENUE, "lat", "lon", "category"):
         if field in found or (field in ("lat", "lon") and POINT in found):
             continue
@@ -216,12 +219,10 @@ def _refuse_missing(frame: pl.DataFrame, where: Where) -> None:
         word = value.strip() if isinstance(value, str) else ""
         every = lacks_value(frame).arg_true().to_numpy()
         more = f" ({len(every):,} rows lack a value: {places(every, where)})" if len(every) > 1 else ""
-        remedy = "drop the check-ins of such venues" if elsewhere else "drop such rows"
-        remedy = f"fill it in, {'rename it if it is an id, ' * (field in ('user', 'poi') and bool(word))}or {remedy}"
+        rename = "rename it if it is an id, " if field in ("user", "poi") and word else ""
+        remedy = f"fill it in, {rename}or use --missing drop or --missing keep"
         stands = f"'{word}' stands for no value" if word else "is missing"
-        raise InputError(
-            f"{elsewhere or where(row)}: the {field} {stands}{'' if elsewhere else more}; {remedy} with --missing drop"
-        )
+        raise InputError(f"{elsewhere or where(row)}: the {field} {stands}{'' if elsewhere else more}; {remedy}")
 
 
 def _with_dates(frame: pl.DataFrame) -> pl.DataFrame:

@@ -54,7 +54,7 @@ def with_venue_fields(frame: pl.DataFrame, where: Where) -> pl.DataFrame:
         more = f" ({len(rows):,} rows have such a venue: {places(rows, where)})" if len(rows) > 1 else ""
         raise InputError(
             f"{where(int(rows[0]))}: the venue of this row is not in {table.path}{more}; add it there, or "
-            "drop such rows with --missing drop"
+            "use --missing drop or --missing keep"
         )
     own = frame.drop([name for name in frame.columns if name in table.fields.columns and name != "poi"])
     joined = own.with_columns(key.alias("poi")).join(table.fields, on="poi", how="left", maintain_order="left")

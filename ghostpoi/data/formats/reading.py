@@ -55,7 +55,9 @@ class Reading:
                 "e.g. '%d/%m/%Y %H:%M'"
             )
         if self.timezone and not is_zone(self.timezone):
-            raise InputError(f"--timezone {self.timezone!r}: there is no such zone; give a name as America/New_York")
+            raise InputError(
+                f"--timezone {self.timezone!r}: there is no such zone; give a name such as America/New_York"
+            )
 
         if self.cluster_points and self.cluster_points != POSITIONS and not 1 <= self.radius_m <= 5000:
             raise InputError(f"--cluster-points {self.cluster_points}: give a distance from 1m to 5km, e.g. 100m")

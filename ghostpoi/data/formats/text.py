@@ -21,6 +21,7 @@ import polars as pl
 
 from ghostpoi.data.formats.fields import refuse_duplicate_names
 from ghostpoi.data.formats.in_memory import before
+from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.errors import InputError
 
 UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # replace a delimiter, a line feed, a carriage return
@@ -298,7 +299,9 @@ def _check_width(body: Body) -> None:
         if fields != width:
             blank = not line.strip(b" \t\x1d")
             problem = "is blank" if blank else f"has {fields} column{'s' * (fields != 1)}, not {width}"
-            raise InputError(f"{body.dialect.path}, line {body.line(row)} {problem}; correct or remove that line")
+            named = current_reading().columns and not (row or blank)  # by the user, who may have miscounted
+            remedy = f"give {fields} names with --columns" if named else "correct or remove that line"
+            raise InputError(f"{body.dialect.path}, line {body.line(row)} {problem}; {remedy}")
 
 
 def _all_rows_have(count: int, data: bytes, delimiter: bytes, record: bytes) -> bool:

@@ -67,8 +67,9 @@ class DrawnRows:
         gone[found[found >= 0]] = False
         changed = np.flatnonzero((found < 0) & np.isin(keys.moment, self.moment[gone]))
         if len(changed):
+            rows = f"{len(changed):,} row{'s' * (len(changed) > 1)}"
             raise InputError(
                 f"{name}: the series has released the user and time of check-in {changed[0] + 1:,} at another venue "
-                f"({len(changed):,} such rows), and a second draw would tell more about the visit; give these rows as "
-                "they were, or leave them out"
+                f"({rows} in all), and a second draw would tell more about the visit; give these rows as they were, or "
+                "leave them out"
             )

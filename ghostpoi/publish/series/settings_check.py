@@ -25,7 +25,7 @@ def asked_settings(request: ReleaseRequest) -> dict[str, dict[str, Any]]:
 
 def check_settings(series: Series, request: ReleaseRequest) -> None:
     """Refuse another method or other settings than those of the series."""
-    other = f"use those of the series (ghostpoi series show {series.folder}), or start another one"
+    other = f"use what the series uses (ghostpoi series show {series.folder}), or start another series"
     if request.method != series.method:
         raise InputError(f"--method {request.method}: {series.folder} is a series of {series.method}; {other}")
     if request.seed not in (None, series.seed):

@@ -55,7 +55,9 @@ def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: Speed
     if wrong:
         return Check("speed rule", False, f"{wrong:,} steps over the limit though a candidate was within it")
     return Check(
-        "speed rule", True, f"over the limit only where no candidate was within it (clean file: {clean:,} steps)"
+        "speed rule",
+        True,
+        f"over the limit only where no candidate was within it (steps over it in the clean file: {clean:,})",
     )
 
 
