@@ -18,7 +18,7 @@ SETTINGS = "settings.json"  # hash -> all settings of a method, section by secti
 WORK = ".work"  # unfinished work
 IDENTITY = ("kind", "data", "method", "adversary", "leak", "victim", "settings")
 MAIN = "main"  # the study whose cells others share
-DIGITS = 8  # decimals of every number
+DIGITS = 6  # decimals of every number; one test step of NYC is .00008
 
 Cell = dict[str, Any]
 
