@@ -1,8 +1,10 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Each creates .venv by itself.
 PYTHON ?= python3
 BIN := .venv/bin
-# The variables pin the packages of isolated builds too, which -c does not reach.
-PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install -q --disable-pip-version-check
+# The variables pin the packages of isolated builds too, which -c does not reach. Python compiles what it imports; to
+# compile all of torch takes a minute.
+PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install -q --no-compile --disable-pip-version-check
+unexport PYTHONDONTWRITEBYTECODE
 SITE := 'import site; print(site.getsitepackages()[0])'
 
 .PHONY: demo test check unit fuzz tools lint docs pages clean
@@ -32,7 +34,7 @@ tools: .tools/recbole-skmob/ready .tools/datasets/ready
 .tools/%/ready: tests/tools/%.txt .venv/ready
 	$(BIN)/python -m venv --without-pip --clear .tools/$*
 	$(BIN)/python -c $(SITE) > "$$(.tools/$*/bin/python -c $(SITE))/venv.pth"
-	$(BIN)/pip --python .tools/$*/bin/python install -q --disable-pip-version-check --no-deps -r $<
+	$(BIN)/pip --python .tools/$*/bin/python install -q --no-compile --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
 lint: .venv/ready
