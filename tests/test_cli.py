@@ -83,7 +83,7 @@ BAD = {
     "longitude as text": Bad(
         "x.csv", table("u,v,c,1,west,3"), "FILE, line 3: the longitude 'west' is not a number; give .+"
     ),
-    "NaN": Bad("x.csv", table("u,v,c,NaN,2,3"), "FILE, line 3: the lat is missing; fill it in, or use --missing drop .+"),
+    "NaN": Bad("x.csv", table("u,v,c,NaN,2,3"), "FILE, line 3: the lat is missing; fill it in, or use .+"),
     "missing user": Bad(
         "x.csv",
         table(",v,c,1,2,3"),
