@@ -116,7 +116,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no such column": (rich_frame(), {"map": {"poi": "nope"}}, "no column 'nope'"),
     "no columns found": (rich_frame(), {"map": None}, "no column looks like the user"),
     "keep what is not there": (rich_frame(), {"keep": ["nope"]}, "no column 'nope'"),
-    "a missing venue": (rich_frame().with_columns(spot=pl.lit(None, pl.String)), {}, "row 1: the poi is missing"),
+    "a missing venue": (rich_frame().with_columns(spot=pl.lit(None, pl.String)), {}, "row 1: the venue is missing"),
     "one row": (rich_frame().head(1), {}, "leaves nothing"),
     "heads and width": (rich_frame(), {"set": [*SMALL, "surrogate.dim=6", "surrogate.heads=4"]}, "not a multiple of"),
 }

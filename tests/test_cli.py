@@ -83,7 +83,7 @@ BAD = {
     "longitude as text": Bad(
         "x.csv", table("u,v,c,1,west,3"), "FILE, line 3: the longitude 'west' is not a number; give .+"
     ),
-    "NaN": Bad("x.csv", table("u,v,c,NaN,2,3"), "FILE, line 3: the lat is missing; fill it in, or use .+"),
+    "NaN": Bad("x.csv", table("u,v,c,NaN,2,3"), "FILE, line 3: the latitude is missing; fill it in, or use .+"),
     "missing user": Bad(
         "x.csv",
         table(",v,c,1,2,3"),
@@ -92,12 +92,12 @@ BAD = {
     "no latitude column": Bad(
         "x.csv",
         table(header=HEADER.replace("lat", "north")),
-        "FILE, line 1: no column looks like the lat among user, poi, category, north.+; name it with --map lat=.+",
+        "FILE, line 1: no column looks like the latitude among user, poi, category, north.+; name it with --map lat=.+",
     ),
     "two columns for one field": Bad(
         "x.csv",
         table(header=HEADER.replace("category", "venue")),
-        "FILE, line 1: columns 'poi' and 'venue' could both be the poi; choose one with --map poi=poi",
+        "FILE, line 1: columns 'poi' and 'venue' could both be the venue; choose one with --map poi=poi",
     ),
     "no header": Bad("x.csv", f"{ROW}\n{ROW}\n".encode(), "FILE, line 1: no column looks like the user among u, v, .+"),
     "control characters in the header": Bad(

@@ -84,9 +84,9 @@ def test_a_time_zone_is_never_taken_for_the_time(zone: str) -> None:
 def test_where_two_columns_could_serve_the_message_names_both_and_the_flag(header: str, field: str, both: str) -> None:
     with pytest.raises(InputError) as error:
         columns(header)
-    first = both.split("'")[1]
+    first, called = both.split("'")[1], {"poi": "venue", "lat": "latitude"}.get(field, field)
     assert str(error.value) == (
-        f"x.csv, line 1: columns {both} could both be the {field}; choose one with --map {field}={first}"
+        f"x.csv, line 1: columns {both} could both be the {called}; choose one with --map {field}={first}"
     )
     chosen = both.split("'")[3]
     assert chosen in columns(header, **{field: chosen})
@@ -101,7 +101,7 @@ def test_a_mapped_column_serves_no_other_field() -> None:
         "lon",
         "time",
     ]
-    with pytest.raises(InputError, match="no column looks like the lat") as error:
+    with pytest.raises(InputError, match="no column looks like the latitude") as error:
         columns("user,poi,category,lat,lon,time", poi="lat")
     assert str(error.value).endswith(
         "; name it with --map lat=COLUMN, name a column of WKT points with --map point=COLUMN, or give a table of "
@@ -259,8 +259,8 @@ def test_what_else_may_help_a_file_without_a_field(tmp_path: Path) -> None:
     text.write_text("user,lat,lon,time\n1,2,3,4\n")
     lines.write_text('{"user": 1, "lat": 2, "lon": 3, "time": 4}\n')
     common = (
-        "no column looks like the poi among user, lat, lon, time; name it with --map poi=COLUMN, {}make venues of raw "
-        "points with --cluster-points 100m"
+        "no column looks like the venue among user, lat, lon, time; name it with --map poi=COLUMN, {}make venues of "
+        "raw points with --cluster-points 100m"
     )
     assert sentence(called("inspect", lines)) == f"{lines}: {common.format('or ')}"
     assert sentence(called("inspect", text)) == (

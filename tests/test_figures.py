@@ -7,11 +7,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from fake_results import Fabricated
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from study_cells import frontier_cells, main_cells
 
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.study import day_map, figures
+from ghostpoi.study.label_places import REACHES, places
 from ghostpoi.study.results import Results
 
 
@@ -77,6 +81,22 @@ def test_the_picture_of_the_frontier(frontier: Fabricated) -> None:
         ]
         assert faces == ["#0072B2", "white"]
     plt.close(drawn)
+
+
+@given(arrays(float, st.tuples(st.integers(0, 4), st.just(2)), elements=st.integers(60, 240).map(float)))
+def test_labels_of_a_few_points_cover_neither_each_other_nor_points(points: np.ndarray) -> None:
+    low, high, size = np.zeros(2), np.full(2, 300.0), np.array([11.0, 9.0])
+    middle = places(points, low, high, size)
+    assert ((middle >= low + size / 2) & (middle <= high - size / 2)).all()
+    for number, label in enumerate(middle):
+        assert not (np.abs(np.delete(middle, number, 0) - label) < size).all(1).any()
+        assert not (np.abs(points - label) < 0.8 * size).all(1).any()
+
+
+def test_a_label_is_as_near_as_it_can_be() -> None:
+    points = np.array([[50.0, 50.0], [50.0, 50.0], [58.0, 53.5]])
+    middle = places(points, np.zeros(2), np.full(2, 100.0))
+    np.testing.assert_allclose(np.hypot(*(middle - points).T), REACHES[0])
 
 
 def test_studies_without_figures(tmp_path: Path) -> None:

@@ -205,13 +205,13 @@ ROW = "u,v,c,1,2,3\n"
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ("u,NA,c,1,2,3", "the poi 'NA' stands for no value; fill it in, rename it if it is an id, or use --missing"),
+        ("u,NA,c,1,2,3", "the venue 'NA' stands for no value; fill it in, rename it if it is an id, or use --missing"),
         (
             "null,v,c,1,2,3",
             "the user 'null' stands for no value; fill it in, rename it if it is an id, or use",
         ),
-        ("u,v,c,NA,2,3", "the lat 'NA' stands for no value; fill it in, or use --missing drop or --missing keep"),
-        ("u,v,c,nan,2,3", "the lat is missing; fill it in, or use --missing drop or --missing keep"),
+        ("u,v,c,NA,2,3", "the latitude 'NA' stands for no value; fill it in, or use --missing drop or --missing keep"),
+        ("u,v,c,nan,2,3", "the latitude is missing; fill it in, or use --missing drop or --missing keep"),
         ("u,v,c,1,2,NA", "the time 'NA' stands for no value; fill it in, or use --missing drop or --missing keep"),
         (r"u,v,\N,1,2,3", r"the category '\N' stands for no value; fill it in, or use --missing drop"),
     ],
@@ -233,7 +233,9 @@ def test_features_without_a_geometry(tmp_path: Path) -> None:
         features.append(f'{{"type": "Feature", "geometry": {at}, "properties": {about}}}')
     path = tmp_path / "x.geojson"
     path.write_text(f'{{"type": "FeatureCollection", "features": [{", ".join(features)}]}}')
-    assert sentence(called("inspect", path)).startswith(f"{path}, feature 6: the lat is missing (2 rows lack a value: ")
+    assert sentence(called("inspect", path)).startswith(
+        f"{path}, feature 6: the latitude is missing (2 rows lack a value: "
+    )
     release = protect(path, tmp_path / "r", "--missing", "keep", "--drop", "geometry.altitude")
     out = json.loads(release.data.read_text())["features"]
     clean = json.loads(path.read_text())["features"]

@@ -46,7 +46,9 @@ def points(path: Path) -> list[tuple[str, str]]:
 
 def test_without_the_flag_one_sentence_names_it() -> None:
     said = sentence(called("inspect", raw()))
-    assert said.startswith(f"{raw()}, line 1: no column looks like the poi among uid, datetime, lat, lng; name it with")
+    assert said.startswith(
+        f"{raw()}, line 1: no column looks like the venue among uid, datetime, lat, lng; name it with"
+    )
     assert ", make venues of raw points with --cluster-points 100m, or" in said
 
 

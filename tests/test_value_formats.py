@@ -190,7 +190,11 @@ LINE = json.dumps({"user": 1, "poi": "p", "lat": 1, "lon": 2, "time": 3}) + "\n"
         ("x.jsonl", LINE + "{broken\n", ", line 2: this is not valid JSON (Expecting property name"),
         ("x.jsonl", LINE + "[1, 2]\n", ", line 2: this is not an object {...} with named values; correct it"),
         ("x.jsonl", LINE + LINE.replace("1", "null", 1), ", line 2: the user is missing; fill it in, or use --missing"),
-        ("x.jsonl", LINE.replace('"poi"', '"spot"'), ": no column looks like the poi among user, spot, lat, lon, time"),
+        (
+            "x.jsonl",
+            LINE.replace('"poi"', '"spot"'),
+            ": no column looks like the venue among user, spot, lat, lon, time",
+        ),
         ("x.json", f"[{LINE}, 5]", ", row 2: this is not an object {...} with named values; correct it"),
         (
             "x.geojson",

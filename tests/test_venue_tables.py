@@ -180,7 +180,10 @@ def test_inspect_says_where_the_fields_come_from() -> None:
     ("change", "says"),
     [
         (lambda t: t.replace("geo_id", "geo"), "--venues {}: no column looks like the id of a venue among geo, type"),
-        (lambda t: t.replace("coordinates", "xy"), "--venues {}: no column looks like the lat of a venue among geo_id"),
+        (
+            lambda t: t.replace("coordinates", "xy"),
+            "--venues {}: no column looks like the latitude of a venue among geo_id",
+        ),
         (lambda t: t + t.splitlines()[1] + "\n", "{}, line LAST: the venue '"),
         (lambda t: t.replace("\n", "\n,", 1), "{}, line 2 has 6 columns, not 5; correct or remove that line"),
         (lambda t: "\x00" + t, "--venues {} is a binary file; give a table of venues as text"),

@@ -11,6 +11,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -19,6 +20,7 @@ from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, LEAK_STAY, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import labels, paper
+from ghostpoi.study.label_places import REACHES, places
 from ghostpoi.study.plan import Variant
 from ghostpoi.study.results import BEST_FLOOR, Results, city_of
 
@@ -34,6 +36,7 @@ FLOOR_LINE: dict[str, Any] = {
     "zorder": 3,
     "label": "best floor",
 }
+DEFAULT = "crowd"  # the method whose points are largest
 HARDLY = 0.25  # of the largest Δprot of a figure: what protects less is drawn outside its scale
 KILOMETRES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 COSTS = {"flows": "common part of flows (right is better)", "mean_km": "mean displacement, km (left is better)"}
@@ -171,11 +174,12 @@ def frontier(results: Results) -> Figure:
     A setting that has not faced all its adversaries yet is left out.
     """
     results = results.measured
-    figure, panels = plt.subplots(1, len(COSTS), figsize=(10.0, 5.2), sharey=True)
+    figure, panels = plt.subplots(1, len(COSTS), figsize=(11.0, 6.0), sharey=True)
     figure.subplots_adjust(wspace=0.06)
     numbers = dict[str, int]()
     for method in results.methods:
         numbers.setdefault(_kept_ids(method), len(numbers) + 1)
+    numbered: dict[Axes, list[tuple[float, float, str, str]]] = {axes: [] for axes in panels}
     for axes, (key, text) in zip(panels, COSTS.items(), strict=True):
         for method in results.methods:
             worst, cost, setting = results.worst(method), results.value(method, key), _kept_ids(method)
@@ -183,16 +187,14 @@ def frontier(results: Results) -> Figure:
                 continue
             colour, marker = STYLE["families"][_family(setting)]
             hollow = {"markerfacecolor": "white"} if setting != method else {}
-            at = cost["mean"], worst.accuracy["mean"]
+            x, y = cost["mean"], worst.accuracy["mean"]
             points(
-                axes, at[:1], [worst.accuracy], xerr=cost["std"], color=colour, marker=marker, markersize=6,
-                linestyle="none", elinewidth=0.8, capsize=0, **hollow,
+                axes, [x], [worst.accuracy], xerr=cost["std"], color=colour, marker=marker,
+                markersize=9 if setting == DEFAULT else 6, linestyle="none", elinewidth=0.8, ecolor=(colour, 0.4),
+                capsize=0, zorder=3 if setting == DEFAULT else 2.5, **hollow,
                 label=None if hollow else f"{numbers[setting]}  {labels.method(setting)}",
             )  # fmt: skip
-            left = numbers[setting] % 2 == 0  # so that neighbours do not cover each other's numbers
-            beside = (-4 if left else 4, -10 if hollow else 4)
-            style = {"textcoords": "offset points", "fontsize": 8, "color": colour, "ha": "right" if left else "left"}
-            axes.annotate(str(numbers[setting]), at, beside, **style)
+            numbered[axes].append((x, y, str(numbers[setting]), colour))
         for name, line in ((CLEAN, "-"), (LEAK_ONLY, DOTTED), (LEAK_STAY, "--")):
             if value := results.value(CLEAN, name):
                 axes.axhline(value["mean"], color=GREY, linestyle=line, linewidth=1.2, zorder=1, label=name)
@@ -205,9 +207,24 @@ def frontier(results: Results) -> Figure:
     panels[1].xaxis.set_major_formatter("{x:g}")
     panels[1].minorticks_off()
     panels[0].set_ylabel("worst case, acc@1 (lower is better)")
+    for axes, found in numbered.items():
+        _label(axes, found)
     legend(figure, list(panels), 0.91)
     figure.suptitle(f"Protection against usefulness, {labels.place(results)}, leak {results.leak:.0%}")
     return figure
+
+
+def _label(axes: Axes, found: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write a text beside each point (x, y, text, colour) of a finished panel; a line joins those further apart."""
+    points_per_pixel = 72 / axes.figure.dpi
+    at = points_per_pixel * axes.transData.transform(np.array([one[:2] for one in found]).reshape(-1, 2))
+    low, high = points_per_pixel * axes.bbox.get_points()
+    for (x, y, text, colour), offset in zip(found, places(at, low, high) - at, strict=True):
+        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
+        axes.annotate(
+            text, (x, y), tuple(offset), textcoords="offset points", fontsize=8, color=colour, ha="center", va="center",
+            arrowprops=line if np.hypot(*offset) > 1.2 * REACHES[0] else None,
+        )  # fmt: skip
 
 
 def _kept_ids(method: str) -> str:
@@ -216,7 +233,7 @@ def _kept_ids(method: str) -> str:
 
 
 def _family(method: str) -> str:
-    if method.split()[0] == "crowd":
+    if method.split()[0] == DEFAULT:
         return Variant(method).settings("strong").method.keeps_category
     return RANDOM if method == RANDOM else "paper" if method.split()[0] in METHODS else "other"
 

@@ -60,7 +60,7 @@ def find_columns(
             remedies = [f"name it with --map {field}=COLUMN", *ELSEWHERE.get(field, ())]
             remedies += ["if the file has no header line, name all columns with --columns"] * header
             listed = ", or ".join(filter(None, (", ".join(remedies[:-1]), remedies[-1])))
-            raise InputError(f"{place}: no column looks like the {field} among {_listed(columns)}; {listed}")
+            raise InputError(f"{place}: no column looks like the {called(field)} among {_listed(columns)}; {listed}")
         found[field] = match
     if "poi" in found and current_reading().cluster_points:
         raise InputError(f"{place}: the column {found['poi']!r} holds venue ids; leave --cluster-points out")
@@ -90,7 +90,7 @@ def find_venue_columns(columns: Sequence[str], given: dict[str, str], path: Path
         if match is not None:
             found[field] = match
         elif field != "category":
-            what = "id" if field == VENUE else field
+            what = "id" if field == VENUE else called(field)
             raise InputError(
                 f"--venues {path}: no column looks like the {what} of a venue among {_listed(columns)}; "
                 f"name it with --map {field}=COLUMN"
@@ -104,9 +104,14 @@ def _best(plain: dict[str, str], tiers: Sequence[Sequence[str]], field: str, pla
     if len(matches) > 1:
         both = " and ".join(repr(c) for c in matches)
         raise InputError(
-            f"{place}: columns {both} could both be the {field}; choose one with --map {field}={matches[0]}"
+            f"{place}: columns {both} could both be the {called(field)}; choose one with --map {field}={matches[0]}"
         )
     return matches[0] if matches else None
+
+
+def called(field: str) -> str:
+    """Return the word for a field in a message."""
+    return {"poi": "venue", "lat": "latitude", "lon": "longitude"}.get(field, field)
 
 
 def plain_name(column: str) -> str:
@@ -165,7 +170,8 @@ def to_checkins(
     frame = _with_dates(frame).select(FIELDS)
     degrees = {}
     remedy = "give decimal degrees or remove the row"
-    for field, label, limit in (("lat", "latitude", 90), ("lon", "longitude", 180)):
+    for field, limit in (("lat", 90), ("lon", 180)):
+        label = called(field)
         column = frame[field]
         number = column if column.dtype.is_float() else _number(column, reading.decimal)
         if column.dtype == pl.String:
@@ -222,7 +228,9 @@ def _refuse_missing(frame: pl.DataFrame, where: Where) -> None:
         rename = "rename it if it is an id, " if field in ("user", "poi") and word else ""
         remedy = f"fill it in, {rename}or use --missing drop or --missing keep"
         stands = f"'{word}' stands for no value" if word else "is missing"
-        raise InputError(f"{elsewhere or where(row)}: the {field} {stands}{'' if elsewhere else more}; {remedy}")
+        raise InputError(
+            f"{elsewhere or where(row)}: the {called(field)} {stands}{'' if elsewhere else more}; {remedy}"
+        )
 
 
 def _with_dates(frame: pl.DataFrame) -> pl.DataFrame:
