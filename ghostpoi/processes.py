@@ -1,6 +1,6 @@
 """A pool of worker processes with one thread each by default.
 
-Workers ignore Ctrl-C; the parent ends them when it leaves the block.
+Workers ignore Ctrl-C; the parent ends them when it leaves the block. They also end if the parent is killed.
 """
 
 import multiprocessing
@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 THREADS = "OMP_NUM_THREADS"  # read by numpy and torch when a process starts
@@ -36,5 +37,13 @@ def process_pool(
 
 def _begin(start: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    Thread(target=_end_with_parent, daemon=True).start()
     if start:
         start(*arguments)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
