@@ -14,6 +14,10 @@ class InputError(Exception):
     code = 2  # with which a command exits
 
 
+class EngineFailed(InputError):
+    """The machines that work on a dataset could not go on, whatever its content. What they have done can be used."""
+
+
 class RegionsFailed(InputError):
     """Some regions of a dataset could not be protected; the others are done. Commands exit with 1."""
 

@@ -26,8 +26,8 @@ from ghostpoi.settings import RegionSettings
 from ghostpoi.world import protect_region, ranges
 from ghostpoi.world.crossings import find_crossings
 from ghostpoi.world.job import Job, Region
-from ghostpoi.world.memory import fit
-from ghostpoi.world.pieces import find_pieces
+from ghostpoi.world.memory import fit, fit_pieces
+from ghostpoi.world.pieces import Piece, find_pieces
 from ghostpoi.world.region_rows import read_region
 from ghostpoi.world.regions import find_regions
 from ghostpoi.world.routes import with_pieces
@@ -292,6 +292,7 @@ def test_a_row_after_a_journey_is_a_crossing(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
     pieces = find_pieces(tmp_path / "data.csv", 1000)
     request = RowsRequest(settings=publication("random"), method="random", protocol="", device=None, mapping={})
+    (tmp_path / "work").mkdir()
     job = Job(tmp_path / "work", pieces, request, Reading(), None, RegionSettings(), "", Seed(0), "")
     survey(job, 0)
     join_venues(job, 0, [])
@@ -320,6 +321,15 @@ def test_fewer_workers_go_on_if_the_largest_region_needs_it() -> None:
     assert kept == [2]
     with pytest.raises(InputError, match=r"needs about 2.4GB; .* or cut it with --set regions.most_rows=1000000$"):
         fit(engine, 2 * 10**9, 1, [region])
+
+
+def test_fewer_workers_read_if_memory_is_short(tmp_path: Path) -> None:
+    kept: list[int] = []
+    engine = SimpleNamespace(keep_workers=kept.append)
+    (tmp_path / "x.csv").write_text("user\n1\n")
+    for memory in (None, 10**10, 2 * 10**9, 10**9):
+        fit_pieces(engine, memory, 8, [Piece(0, 0, tmp_path / "x.csv")])
+    assert kept == [2, 1]  # besides the main process with 400 MB, each has up to 800 MB
 
 
 def test_each_worker_chooses_its_device(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

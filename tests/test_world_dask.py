@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import dask
+import distributed
 import polars as pl
 import psutil
 import pytest
@@ -23,9 +24,12 @@ from distributed import Client, LocalCluster, SpecCluster, Worker, get_worker
 from small_city import called, scratch, sentence
 from small_world import FAST, SEED, contents, parts, protected, released, rows
 
+from ghostpoi import __version__
+from ghostpoi.errors import EngineFailed, InputError
 from ghostpoi.publish.methods import METHODS
+from ghostpoi.world import engine as engine_module
 from ghostpoi.world import release as release_of_regions
-from ghostpoi.world.engine import GPU, NO_MEMORY, Dask, Failure, engine_of
+from ghostpoi.world.engine import GPU, NO_MEMORY, Dask, Failure, _tried_on_worker, engine_of
 from ghostpoi.world.job import Job
 from ghostpoi.world.scale import Stages
 
@@ -96,10 +100,10 @@ def test_workers_and_parts_change_nothing_with_any_method(tmp_path: Path) -> Non
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_worker_that_is_killed_loses_nothing(world: Path, release: Path, tmp_path: Path, count: int) -> None:
     killed: list[int] = []
-    stage = tmp_path / "release.private" / "unfinished" / "world" / "fragments"
+    run = tmp_path / "release.private" / "unfinished"
 
     def kill() -> None:
-        while not any(stage.glob("0*")):
+        while not any(run.glob("world-*/fragments/0*")):
             time.sleep(0.01)
         # The workers are processes that Dask's nannies, children of this process, have started.
         workers = [p for p in psutil.Process().children(recursive=True) if "spawn_main" in " ".join(p.cmdline())]
@@ -119,8 +123,8 @@ def test_a_run_whose_processes_are_all_killed_goes_on(world: Path, release: Path
     out, dask = tmp_path / "release", ("--engine", "dask", "--workers", "2")
     words = [sys.executable, "-m", "ghostpoi", "protect", world, "-o", out, *SEED, *dask]
     running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    stage = tmp_path / "release.private" / "unfinished" / "world" / "released"
-    while not any(stage.glob("0*")):
+    run = tmp_path / "release.private" / "unfinished"
+    while not any(run.glob("world-*/released/0*")):
         assert running.poll() is None
         time.sleep(0.01)
     main = psutil.Process(running.pid)
@@ -185,6 +189,63 @@ def test_a_task_that_ends_with_an_error_is_named(tmp_path: Path, capfd: pytest.C
     assert (found, failed.number, failed.refused) == ({0: 0, 2: 2}, 1, False)
     assert "a clean value" in (tmp_path / "errors.log").read_text()
     assert "a clean value" not in failed.why + "".join(capfd.readouterr())
+
+
+def test_an_error_of_a_task_is_raised_here_and_not_logged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    job = cast("Job", SimpleNamespace(folder=tmp_path))
+    with (
+        engine_of("dask", 1, "", None, lambda text: None) as engine,
+        pytest.raises(ValueError, match="a clean value") as raised,
+    ):
+        engine.run(fails, job, range(3), lambda number: None)
+    assert "in fails" in raised.value.__notes__[0]
+    assert "a clean value" not in "".join(capfd.readouterr())
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EngineFailed, match=rf"a worker has ghostpoi {__version__}, not 9.9; install the same version"):
+        _tried_on_worker(fails, tmp_path, 0, False, "9.9")
+
+
+class Ended:
+    """A future of Dask that will never have a result."""
+
+    def __init__(self, status: str, error: Exception | None = None) -> None:
+        self.status, self.error = status, error
+
+    def exception(self) -> Exception | None:
+        return self.error
+
+
+@pytest.mark.parametrize(
+    ("future", "said"),
+    [
+        (Ended("cancelled"), "the connection to the scheduler of Dask was lost"),
+        (
+            Ended("error", ModuleNotFoundError("ghostpoi")),
+            r"could not run a task \(ModuleNotFoundError\); install ghost",
+        ),
+        (Ended("error", EngineFailed("elsewhere")), "elsewhere"),
+    ],
+)
+def test_a_cluster_that_fails_is_told_from_a_task(
+    future: Ended, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = cast("Job", SimpleNamespace(folder=tmp_path))
+    monkeypatch.setattr(distributed, "as_completed", iter)
+    with pytest.raises(EngineFailed, match=said):
+        Dask(SimpleNamespace(submit=lambda *a, **k: future)).run(fails, job, [0], lambda number: None)
+
+
+def test_a_scheduler_without_workers_or_keys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "PATIENCE", 0.1)
+    with SpecCluster({}) as cluster:
+        address = cluster.scheduler_address
+        for scheduler, said in ((address, "it has no workers; start some with: dask worker tcp:"),
+                                (address.replace("tcp", "tls"), "no scheduler answers there")):  # fmt: skip
+            with pytest.raises(InputError, match=said), engine_of("dask", 0, scheduler, None, lambda text: None):
+                pass
 
 
 def test_fewer_workers_go_on_if_memory_is_short(world: Path, release: Path, tmp_path: Path) -> None:

@@ -1,17 +1,22 @@
 """What fails by regions: it is named, and what is done is kept or, if it is of no use, removed."""
 
 import gzip
+import os
 import shutil
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import pytest
 from small_city import called, sentence
 from small_world import SEED, contents, parts, protected, rows
 
-from ghostpoi.errors import InputError
+from ghostpoi.errors import EngineFailed, InputError
+from ghostpoi.files import PARTIAL
+from ghostpoi.publish import private_folder
 from ghostpoi.world import assemble, columns, dataset, engine, protect_region, release, scatter, survey
-from ghostpoi.world.job import remove_unfinished
+from ghostpoi.world.job import Job, remove_unfinished
+from ghostpoi.world.refusals import unseen
 
 LOCAL = ("--engine", "local")
 NOWHERE = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
@@ -114,7 +119,7 @@ def test_whatever_fails_in_a_region_the_others_finish(
     assert "2 of 3 regions are protected, but not region 2 (near " in failed.stderr
     assert said in failed.stderr
     assert "4b05" not in failed.stderr
-    log = tmp_path / "release.private" / "unfinished" / "world" / "errors.log"
+    (log,) = (tmp_path / "release.private" / "unfinished").glob("world-*/errors.log")
     assert f"{type(error).__name__}: {error}" in log.read_text()
     assert log.stat().st_mode & 0o077 == 0
     monkeypatch.setattr(release, "protect_region", protect_region.protect_region)
@@ -135,6 +140,136 @@ def test_the_division_into_parts_does_not_decide_what_is_refused(
     done = called("protect", data, "-o", tmp_path / "release", *SEED, *LOCAL)
     assert done.returncode == 1
     assert "2 of 3 regions are protected" in done.stderr
+
+
+def stopped(*words: object) -> None:
+    """Let a command be interrupted."""
+    assert called(*words).returncode == 130
+
+
+@pytest.mark.parametrize("fault", ["a worker without the folder", "parts written elsewhere"])
+def test_a_cluster_that_fails_loses_no_region(
+    fault: str, world: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, again = tmp_path / "release", list[int]()
+
+    def third_is_elsewhere(job: Job, number: int) -> None:
+        if number == 2:
+            raise unseen(job.folder)
+        protect_region.protect_region(job, number)
+
+    with monkeypatch.context() as patch:
+        if fault == "a worker without the folder":
+            patch.setattr(release, "protect_region", third_is_elsewhere)
+        else:
+            patch.setattr(release, "assemble", lambda job, part, folder: None)
+        failed = called("protect", world, "-o", out, *SEED, *LOCAL)
+    assert failed.returncode == 1
+    assert failed.stderr.endswith("the same folders and user; then continue with --resume\n")
+    assert not out.exists()
+    monkeypatch.setattr(protect_region, "protect_table", lambda *a, **k: again.append(1) or PROTECT(*a, **k))
+    assert contents(protected(world, out, *LOCAL, "--resume")) == contents(undisturbed)
+    assert len(again) == (fault == "a worker without the folder")
+
+
+PROTECT = protect_region.protect_table
+
+
+def test_parts_are_not_written_to_another_folder(tmp_path: Path) -> None:
+    with pytest.raises(EngineFailed, match="give all machines of the cluster the same folders and user"):
+        assemble.assemble(cast("Job", None), 0, tmp_path / "elsewhere")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_task_of_an_interrupted_run_does_not_reach_the_next(
+    world: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, out, late = protect_region.protect_region, tmp_path / "release", list[Job]()
+
+    def interrupted(job: Job, number: int) -> None:
+        late.append(job)
+        raise KeyboardInterrupt
+
+    def after_the_old_one(job: Job, number: int) -> None:
+        with pytest.raises(FileNotFoundError):
+            own(late[0], number)
+        own(job, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "protect_region", interrupted)
+        stopped("protect", world, "-o", out, "--seed", 5**40, *SEED[2:], *LOCAL)
+    monkeypatch.setattr(release, "protect_region", after_the_old_one)
+    assert contents(protected(world, out, *LOCAL, "--force")) == contents(undisturbed)
+    assert not late[0].folder.exists()
+
+
+def test_another_version_does_not_go_on_with_the_regions_of_the_last(
+    world: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, done = tmp_path / "release", list[int]()
+
+    def second_is_interrupted(job: Job, number: int) -> None:
+        if number == 1:
+            raise KeyboardInterrupt
+        protect_region.protect_region(job, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "protect_region", second_is_interrupted)
+        patch.setattr(private_folder, "__version__", "0.0.1")
+        stopped("protect", world, "-o", out, *SEED, *LOCAL)
+    monkeypatch.setattr(protect_region, "protect_table", lambda *a, **k: done.append(1) or PROTECT(*a, **k))
+    went_on = called("protect", world, "-o", out, *SEED, *LOCAL, "--resume")
+    assert "version are not those of the interrupted run, so the dataset is divided anew" in went_on.stderr
+    assert len(done) == 3
+    assert contents(out) == contents(undisturbed)
+
+
+def test_a_division_that_is_half_removed_is_not_used_again(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, smaller = tmp_path / "release", (*LOCAL, "--set", "regions.most_rows=1000")
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    def half_removed(folders: list[Path]) -> None:
+        for folder in folders:
+            shutil.rmtree(folder / "survey" / "000000")
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "protect_region", interrupted)
+        stopped("protect", world, "-o", out, *SEED, *LOCAL)
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "_remove", half_removed)
+        stopped("protect", world, "-o", out, *SEED, *smaller, "--resume")
+    protected(world, out, *LOCAL, "--resume")
+    assert called("verify", out, "--against", world, *LOCAL).returncode == 0
+    assert sum(path.name.startswith((".world-", "world-")) for path in tmp_path.rglob("*")) == 0
+
+
+def test_what_a_dead_worker_left_of_a_part_is_not_published(
+    world: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leaves(job: Job, part: int, folder: Path) -> None:
+        (folder / f".part-{part:03}.parquet.abcd{PARTIAL}").touch()
+        assemble.assemble(job, part, folder)
+
+    monkeypatch.setattr(release, "assemble", leaves)
+    out = protected(world, tmp_path / "release", *LOCAL)
+    assert {path.name for path in (out / "checkins").iterdir()} == {path.name for path in world.iterdir()}
+    assert (out / "manifest.json").read_bytes().count(b"partial") == 0
+    assert contents(out) == contents(undisturbed)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
+def test_a_part_that_cannot_be_read_is_named(world: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(world, tmp_path / "data")
+    (data / "part-001.parquet").chmod(0)
+    said = sentence(called("protect", data, "-o", tmp_path / "release", *SEED, *LOCAL))
+    assert (
+        said == f"{data / 'part-001.parquet'} cannot be read by this user; change its permissions or run as its owner"
+    )
 
 
 def test_what_killed_stages_and_tasks_left_is_removed(tmp_path: Path) -> None:

@@ -85,8 +85,11 @@ def test_workers_that_do_not_see_the_same_folders_are_noticed(
     world = parts(tmp_path / "world", 2)
     monkeypatch.setattr(dataset, "is_done", lambda folder: False)  # as if it were on another machine
     words = ("--engine", "dask", "--scheduler", elsewhere[0])
-    said = sentence(called("protect", world, "-o", tmp_path / "release", *SEED, *words))
-    assert said.endswith("give all machines of the cluster the same folders")
+    done = called("protect", world, "-o", tmp_path / "release", *SEED, *words)
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "give all machines of the cluster the same folders and user; then continue with --resume\n"
+    )
     assert not (tmp_path / "release").exists()
 
 

@@ -175,6 +175,10 @@ def test_a_file_that_must_be_read_whole_must_fit(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "world.csv must be read whole and needs about 523MB" in sentence(done)
     assert sorted(tmp_path.iterdir()) == [path]
+    packed = tmp_path / "world.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    done = called("protect", packed, "-o", tmp_path / "r", *LOCAL, "--memory", "500MB")
+    assert "world.csv.gz must be read whole and needs about 523MB" in sentence(done)
 
 
 def test_text_is_utf8_or_not() -> None:

@@ -95,7 +95,7 @@ def _measured(
     def run(label: str, contests: Sequence[Contest], numbers: Sequence[int], sizes: Sequence[int]) -> dict[int, Any]:
         asked = Asked(request, chosen, manifest, tuple(contests))
         found, failed = stages.run(label, audit_region, clean, numbers, written, asked, on_gpu=gpu, sizes=sizes)
-        done_all((found, failed))
+        done_all((found, failed), clean.name_of)
         return {number: found[number] for number in numbers if found[number] is not None}
 
     found: dict[int, Measured] = run("auditing", request.contests(random), numbers, sizes)

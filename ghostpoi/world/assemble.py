@@ -20,12 +20,15 @@ from ghostpoi.files import replacing
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job
 from ghostpoi.world.packs import Group, Head, content_of, head_of, numbers_of, read_group, table_of
+from ghostpoi.world.refusals import unseen
 from ghostpoi.world.routes import regions_in
 from ghostpoi.world.scatter import TAIL
 
 
 def assemble(job: Job, part: int, folder: Path) -> None:
     """Write a part into the folder of the release."""
+    if not folder.is_dir():
+        raise unseen(folder)
     name, pieces = job.pieces.names[part], job.pieces.of_part(part)
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +57,11 @@ def _rows(job: Job, name: str, groups: list[Group]) -> Rows:
     """Return the released rows of a piece in the order of the dataset."""
     is_text = isinstance(groups[0].head, bytes)
     rows = _read(job, name, content_of(groups, name)) if is_text else table_of(groups, name)
-    return rows.take(np.argsort(np.concatenate([group.places for group in groups])))
+    places = np.concatenate([group.places for group in groups])
+    order = np.argsort(places)
+    if not np.diff(places[order]).all():
+        raise ValueError("two regions hold the same row")
+    return rows.take(order)
 
 
 def _write_text(pieces: Iterator[Rows], start: bytes, tail: Path, out: BinaryIO) -> None:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory, gettempdir
 
 from ghostpoi.data.formats import Reading, current_reading, read_as
 from ghostpoi.data.formats.size_limit import chosen_limit
+from ghostpoi.files import make_private_folder
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.randomness import Seed
@@ -79,13 +80,14 @@ def job_of(
     reading = reading or current_reading()
     with read_as(reading):
         pieces = find_pieces(path, min(settings.most_rows, PIECE_ROWS))
+    make_private_folder(folder)
     return Job(folder, pieces, request, reading, chosen_limit(), settings, column, Seed(0), "")
 
 
 def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     every = range(len(job.pieces.pieces))
-    fit_pieces(stages.scale.memory, job.pieces.pieces)
+    fit_pieces(stages.engine, stages.scale.memory, stages.scale.workers, job.pieces.pieces)
 
     def piece(number: int) -> str:
         return str(job.pieces.pieces[number].path)

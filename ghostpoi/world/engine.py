@@ -18,7 +18,8 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any, Protocol
 
-from ghostpoi.errors import InputError
+from ghostpoi import __version__
+from ghostpoi.errors import EngineFailed, InputError
 from ghostpoi.extras import need
 from ghostpoi.files import make_private_folder, replacing
 from ghostpoi.progress import Say
@@ -37,6 +38,13 @@ class Failure:
     why: str
     refused: bool = False  # its input cannot be used; else it may be done in another run
     killed: bool = False  # workers died while they held it
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception of a task on a worker, to be raised in the main process."""
+
+    error: Exception
 
 
 class Engine(Protocol):
@@ -79,6 +87,8 @@ def _tried(task: Task, job: Job, number: int, *more: object, goes_on: bool) -> A
     """Run a task; if it cannot be done, return why. Dask would log an exception with clean values in it."""
     try:
         return task(job, number, *more)
+    except EngineFailed:
+        raise
     except InputError as e:
         return Failure(number, str(e), refused=True)
     except MemoryError:
@@ -106,15 +116,33 @@ def _logged(job: Job, number: int, error: Exception) -> str:
     return f"{why}; see {log}"
 
 
-def _tried_on_worker(task: Task, stage: Path, number: int, goes_on: bool) -> None:
+def _tried_on_worker(task: Task, stage: Path, number: int, goes_on: bool, version: str) -> None:
     """Run a task on a worker, with what is stored for all tasks of a stage, and store its result."""
+    if version != __version__:
+        raise EngineFailed(f"a worker has ghostpoi {__version__}, not {version}; install the same version everywhere")
     try:
         job, more = _stored(stage / GIVEN)
-    except FileNotFoundError:
+    except OSError:
         raise unseen(stage.parent) from None
-    result = _tried(task, job, number, *more, goes_on=goes_on)
+    try:
+        result = _tried(task, job, number, *more, goes_on=goes_on)
+    except EngineFailed:
+        raise
+    except Exception as e:  # Dask would log it, and it may quote clean values
+        result = Raised(_portable(e))
     with replacing(stage / str(number), mode=0o600) as out:
         out.write(pickle.dumps(result))
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an error that can be stored, with its traceback as a note."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        found: Exception = pickle.loads(pickle.dumps(error))
+    except Exception:
+        found = RuntimeError(f"a task ended with {type(error).__name__}")
+    found.add_note(text)
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -166,7 +194,7 @@ class Dask:
         def results(together: Sequence[int]) -> Iterator[tuple[int, Any]]:
             futures = {
                 self.client.submit(
-                    _tried_on_worker, task, stage, number, goes_on, pure=False, resources=resources
+                    _tried_on_worker, task, stage, number, goes_on, __version__, pure=False, resources=resources
                 ): number
                 for number in together
             }
@@ -176,9 +204,11 @@ class Dask:
                 if isinstance(error, KilledWorker):
                     result = Failure(number, NO_MEMORY, killed=True)
                 elif error is not None:
-                    raise error
-                else:
-                    result = pickle.loads((stage / str(number)).read_bytes())
+                    raise error if isinstance(error, EngineFailed | OSError) else _no_worker(error)
+                elif future.status != "finished":
+                    raise EngineFailed("the connection to the scheduler of Dask was lost; see whether it runs")
+                elif isinstance(result := pickle.loads((stage / str(number)).read_bytes()), Raised):
+                    raise result.error
                 if not isinstance(result, Failure):
                     done(number)
                 yield number, result
@@ -192,8 +222,16 @@ class Dask:
         return {number: result for number, result in found.items() if not isinstance(result, Failure)}, failed
 
     def _has_gpu(self) -> bool:
-        workers = self.client.scheduler_info()["workers"].values()
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()  # by default, some versions return five
         return any(worker.get("resources", {}).get(GPU) for worker in workers)
+
+
+def _no_worker(error: BaseException) -> EngineFailed:
+    """Say that a worker could not even begin a task."""
+    return EngineFailed(
+        f"a worker could not run a task ({type(error).__name__}); install ghostpoi {__version__} and the same extras "
+        "on all machines of the cluster"
+    )
 
 
 def _failures(found: dict[int, Any]) -> list[Failure]:
@@ -224,9 +262,15 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
         if scheduler:
             try:
                 client = stack.enter_context(Client(scheduler, timeout="5s"))
-            except (OSError, ValueError) as e:
+            except (OSError, ValueError, TypeError, RuntimeError, ImportError) as e:  # such as for want of TLS keys
                 raise InputError(
                     f"--scheduler {scheduler}: no scheduler answers there ({e}); check the address"
+                ) from None
+            try:
+                client.wait_for_workers(1, timeout=PATIENCE)
+            except TimeoutError:
+                raise InputError(
+                    f"--scheduler {scheduler}: it has no workers; start some with: dask worker {scheduler}"
                 ) from None
         else:
             secret = Security.temporary()  # other users of this machine must not reach the tasks: they know the seed
@@ -246,6 +290,7 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
         yield Dask(client)
 
 
+PATIENCE = 60  # seconds in which the first worker of a cluster must be there
 SETTINGS = {
     "distributed.worker.daemon": False,  # tasks may start processes
     "distributed.worker.memory.target": False,  # results are files: there is nothing to spill

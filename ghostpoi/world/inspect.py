@@ -50,7 +50,7 @@ def inspect(path: Path, request: RowsRequest, scale: Scale, say: Say, report: Re
         job = divided(job_of(place, path, request, scale.settings, scale.region_column), stages)
         numbers = [region.number for region in job.regions]
         found, failed = stages.run("describing", describe_region, job, numbers, sizes=[r.rows for r in job.regions])
-        done_all((found, failed))
+        done_all((found, failed), job.name_of)
         each = [found[number] for number in numbers]
         counted = added([one.counted for one in each], *(_distinct(job, name) for name in (ALL, LEFT)))
         missing = sum(one.missing for one in each)

@@ -12,7 +12,6 @@ from ghostpoi.data.formats import Reading
 from ghostpoi.data.formats.reading import read_as
 from ghostpoi.data.formats.size_limit import SizeLimit, limited_to
 from ghostpoi.data.formats.text import encoded_as
-from ghostpoi.files import make_private_folder
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.randomness import Seed
@@ -65,9 +64,13 @@ class Job:
         """Return the folder that a task leaves."""
         return self.folder / stage / f"{number:06}"
 
-    def name_of(self, region: Region) -> str:
-        """Return how messages name a region."""
-        return f"{self.pieces.path}, region {region.number + 1} ({region.label})"
+    def name_of(self, number: int) -> str:
+        """Return how messages name a region or, below 0, all of them."""
+        return (
+            str(self.pieces.path)
+            if number < 0
+            else f"{self.pieces.path}, region {number + 1} ({self.regions[number].label})"
+        )
 
     def seed_of(self, region: Region) -> Seed:
         """Return the seed of a region. The only region of a dataset has the seed of the release."""
@@ -87,7 +90,7 @@ class Job:
 @contextmanager
 def leaving(folder: Path) -> Iterator[Path]:
     """Yield a new folder, which gets this name when the block ends. If another worker was faster, its result stays."""
-    make_private_folder(folder.parent)
+    make_inside(folder.parent.parent, folder.parent.name)
     own = folder.with_name(f".{folder.name}.{uuid4().hex}")
     own.mkdir(mode=0o700)
     try:
@@ -99,6 +102,14 @@ def leaving(folder: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(own, ignore_errors=True)
+
+
+def make_inside(folder: Path, *names: str) -> Path:
+    """Create private folders inside each other. The first exists: no task brings back the folder of an ended run."""
+    for name in names:
+        folder = folder / name
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def is_done(folder: Path) -> bool:

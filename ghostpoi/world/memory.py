@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ghostpoi.data.formats.compression import expanded_size
 from ghostpoi.data.formats.size_limit import shown
 from ghostpoi.errors import InputError
 from ghostpoi.world.engine import Engine, OneProcess
@@ -13,25 +14,32 @@ PER_ROW = 800  # bytes for each row that a task holds; `bench scale` measures th
 PER_BYTE = 6  # bytes for each byte of text
 
 
-def fit_pieces(memory: int | None, pieces: Sequence[Piece]) -> None:
-    """Refuse what must be read whole and does not fit: a file of text, or a row group of Parquet."""
-    for piece in (piece for piece in pieces if memory is not None and not piece.span):
+def fit_pieces(engine: Engine, memory: int | None, workers: int, pieces: Sequence[Piece]) -> None:
+    """Let as many workers read as fit; refuse what must be read whole and does not fit.
+
+    That is text that cannot be cut, or a row group of Parquet.
+    """
+    if memory is None:
+        return
+    most = PROCESS + PER_ROW * PIECE_ROWS
+    for piece in (piece for piece in pieces if not piece.span):
         if is_parquet(piece.path):
             rows = count_rows(piece, {})
-            need = PROCESS + PER_ROW * rows
-            if memory is not None and need > memory and rows > PIECE_ROWS:  # `fit` counts smaller ones
+            most = max(most, need := PROCESS + PER_ROW * rows)
+            if need > memory and rows > PIECE_ROWS:  # `fit` counts smaller ones
                 raise InputError(
                     f"{piece.path} has a row group that needs about {shown(need)}; write it with smaller row groups, "
                     f"or allow that with --memory {shown(need)}"
                 )
             continue
-        need = PROCESS + PER_BYTE * piece.path.stat().st_size
-        if memory is not None and need > memory:
+        most = max(most, need := PROCESS + PER_BYTE * expanded_size(piece.path))
+        if need > memory:
             raise InputError(
                 f"{piece.path} must be read whole and needs about {shown(need)}, because it is compressed, no table of "
                 "text, not UTF-8, or has blank lines, control characters or stray quotes; convert it, divide it into "
                 f"several files, or allow that with --memory {shown(need)}"
             )
+    _keep(engine, (memory - _beside(engine)) // most, workers)
 
 
 def fit(engine: Engine, memory: int | None, workers: int, regions: Sequence[Region]) -> None:
@@ -42,7 +50,7 @@ def fit(engine: Engine, memory: int | None, workers: int, regions: Sequence[Regi
     if memory is None:
         return
     largest = max(regions, key=lambda region: region.rows)
-    beside = 0 if isinstance(engine, OneProcess) else PROCESS
+    beside = _beside(engine)
     need = PROCESS + PER_ROW * max(largest.rows, PIECE_ROWS)
     can = (memory - beside) // need
     if can < 1:
@@ -51,5 +59,14 @@ def fit(engine: Engine, memory: int | None, workers: int, regions: Sequence[Regi
             f"region {largest.number + 1} ({largest.label}; {largest.rows:,} rows) needs about {shown(need + beside)}; "
             f"allow that with --memory {shown(need + beside)}{cut}"
         )
+    _keep(engine, can, workers)
+
+
+def _beside(engine: Engine) -> int:
+    """The memory of the main process, unless it does the work itself."""
+    return 0 if isinstance(engine, OneProcess) else PROCESS
+
+
+def _keep(engine: Engine, can: int, workers: int) -> None:
     if can < workers:
-        engine.keep_workers(can)
+        engine.keep_workers(max(1, can))

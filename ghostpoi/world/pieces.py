@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ghostpoi.data import formats
 from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import COMPRESSED, extension, load
+from ghostpoi.data.formats.compression import COMPRESSED, extension, load, readable
 from ghostpoi.data.formats.folder import is_folder, parts_of
 from ghostpoi.data.formats.in_memory import Content, held
 from ghostpoi.data.formats.kinds import PARQUET, ending, kind_of
@@ -162,5 +162,5 @@ def _opened(piece: Piece) -> Iterator[Path]:
 
 def is_parquet(path: Path) -> bool:
     """Tell whether a file is Parquet."""
-    with path.open("rb") as file:
+    with readable(path), path.open("rb") as file:
         return file.read(len(PARQUET)) == PARQUET

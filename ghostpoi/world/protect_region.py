@@ -13,14 +13,13 @@ from ghostpoi.data.formats.compression import extension
 from ghostpoi.data.formats.folder import FolderRows
 from ghostpoi.data.formats.in_memory import Content, held
 from ghostpoi.data.formats.rows import TextRows
-from ghostpoi.files import make_private_folder
 from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.device_choice import device_for
 from ghostpoi.publish.protect import protect_table
 from ghostpoi.publish.release import described_data, write_data, write_pairs
 from ghostpoi.publish.released_rows import plan, release_rows
 from ghostpoi.world.columns import check_columns
-from ghostpoi.world.job import RELEASED, Job, Region, is_done, leaving
+from ghostpoi.world.job import RELEASED, Job, Region, is_done, leaving, make_inside
 from ghostpoi.world.packs import write_pack
 from ghostpoi.world.region_rows import read_with_origin
 from ghostpoi.world.routes import Origin
@@ -39,8 +38,8 @@ def protect_region(job: Job, number: int) -> None:
     file, origin = read_with_origin(job, region)
     if len(job.regions) > 1:
         check_columns(job, file, job.columns)
-    work = job.folder / "work" / f"{number:06}"  # models and checkpoints, which are of use until the region is done
-    make_private_folder(work)
+    # Models and checkpoints, which are of use until the region is done.
+    work = make_inside(job.folder, "work", f"{number:06}")
     with leaving(place) as folder:
         _protect(folder, work, job, region, file, origin)
     shutil.rmtree(work, ignore_errors=True)  # another worker may do the same task, and be done

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ghostpoi.data.formats import current_reading
-from ghostpoi.errors import InputError
+from ghostpoi.errors import EngineFailed, InputError
 from ghostpoi.publish.private_folder import RowsRequest
 
 
@@ -33,6 +33,8 @@ def no_sessions(path: Path) -> InputError:
     )
 
 
-def unseen(folder: Path) -> InputError:
-    """Say that what workers wrote is not here."""
-    return InputError(f"the workers wrote to another {folder}; give all machines of the cluster the same folders")
+def unseen(folder: Path) -> EngineFailed:
+    """Say that a worker does not read and write the folder of this machine."""
+    return EngineFailed(
+        f"some workers cannot use {folder} of this machine; give all machines of the cluster the same folders and user"
+    )

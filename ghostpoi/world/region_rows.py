@@ -24,7 +24,7 @@ def read_region(job: Job, region: Region) -> CheckinFile:
 
 def read_with_origin(job: Job, region: Region) -> tuple[CheckinFile, Origin]:
     """Read the rows of a region; return also where they come from."""
-    file, origin = _read(job, region.pieces, region.number, job.name_of(region))
+    file, origin = _read(job, region.pieces, region.number, job.name_of(region.number))
     crossing = crossing_rows(job, region, origin)
     table = replace(file.table, crossing=None if crossing is None else crossing[file.present])
     rows = file.all_rows

@@ -1,15 +1,16 @@
 """Make a release of a dataset, stage by stage. An interrupted run goes on after the tasks that it has done."""
 
-import json
+import hashlib
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ghostpoi.data.formats import current_reading
 from ghostpoi.data.formats.size_limit import chosen_limit
-from ghostpoi.errors import InputError, RegionsFailed
-from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.errors import EngineFailed, InputError, RegionsFailed
+from ghostpoi.files import PARTIAL, make_private_folder
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import store_manifest
 from ghostpoi.publish.private_folder import ReleaseRequest, Run, begin, check_folders, resume
@@ -24,11 +25,9 @@ from ghostpoi.world.manifest import joint_manifest
 from ghostpoi.world.pieces import PIECE_ROWS, Pieces, content_hash, find_pieces
 from ghostpoi.world.protect_region import PAIRS, protect_region
 from ghostpoi.world.refusals import no_sessions, refuse, unseen
-from ghostpoi.world.routes import TOGETHER
 from ghostpoi.world.scale import Scale, Stages, TaskFailed, done_all
 
-WORLD = "world"  # in the folder of a run: the results of its tasks
-NOTE = "asked.json"  # in it: how the dataset is divided
+WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
 LAYOUT = "packs"  # of the results: those of older versions are of no use
 
 
@@ -55,7 +54,7 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
             job, manifest = _released(
                 _job(request, scale, pieces, run, say), request, run, Stages(engine, report, scale), say
             )
-        except TaskFailed as e:
+        except (TaskFailed, EngineFailed) as e:
             raise RegionsFailed(f"{e}; then continue with --resume") from None
         except InputError as e:
             if not unfinished and not isinstance(e, RegionsFailed):
@@ -92,10 +91,7 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
 def _tested(job: Job, stages: Stages) -> Job:
     """Find out what becomes of each column."""
     tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
-    done_all(
-        (tested, failed),
-        lambda number: job.name_of(job.regions[number]) if number != TOGETHER else str(job.pieces.path),
-    )
+    done_all((tested, failed), job.name_of)
     return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
 
 
@@ -111,6 +107,8 @@ def _write(staging: Path, request: ReleaseRequest, job: Job, stages: Stages) -> 
     done_all(written, lambda part: job.pieces.names[part])
     if not all((folder / name).is_file() for name in job.pieces.names):
         raise unseen(folder)
+    for left in folder.rglob(f".*{PARTIAL}"):  # by workers that died
+        left.unlink(missing_ok=True)
     manifest = joint_manifest(job)
     manifest["data"] = {"file": data.name, **manifest["data"], **hashes_of(data)}
     store_manifest(staging, manifest, request.private)
@@ -138,7 +136,7 @@ def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
     region, others = job.regions[first.number], f" and {len(failed) - 1} more" if len(failed) > 1 else ""
     # Other options and other data are another run, which cannot go on with this one.
     then = "then start again with --force" if refused else "then continue with --resume"
-    why = first.why.removeprefix(f"{job.name_of(region)}: ")
+    why = first.why.removeprefix(f"{job.name_of(region.number)}: ")
     return RegionsFailed(
         f"{every - len(failed):,} of {every:,} regions are protected, but not region {first.number + 1} "
         f"({region.label}; {region.rows:,} rows){others}: {why}; {then}"
@@ -146,16 +144,22 @@ def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
 
 
 def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: Say) -> Job:
-    folder = (run.folder / WORLD).resolve()  # workers elsewhere have other working folders
-    asked = f"{scale.settings!r} {scale.region_column} {LAYOUT}"
-    if (folder / NOTE).exists() and json.loads((folder / NOTE).read_text("utf-8")) != asked:
-        say("the regions are not those of the interrupted run, so the dataset is divided anew")
-        shutil.rmtree(folder)
+    # Tasks of an earlier run, version or division may still be at work somewhere: they leave their results elsewhere.
+    asked = f"{run.token} {run.key} {scale.settings!r} {scale.region_column} {LAYOUT}"
+    name = f"{WORLD}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+    folder = (run.folder / name).resolve()  # workers elsewhere have other working folders
+    _remove([*run.folder.glob(f".{WORLD}-*")])
+    if others := [path for path in run.folder.glob(f"{WORLD}-*") if path.name != name]:
+        say("the regions, device or version are not those of the interrupted run, so the dataset is divided anew")
+        _remove([path.rename(path.with_name(f".{path.name}")) for path in others])  # whole or not at all
     make_private_folder(folder)
     remove_unfinished(folder)
-    with replacing(folder / NOTE, mode=0o600) as out:
-        out.write(json.dumps(asked).encode())
     return Job(
         folder, pieces, request, current_reading(), chosen_limit(), scale.settings, scale.region_column, run.seed,
         run.key, device=scale.device,
     )  # fmt: skip
+
+
+def _remove(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder)

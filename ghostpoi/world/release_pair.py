@@ -52,10 +52,10 @@ def divided_pair(
     withholds = bool(manifest["rows"]["withheld"])
     fewer = withholds or bool(manifest["rows"].get("missing", {}).get("dropped"))
     if fewer:
-        done_all(stages.run("testing columns", find_shown, clean, numbers, withholds))
+        done_all(stages.run("testing columns", find_shown, clean, numbers, withholds), clean.name_of)
     _write_routes(clean, written, fewer)
     problems, failed = stages.run("writing", divide_release, written, range(len(written.pieces.pieces)))
-    done_all((problems, failed))
+    done_all((problems, failed), lambda number: str(written.pieces.pieces[number].path))
     if wrong := [problem for problem in problems.values() if problem]:
         return Check("rows", False, wrong[0])
     return clean, with_pieces(written)

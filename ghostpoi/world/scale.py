@@ -63,9 +63,9 @@ class TaskFailed(InputError):
     """A task failed though its input can be used, for example for lack of memory."""
 
 
-def done_all(found: tuple[dict[int, Any], list[Failure]], named: Callable[[int], str] | None = None) -> None:
+def done_all(found: tuple[dict[int, Any], list[Failure]], named: Callable[[int], str]) -> None:
     """Refuse to go on if a task failed: its input cannot be used, or what has this name does not fit."""
     for failure in sorted(found[1], key=lambda one: not one.refused):
-        if failure.refused or named is None:
+        if failure.refused:
             raise InputError(failure.why)
         raise TaskFailed(f"{named(failure.number)}: {failure.why}")

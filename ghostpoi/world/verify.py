@@ -53,7 +53,7 @@ def _compare(
     clean, written = pair
     numbers = [region.number for region in clean.regions]
     found, failed = stages.run("comparing", compare_region, clean, numbers, written, manifest)
-    done_all((found, failed))
+    done_all((found, failed), clean.name_of)
     return [Check("regions", True, f"{len(numbers):,} regions"), *_joined(clean.regions, found, manifest)]
 
 

@@ -10,6 +10,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -36,12 +37,24 @@ def load(path: Path) -> bytes:
     if (content := content_of(path)) is not None:
         return content.data
     limit = current_limit()
-    try:
+    with readable(path):
         if path == STDIN and sys.stdin is not None:
             data = _stdin(sys.stdin, limit)
         else:
             with path.open("rb") as file:
                 data = _read(path, file, limit)
+    if (pieces := _pieces_of(data)) is not None:
+        data = _decompressed(path, data, pieces, limit)
+    if not data[:4096].strip() and not data.strip():
+        raise InputError(f"{path} is empty; give a file with at least one check-in")
+    return data
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Say in one sentence why a file cannot be read."""
+    try:
+        yield
     except IsADirectoryError:
         raise InputError(f"{path} is a directory; give the file of check-ins inside it") from None
     except FileNotFoundError:
@@ -50,12 +63,24 @@ def load(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read by this user; change its permissions or run as its owner") from None
     except OSError as e:
         raise InputError(f"{path} cannot be read: {e.strerror or e}; check the disk and the path") from None
-    pieces = next((pieces for magic, (_, pieces) in PIECES.items() if data.startswith(magic)), None)
-    if pieces is not None and not is_workbook(data):
-        data = _decompressed(path, data, pieces, limit)
-    if not data[:4096].strip() and not data.strip():
-        raise InputError(f"{path} is empty; give a file with at least one check-in")
-    return data
+
+
+def expanded_size(path: Path) -> int:
+    """Return the bytes of a file, decompressed."""
+    with readable(path), path.open("rb") as file:
+        if not compression(file.read(len(XZ))):
+            return os.fstat(file.fileno()).st_size
+        file.seek(0)
+        data = _read(path, file, current_limit())
+    if (pieces := _pieces_of(data)) is None:
+        return len(data)
+    return sum(map(len, _checked(path, data, pieces, current_limit())))
+
+
+def _pieces_of(data: bytes) -> Callable[[bytes], Iterator[bytes]] | None:
+    """Return what decompresses data; None if nothing has to."""
+    found = next((pieces for magic, (_, pieces) in PIECES.items() if data.startswith(magic)), None)
+    return None if is_workbook(data) else found
 
 
 @cache
@@ -77,10 +102,21 @@ def _read(path: Path, file: BinaryIO, limit: SizeLimit) -> bytes:
 
 def _decompressed(path: Path, data: bytes, pieces: Callable[[bytes], Iterator[bytes]], limit: SizeLimit) -> bytes:
     out = io.BytesIO()
+    for piece in _checked(path, data, pieces, limit):
+        out.write(piece)
+    return out.getvalue()
+
+
+def _checked(
+    path: Path, data: bytes, pieces: Callable[[bytes], Iterator[bytes]], limit: SizeLimit
+) -> Iterator[bytes]:  # fmt: skip
+    """Yield decompressed pieces, as long as they keep to the limit and are not damaged."""
+    size = 0
     try:
         for piece in pieces(data):
-            out.write(piece)
-            limit.check(path, out.tell(), len(data))
+            size += len(piece)
+            limit.check(path, size, len(data))
+            yield piece
     except SeveralFiles as e:
         raise InputError(
             f"{path} is a zip archive of {e} files; unpack it and give the file of check-ins inside it"
@@ -89,7 +125,6 @@ def _decompressed(path: Path, data: bytes, pieces: Callable[[bytes], Iterator[by
         raise InputError(f"{path} is an encrypted zip archive; decrypt it and give the file inside it") from None
     except DAMAGED as e:
         raise InputError(f"{path} is a damaged compressed file ({e}); download or compress it again") from None
-    return out.getvalue()
 
 
 class SeveralFiles(Exception):
@@ -167,9 +202,9 @@ def is_workbook(data: bytes) -> bool:
     return data.startswith(ZIP) and (b"[Content_Types].xml" in data[:65_536] or b"xl/" in data[:65_536])
 
 
-ZIP = b"PK\x03\x04"
+ZIP, XZ = b"PK\x03\x04", b"\xfd7zXZ\x00"
 PIECES = {  # by the first bytes of a file
-    b"\x1f\x8b": (".gz", _gzip), b"\xfd7zXZ\x00": (".xz", _xz), b"\x28\xb5\x2f\xfd": (".zst", _zstd),
+    b"\x1f\x8b": (".gz", _gzip), XZ: (".xz", _xz), b"\x28\xb5\x2f\xfd": (".zst", _zstd),
     b"BZh": (".bz2", _bz2), ZIP: (".zip", _zip),
 }  # fmt: skip
 DAMAGED = (

@@ -60,7 +60,7 @@ def choose_by_regions(
     refuse(request.rows)
     with working(scale, request.cache.folder, say, report) as (place, stages):
         job = divided(job_of(place, file, request.rows, scale.settings, scale.region_column), stages)
-        done_all(stages.run("testing columns", test_columns, job, tests_of(job.regions)))
+        done_all(stages.run("testing columns", test_columns, job, tests_of(job.regions)), job.name_of)
         chosen = sample(job.regions, count)
         table = read_region(job, chosen[0]).table
         if request.wishes.keep_category != "any":
@@ -99,7 +99,7 @@ class _OnRegions:
     def _run(self, label: str, task: Any, *more: object) -> dict[int, Any]:
         sizes = [self.job.regions[number].rows for number in self.begun]
         found, failed = self.stages.run(label, task, self.job, [*self.begun], *more, sizes=sizes)
-        done_all((found, failed))
+        done_all((found, failed), self.job.name_of)
         return {number: found[number] for number in self.begun}
 
 
@@ -107,7 +107,7 @@ def _tried(job: Job, chosen: Sequence[Region], request: RegionsRequest, stages: 
     asked = (request, tuple(request.options), FAST, 1)
     numbers, sizes = [region.number for region in chosen], [region.rows for region in chosen]
     found, failed = stages.run("trying", try_region, job, numbers, *asked, sizes=sizes)
-    done_all((found, failed))
+    done_all((found, failed), job.name_of)
     begun = {number: found[number] for number in numbers if found[number] is not None}
     if not begun:
         raise InputError(
