@@ -55,7 +55,7 @@ def section(found: dict[str, Any]) -> str:
         )
     if sample:
         parts.append(
-            f"GHOST ran on {sample['regions']} of {sample['of_regions']} regions ({sample['rows']:,} rows, "
+            f"GHOST ran on {sample['regions']} of {sample['of_regions']} cities ({sample['rows']:,} rows, "
             f"{sample['seconds_per_row'] * 1000:.1f} ms each, on the CPU); its times are extrapolated.\n"
         )
     return "\n".join([*parts, "Projected on the line through the smallest and the largest size:\n", on_paper(found)])

@@ -1,12 +1,14 @@
 """What the manifold term costs, relative to an all-adversarial pass: the paper's own terms (11 to 14%, 1 / |C|)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import median
 
 
-def manifold_overhead(bench: Mapping[str, float]) -> float:
-    """Return the time that the manifold term adds to a scoring pass without it, from `ghostpoi bench scoring`.
+def manifold_overhead(bench: Mapping[str, Sequence[float]]) -> tuple[float, float, float]:
+    """Return the time that the manifold term adds to a scoring pass without it: median, lowest and highest.
 
-    The bench stores `manifold_share`, the term's share of the whole pass. A share of 20% is an overhead of 25%.
+    `ghostpoi bench scoring` stores `manifold_shares`, the term's share of the whole pass in several turns. A share of
+    20% is an overhead of 25%.
     """
-    share = bench["manifold_share"]
-    return share / (1 - share)
+    added = [share / (1 - share) for share in bench["manifold_shares"]]
+    return median(added), min(added), max(added)
