@@ -34,10 +34,10 @@ GROUPS = {"reading options": (*READING, "max_size"), "region options": ("engine"
 
 COMMANDS = """# Commands
 
-Exit codes: **0** done; **1** a check failed (`verify`); **2** bad input or usage, or a fault of disk or
-permissions, with one sentence on stderr that names the problem, the place and the remedy; **130** interrupted; **141**
-nobody reads the output any more. With `--json`, everything but the JSON object goes to
-stderr. Long work shows a progress bar on a terminal. A file gets its final name only when it is complete.
+Exit codes: **0** done; **1** a check or a region failed, or `choose` found nothing; **2** bad input or usage, or an
+error of disk or permissions, with one sentence on stderr that names the problem, the place and the remedy; **130**
+interrupted; **141** broken pipe. With `--json`, everything but the JSON object goes to stderr. Long work shows a
+progress bar on a terminal. A file gets its final name only when it is complete.
 
 `--option=VALUE` shows the default where there is one. Brackets mark shared options, and groups of them.
 `ghostpoi --version` prints the version.
@@ -48,8 +48,9 @@ SETTINGS = """# Settings
 Change a setting with `--set section.key=value`, or with `[section]` tables in a TOML file that you pass with
 `--config`. `--set` wins.
 
-These are the sections of `ghostpoi protect` and `inspect`. `prepare` has `filters`, `candidates` and `speed`. `audit`
-has these three, `lm` and `lm_training`, and `victim` and `training` for the shape and the training of the victim.
+These are the sections of `protect` and `inspect`. [`regions`](../how-to/scale.md) takes `--set` only. `prepare` has
+`filters`, `candidates` and `speed`. `audit` has these three, `lm` and `lm_training`, and `victim` and `training` for
+the victim.
 """
 
 PLUGINS = """# Plug-ins

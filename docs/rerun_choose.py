@@ -100,7 +100,7 @@ def table(found: dict[str, Any]) -> str:
         lines.append((name, *(f"{one[key]:.3f}" for one in (promised, audited))))
     leakless = [name for name in found["accuracy"] if not ADVERSARIES[name].uses_leak]
     top = max(leakless, key=lambda name: found["accuracy"][name]["mean"])
-    lines.append(("the same without a leak", "", f"{spread(found['accuracy'][top])} ({top})"))
+    lines.append(("worst case without a leak", "", f"{spread(found['accuracy'][top])} ({top})"))
     lines.append(("floor: stay", "", f"{found['controls']['stay']['mean']:.3f}"))
     lines.append(("rows left genuine", *(f"{one['left_genuine']:.1%}" for one in (promised, audited))))
     return "".join(f"{' | '.join(line)}\n" for line in lines)

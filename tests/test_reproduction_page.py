@@ -69,7 +69,7 @@ def test_readings_of_table_iii(nyc: Path, tmp_path: Path) -> None:
     text = " ".join(pages.render("reproduction", results).split())
     assert "None of 2 readings of the paper explains it" in text
     assert 'under either protocol, even without TS-UE, of which our form changes little. The nearest, "last' in text
-    assert '"last position", is 1.02 away from a printed value.' in text
+    assert '"last position", deviates by up to 1.02.' in text
     rows[1]["values"] = near | {"ghost": -9.9}
     levels_table.path(results, "paper").write_text(json.dumps({"rows": rows}))
     with pytest.raises(InputError, match="no reading explains Table III"):

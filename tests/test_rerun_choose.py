@@ -33,5 +33,5 @@ def test_a_table_by_hand() -> None:
     assert lines[0] == " | promised | audited"
     assert lines[2] == "adversaries | 12 | 14"
     assert lines[3] == "worst case, acc@1 | 0.100 ± 0.012 (distilled) | 0.100 ± 0.012 (distilled)"
-    assert lines[-3:-1] == ["the same without a leak |  | 0.060 ± 0.020 (habits)", "floor: stay |  | 0.070"]
+    assert lines[-3:-1] == ["worst case without a leak |  | 0.060 ± 0.020 (habits)", "floor: stay |  | 0.070"]
     assert lines[-1] == "rows left genuine | 0.0% | 1.1%"

@@ -68,9 +68,9 @@ def choose(
 ) -> Choice:  # fmt: skip
     """Try settings on a table and recommend the safest one that keeps what you need.
 
-    A choice is true if there is one. With `output`, write a page about all trials; it describes clean data, so keep it
-    private. `cache` is a private folder for finished work. With `engine`, settings are tried region by region, on
-    `regions` of them, by default as many as have 300,000 rows.
+    A choice is true if it recommends one. With `output`, write a page about all trials; it describes clean data, so
+    keep it private. `cache` is a private folder for finished work. With `engine`, settings are tried region by region,
+    on `regions` of them, by default as many as have 300,000 rows.
 
     >>> ghostpoi.choose("checkins.csv", max_mean_km=3, seeds=1, cache="cache")
     Choice(..., of 12 settings)
