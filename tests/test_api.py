@@ -88,6 +88,16 @@ def test_without_a_seed_no_two_runs_are_alike() -> None:
     assert not one.equals(two)
 
 
+@pytest.mark.parametrize("levels", [["index"], ["level_0", "level_1"]])
+def test_an_index_without_a_name_is_dropped_by_the_name_of_its_column(levels: list[str]) -> None:
+    table = as_pandas().sample(frac=1, random_state=0).sort_values("timestamp")
+    if len(levels) > 1:
+        table.index = pd.MultiIndex.from_arrays([table.index, table.index[::-1]])
+    after = protect(table, drop=levels)
+    assert list(after.index) == list(range(len(table)))
+    assert after["timestamp"].tolist() == table["timestamp"].tolist()
+
+
 def test_an_index_that_tells_the_venue_is_refused() -> None:
     table = as_pandas()
     with pytest.raises(InputError, match=r"the index 'spot' changes with the venue; .* reset_index\(\) first"):

@@ -47,6 +47,17 @@ def test_the_folder_is_the_one_of_the_command(kind: str, tmp_path: Path) -> None
     assert ours.displacement == theirs.manifest["plausibility"]
 
 
+def test_the_table_of_a_folder_is_like_that_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    for number, name in enumerate("ab"):
+        part = rich_frame()[number::2]
+        part.write_csv(tmp_path / "parts" / f"{name}.csv", quote_style="always")
+    table = ghostpoi.protect(tmp_path / "parts", "random", **GIVEN).table
+    assert not [name for name in table.columns if table[name].null_count() == table.height]
+    assert not table["Who"].str.contains('"').any()
+    assert table["lat"].dtype == pl.Float64
+
+
 @pytest.mark.filterwarnings("ignore:venue ids increase")  # the Parquet file numbers them
 @pytest.mark.parametrize("kind", FILES)
 def test_without_a_folder_the_rows_are_the_same_and_nothing_is_written(

@@ -4,9 +4,10 @@ import random
 import struct
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha1
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,39 @@ def test_a_trace_of_the_venue_is_refused_and_can_be_kept(case: str) -> None:
     with pytest.raises(InputError, match=rf"^x: the column 'extra' .*({says}).*, so .*; {remedy}$"):
         sort(frame)
     assert sort(frame, "extra").keep == ["extra"]
+
+
+def irregular(make_value: Make) -> pl.DataFrame:
+    """Check-ins with irregular gaps, by time, and a column."""
+    frame, rows = make(2400)
+    draw = random.Random(2)
+    gaps = accumulate(draw.randrange(60, 7000) for _ in rows)
+    rows = [replace(row, time=rows[0].time + gap) for row, gap in zip(rows, gaps, strict=True)]
+    extra = pl.Series("extra", [make_value(r) for r in rows], strict=False)
+    return frame.with_columns(pl.Series("time", [r.time for r in rows]), extra)
+
+
+@pytest.mark.parametrize(
+    "case",
+    {
+        "an id that ends with a number of the venue": lambda r: r.time * 1000 + (r.venue * 37 + 11) % 1000,
+        "the same as text, of many digits": lambda r: f"{r.time}{(r.venue * 37 + 11) % 1000:08d}",
+        "bits of the venue": lambda r: r.time << 8 | r.venue,
+        "a weekday and a zone": lambda r: f"{np.datetime64(r.time, 's').item():%a} Z{r.venue}",
+        "a venue, at times": lambda r: venue_id(r) if r.draw.random() < 0.012 else None,
+    }.items(),
+    ids=lambda case: case[0],
+)
+def test_a_venue_behind_a_time_or_in_few_rows_is_noticed(case: tuple[str, Make]) -> None:
+    with pytest.raises(InputError, match="the column 'extra' "):
+        sort(irregular(case[1]))
+
+
+@pytest.mark.parametrize(
+    "make_value", [lambda r: r.time * 1000 + r.draw.randrange(1000), lambda r: r.time << 8 | r.draw.randrange(256)]
+)
+def test_an_id_with_random_digits_behind_a_time_is_kept(make_value: Make) -> None:
+    assert sort(irregular(make_value)).keep == ["extra"]
 
 
 def test_a_categorical_column_is_like_its_text() -> None:

@@ -53,6 +53,19 @@ def test_a_column_of_offsets(tmp_path: Path) -> None:
     assert bars == counted(lambda time: time - timedelta(minutes=210))
 
 
+def test_an_offset_may_be_in_hours_and_missing(tmp_path: Path) -> None:
+    head = HEAD.replace("x", "utc_offset")
+    file = written("hours.csv", lambda v: line(v, str(int(v.time.timestamp())), -5), head)
+    caption, bars = shown(protect(file, tmp_path / "r").folder)
+    assert caption.startswith("Hour of the day: local time, from the column utc_offset. ")
+    assert bars == counted(lambda time: time - timedelta(hours=5))
+    lines = file.read_text().splitlines()
+    lines[1:] = [text.removesuffix("-5") + ("NaN" if n % 20 == 0 else "-5") for n, text in enumerate(lines[1:])]
+    (tmp_path / "some.csv").write_text("\n".join(lines) + "\n")
+    caption, _ = shown(protect(tmp_path / "some.csv", tmp_path / "s", "--keep", "utc_offset").folder)
+    assert caption.startswith("Hour of the day: UTC. ")
+
+
 @pytest.mark.parametrize("offset", ["+09:00", "+0900", "+09"])
 def test_offsets_in_the_times(offset: str, tmp_path: Path) -> None:
     name = f"written{len(offset)}.csv"

@@ -1,6 +1,7 @@
 """Fresh user ids have the form of the old ones."""
 
 import re
+import string
 
 import numpy as np
 import pytest
@@ -9,6 +10,12 @@ from hypothesis import strategies as st
 
 from ghostpoi.errors import InputError
 from ghostpoi.publish.pseudonym_ids import form_of, fresh_ids
+
+
+def test_what_stands_around_the_number_of_a_single_user_may_be_a_name() -> None:
+    assert form_of(["alice_smith42"])[:5] == [string.ascii_lowercase] * 5
+    assert form_of(["u41", "u42"])[0] == "u"
+    assert form_of(["42"]) == ["123456789", string.digits]
 
 
 def drawn(ids: list[str], count: int, most: int | None = None) -> list[str]:

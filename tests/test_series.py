@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
 from monthly_city import MONTHS, clean_rows, day, days, month, release_in, released_rows, rows, written, year
-from small_city import called
+from small_city import Release, called
 
+import ghostpoi
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.series.joining import join
@@ -173,6 +174,32 @@ def test_a_month_of_one_row_works(method: str, tmp_path: Path) -> None:
     assert len(released_rows(tiny)) == 1
     assert tiny.manifest["rows"]["left_genuine"]["rows"] == 0
     assert called("verify", tiny.folder, "--against", tiny.file).returncode == 0
+    check_no_figure_tells_a_row(tiny)
+
+
+def check_no_figure_tells_a_row(made: Release) -> None:
+    """Neither the manifest nor a page says how far rows moved, or how many drew their own venue."""
+    rows = made.manifest["rows"]
+    assert made.manifest["plausibility"] is None
+    assert {*rows["in_sessions"], *rows["outside_sessions"]} == {"rows", "no_candidate"}
+    assert "drawn_own" not in rows
+    assert "how many drew their own venue is not stated, since few rows are new" in made.done.stdout
+    assert repr(ghostpoi.Release(made.manifest, None)).endswith(f" rows, {made.manifest['method']})")
+    done = called("report", made.folder)
+    assert done.returncode == 0, done.stderr
+    card = (made.folder / "card.md").read_text()
+    assert "other figures are left out: they would tell the venues of single rows" in card
+    assert " km" not in card.split("## Plausibility")[0].split("## What was substituted")[0].split("## How it")[0]
+    assert "Most venues were replaced" in (made.folder / "croissant.json").read_text()
+
+
+def test_a_late_row_is_not_told_by_the_figures_of_two_releases(tmp_path: Path) -> None:
+    series = tmp_path / "series"
+    early = [row for row in rows() if day(row) < 20]
+    first = release_in(series, written(tmp_path / "first.csv", early), tmp_path / "first")
+    assert first.manifest["plausibility"]["mean_km"] > 0
+    late = next(row for row in rows() if day(row) >= 20)
+    check_no_figure_tells_a_row(release_in(series, written(tmp_path / "next.csv", [*early, late]), tmp_path / "next"))
 
 
 def test_the_months_of_a_series_may_be_parquet(tmp_path: Path) -> None:

@@ -72,17 +72,18 @@ class Release(Generic[Frame]):
 
     @property
     def displacement(self) -> dict[str, Any]:
-        """How far substitutes are from the clean venues: the section `plausibility` of the manifest."""
-        found: dict[str, Any] = self.manifest["plausibility"]
-        return found
+        """How far substitutes are from the clean venues: the section `plausibility` of the manifest.
+
+        It is empty if few rows of a release in a series are new.
+        """
+        return self.manifest["plausibility"] or {}
 
     def __repr__(self) -> str:
-        far = self.displacement
+        far, method = self.displacement, self.manifest["method"]
         where = f" in {self.folder}" if self.folder else ""
-        return (
-            f"Release({self.manifest['data']['rows']:,} rows{where}, {far['substitution_rate']:.1%} substituted with "
-            f"{self.manifest['method']}, {far['mean_km']:.2f} km on average)"
-        )
+        if far:
+            method = f"{far['substitution_rate']:.1%} substituted with {method}, {far['mean_km']:.2f} km on average"
+        return f"Release({self.manifest['data']['rows']:,} rows{where}, {method})"
 
 
 @step

@@ -102,7 +102,37 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
 
     rows, p, shown = manifest["rows"], manifest["plausibility"], manifest["data"]["rows"]
     title = f"[bold]{escape(_valid(release))}[/]"
-    left, own = (rows[name] for name in ("left_genuine", "drawn_own"))
+    left, own = rows["left_genuine"], rows.get("drawn_own", {"rows": 0, "share": 0.0})
+    if p is None:
+        console.print(
+            f"{title}: {shown:,} rows released with {manifest['method']}; {left['rows']:,} ({left['share']:.1%}) are "
+            "left genuine; how many drew their own venue is not stated, since few rows are new",
+            soft_wrap=True,
+        )
+    else:
+        _outcomes(console, title, manifest, left, own)
+    if identity := manifest.get("identity"):
+        kind = manifest["settings"]["identity"]["pseudonyms"]
+        console.print(f"{identity['ids']:,} pseudonyms, one per user and {kind}; rows are ordered by time")
+    if series := manifest.get("series"):
+        console.print(f"release {series['number']} of its series; {series['repeated']:,} rows repeat earlier draws")
+    if rows["withheld"]:
+        console.print(f"{rows['withheld']:,} rows without a candidate were withheld")
+    if p is not None:
+        console.print(
+            f"{p['substitution_rate']:.1%} of rows substituted; {_category_kept(p)}; "
+            f"{p['beyond_1km']:.1%} of substitutes beyond 1 km; displacement {p['mean_km']:.2f} km on average, "
+            f"95% within {p['p95_km']:.2f} km"
+        )
+    console.print(f"signed by key {key}")
+    console.print(f"private files (seed, pairs, models; never publish them): {escape(_valid(private))}")
+
+
+def _outcomes(
+    console: Console, title: str, manifest: dict[str, Any], left: dict[str, Any], own: dict[str, Any]
+) -> None:  # fmt: skip
+    """Print how many rows had which outcome."""
+    rows, shown = manifest["rows"], manifest["data"]["rows"]
     console.print(
         f"{title}: {shown:,} rows released with {manifest['method']}; "
         f"{(left['rows'] + own['rows']) / max(1, shown):.1%} keep their clean venue: {left['rows']:,} "
@@ -122,20 +152,6 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
     for name in ("in_sessions", "outside_sessions"):
         groups.add_row(name.replace("_", " "), *(f"{rows[name][key]:,}" for key in keys))
     console.print(groups)
-    if identity := manifest.get("identity"):
-        kind = manifest["settings"]["identity"]["pseudonyms"]
-        console.print(f"{identity['ids']:,} pseudonyms, one per user and {kind}; rows are ordered by time")
-    if series := manifest.get("series"):
-        console.print(f"release {series['number']} of its series; {series['repeated']:,} rows repeat earlier draws")
-    if rows["withheld"]:
-        console.print(f"{rows['withheld']:,} rows without a candidate were withheld")
-    console.print(
-        f"{p['substitution_rate']:.1%} of rows substituted; {_category_kept(p)}; "
-        f"{p['beyond_1km']:.1%} of substitutes beyond 1 km; displacement {p['mean_km']:.2f} km on average, "
-        f"95% within {p['p95_km']:.2f} km"
-    )
-    console.print(f"signed by key {key}")
-    console.print(f"private files (seed, pairs, models; never publish them): {escape(_valid(private))}")
 
 
 def estimate(console: Console, guess: dict[str, Any]) -> None:

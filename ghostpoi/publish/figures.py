@@ -8,9 +8,13 @@ from typing import Any
 
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.displacement import displacement, published, without_category
+from ghostpoi.publish.kept_table import KeptTable
 from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import WholeTable, count_rows, genuine_rows
+
+FEW_ROWS = 100  # of a release in a series
+BY_RULE = ("rows", "no_candidate")  # counts that say nothing about draws
 
 
 def figures(
@@ -18,16 +22,21 @@ def figures(
 ) -> dict[str, Any]:
     """Return the sections `rows` and `plausibility` of the manifest. `shown` are the rows that are not withheld.
 
-    `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine.
+    `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine. A release of a series
+    with few new rows has neither outcomes of draws nor plausibility: they would tell the venues of single rows.
     """
     genuine = with_kept(genuine_rows(whole, method, shown, released.poi[shown]), len(shown), missing.get("kept", 0))
     moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
+    counts = count_rows(whole, released)
+    if few := isinstance(whole.table, KeptTable) and (len(whole.table) < FEW_ROWS or bool(whole.repeated.any())):
+        counts = {name: {key: group[key] for key in BY_RULE} for name, group in counts.items()}
+        del genuine["drawn_own"]
     return {
-        "rows": count_rows(whole, released)
+        "rows": counts
         | {"withheld": len(whole.table) - len(shown)}
         | genuine
         | ({"missing": dict(missing)} if missing else {}),
-        "plausibility": moved if whole.table.category_field else without_category(moved),
+        "plausibility": None if few else moved if whole.table.category_field else without_category(moved),
     }
 
 

@@ -55,7 +55,9 @@ def form_for(ids: Sequence[str], count: int, most: int | None) -> Form:
 def form_of(ids: Sequence[str]) -> Form:
     """Return the form of some ids: a number behind a common prefix, hexadecimal digits, or kinds of characters."""
     parts = [found.groups("") for i in ids if i.isprintable() and (found := NUMBERED.fullmatch(i))]
-    if len(parts) == len(ids) and len({(prefix, end) for prefix, _, end in parts}) == 1:
+    around = {(prefix, end) for prefix, _, end in parts}
+    # What stands around the number of a single user may be a name.
+    if len(parts) == len(ids) and len(around) == 1 and (len(set(ids)) > 1 or around == {("", "")}):
         padded = any(number[0] == "0" and len(number) > 1 for _, number, _ in parts)
         first, more = (string.digits if padded else NONZERO), max(len(number) for _, number, _ in parts) - 1
         return [*parts[0][0], first, *[string.digits] * more, *parts[0][2]]

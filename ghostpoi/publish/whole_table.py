@@ -159,6 +159,9 @@ def category_groups(whole: WholeTable, settings: Publication) -> list[list[str]]
         return []
     table = whole.table
     given = table.category_groups
+    if isinstance(table, KeptTable) and given:  # others are of venues that nobody sees
+        drawn = table.places.category[np.unique(table.sets.poi)[1:]]
+        given = {name: given[name] for name in table.category_ids[np.unique(drawn)].tolist()}
     number = places_of(table, settings).category_group
     learned = {str(name): f"group {n + 1}" for name, n in zip(table.category_ids, number, strict=True)}
     return [[name, group] for name, group in sorted((given or learned).items())]

@@ -11,7 +11,7 @@ from ghostpoi.data.formats.zones import TIMEZONE, has_names, local_hours, split_
 from ghostpoi.publish.columns.harmless import OFFSET
 
 OFFSETS = ("timezone", "timezoneoffset", "tzoffset", "utcoffset", "offset")  # columns of minutes east of UTC
-FURTHEST = 16 * 60  # minutes
+FURTHEST, QUARTER = 16 * 60, 15  # minutes; offsets are multiples of a quarter of an hour
 
 
 class Hours(NamedTuple):
@@ -48,13 +48,21 @@ def _zones(file: CheckinFile) -> list[tuple[str, pl.Series]]:
 
 
 def _offsets(file: CheckinFile) -> list[tuple[str, pl.Series]]:
-    """Return columns that may hold the offset of each row in minutes, with a phrase for each."""
+    """Return columns that may hold the offset of each row, with a phrase for each: in minutes, or null if they do not.
+
+    Small numbers are hours.
+    """
     columns = [c for c in file.rows.columns if plain_name(c) in OFFSETS and c not in file.mapping.values()]
-    found = [(f"the column {c}", _text(file, c).cast(pl.Float64, strict=False).cast(pl.Int64)) for c in columns]
+    found = [(f"the column {c}", _minutes(_text(file, c).cast(pl.Float64, strict=False))) for c in columns]
     written = _text(file, file.mapping["time"]).str.extract(OFFSET).str.replace("Z", "+00")
     hours, minutes = (written.str.extract(r"^[+-](\d\d):?(\d\d)?", group).cast(pl.Int64) for group in (1, 2))
     east = (60 * hours + minutes.fill_null(0)) * written.str.starts_with("-").replace_strict({True: -1, False: 1})
     return [*found, ("the offsets of the times", east)]
+
+
+def _minutes(offset: pl.Series) -> pl.Series:
+    minutes = (offset if (offset.abs() > FURTHEST / 60).any() else offset * 60).cast(pl.Int64, strict=False)
+    return minutes.set(minutes % QUARTER != 0, None)
 
 
 def _text(file: CheckinFile, column: str) -> pl.Series:

@@ -29,6 +29,7 @@ NEEDED: dict[Any, tuple[str, ...]] = {  # by type; beyond what read_manifest che
     int | float: (*PLAUSIBILITY, "rows.left_genuine.share", "rows.drawn_own.share"),
     int: ("speed.steps", "speed.steps_over_limit", "rows.left_genuine.rows", "rows.drawn_own.rows"),
 }
+NEEDED_OF_FEW = {int | float: ("rows.left_genuine.share",), str: NEEDED[str], int: NEEDED[int][:3]}  # few new rows
 LONGEST = 200  # characters of what the publisher says
 NOT_ANONYMOUS = "This is not anonymisation."  # the title of a limit
 Audits = dict[str, dict[str, Any]]  # by the SHA-256 of the release that each measured
@@ -117,7 +118,8 @@ class ReleaseView:
     @property
     def genuine(self) -> str:
         """What never changes, as the beginning of a sentence."""
-        category = self.manifest["plausibility"]["category_match"] == 1
+        p = self.plausibility
+        category = p["category_match"] == 1 if p else settings_of(self.manifest).keeps_category == "exact"
         never = {"users": not self.pseudonyms, "times": True, "categories": category}
         return " and ".join(", ".join(name for name in never if never[name]).rsplit(", ", 1)).capitalize()
 
@@ -149,7 +151,11 @@ class ReleaseView:
     @property
     def clean_rows(self) -> str:
         """How many released rows show their clean venue, and why."""
-        left, own = (self.manifest["rows"][name] for name in ("left_genuine", "drawn_own"))
+        left, own = (self.manifest["rows"].get(name) for name in ("left_genuine", "drawn_own"))
+        if own is None:
+            return (
+                f"{left['rows']:,} of the {len(self.table):,} released rows are left genuine. {TEXTS['few_new_rows']}"
+            )
         both = share((left["rows"] + own["rows"]) / max(1, len(self.table)), 1)
         because = TEXTS["left_genuine"]["own_sets" if self.own_sets else "other"]
         text = f"{both} of the released rows keep their clean venue: {share(left['share'], 1)} ({left['rows']:,} of "
@@ -177,8 +183,9 @@ def open_release(path: Path, mapping: dict[str, str] | None = None, audits: Audi
     manifest = read_manifest(path)
     if complaint := complaint_about(path, manifest):
         raise InputError(f"{path} is damaged ({complaint}); make the release again with protect")
-    matched = (CATEGORY_MATCH,) if "category" in manifest["columns"]["fields"] else ()
-    for kind, keys in (*NEEDED.items(), (int | float, matched)):
+    few = manifest.get("plausibility", {}) is None
+    matched = (CATEGORY_MATCH,) if "category" in manifest["columns"]["fields"] and not few else ()
+    for kind, keys in (*(NEEDED_OF_FEW if few else NEEDED).items(), (int | float, matched)):
         if lacking := _lacking(manifest, keys, kind):
             raise InputError(
                 f"{path / MANIFEST} lacks {lacking}, which the report needs; make the release again with protect"

@@ -182,7 +182,10 @@ class Dask:
                 out.write(pickle.dumps((job, more)))
             return self._run(task, stage, numbers, done, on_gpu, goes_on)
         finally:
-            rmtree(stage, ignore_errors=True)
+            for _ in range(REMOVALS):  # tasks that go on after an error may still write
+                rmtree(stage, ignore_errors=True)
+                if not stage.exists():
+                    break
 
     def _run(
         self, task: Task, stage: Path, numbers: Sequence[int], done: Callable[[int], None], on_gpu: bool, goes_on: bool
@@ -290,6 +293,7 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
         yield Dask(client)
 
 
+REMOVALS = 5
 PATIENCE = 60  # seconds in which the first worker of a cluster must be there
 SETTINGS = {
     "distributed.worker.daemon": False,  # tasks may start processes

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.data.formats.base import Rows
+from ghostpoi.data.formats.folder import FolderRows
 from ghostpoi.data.formats.in_memory import Content
 from ghostpoi.data.formats.parquet import ParquetRows
 from ghostpoi.data.formats.rows import TextRows
@@ -93,10 +94,10 @@ class PandasFrame:
         return PandasFrame(self.frame.assign(**{column: new}))
 
     def drop(self, columns: list[str]) -> "PandasFrame":
-        table = self.frame
-        for name in columns:
-            table = table.drop(columns=name) if name in table.columns else table.reset_index(name, drop=True)
-        return PandasFrame(table)
+        table = self.frame.drop(columns=[name for name in columns if name in self.frame.columns])
+        named = list(self.frame.iloc[:0].reset_index().columns)  # levels of the index first, also those without a name
+        levels = [number for number in range(table.index.nlevels) if named[number] in columns]
+        return PandasFrame(table.reset_index(level=levels, drop=True) if levels else table)
 
     def without_metadata(self) -> "PandasFrame":
         """Drop the notes in `attrs`, which may name clean files."""
@@ -184,6 +185,8 @@ def to_frame(rows: Rows, mapping: dict[str, str]) -> Any:
     """
     if isinstance(rows, FrameRows):
         return rows.frame.frame
+    if isinstance(rows, FolderRows):
+        rows = rows.whole
     if isinstance(rows, ParquetRows):
         return pl.from_arrow(rows.table)
     frame = pl.DataFrame({name: rows.get_column(name) for name in rows.columns})

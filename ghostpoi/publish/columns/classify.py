@@ -57,6 +57,7 @@ IDS_IN_ORDER = (
     "first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
 )
 IDS_BY_ROW = "venue ids follow the order of the venues' first rows, which tells where new venues appear; use random ids"
+LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # what is left of a number after division by these
 UNKNOWN = "is not known to be harmless"
 
 
@@ -226,10 +227,18 @@ class Tests:
             return trace(column, sample)
         found = trace(column, sample) or self._dependence(kind, column)
         if not found and increases(column):
-            return self._dependence(kind, pl.Series(np.diff(numbers(column), prepend=0)))
+            return self._dependence(kind, pl.Series(np.diff(numbers(column), prepend=0))) or self._last_digits(column)
         if found or kind == "user" or has_few_values(column):
             return found
         return Finding(0.0, UNKNOWN)
+
+    def _last_digits(self, column: pl.Series) -> Finding | None:
+        """Test the last digits and bits of whole numbers, which may hold a venue behind a time or a count."""
+        value = column.cast(pl.String).str.strip_chars(' "\t\x1d').cast(pl.Int64, strict=False)
+        if value.null_count():
+            return None
+        parts = (pl.Series(part) for m in LAST_DIGITS if len(part := value.to_numpy() % m) and part.any())
+        return next(filter(None, (self._dependence("varying", part) for part in parts)), None)
 
     def offsets_finding(self) -> Finding | None:
         """Return what the offsets, zones and fractions of a second reveal that the file writes with its times."""

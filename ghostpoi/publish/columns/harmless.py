@@ -220,9 +220,9 @@ def _some(rows: int) -> Longs:
 def _weekday_name(column: pl.Series, time: Longs) -> bool:
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return False
-    number = {name[:3]: i for i, name in enumerate(WEEKDAYS)}
+    number = {form: i for i, name in enumerate(WEEKDAYS) for form in (name, name[:3], f"{name[:3]}.")}
     for some in (column.head(FIRST), column):
-        text = some.cast(pl.String).str.strip_chars(' "\t\x1d').str.to_lowercase().str.slice(0, 3)
+        text = some.cast(pl.String).str.strip_chars(' "\t\x1d').str.to_lowercase()
         if not set(text.unique().to_list()) <= set(number):
             return False
     value = text.replace_strict(number, return_dtype=pl.Float64).to_numpy()

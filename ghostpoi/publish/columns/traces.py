@@ -5,7 +5,7 @@ Every share is compared with chance: the same test against the venues of other r
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
@@ -19,6 +19,7 @@ from ghostpoi.publish.columns.readings import readings
 from ghostpoi.publish.columns.related_venues import RELATIONS, RelatedVenues
 
 SAMPLE = 4000  # rows
+SPARSE, FEW_FILLED = 0.2, 20  # a column with values in a smaller share of the rows, and in at least so many, is sparse
 LONG_ID = 6  # an id of so many characters is recognised anywhere in a text
 SHORT_NAME = 4  # shorter names are not searched
 CLOSE = (2e-4, 2e-3, 1e-2)  # degrees: tolerances for a noisy coordinate
@@ -36,11 +37,23 @@ class Sample:
     related: RelatedVenues
     names: list[pl.Series]  # columns that describe the venue in words
     raw_time: pl.Series
+    among: Longs | None = None  # the rows to choose from; None: all
 
     @cached_property
     def rows(self) -> Longs:
-        n = len(self.related.table)
-        return np.random.default_rng(0).permutation(n)[:SAMPLE]
+        among = np.arange(len(self.related.table)) if self.among is None else self.among
+        return np.random.default_rng(0).permutation(among)[:SAMPLE]
+
+    def filled(self, column: pl.Series) -> "Sample":
+        """Return a sample of the rows with a value if few have one: among all rows, they would not count."""
+        text = (
+            column.cast(pl.String, strict=False) if column.dtype.is_numeric() or column.dtype == pl.Boolean else column
+        )
+        has = text.is_not_null()
+        if text.dtype == pl.String:
+            has &= text.str.strip_chars(' "\t\x1d') != ""
+        rows = np.flatnonzero(has.fill_null(False).to_numpy())
+        return replace(self, among=rows) if FEW_FILLED <= len(rows) < SPARSE * len(column) else self
 
     @cached_property
     def other(self) -> Longs:
@@ -66,6 +79,7 @@ class Sample:
 
 def trace(column: pl.Series, sample: Sample) -> Finding | None:
     """Return the clearest trace of clean venues in a column, or None."""
+    sample = sample.filled(column)
     values = column.gather(sample.rows)
     texts = [readings(value if isinstance(value, bytes) else text_of(value)) for value in values.to_list()]
     lowered = [text.lower() for text in texts]

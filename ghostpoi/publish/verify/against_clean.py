@@ -233,9 +233,12 @@ def figure_checks(found: dict[str, Any], manifest: dict[str, Any]) -> list[Check
     stated = manifest | {"data": {"rows": manifest["data"].get("rows")}}
     counts = _differences(found, stated, "rows") + _differences(found, stated, "data")
     measures = _differences(found, stated, "plausibility")
-    rows = found["rows"]
+    rows, moved = found["rows"], found["plausibility"]
+    if moved is None:
+        fine = "all that is stated of so few new rows is right"
+        return [Check("counts", not (wrong := [*counts, *measures]), "; ".join(wrong) or fine)]
     substituted = f"{sum(rows[part]['substituted'] for part in ('in_sessions', 'outside_sessions')):,} rows substituted"
-    mean = f"{found['plausibility']['mean_km']:g} km on average"
+    mean = f"{moved['mean_km']:g} km on average"
     return [
         Check("counts", not counts, "; ".join(counts) or f"{substituted}, all counts as in the manifest"),
         Check("plausibility", not measures, "; ".join(measures) or f"{mean}, all figures as in the manifest"),

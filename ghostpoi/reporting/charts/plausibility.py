@@ -35,12 +35,13 @@ def plausibility_charts(data: PageData) -> list[Chart]:
     if not data.main.ours:
         return [_speed_chart(data)]
     rule = settings_of(data.main.manifest)
+    outcomes = [_outcomes_chart(data.main)] if data.main.plausibility else []  # else few rows are new
     displacement = [] if data.clean is None else [_displacement_chart(data, data.clean)]
     if isinstance(rule.method, FreeDraw) or rule.learned:  # no candidates, or none that the release alone tells
-        return [_outcomes_chart(data.main), *displacement, _speed_chart(data)]
+        return [*outcomes, *displacement, _speed_chart(data)]
     km, share, size = _candidate_distances(data, rule)
     moved = displacement or [_reach_chart(data, km, share)]
-    return [_outcomes_chart(data.main), *moved, _sizes_chart(size, rule), _speed_chart(data)]
+    return [*outcomes, *moved, _sizes_chart(size, rule), _speed_chart(data)]
 
 
 def _outcomes_chart(release: ReleaseView) -> Chart:
@@ -85,11 +86,11 @@ def _candidate_distances(data: PageData, rule: Publication) -> tuple[Floats, Flo
 
 
 def _reach_chart(data: PageData, edges: Floats, share: Floats) -> Chart:
-    p = data.main.manifest["plausibility"]
+    p = data.main.plausibility
     marks = [
         vertical(p["mean_km"], f"mean displacement {p['mean_km']:.2f} km", VERMILLION, "solid"),
         vertical(p["p95_km"], f"95th percentile {p['p95_km']:.2f} km", INK, "dash"),
-    ]
+    ] if p else []  # fmt: skip
     trace = _histogram(edges, share, "candidates")
     return chart("distance", draw([trace], axis("km"), share_axis(), shapes=marks, bargap=0.04))
 
