@@ -27,6 +27,10 @@ OTHERS = {
     "gap": (["--set", "filters.session_gap_s=9"], "filters.session_gap_s is 9 here and 86400 in {0}; use what "),
     "rows": (["--no-candidate", "withhold"], "{0} is a series with --no-candidate keep; use what the series uses "),
     "seed": (["--seed", str(1 << 100)], "--seed differs from the seed of the series {0}; leave --seed out"),
+    "zone": (
+        ["--timezone", "Europe/Paris"],
+        ": how its values are read (timezone=Europe/Paris) should be none; give files of one kind",
+    ),
     "column": (["--drop", "timezone_offset"], ": its columns (user, venue_id, category_id, category, latitude, "),
 }
 

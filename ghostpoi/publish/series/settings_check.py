@@ -13,6 +13,13 @@ from ghostpoi.publish.series.ledger import Series
 from ghostpoi.publish.series.venue_fields import check_file
 
 SECTIONS = ("method", "speed", "identity")
+READ_ALIKE = ("timezone", "time_format", "decimal", "columns")  # read otherwise, a row would count as new
+PARTS = {
+    "form": "its format",
+    "names": "its columns",
+    "fields": "its fields",
+    "reading": "how its values are read",
+}  # that all files share
 
 
 def asked_settings(request: ReleaseRequest) -> dict[str, dict[str, Any]]:
@@ -46,6 +53,7 @@ def described_columns(file: CheckinFile, columns: VenueColumns, request: Release
         "form": f"{file.format}, {extension(request.file) or 'no extension'}",
         "names": [name for name in file.rows.columns if name not in columns.drop],
         "fields": file.mapping,
+        "reading": {name: value for name, value in file.reading.stated.items() if name in READ_ALIKE},
         "changed": columns.change,
         "withhold": request.withhold,
     }
@@ -59,11 +67,12 @@ def series_columns(
     if not series.entries:
         return columns
     here = described_columns(file, columns, request)
-    for key, what in (("form", "its format"), ("names", "its columns"), ("fields", "its fields")):
-        if here[key] != series.columns.get(key):
+    for key, what in PARTS.items():
+        kept = series.columns.get(key, {} if key == "reading" else None)
+        if here[key] != kept:
             raise InputError(
-                f"{request.file} does not fit into the series {series.folder}: {what} ({_text(here[key])}) should be "
-                f"{_text(series.columns.get(key))}; give files of one kind"
+                f"{request.file} does not fit into the series {series.folder}: {what} ({_text(here[key]) or 'none'}) "
+                f"should be {_text(kept) or 'none'}; give files of one kind"
             )
     changed = list(series.columns["changed"])
     kept = [name for name in here["names"] if name not in changed and name not in file.mapping.values()]
