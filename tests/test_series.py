@@ -17,6 +17,7 @@ from small_city import Release, called
 
 import ghostpoi
 from ghostpoi.data.checkins import Checkins
+from ghostpoi.publish.methods.base import LEARNED_GROUPS
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.series.joining import join
 from ghostpoi.publish.venue_catalogue import Catalogue
@@ -191,6 +192,13 @@ def check_no_figure_tells_a_row(made: Release) -> None:
     assert "other figures are left out: they would tell the venues of single rows" in card
     assert " km" not in card.split("## Plausibility")[0].split("## What was substituted")[0].split("## How it")[0]
     assert "Most venues were replaced" in (made.folder / "croissant.json").read_text()
+
+
+def test_a_series_says_that_its_groups_were_learned(tmp_path: Path) -> None:
+    words = ("--set", "method.category=group", "--set", "method.draw=even")
+    for number, (begin, end) in enumerate([(0, 20), (20, 40)]):
+        made = release_in(tmp_path / "series", days(begin, end), tmp_path / f"{number}", *words)
+        assert made.manifest["disclosure"]["aggregates"] == [LEARNED_GROUPS]
 
 
 def test_a_late_row_is_not_told_by_the_figures_of_two_releases(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ They come from a taxonomy (a file, or a column of the check-ins), or are learned
 same hours of the week fall into one group.
 """
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 
@@ -16,6 +17,12 @@ from ghostpoi.publish.popularity import category_hours
 
 GROUPS = 10  # to learn: taxonomies of venues have about as many at the top
 STARTS, ROUNDS = 5, 100  # of k-means
+LEARNED = re.compile(r"group \d+")  # the name of a group that was learned
+
+
+def learned_name(number: int) -> str:
+    """Return the name of a learned group, numbered from 0."""
+    return f"group {number + 1}"
 
 
 def by_hours(places: Places) -> Ints:

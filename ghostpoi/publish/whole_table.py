@@ -16,7 +16,7 @@ from ghostpoi.data.ordering import by_user_and_time, stable_order
 from ghostpoi.data.places import Places, of_table, with_use
 from ghostpoi.data.sessions import Dataset, Sessions
 from ghostpoi.errors import InputError
-from ghostpoi.publish.category_groups import by_hours, by_name
+from ghostpoi.publish.category_groups import LEARNED, by_hours, by_name, learned_name
 from ghostpoi.publish.kept_table import KeptTable
 from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.methods.base import CATEGORY_HOURS, LEARNED_GROUPS
@@ -163,14 +163,15 @@ def category_groups(whole: WholeTable, settings: Publication) -> list[list[str]]
         drawn = table.places.category[np.unique(table.sets.poi)[1:]]
         given = {name: given[name] for name in table.category_ids[np.unique(drawn)].tolist()}
     number = places_of(table, settings).category_group
-    learned = {str(name): f"group {n + 1}" for name, n in zip(table.category_ids, number, strict=True)}
+    learned = {str(name): learned_name(n) for name, n in zip(table.category_ids, number, strict=True)}
     return [[name, group] for name, group in sorted((given or learned).items())]
 
 
 def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
     """Return what draws and groups show about the whole file. Hours tell nothing if there is no category."""
     shown = [text for text in settings.published_aggregates if table.category_field or text != CATEGORY_HOURS]
-    learned = settings.keeps_category == "group" and not table.category_groups
+    # A series keeps groups under their names, whether they were given or learned.
+    learned = settings.keeps_category == "group" and all(map(LEARNED.fullmatch, table.category_groups.values()))
     return [*shown, LEARNED_GROUPS] if learned else shown
 
 

@@ -18,7 +18,7 @@ from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.data.places import of_table
 from ghostpoi.errors import InputError
 from ghostpoi.publish import crowd_partition
-from ghostpoi.publish.category_groups import by_hours
+from ghostpoi.publish.category_groups import by_hours, learned_name
 from ghostpoi.publish.crowd_partition import LONELY
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.crowd_draw import CrowdDraw
@@ -47,7 +47,7 @@ def _with_categories(known: Catalogue, table: Checkins, method: Crowd | CrowdDra
         elif len(known.categories):
             group = _nearest_groups(known, hours[new])
         else:
-            group = np.array([f"group {n + 1}" for n in by_hours(places)], object)
+            group = np.array([learned_name(n) for n in by_hours(places)], object)
     return known.extended(categories=names, group=group, hours=hours[new])
 
 
