@@ -201,6 +201,7 @@ def irregular(make_value: Make) -> pl.DataFrame:
         "an id that ends with a number of the venue": lambda r: r.time * 1000 + (r.venue * 37 + 11) % 1000,
         "the same as text, of many digits": lambda r: f"{r.time}{(r.venue * 37 + 11) % 1000:08d}",
         "bits of the venue": lambda r: r.time << 8 | r.venue,
+        "the same as a float": lambda r: float(r.time * 1000 + (r.venue * 37 + 11) % 1000),
         "a weekday and a zone": lambda r: f"{np.datetime64(r.time, 's').item():%a} Z{r.venue}",
         "a venue, at times": lambda r: venue_id(r) if r.draw.random() < 0.012 else None,
     }.items(),

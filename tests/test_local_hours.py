@@ -45,24 +45,21 @@ def test_a_stated_zone(tmp_path: Path) -> None:
     assert bars == counted(lambda time: time.astimezone(TOKYO))
 
 
-def test_a_column_of_offsets(tmp_path: Path) -> None:
-    minutes = HEAD.replace("x", "Timezone Offset")
-    file = written("offsets.csv", lambda v: line(v, str(int(v.time.timestamp())), -210), minutes)
+@pytest.mark.parametrize(("name", "offset", "minutes"), [("Timezone Offset", -210, -210), ("utc_offset", -5, -300)])
+def test_a_column_of_offsets_in_minutes_or_hours(name: str, offset: int, minutes: int, tmp_path: Path) -> None:
+    head = HEAD.replace("x", name)
+    file = written(f"offsets{offset}.csv", lambda v: line(v, str(int(v.time.timestamp())), offset), head)
     caption, bars = shown(protect(file, tmp_path / "r").folder)
-    assert caption.startswith("Hour of the day: local time, from the column Timezone Offset. ")
-    assert bars == counted(lambda time: time - timedelta(minutes=210))
+    assert caption.startswith(f"Hour of the day: local time, from the column {name}. ")
+    assert bars == counted(lambda time: time + timedelta(minutes=minutes))
 
 
-def test_an_offset_may_be_in_hours_and_missing(tmp_path: Path) -> None:
+def test_offsets_that_some_rows_lack_are_not_used(tmp_path: Path) -> None:
+    places = iter(range(10**6))
     head = HEAD.replace("x", "utc_offset")
-    file = written("hours.csv", lambda v: line(v, str(int(v.time.timestamp())), -5), head)
-    caption, bars = shown(protect(file, tmp_path / "r").folder)
-    assert caption.startswith("Hour of the day: local time, from the column utc_offset. ")
-    assert bars == counted(lambda time: time - timedelta(hours=5))
-    lines = file.read_text().splitlines()
-    lines[1:] = [text.removesuffix("-5") + ("NaN" if n % 20 == 0 else "-5") for n, text in enumerate(lines[1:])]
-    (tmp_path / "some.csv").write_text("\n".join(lines) + "\n")
-    caption, _ = shown(protect(tmp_path / "some.csv", tmp_path / "s", "--keep", "utc_offset").folder)
+    text = lambda v: line(v, str(int(v.time.timestamp())), -5)  # noqa: E731
+    file = written("some.csv", lambda v: text(v).replace("-5", "NaN") if next(places) % 20 == 0 else text(v), head)
+    caption, _ = shown(protect(file, tmp_path / "r", "--keep", "utc_offset").folder)
     assert caption.startswith("Hour of the day: UTC. ")
 
 

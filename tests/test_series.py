@@ -1,5 +1,6 @@
 """A series of releases: crowds and draws stay the same from month to month, so twelve months tell no more than one."""
 
+import csv
 import json
 import stat
 from collections import defaultdict
@@ -199,6 +200,28 @@ def test_a_series_says_that_its_groups_were_learned(tmp_path: Path) -> None:
     for number, (begin, end) in enumerate([(0, 20), (20, 40)]):
         made = release_in(tmp_path / "series", days(begin, end), tmp_path / f"{number}", *words)
         assert made.manifest["disclosure"]["aggregates"] == [LEARNED_GROUPS]
+
+
+def test_the_category_of_a_venue_that_is_never_drawn_is_not_listed(tmp_path: Path) -> None:
+    def grouped(name: str, chosen: list[dict[str, str]]) -> Path:
+        with (tmp_path / name).open("w", newline="") as file:
+            out = csv.DictWriter(file, [*rows()[0], "kind"], lineterminator="\n")
+            out.writeheader()
+            out.writerows({**row, "kind": "all"} for row in chosen)
+        return tmp_path / name
+
+    words = ("--set", "method.category=group", "--map", "category_group=kind")
+    first = release_in(
+        tmp_path / "series", grouped("1.csv", [row for row in rows() if day(row) < 20]), tmp_path / "1", *words
+    )
+    late = next(row for row in rows() if day(row) >= 20) | {
+        "venue_id": "new", "category_id": "rare-clinic", "category": "Rare Clinic",
+    }  # fmt: skip
+    second = release_in(tmp_path / "series", grouped("2.csv", [late]), tmp_path / "2", *words)
+    listed = second.manifest["disclosure"]["category_groups"]
+    assert listed == first.manifest["disclosure"]["category_groups"]
+    assert listed
+    assert b"rare" not in (second.folder / "manifest.json").read_bytes().lower()
 
 
 def test_a_late_row_is_not_told_by_the_figures_of_two_releases(tmp_path: Path) -> None:

@@ -102,15 +102,15 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
 
     rows, p, shown = manifest["rows"], manifest["plausibility"], manifest["data"]["rows"]
     title = f"[bold]{escape(_valid(release))}[/]"
-    left, own = rows["left_genuine"], rows.get("drawn_own", {"rows": 0, "share": 0.0})
     if p is None:
+        left = rows["left_genuine"]
         console.print(
             f"{title}: {shown:,} rows released with {manifest['method']}; {left['rows']:,} ({left['share']:.1%}) are "
             "left genuine; how many drew their own venue is not stated, since few rows are new",
             soft_wrap=True,
         )
     else:
-        _outcomes(console, title, manifest, left, own)
+        _outcomes(console, title, manifest)
     if identity := manifest.get("identity"):
         kind = manifest["settings"]["identity"]["pseudonyms"]
         console.print(f"{identity['ids']:,} pseudonyms, one per user and {kind}; rows are ordered by time")
@@ -128,11 +128,10 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
     console.print(f"private files (seed, pairs, models; never publish them): {escape(_valid(private))}")
 
 
-def _outcomes(
-    console: Console, title: str, manifest: dict[str, Any], left: dict[str, Any], own: dict[str, Any]
-) -> None:  # fmt: skip
+def _outcomes(console: Console, title: str, manifest: dict[str, Any]) -> None:
     """Print how many rows had which outcome."""
     rows, shown = manifest["rows"], manifest["data"]["rows"]
+    left, own = (rows[name] for name in ("left_genuine", "drawn_own"))
     console.print(
         f"{title}: {shown:,} rows released with {manifest['method']}; "
         f"{(left['rows'] + own['rows']) / max(1, shown):.1%} keep their clean venue: {left['rows']:,} "

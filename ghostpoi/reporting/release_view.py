@@ -29,7 +29,7 @@ NEEDED: dict[Any, tuple[str, ...]] = {  # by type; beyond what read_manifest che
     int | float: (*PLAUSIBILITY, "rows.left_genuine.share", "rows.drawn_own.share"),
     int: ("speed.steps", "speed.steps_over_limit", "rows.left_genuine.rows", "rows.drawn_own.rows"),
 }
-NEEDED_OF_FEW = {int | float: ("rows.left_genuine.share",), str: NEEDED[str], int: NEEDED[int][:3]}  # few new rows
+OF_DRAWS = ("plausibility.", "rows.drawn_own.")  # a release of a series with few new rows does not state these
 LONGEST = 200  # characters of what the publisher says
 NOT_ANONYMOUS = "This is not anonymisation."  # the title of a limit
 Audits = dict[str, dict[str, Any]]  # by the SHA-256 of the release that each measured
@@ -184,9 +184,9 @@ def open_release(path: Path, mapping: dict[str, str] | None = None, audits: Audi
     if complaint := complaint_about(path, manifest):
         raise InputError(f"{path} is damaged ({complaint}); make the release again with protect")
     few = manifest.get("plausibility", {}) is None
-    matched = (CATEGORY_MATCH,) if "category" in manifest["columns"]["fields"] and not few else ()
-    for kind, keys in (*(NEEDED_OF_FEW if few else NEEDED).items(), (int | float, matched)):
-        if lacking := _lacking(manifest, keys, kind):
+    matched = (CATEGORY_MATCH,) if "category" in manifest["columns"]["fields"] else ()
+    for kind, keys in (*NEEDED.items(), (int | float, matched)):
+        if lacking := _lacking(manifest, [key for key in keys if not (few and key.startswith(OF_DRAWS))], kind):
             raise InputError(
                 f"{path / MANIFEST} lacks {lacking}, which the report needs; make the release again with protect"
             )

@@ -293,7 +293,7 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
         yield Dask(client)
 
 
-REMOVALS = 5
+REMOVALS = 5  # attempts to remove the folder of a stage
 PATIENCE = 60  # seconds in which the first worker of a cluster must be there
 SETTINGS = {
     "distributed.worker.daemon": False,  # tasks may start processes

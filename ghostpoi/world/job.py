@@ -66,11 +66,8 @@ class Job:
 
     def name_of(self, number: int) -> str:
         """Return how messages name a region or, below 0, all of them."""
-        return (
-            str(self.pieces.path)
-            if number < 0
-            else f"{self.pieces.path}, region {number + 1} ({self.regions[number].label})"
-        )
+        region = f", region {number + 1} ({self.regions[number].label})" if number >= 0 else ""
+        return f"{self.pieces.path}{region}"
 
     def seed_of(self, region: Region) -> Seed:
         """Return the seed of a region. The only region of a dataset has the seed of the release."""

@@ -234,10 +234,10 @@ class Tests:
 
     def _last_digits(self, column: pl.Series) -> Finding | None:
         """Test the last digits and bits of whole numbers, which may hold a venue behind a time or a count."""
-        value = column.cast(pl.String).str.strip_chars(' "\t\x1d').cast(pl.Int64, strict=False)
-        if value.null_count():
-            return None
-        parts = (pl.Series(part) for m in LAST_DIGITS if len(part := value.to_numpy() % m) and part.any())
+        text = column.cast(pl.String).str.strip_chars(' "\t\x1d').str.strip_suffix(".0")
+        exact = text.cast(pl.Int64, strict=False)  # a float has too few digits for a long id
+        value = pl.Series(numbers(column)).cast(pl.Int64, strict=False) if exact.null_count() else exact
+        parts = (part for m in LAST_DIGITS if (part := value % m).n_unique() > 1)
         return next(filter(None, (self._dependence("varying", part) for part in parts)), None)
 
     def offsets_finding(self) -> Finding | None:

@@ -12,7 +12,7 @@ from ghostpoi.data.formats.times import parse_times
 from ghostpoi.data.formats.zones import PLACE, SHORT
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.columns.related_venues import RelatedVenues
-from ghostpoi.publish.columns.traces import numbers
+from ghostpoi.publish.columns.traces import has_value, numbers
 
 FEW_VALUES = 100  # a column with so few values, each of which recurs, can be tested for dependence
 RECURS = 20  # mean number of rows with the same value
@@ -122,9 +122,7 @@ def increases(column: pl.Series) -> bool:
 
 def has_few_values(column: pl.Series) -> bool:
     """Tell whether every value recurs often enough for a test of dependence to notice what it tells."""
-    filled = column.drop_nulls()
-    if column.dtype == pl.String:
-        filled = filled.filter(filled.str.strip_chars(' "\t\x1d') != "")
+    filled = column.filter(has_value(column))
     if not filled.len():
         return True
     values = int(value_codes(filled).max()) + 1

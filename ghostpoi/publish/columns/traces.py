@@ -46,13 +46,7 @@ class Sample:
 
     def filled(self, column: pl.Series) -> "Sample":
         """Return a sample of the rows with a value if few have one: among all rows, they would not count."""
-        text = (
-            column.cast(pl.String, strict=False) if column.dtype.is_numeric() or column.dtype == pl.Boolean else column
-        )
-        has = text.is_not_null()
-        if text.dtype == pl.String:
-            has &= text.str.strip_chars(' "\t\x1d') != ""
-        rows = np.flatnonzero(has.fill_null(False).to_numpy())
+        rows = np.flatnonzero(has_value(column).to_numpy())
         return replace(self, among=rows) if FEW_FILLED <= len(rows) < SPARSE * len(column) else self
 
     @cached_property
@@ -97,6 +91,13 @@ def trace(column: pl.Series, sample: Sample) -> Finding | None:
         or strongest([_visits(number, sample)])
         or strongest([Finding(hashed_share(values, sample.rows, sample.related, sample.raw_time), HASH)])
     )
+
+
+def has_value(column: pl.Series) -> pl.Series:
+    """Tell which rows have a value; an empty text is none."""
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return column.is_not_null()
+    return column.cast(pl.String).str.strip_chars(' "\t\x1d').fill_null("") != ""
 
 
 def text_of(value: object) -> str:
