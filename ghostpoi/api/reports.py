@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from ghostpoi.api.reading import PathLike, ReadingOptions, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
 from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
@@ -49,17 +49,18 @@ def report(
     from ghostpoi.reporting.release_view import About
 
     folder = folder_of(release)
+    stated = source_of(folder, reading)
     request = ReportRequest(
         release=folder, private=private_of(release, private) if with_clean else optional(private),
         with_clean=with_clean, compare=tuple(folder_of(other) for other in compare), output=optional(output),
         mapping=dict(map or {}), audits=tuple(Path(path) for path in audit), about=About(title, publisher, license),
+        reading=stated.reading, limit=stated.limit,
     )  # fmt: skip
     if folder.is_dir() and "regions" in read_manifest(folder):
         if with_clean:
             raise InputError(f"--with-clean is for a release of one region, and {folder} has many; leave it out")
         caller().say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
-    with opened(folder, reading):
-        pages = write_pages(request)
+    pages = write_pages(request)
     if folder.is_dir() and not seal_of(folder).signer:
         caller().say(
             f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify --against"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from ghostpoi.api.reading import PathLike, ReadingOptions, opened
+from ghostpoi.api.reading import PathLike, ReadingOptions, source_of
 from ghostpoi.api.scale import scale_of
 from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
+    from ghostpoi import formats
     from ghostpoi.api.reading import Source
     from ghostpoi.publish.verify.check import Check
     from ghostpoi.world.scale import Scale
@@ -67,19 +65,24 @@ def verify(
     from ghostpoi.publish.verify import verify as check
 
     folder = folder_of(release)
-    clean: AbstractContextManager[Path | None] = nullcontext() if against is None else opened(against, reading)
+    stated = source_of(folder if against is None else against, reading)
     own = private if against is None else private_of(release, private)
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
-    with clean as file:
-        if file is not None and "regions" in read_manifest(folder):
-            found = _by_region(folder, file, dict(map or {}), signed_by, own, at_scale)
-        else:
-            found = check(folder, file, dict(map or {}), signed_by, None if own is None else Path(own))
+    clean = None if against is None else stated
+    if clean is not None and "regions" in read_manifest(folder):
+        found = _by_region(folder, clean, dict(map or {}), signed_by, own, at_scale)
+    else:
+        found = check(folder, clean, dict(map or {}), signed_by, None if own is None else Path(own), stated.limit)
     return Verification(tuple(replace(one, detail=caller().text(one.detail)) for one in found))
 
 
 def _by_region(
-    folder: Path, file: Path, map: dict[str, str], signed_by: str | None, private: PathLike | None, scale: Scale | None
+    folder: Path,
+    file: formats.Source,
+    map: dict[str, str],
+    signed_by: str | None,
+    private: PathLike | None,
+    scale: Scale | None,
 ) -> list[Check]:
     """Compare a release of many regions with the clean dataset."""
     from ghostpoi.settings import RegionSettings

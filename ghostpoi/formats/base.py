@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.formats.kinds import Kind
-from ghostpoi.formats.reading import Reading
+from ghostpoi.formats.points import POINT
+from ghostpoi.formats.source import Reading, Source
 
 
 class Columns(Protocol):
@@ -75,22 +76,40 @@ class VenueTable:
     sha256: bytes = field(repr=False)
     where: Callable[[int], str] = field(repr=False)  # names the place of a row
 
+    def place_of(self, field: str, poi: object) -> str | None:
+        """Name where the table gives this field of a venue; None if it does not."""
+        if not {field, *[POINT] * (field in ("lat", "lon"))} & self.mapping.keys():
+            return None
+        return self.where(self.fields["poi"].to_list().index(str(poi).strip()))
+
 
 @dataclass(frozen=True)
 class CheckinFile:
     """A file that was read and decompressed."""
 
-    path: Path
+    source: Source
     format: str
     kind: Kind
     mapping: dict[str, str]  # field -> column
     table: Checkins
     sha256: bytes = field(repr=False)  # of the decompressed content; never published, because it identifies clean data
     parse_rows: Callable[[], Rows] = field(repr=False)
-    reading: Reading = field(default_factory=Reading)  # what the publisher stated about it
     missing: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)  # not in the table
     missing_at: str = field(default="", repr=False)  # where the first of them are
-    venues: VenueTable | None = None  # which positions and categories come from
+
+    @property
+    def path(self) -> Path:
+        return self.source.path
+
+    @property
+    def reading(self) -> Reading:
+        """What the publisher stated about it."""
+        return self.source.reading
+
+    @property
+    def venues(self) -> VenueTable | None:
+        """The table that positions and categories come from."""
+        return self.source.venues
 
     @cached_property
     def all_rows(self) -> Rows:
@@ -128,5 +147,5 @@ class Format(Protocol):
     def recognises(self, head: bytes) -> bool:
         """Tell from the first decompressed bytes whether a file has this format."""
 
-    def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
         """Read the decompressed content. `mapping` holds the user's choice of columns, field by field."""

@@ -11,9 +11,7 @@ from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
 from ghostpoi.formats import text
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
-from ghostpoi.formats.joined import fields_elsewhere
 from ghostpoi.formats.points import POINT
-from ghostpoi.formats.reading import current_reading
 from ghostpoi.formats.zones import TIMEZONE
 
 RETURN = text.RETURN.decode()
@@ -125,11 +123,11 @@ KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
-    path, elsewhere = body.dialect.path, fields_elsewhere()
+    source, elsewhere = body.source, body.source.elsewhere
     own = (field for field in (*FIELDS, GROUP, DATE, POINT, TIMEZONE) if field in mapping and field not in elsewhere)
     column = {field: mapping[field] for field in own}
     frame = None
-    plain = not body.dialect.control_separated and not current_reading().decimal
+    plain = not body.dialect.control_separated and not source.reading.decimal
     if plain and len(set(column.values())) == len(column):
         frame = body.frame({c: KINDS[field] for field, c in column.items()})
         needed = [column[field] for field in (*FIELDS, DATE, POINT) if field in column]
@@ -140,7 +138,7 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
         frame = body.values(list(dict.fromkeys(column.values())))
     fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
     return to_file(
-        path, data, format, mapping, fields, lambda row: f"{path}, line {body.line(row)}", lambda: TextRows.of(body)
+        source, data, format, mapping, fields, lambda row: f"{source}, line {body.line(row)}", lambda: TextRows.of(body)
     )
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from ghostpoi.errors import InputError
 from ghostpoi.files import remove_partial, replacing
+from ghostpoi.formats import Reading, Source
+from ghostpoi.formats.source import SizeLimit
 from ghostpoi.reporting.card import card
 from ghostpoi.reporting.croissant import croissant
 from ghostpoi.reporting.page_data import read_page_data
@@ -26,13 +28,19 @@ class ReportRequest:
     mapping: dict[str, str] = field(default_factory=dict)  # columns of other tools' files
     audits: tuple[Path, ...] = ()  # of other tools' files
     about: About = NOTHING_SAID
+    reading: Reading = field(default_factory=Reading)  # of other tools' files
+    limit: SizeLimit | None = None
+
+    @property
+    def sources(self) -> list[Source]:
+        return [Source(path, self.reading, self.limit) for path in (self.release, *self.compare)]
 
 
 def write_pages(request: ReportRequest) -> list[Path]:
     """Write the page and, beside a public one in its release, the dataset card and the Croissant metadata."""
     output = _output(request)
     private = request.private if request.with_clean else None
-    data = read_page_data(request.release, request.compare, private, request.mapping, request.audits)
+    data = read_page_data(request.sources, private, request.mapping, request.audits)
     from ghostpoi.reporting.page_html import render  # charts import slowly, so a bad release is refused first
 
     texts, about = {output: render(data, request.about)}, request.about

@@ -29,8 +29,7 @@ def divide(job: Job, number: int, route: Ints, sample: Sequence[int] = ()) -> No
         if not len(route):
             write_pack(folder, {})
             return
-        with job.reads():
-            rows = raw_rows(job.pieces.pieces[number], job.request.mapping)
+        rows = raw_rows(job.source, job.pieces.pieces[number], job.request.mapping)
         if isinstance(rows, TextRows):
             (folder / TAIL).write_bytes(rows.dialect.tail)
         order = np.argsort(route, kind="stable")

@@ -65,4 +65,4 @@ def read_fields(private: Path, table: Checkins, file: CheckinFile, like: Rows) -
     [path] = list(private.glob(f"{FIELDS}*")) or [private / FIELDS]
     place = np.empty(len(table.in_series) - 1, np.int32)
     place[table.in_series[1:]] = np.arange(1, len(table.in_series))
-    return read_rows([path], like, file.mapping, file.format, file.reading), place
+    return read_rows([path], like, file), place
