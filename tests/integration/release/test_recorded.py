@@ -5,14 +5,14 @@ A change that alters releases on purpose records new hashes and says so in the c
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from conftest import ROOT
 from small_city import release
 
-RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded_hashes.json").read_text())
+RECORDED: dict[str, Any] = json.loads((ROOT / "tests" / "recorded_hashes.json").read_text())
 WITHOUT_MODELS = ("random", "crowd", "transferable-ue")
 
 

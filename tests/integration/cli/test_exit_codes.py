@@ -12,8 +12,6 @@ from small_city import called, city, release, sentence
 
 from ghostpoi.cli import commands
 
-pytestmark = pytest.mark.slow
-
 FULL = "ghostpoi: the output cannot be written (no space left on device); free some space or write it elsewhere\n"
 
 

@@ -79,7 +79,6 @@ def test_an_encrypted_archive_is_not_called_damaged(tmp_path: Path) -> None:
     assert said == f"{path} is an encrypted zip archive; decrypt it and give the file inside it"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", PACK)
 def test_a_bomb_is_refused(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x.csv{suffix}"

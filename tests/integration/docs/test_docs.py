@@ -29,7 +29,6 @@ from ghostpoi.study.results import Results
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-MAX_WORDS, MAX_OUTSIDE_TABLES, MAX_README_LINES = 24_000, 15_000, 120
 
 # What the writing guide rejects, as it stood in earlier versions.
 REJECTED = (
@@ -121,14 +120,6 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
         if not re.match(r"[a-z]+:", target):
             assert page.parent.joinpath(target).exists(), target
-
-
-def test_the_documentation_is_short() -> None:
-    words = {page: len(page.read_text().split()) for page in PAGES}
-    assert sum(words.values()) < MAX_WORDS, words
-    lines = [line for page in PAGES for line in page.read_text().splitlines() if "|" not in line]
-    assert sum(len(line.split()) for line in lines) < MAX_OUTSIDE_TABLES
-    assert len((ROOT / "README.md").read_text().splitlines()) <= MAX_README_LINES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

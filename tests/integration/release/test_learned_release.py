@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from conftest import ROOT
 from small_city import MAP, SEED, Release, called, protect, release, rich_frame, scratch, sentence
 from written_as import snap
 
@@ -126,7 +127,7 @@ def test_inspect_and_prepare_tell_about_learned_sets(tmp_path: Path) -> None:
 
 
 def test_cells_without_the_setting_keep_their_identity() -> None:
-    known = json.loads((Path(__file__).parents[1] / "results" / "settings.json").read_text())
+    known = json.loads((ROOT / "results" / "settings.json").read_text())
     hashes = [settings_hash(Variant(name).recorded("strong")) for name in ("ghost", "random")]
     assert {*hashes} <= {*known}
     learned = Variant("ghost candidates.category=learned").recorded("strong")["candidates"]

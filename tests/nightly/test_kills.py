@@ -1,6 +1,6 @@
 """Commands that are killed at random moments: no release looks complete that is not, and the next run mends all.
 
-GHOSTPOI_KILLS sets how often; `make fuzz` uses 100. Moments are drawn with a fixed seed: shares of the time that the
+GHOSTPOI_KILLS sets how often: 100 times if it does not. Moments are drawn with a fixed seed: shares of the time that the
 undisturbed command takes, or of the number of times that it touches files.
 """
 
@@ -21,7 +21,7 @@ from conftest import ROOT
 from sample_releases import copied
 from small_city import SEED, SETS, Release, called, city, release, scratch, sentence
 
-KILLS = int(os.environ.get("GHOSTPOI_KILLS", "12"))
+KILLS = int(os.environ.get("GHOSTPOI_KILLS", "100"))
 # One process imports everything, then forks a child per command: the moments fall into the work, not into imports. A
 # child is killed after some seconds, or just before it does something to a file in its folder.
 SERVER = """

@@ -1,7 +1,7 @@
 """Mutated inputs: no traceback, no other exit code than 0, 1 or 2, no other field changed, bounded memory.
 
-300 inputs; GHOSTPOI_FUZZ sets another number (`make fuzz`: 10,000) and GHOSTPOI_FUZZ_SEED another seed. To repeat a
-failed case: `PYTHONPATH=tests python -m fuzz SEED CASE CASE+1 EMPTY_FOLDER`, which leaves its input in the folder.
+10,000 inputs; GHOSTPOI_FUZZ sets another number and GHOSTPOI_FUZZ_SEED another seed. To repeat a failed case:
+`PYTHONPATH=tests/support python -m fuzz SEED CASE CASE+1 EMPTY_FOLDER`, which leaves its input in the folder.
 """
 
 import os
@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-pytestmark = pytest.mark.slow
-
-CASES, SEED = int(os.environ.get("GHOSTPOI_FUZZ", 300)), os.environ.get("GHOSTPOI_FUZZ_SEED", "1")
+CASES, SEED = int(os.environ.get("GHOSTPOI_FUZZ", 10_000)), os.environ.get("GHOSTPOI_FUZZ_SEED", "1")
 CHUNK = 300  # cases of one process
+FOUND = f"{ROOT}:{ROOT / 'tests' / 'support'}"  # where Python looks for the package and for `fuzz`
 OUTCOMES = {
     *(f"{kind} {outcome}" for kind in ("text", "parquet") for outcome in ("released", "refused")),
     *(f"manifest {outcome}" for outcome in ("passed", "failed", "refused")),
@@ -29,7 +28,7 @@ def run_chunk(first: int, folder: Path) -> list[str]:
     """Run the cases from `first` on; return their results. A process that a case ends is started again after it."""
     results: list[str] = []
     at, last = first, min(first + CHUNK, CASES)
-    env = os.environ | {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    env = os.environ | {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONPATH": FOUND}
     while at < last:
         place = folder / str(at)
         place.mkdir()
@@ -58,7 +57,7 @@ def test_mutated_inputs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("seed", "case"), [("1", 5149), ("2", 1849)])
 def test_a_case_that_once_failed(seed: str, case: int, tmp_path: Path) -> None:
     """A number in place of the dropped columns; Parquet metadata on which pyarrow ended the process."""
-    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": FOUND}
     command = [sys.executable, "-m", "fuzz", seed, str(case), str(case + 1), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr

@@ -16,8 +16,6 @@ from small_city import SEED, SETS, called, city, release, sentence
 from ghostpoi.data.formats import size_limit
 from ghostpoi.data.synthetic_file import COMPRESS
 
-pytestmark = pytest.mark.slow
-
 REPEATED = b"u,p\n" * (25 << 20)  # 100 MB
 BOMB = (
     "expands to more than 200 times its size, as a decompression bomb does; if that is right, read it with --max-size "

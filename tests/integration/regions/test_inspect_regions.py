@@ -97,7 +97,6 @@ def test_the_api_and_what_is_refused() -> None:
     assert refused.startswith("--set method.category=group needs all rows at once")
 
 
-@pytest.mark.slow
 def test_dask_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
