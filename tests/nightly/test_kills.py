@@ -29,8 +29,8 @@ import json, os, signal, sys, time
 import ghostpoi.cli, ghostpoi.cli.terminal_output, ghostpoi.evaluate.audit, ghostpoi.progress
 import ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.reporting.page, ghostpoi.reporting.page_html
 import rich.console, rich.table, torch
-from ghostpoi import attack, data, publish
-for registry in (attack.adversaries.ADVERSARIES, data.formats.FORMATS, publish.methods.METHODS):
+from ghostpoi import attack, formats, publish
+for registry in (attack.adversaries.ADVERSARIES, formats.FORMATS, publish.methods.METHODS):
     list(registry.values())
 torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # imports much, and so does the first command
 try:

@@ -13,7 +13,7 @@ import small_city
 from small_city import MAP, called, city, scratch, sentence
 from test_card import AUDIT
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 import torch
 
+from ghostpoi import formats
 from ghostpoi.cli import main
-from ghostpoi.data import formats
 from ghostpoi.data import synthetic as synth
 from ghostpoi.data.synthetic_file import city_frame, write_city
 from ghostpoi.models.transformer import CausalTransformer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from small_city import city, scratch
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import sample_releases
 import small_city
 from small_city import SEED, called, scratch, sentence
 
+from ghostpoi import formats
 from ghostpoi.attack.evidence import rule_of
-from ghostpoi.data import formats
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.evaluate.audit_request import AuditRequest, audit_settings

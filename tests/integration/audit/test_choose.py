@@ -12,7 +12,7 @@ import pytest
 from small_city import SEED, called, scratch, sentence
 from telling_city import telling_csv
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.evaluate import choose as choosing
 from ghostpoi.evaluate.cache import Cache

@@ -216,7 +216,8 @@ def test_bad_input_in_a_process_of_its_own(case: str, tmp_path: Path) -> None:
 DROP = """
 import os, sys, rich.table
 from ghostpoi import cli, settings
-from ghostpoi.data import formats, inspect as summary, synthetic_file as synth_file
+from ghostpoi import formats
+from ghostpoi.data import inspect as summary, synthetic_file as synth_file
 if os.geteuid() == 0:  # root may read everything, and other users may not be able to start this Python
     os.setgroups([])
     os.setgid(65534)
@@ -324,7 +325,7 @@ FORMS = [form + end for form in (".txt", ".csv", ".tsv", ".parquet") for end in 
 
 
 def test_synth_writes_every_form_and_all_read_back_alike(tmp_path: Path) -> None:
-    from ghostpoi.data import formats
+    from ghostpoi import formats
     from ghostpoi.data.inspect import summarise
     from ghostpoi.settings import FilterSettings, Settings
 

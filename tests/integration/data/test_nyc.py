@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.inspect import summarise

@@ -20,6 +20,7 @@ from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
+from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.models import slow_reference
 from ghostpoi.models.devices import device
 from ghostpoi.publish.publication_settings import publication
@@ -31,7 +32,7 @@ CPU = device("cpu")
 @pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     path = tmp_path_factory.mktemp("bench") / "city.npz"
-    prepared.save(path, prepared.prepare_city(80, 250, 40, 0))
+    prepared.save(path, prepare_city(80, 250, 40, 0))
     return bench_data.load(path)
 
 
@@ -122,7 +123,7 @@ def test_growth_scales_a_sample_to_each_city(monkeypatch: pytest.MonkeyPatch) ->
     found = publishing.growth(50, CPU, quiet)
     assert keys(found) == "cities ratio"
     for row, size in zip(found["cities"], sizes, strict=True):
-        data = prepared.prepare_city(*size, 0)
+        data = prepare_city(*size, 0)
         scale = data.train.positions / bench_data.sample(data.train, 50).positions
         assert row["epoch_seconds"] == row["scoring_seconds"] == pytest.approx(scale)
         assert (row["positions"], row["sessions"]) == (data.train.positions, len(data.train))

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from real_tools import load
 from small_city import SEED, called, scratch, sentence
 
-from ghostpoi.data import formats, sessions
+from ghostpoi import formats
+from ghostpoi.data import sessions
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.exporting import EXPORTS

@@ -18,7 +18,8 @@ from real_tools import load
 from small_city import called
 from test_export import PARTS, exported, release
 
-from ghostpoi.data import formats, sessions
+from ghostpoi import formats
+from ghostpoi.data import sessions
 from ghostpoi.exporting import EXPORTS, flashback, getnext
 from ghostpoi.exporting.base import Visits
 from ghostpoi.publish.manifest import settings_of

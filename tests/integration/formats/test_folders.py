@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called, scratch, sentence
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.synthetic_file import write_city
 

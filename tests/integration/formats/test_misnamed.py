@@ -13,7 +13,7 @@ from test_packed_files import zipped
 from test_value_formats import file
 from written_as import visits
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 
 HEAD = "user,poi,category,lat,lon,time\n"
 

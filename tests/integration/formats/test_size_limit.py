@@ -13,8 +13,8 @@ import pytest
 from conftest import HEADER
 from small_city import SEED, SETS, called, city, release, sentence
 
-from ghostpoi.data.formats import size_limit
 from ghostpoi.data.synthetic_file import COMPRESS
+from ghostpoi.formats import size_limit
 
 REPEATED = b"u,p\n" * (25 << 20)  # 100 MB
 BOMB = (

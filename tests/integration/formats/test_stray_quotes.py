@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 from small_city import MAP, RICH, SEED, SETS, called, protect, rich_frame, sentence
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 
 NAMES = ['Pizza 12"', '"Roxy']
 

@@ -13,9 +13,9 @@ from small_city import called, protect, sentence
 from test_local_hours import counted, shown
 from written_as import Visit, visits, written
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats import Reading
-from ghostpoi.data.formats.times import parse_times
+from ghostpoi import formats
+from ghostpoi.formats import Reading
+from ghostpoi.formats.times import parse_times
 
 NEW_YORK, TOKYO = ZoneInfo("America/New_York"), ZoneInfo("Asia/Tokyo")
 HEAD = "user,poi,category,lat,lon,time\n"

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from small_city import called, sentence
 from small_world import SEED, contents, manifest, parts, protected, released, rows
 
-from ghostpoi.data.formats import Reading
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
+from ghostpoi.formats import Reading
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.randomness import Seed

@@ -10,9 +10,9 @@ from small_city import called
 from small_world import SEED, parts, rows
 from test_parquet_types import GOOD, LOOSE, VENUE, columns, written
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats.parquet import ParquetRows
-from ghostpoi.data.formats.table import TableFormat
+from ghostpoi import formats
+from ghostpoi.formats.parquet import ParquetRows
+from ghostpoi.formats.table import TableFormat
 from ghostpoi.world import packs, release
 from ghostpoi.world.packs import content_of, numbers_of, read_group, table_of, write_pack
 from ghostpoi.world.pieces import Piece, Pieces

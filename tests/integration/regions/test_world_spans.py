@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from small_city import called, scratch, sentence
 from small_world import SEED, contents, parts, protected, rows
 
-from ghostpoi.data.formats import Reading, parquet, read_as, text
-from ghostpoi.data.formats.rows import TextRows
-from ghostpoi.data.formats.table import open_table
+from ghostpoi.formats import Reading, parquet, read_as, text
+from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.table import open_table
 from ghostpoi.world import protect_region
 from ghostpoi.world.spans import BYTES_PER_ROW, find_spans
 

@@ -9,7 +9,7 @@ import pytest
 import sample_releases
 from small_city import called, city, protect, release
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.whole_table import genuine_rows, prepare
 

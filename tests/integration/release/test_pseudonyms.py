@@ -29,7 +29,7 @@ from small_city import (
 )  # fmt: skip
 
 import ghostpoi
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.pseudonyms import of_rows
 from ghostpoi.errors import InputError

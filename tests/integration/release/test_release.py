@@ -32,7 +32,7 @@ from small_city import (
     settings,
 )  # fmt: skip
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.displacement import published
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.randomness import Seed

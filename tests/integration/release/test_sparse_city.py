@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from small_city import SEED, called, sentence
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.publish.manifest import read_manifest

@@ -78,7 +78,7 @@ def test_a_release_without_the_speed_rule_fails(tmp_path: Path) -> None:
     assert list(failures(made.folder)) == []
     put_manifest(made.folder, manifest)
     assert list(failures(made.folder)) == ["speed"]  # not the limit of the settings
-    from ghostpoi.data import formats
+    from ghostpoi import formats
     from ghostpoi.publish.whole_table import fast_steps
 
     manifest["speed"] = fast_steps(formats.read(made.data).table, 2.0, 60.0)

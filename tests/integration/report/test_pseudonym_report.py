@@ -8,7 +8,7 @@ import pytest
 from sample_releases import copied
 from small_city import SEED, Release, called, city, protect, release, sentence
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.reporting.page_data import read_page_data
 
 ABOUT = {

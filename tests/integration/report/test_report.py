@@ -17,8 +17,8 @@ import small_city
 from plotly.offline import get_plotlyjs
 from small_city import called, sentence
 
+from ghostpoi import formats
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.data import formats
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.publish.methods import METHODS

@@ -10,12 +10,13 @@ import torch
 
 from ghostpoi.attack.inference.relinking import Relinker
 from ghostpoi.data import prepared as dataset_file
-from ghostpoi.data.prepared import Prepared, prepare_file
+from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.evaluate import grid
 from ghostpoi.evaluate.grid import Grid
 from ghostpoi.evaluate.restoration import Contest
+from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.study import plan, run
 
 ROTATED = "random identity.pseudonyms=session"

@@ -9,8 +9,8 @@ from conftest import ghostpoi
 from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.cli import study as commands
 from ghostpoi.data import prepared
-from ghostpoi.data.prepared import prepare_file
 from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.settings import ModelSettings, Training
 from ghostpoi.study import plan, releases, reproduce, run
 from ghostpoi.study.results import PROTOCOLS

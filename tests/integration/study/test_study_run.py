@@ -18,10 +18,11 @@ from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.attack.victims.transformer import Transformer
 from ghostpoi.cli import study as commands
 from ghostpoi.data import prepared as dataset_file
-from ghostpoi.data.prepared import Prepared, prepare_file
+from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid, restoration
+from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.publish.methods.ts_ue import TsUe
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.task import Task

@@ -17,7 +17,7 @@ from fuzz.manifests import manifest
 from fuzz.parquet_files import parquet_file
 from fuzz.text_files import text_file
 from ghostpoi.cli import main
-from ghostpoi.data.formats.compression import load
+from ghostpoi.formats.compression import load
 
 SEED = 0xC0FFEE00112233445566778899AABBCC
 LOOSE = [

@@ -13,7 +13,7 @@ from conftest import ROOT
 import ghostpoi
 from ghostpoi.api.reading import ReadingOptions
 from ghostpoi.cli import app
-from ghostpoi.data.formats import Reading
+from ghostpoi.formats import Reading
 
 STEPS = ("audit", "choose", "export", "inspect", "protect", "report", "synth", "verify")
 # What only a terminal needs, or what a frame or a Python value replaces.

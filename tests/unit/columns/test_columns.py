@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ghostpoi.data.formats.fields import find_columns, to_checkins
 from ghostpoi.errors import InputError
+from ghostpoi.formats.fields import find_columns, to_checkins
 from ghostpoi.publish.columns import VenueColumns, classify
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from small_city import city, settings, task_of
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.publish import weighted_walk
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.methods.base import Position, Tensor

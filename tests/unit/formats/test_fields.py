@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from small_city import called, sentence
 
 from ghostpoi.data.checkins import FIELDS
-from ghostpoi.data.formats.fields import find_columns
-from ghostpoi.data.formats.times import parse_times
-from ghostpoi.data.formats.zones import TIMEZONE
 from ghostpoi.errors import InputError
+from ghostpoi.formats.fields import find_columns
+from ghostpoi.formats.times import parse_times
+from ghostpoi.formats.zones import TIMEZONE
 
 MASSIVE_STEPS = (
     "trail_id,user_id,venue_id,latitude,longitude,name,address,venue_category,venue_category_id,venue_category_id_code,"
@@ -205,7 +205,7 @@ def test_pieces_side_by_side_give_what_the_whole_gives(monkeypatch: pytest.Monke
     texts = [forms[0 if i < 20 else i % 3].format(i) for i in range(60)]
     column = pl.Series("time", [*texts, None, "never"])
     began = 1_333_476_000  # 2012-04-03 18:00:00 UTC
-    monkeypatch.setattr("ghostpoi.data.formats.times.MIN_PIECE", 7)
+    monkeypatch.setattr("ghostpoi.formats.times.MIN_PIECE", 7)
     monkeypatch.setattr(pl, "thread_pool_size", lambda: 5)
     assert parse_times(column).to_list() == [*range(began, began + 60), None, None]
     assert parse_times(column.head(0)).to_list() == []

@@ -15,10 +15,10 @@ import pytest
 import zstandard
 from conftest import HEADER, same_checkins
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.checkins import duplicates
-from ghostpoi.data.formats.compression import extension, load
 from ghostpoi.errors import InputError
+from ghostpoi.formats.compression import extension, load
 
 Save = Callable[[str, bytes | str], Path]
 

@@ -11,9 +11,9 @@ from small_city import SETS, Release, called, protect, scratch, sentence
 from written_as import Visit, visits, written
 
 import ghostpoi
-from ghostpoi.data import formats
-from ghostpoi.data.formats import Reading
-from ghostpoi.data.formats.missing import lacks_value
+from ghostpoi import formats
+from ghostpoi.formats import Reading
+from ghostpoi.formats.missing import lacks_value
 
 HEADER = "user,poi,category,lat,lon,time,note\n"
 GAPS = {3: 0, 10: 1, 40: 2, 77: 3, 300: 4, 500: 5, 501: 3}  # row: the field that it lacks

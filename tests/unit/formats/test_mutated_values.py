@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_real_samples import DYNA, FEATURES, GEO, RECORDS, xlsx
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats import Reading
+from ghostpoi import formats
 from ghostpoi.errors import InputError
+from ghostpoi.formats import Reading
 
 COLLECTION = {"type": "FeatureCollection", "name": "x", "features": FEATURES}
 SAMPLES: dict[str, bytes] = {

@@ -10,7 +10,7 @@ from small_city import Release, called, protect, scratch, sentence
 from written_as import snap, visits, written
 
 import ghostpoi
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.errors import InputError
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")

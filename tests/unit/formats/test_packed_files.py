@@ -13,7 +13,7 @@ import pytest
 from small_city import SEED, SETS, called, city, protect, release, sentence
 from written_as import visits
 
-from ghostpoi.data.formats.kinds import ending, kind_of
+from ghostpoi.formats.kinds import ending, kind_of
 
 
 def zipped(**files: bytes) -> bytes:

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.formats import parquet
-from ghostpoi.data.formats.parquet import ParquetRows, read_rows
-from ghostpoi.data.formats.size_limit import at_most
 from ghostpoi.errors import InputError
+from ghostpoi.formats import parquet
+from ghostpoi.formats.parquet import ParquetRows, read_rows
+from ghostpoi.formats.size_limit import at_most
 from ghostpoi.publish.row_comparison import difference
 
 KINDS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from small_city import SEED, called, sentence
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 
 LOOSE = [
     word

@@ -14,10 +14,10 @@ from real_tools import load
 from small_city import Release, called, protect, scratch, sentence
 from written_as import Visit, written
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.formats import Reading
-from ghostpoi.data.formats.stays import MIN_STAYS, venue_positions
+from ghostpoi.formats import Reading
+from ghostpoi.formats.stays import MIN_STAYS, venue_positions
 
 WORDS = ["--cluster-points", "150m", "--missing", "drop"]
 HEAD = "uid,datetime,lat,lng\n"

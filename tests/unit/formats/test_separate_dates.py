@@ -16,7 +16,7 @@ from small_city import SEED, SMALL, called, protect, sentence
 from written_as import visits
 
 import ghostpoi
-from ghostpoi.data import formats
+from ghostpoi import formats
 
 NAMES = ["user", "poi", "category", "lat", "lon", "date", "time"]
 MAP = ("--map", "date=date")

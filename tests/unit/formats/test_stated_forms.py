@@ -11,8 +11,8 @@ import pytest
 from small_city import Release, called, protect, scratch, sentence
 from written_as import Visit, visits, written
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats import Reading
+from ghostpoi import formats
+from ghostpoi.formats import Reading
 
 ZONE = ZoneInfo("America/New_York")
 

@@ -10,11 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import FIELDS, Checkins
-from ghostpoi.data.formats import text, tsmc2014
-from ghostpoi.data.formats.fields import to_checkins
-from ghostpoi.data.formats.rows import TextRows
-from ghostpoi.data.formats.table import TABLE
 from ghostpoi.errors import InputError
+from ghostpoi.formats import text, tsmc2014
+from ghostpoi.formats.fields import to_checkins
+from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.table import TABLE
 
 PATH = Path("x.csv")
 

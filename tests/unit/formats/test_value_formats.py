@@ -16,7 +16,7 @@ from small_city import SEED, Release, called, protect, scratch, sentence
 from test_croissant import records
 from written_as import Visit, visits, written
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 
 Row = dict[str, Any]
 

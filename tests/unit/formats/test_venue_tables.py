@@ -15,8 +15,8 @@ from small_city import called, protect, sentence
 from venue_pairs import PAIRS, Pair, libcity, number, recbole, released, venues
 from written_as import visits
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats import Reading
+from ghostpoi import formats
+from ghostpoi.formats import Reading
 
 AUDIT = ["--victim", "markov", "--no-naturalness", "--seeds", "1", "--leak", "0.3", "--adversaries", "none"]
 SPLIT = ["--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2"]

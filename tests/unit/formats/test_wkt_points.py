@@ -6,7 +6,7 @@ import pytest
 from small_city import called, protect, sentence
 from written_as import visits, written
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 
 HEADER = "user|poi|category|geom|time\n"
 MAP = ["--map", "point=geom"]

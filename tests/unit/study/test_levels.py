@@ -11,6 +11,7 @@ from builders import sessions_of
 from small_city import called, sentence
 
 from ghostpoi.data import prepared
+from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.models.trajectory_lm import load_or_train, log_likelihood, naturalness
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.substitution import Substitution
@@ -117,7 +118,7 @@ def test_the_command_writes_one_row_per_reading(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(levels, "READINGS", (ours, end, Reading("b", "all positions, bits", small)))
     monkeypatch.setattr(levels, "LONGEST", 1)
     monkeypatch.setattr(levels, "publish", publish)
-    city = prepared.prepare_city(12, 30, 25, 0)
+    city = prepare_city(12, 30, 25, 0)
     prepared.save(tmp_path / "city.npz", city)
     refused = called("study", "levels", "--data", tmp_path / "city.npz", "--results", tmp_path, "--device", "cpu")
     assert refused.returncode == 2

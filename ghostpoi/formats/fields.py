@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, Checkins, renumber
-from ghostpoi.data.formats.base import VENUE
-from ghostpoi.data.formats.joined import fields_elsewhere, place_elsewhere
-from ghostpoi.data.formats.missing import Where, lacking, lacks_value, places
-from ghostpoi.data.formats.points import POINT, with_positions
-from ghostpoi.data.formats.reading import current_reading
-from ghostpoi.data.formats.times import parse_times, stripped
-from ghostpoi.data.formats.zones import TIMEZONE, is_short, split_names, zone_of
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import VENUE
+from ghostpoi.formats.joined import fields_elsewhere, place_elsewhere
+from ghostpoi.formats.missing import Where, lacking, lacks_value, places
+from ghostpoi.formats.points import POINT, with_positions
+from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.times import parse_times, stripped
+from ghostpoi.formats.zones import TIMEZONE, is_short, split_names, zone_of
 
 NAME_ZONE = "state the zone of all such times with --timezone, e.g. America/New_York"
 MIDNIGHT = r"[ T]00:00(:00(\.0+)?)?$"

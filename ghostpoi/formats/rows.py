@@ -8,13 +8,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
-from ghostpoi.data.formats import text
-from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.build import to_file
-from ghostpoi.data.formats.joined import fields_elsewhere
-from ghostpoi.data.formats.points import POINT
-from ghostpoi.data.formats.reading import current_reading
-from ghostpoi.data.formats.zones import TIMEZONE
+from ghostpoi.formats import text
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.build import to_file
+from ghostpoi.formats.joined import fields_elsewhere
+from ghostpoi.formats.points import POINT
+from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.zones import TIMEZONE
 
 RETURN = text.RETURN.decode()
 

@@ -6,11 +6,11 @@ from contextvars import ContextVar
 
 import polars as pl
 
-from ghostpoi.data.formats.base import VenueTable
-from ghostpoi.data.formats.missing import Where, places
-from ghostpoi.data.formats.points import POINT
-from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import VenueTable
+from ghostpoi.formats.missing import Where, places
+from ghostpoi.formats.points import POINT
+from ghostpoi.formats.reading import current_reading
 
 _table: ContextVar[VenueTable | None] = ContextVar("venues", default=None)
 

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import DATE, FIELDS, Longs
-from ghostpoi.data.formats.points import POINT, is_empty_point
-from ghostpoi.data.formats.reading import current_reading
-from ghostpoi.data.formats.zones import TIMEZONE
 from ghostpoi.errors import InputError
+from ghostpoi.formats.points import POINT, is_empty_point
+from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.zones import TIMEZONE
 
 NONE: Longs = np.empty(0, np.int64)
 # What R, Excel, pandas and databases write for no value, in lower case. A category may be called so.

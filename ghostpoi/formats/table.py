@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ghostpoi.data.formats import text
-from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.compression import extension, is_binary
-from ghostpoi.data.formats.fields import find_columns
-from ghostpoi.data.formats.kinds import PARQUET
-from ghostpoi.data.formats.reading import current_reading
-from ghostpoi.data.formats.rows import read_text
 from ghostpoi.errors import InputError
+from ghostpoi.formats import text
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.compression import extension, is_binary
+from ghostpoi.formats.fields import find_columns
+from ghostpoi.formats.kinds import PARQUET
+from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.rows import read_text
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -28,7 +28,7 @@ class TableFormat:
     def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
         names = current_reading().column_names
         if data.startswith(PARQUET):
-            from ghostpoi.data.formats.parquet import read_parquet  # pyarrow is slow to import
+            from ghostpoi.formats.parquet import read_parquet  # pyarrow is slow to import
 
             if names:
                 raise InputError(f"{path} is Parquet, which names its columns itself; leave --columns out")

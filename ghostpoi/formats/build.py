@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import Checkins, Floats
-from ghostpoi.data.formats.base import CheckinFile, Rows
-from ghostpoi.data.formats.fields import COLUMN_NAMES, plain_name, to_checkins
-from ghostpoi.data.formats.joined import with_venue_fields
-from ghostpoi.data.formats.kinds import kind_of
-from ghostpoi.data.formats.missing import Where, complete_rows, none_complete, places
-from ghostpoi.data.formats.points import POINT, as_written
-from ghostpoi.data.formats.reading import POSITIONS, current_reading
-from ghostpoi.data.formats.stays import MIN_PEOPLE, MIN_STAYS, place_id, venue_positions
-from ghostpoi.data.formats.zones import TIMEZONE, needs_zone, states_zones
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import CheckinFile, Rows
+from ghostpoi.formats.fields import COLUMN_NAMES, plain_name, to_checkins
+from ghostpoi.formats.joined import with_venue_fields
+from ghostpoi.formats.kinds import kind_of
+from ghostpoi.formats.missing import Where, complete_rows, none_complete, places
+from ghostpoi.formats.points import POINT, as_written
+from ghostpoi.formats.reading import POSITIONS, current_reading
+from ghostpoi.formats.stays import MIN_PEOPLE, MIN_STAYS, place_id, venue_positions
+from ghostpoi.formats.zones import TIMEZONE, needs_zone, states_zones
 
 DATE_LIKE = r'^[ "]*(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})\b'
 

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.formats.kinds import Kind
-from ghostpoi.data.formats.reading import Reading
+from ghostpoi.formats.kinds import Kind
+from ghostpoi.formats.reading import Reading
 
 
 class Columns(Protocol):

@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 
 from ghostpoi.data.checkins import GROUP
-from ghostpoi.data.formats.base import VENUE, VenueTable
-from ghostpoi.data.formats.compression import is_binary, load
-from ghostpoi.data.formats.fields import find_venue_columns
-from ghostpoi.data.formats.points import POINT
-from ghostpoi.data.formats.rows import TextRows
-from ghostpoi.data.formats.table import open_table
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import VENUE, VenueTable
+from ghostpoi.formats.compression import is_binary, load
+from ghostpoi.formats.fields import find_venue_columns
+from ghostpoi.formats.points import POINT
+from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.table import open_table
 
 FIELDS = ("lat", "lon", POINT, "category", GROUP)
 # Foursquare's table of the whole world has no header.

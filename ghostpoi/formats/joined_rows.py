@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from ghostpoi.data.formats.base import Rows
-from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import Rows
+from ghostpoi.formats.rows import TextRows
 
 
 def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:
@@ -34,7 +34,7 @@ def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:
         return TextRows(frame, dialect, returns)
     import pyarrow as pa  # slow to import
 
-    from ghostpoi.data.formats.parquet import ParquetRows
+    from ghostpoi.formats.parquet import ParquetRows
 
     if isinstance(like, ParquetRows):
         tables = [part.table.select(like.columns) for part in parts if isinstance(part, ParquetRows)]
@@ -52,6 +52,6 @@ def can_join(rows: Rows) -> bool:
     """Tell whether rows are of a kind that `joined_rows` takes."""
     if isinstance(rows, TextRows):
         return True
-    from ghostpoi.data.formats.parquet import ParquetRows
+    from ghostpoi.formats.parquet import ParquetRows
 
     return isinstance(rows, ParquetRows)

@@ -19,10 +19,10 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.formats.fields import refuse_duplicate_names
-from ghostpoi.data.formats.in_memory import before
-from ghostpoi.data.formats.reading import current_reading
 from ghostpoi.errors import InputError
+from ghostpoi.formats.fields import refuse_duplicate_names
+from ghostpoi.formats.in_memory import before
+from ghostpoi.formats.reading import current_reading
 
 UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # replace a delimiter, a line feed, a carriage return
 CHUNK = 1 << 24  # bytes processed at once, to bound the memory

@@ -17,11 +17,11 @@ from typing import BinaryIO, TextIO
 
 import zstandard
 
-from ghostpoi.data.formats.in_memory import content_of
-from ghostpoi.data.formats.size_limit import SizeLimit, current_limit
+from ghostpoi import files
 from ghostpoi.errors import InputError
+from ghostpoi.formats.in_memory import content_of
+from ghostpoi.formats.size_limit import SizeLimit, current_limit
 
-COMPRESSED = (".gz", ".xz", ".zst", ".bz2", ".zip")
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))  # not used in text files
 STDIN = Path("-")
 PIECE = 1 << 24  # bytes read or decompressed at once
@@ -219,8 +219,6 @@ def is_binary(head: bytes) -> bool:
 
 
 def extension(path: Path) -> str:
-    """Return the extension without that of the compression: .txt for data.txt.xz. Unprintable ones are dropped."""
-    if (content := content_of(path)) is not None:
-        return content.extension
-    suffix = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
-    return suffix if suffix.isprintable() else ""
+    """Return the extension of a file, or the one that content in memory would have."""
+    content = content_of(path)
+    return files.extension(path) if content is None else content.extension

@@ -12,13 +12,13 @@ import polars as pl
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ghostpoi.data.formats.base import Rows
-from ghostpoi.data.formats.folder import FolderRows
-from ghostpoi.data.formats.in_memory import Content
-from ghostpoi.data.formats.parquet import ParquetRows
-from ghostpoi.data.formats.rows import TextRows
-from ghostpoi.data.formats.text import value
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import Rows
+from ghostpoi.formats.folder import FolderRows
+from ghostpoi.formats.in_memory import Content
+from ghostpoi.formats.parquet import ParquetRows
+from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text import value
 
 Index = NDArray[np.int64]
 OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type

@@ -16,16 +16,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import concatenated
-from ghostpoi.data.formats.base import CheckinFile, Rows
-from ghostpoi.data.formats.compression import COMPRESSED, extension, load
-from ghostpoi.data.formats.joined_rows import can_join, joined_rows
-from ghostpoi.data.formats.kinds import PARQUET
-from ghostpoi.data.formats.reading import current_reading
-from ghostpoi.data.formats.rows import TextRows
-from ghostpoi.data.formats.table import delimiter_of
-from ghostpoi.data.formats.text import first_line, is_utf8
 from ghostpoi.errors import InputError
-from ghostpoi.files import replacing
+from ghostpoi.files import COMPRESSED, replacing
+from ghostpoi.formats.base import CheckinFile, Rows
+from ghostpoi.formats.compression import extension, load
+from ghostpoi.formats.joined_rows import can_join, joined_rows
+from ghostpoi.formats.kinds import PARQUET
+from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.table import delimiter_of
+from ghostpoi.formats.text import first_line, is_utf8
 
 HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
 PAIRS = {".dyna": ".geo", ".inter": ".item"}  # check-ins and their venues: LibCity, RecBole
@@ -209,7 +209,7 @@ def _plain(name: str) -> str:
 def is_empty(format: str, data: bytes) -> bool:
     """Tell whether a part has columns but no rows; some tools write such parts."""
     if data.startswith(PARQUET):
-        from ghostpoi.data.formats.parquet import parquet_rows  # pyarrow is slow to import
+        from ghostpoi.formats.parquet import parquet_rows  # pyarrow is slow to import
 
         return parquet_rows(data) == 0
     return format == "table" and not current_reading().columns and b"\n" not in data.strip(b"\r\n")
@@ -218,7 +218,7 @@ def is_empty(format: str, data: bytes) -> bool:
 def columns_of(path: Path, data: bytes) -> list[str]:
     """Return the names of the columns of a part without rows."""
     if data.startswith(PARQUET):
-        from ghostpoi.data.formats.parquet import read_rows
+        from ghostpoi.formats.parquet import read_rows
 
         return read_rows(path, data).columns
     line = data[first_line(data) :].strip(b"\r\n").decode("utf-8" if is_utf8(data) else "latin-1")

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.records import json_text, read_records
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.records import json_text, read_records
 
 Names = tuple[str, ...]  # the keys that lead to a value
 Tree = dict[str, Any]  # name -> subtree or JSON text

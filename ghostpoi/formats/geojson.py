@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.json_text import (
+from ghostpoi.errors import InputError
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.json_text import (
     JsonLayout,
     Tree,
     decoded,
@@ -17,8 +18,7 @@ from ghostpoi.data.formats.json_text import (
     objects,
     parsed,
 )  # fmt: skip
-from ghostpoi.data.formats.records import json_text, read_records
-from ghostpoi.errors import InputError
+from ghostpoi.formats.records import json_text, read_records
 
 AXES = ("longitude", "latitude", "altitude")
 NOWHERE = (None, None)

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ghostpoi.data.formats.size_limit import current_limit
 from ghostpoi.errors import InputError
+from ghostpoi.formats.size_limit import current_limit
 
 WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types
 MOST_TEXT = 2**31 - 1  # bytes of a column that pyarrow always keeps in one piece

@@ -4,17 +4,17 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from ghostpoi.data.formats.base import CheckinFile, Columns, Format, Rows
-from ghostpoi.data.formats.compression import load
-from ghostpoi.data.formats.folder import is_empty, is_folder, read_folder
-from ghostpoi.data.formats.in_memory import content_of
-from ghostpoi.data.formats.joined import joined_with
-from ghostpoi.data.formats.kinds import kind_of
-from ghostpoi.data.formats.missing import none_complete
-from ghostpoi.data.formats.other_kinds import other_kind
-from ghostpoi.data.formats.reading import Reading, current_reading, read_as
-from ghostpoi.data.formats.venue_table import read_venues
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import CheckinFile, Columns, Format, Rows
+from ghostpoi.formats.compression import load
+from ghostpoi.formats.folder import is_empty, is_folder, read_folder
+from ghostpoi.formats.in_memory import content_of
+from ghostpoi.formats.joined import joined_with
+from ghostpoi.formats.kinds import kind_of
+from ghostpoi.formats.missing import none_complete
+from ghostpoi.formats.other_kinds import other_kind
+from ghostpoi.formats.reading import Reading, current_reading, read_as
+from ghostpoi.formats.venue_table import read_venues
 from ghostpoi.plugins import Registry
 
 FORMATS: Registry[Format] = Registry(

@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.build import to_file
-from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.data.formats.joined import fields_elsewhere
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.build import to_file
+from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.formats.joined import fields_elsewhere
 
 TIME = "@"  # before the text of a time, which JSON lacks
 MARKED = rf'^["{TIME}]'

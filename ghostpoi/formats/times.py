@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from ghostpoi.data.formats.zones import abbreviated, is_short, needs_zone, split_names, zone_of
+from ghostpoi.formats.zones import abbreviated, is_short, needs_zone, split_names, zone_of
 
 
 def stripped(column: pl.Series) -> pl.Series:

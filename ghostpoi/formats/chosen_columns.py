@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.fields import COLUMN_NAMES, plain_name
-from ghostpoi.data.formats.zones import has_names
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.fields import COLUMN_NAMES, plain_name
+from ghostpoi.formats.zones import has_names
 
 WITHOUT_NAMES = ("tsmc2014", "snap")  # formats with fixed columns
 

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ghostpoi.data.formats import text
-from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.fields import find_columns
-from ghostpoi.data.formats.rows import read_text
+from ghostpoi.formats import text
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.fields import find_columns
+from ghostpoi.formats.rows import read_text
 
 COLUMNS = ("user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time")
 MAPPING = {

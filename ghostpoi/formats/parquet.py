@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import IDS
-from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.build import to_file
-from ghostpoi.data.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.data.formats.in_memory import before
-from ghostpoi.data.formats.joined import fields_elsewhere
-from ghostpoi.data.formats.parquet_table import decoded, is_coded, read_table
-from ghostpoi.data.formats.times import EARLIEST, LATEST
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.build import to_file
+from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.formats.in_memory import before
+from ghostpoi.formats.joined import fields_elsewhere
+from ghostpoi.formats.parquet_table import decoded, is_coded, read_table
+from ghostpoi.formats.times import EARLIEST, LATEST
 
 GROUP = 1 << 20  # rows of a row group, as pyarrow writes them
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ghostpoi.data.formats.compression import COMPRESSED
-from ghostpoi.data.formats.zones import is_zone
 from ghostpoi.errors import InputError
+from ghostpoi.files import COMPRESSED
+from ghostpoi.formats.zones import is_zone
 
 # A form has directives that the parser knows, and all of a date: the year, and month and day, or the day of the year.
 FORM = re.compile(

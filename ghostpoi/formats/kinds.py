@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ghostpoi.data.formats.compression import COMPRESSED, STDIN, compression, extension
-from ghostpoi.data.formats.in_memory import content_of
+from ghostpoi.files import COMPRESSED
+from ghostpoi.formats.compression import STDIN, compression, extension
+from ghostpoi.formats.in_memory import content_of
 
 PARQUET = b"PAR1"  # the first bytes of such a file
 SUFFIXES = {  # what a name promises

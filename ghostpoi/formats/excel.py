@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ghostpoi.data.formats.base import CheckinFile
-from ghostpoi.data.formats.compression import is_workbook
-from ghostpoi.data.formats.records import TIME, json_text, read_records
-from ghostpoi.data.formats.size_limit import current_limit
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.compression import is_workbook
+from ghostpoi.formats.records import TIME, json_text, read_records
+from ghostpoi.formats.size_limit import current_limit
 
 PAST = (1980, 1, 1, 0, 0, 0)  # the date of every part of a written workbook, so that the same rows give the same bytes
 STAMP = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*")
