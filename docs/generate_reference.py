@@ -1,7 +1,7 @@
 """Write the reference pages that are generated from the code: commands, the Python API, settings and plug-ins.
 
-python docs/generate_reference.py rewrites docs/reference/{commands,python,settings,plugins}.md. tests/integration/docs/test_docs.py
-fails if a committed page differs from what this script writes.
+python docs/generate_reference.py rewrites docs/reference/{commands,python,settings,plugins}.md.
+tests/integration/docs/test_docs.py fails if a committed page differs from what this script writes.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Commands that are killed at random moments: no release looks complete that is not, and the next run mends all.
 
-GHOSTPOI_KILLS sets how often: 100 times if it does not. Moments are drawn with a fixed seed: shares of the time that the
-undisturbed command takes, or of the number of times that it touches files.
+GHOSTPOI_KILLS sets how often: 100 times if it does not. Moments are drawn with a fixed seed: shares of the time that
+the undisturbed command takes, or of the number of times that it touches files.
 """
 
 import json
