@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import ROOT
+from docs_scripts import script
 from small_city import called, sentence
-from test_docs import script
 
 from ghostpoi.bench import scale, worlds
 from ghostpoi.bench.measured import Cost, Watch, measured
