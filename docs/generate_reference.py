@@ -22,7 +22,7 @@ from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
 from ghostpoi.cli.options import READING
 from ghostpoi.data.formats import FORMATS
-from ghostpoi.exporting import EXPORTS
+from ghostpoi.exports import EXPORTS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.study import plan

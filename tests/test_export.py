@@ -20,8 +20,8 @@ from small_city import SEED, called, scratch, sentence
 from ghostpoi.data import formats, sessions
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.exporting import EXPORTS
-from ghostpoi.exporting.recbole import HISTORY, token
+from ghostpoi.exports import EXPORTS
+from ghostpoi.exports.atomic_files import HISTORY, token
 from ghostpoi.publish.manifest import PRIVATE_MARK, settings_of
 
 GOLDEN = ROOT / "tests" / "golden"

@@ -298,7 +298,7 @@ def plugins(console: Console) -> None:
 
     from ghostpoi.attack.adversaries import ADVERSARIES
     from ghostpoi.data.formats import FORMATS
-    from ghostpoi.exporting import EXPORTS
+    from ghostpoi.exports import EXPORTS
     from ghostpoi.publish.methods import METHODS
 
     for title, summaries in {
