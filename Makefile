@@ -7,7 +7,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN
 unexport PYTHONDONTWRITEBYTECODE
 SITE := 'import site; print(site.getsitepackages()[0])'
 
-.PHONY: demo test check unit fuzz tools lint docs pages clean
+.PHONY: demo test check unit fuzz bench tools lint docs pages clean
 
 demo: .venv/ready
 	$(BIN)/ghostpoi demo -o demo
@@ -26,6 +26,11 @@ unit: .venv/ready
 # 10,000 mutated inputs, and 100 kills at random moments; some minutes. `make test` has 300 inputs and fewer kills.
 fuzz: .venv/ready
 	GHOSTPOI_FUZZ=10000 GHOSTPOI_KILLS=100 $(BIN)/pytest tests/test_fuzz.py tests/test_kills.py tests/test_series_kills.py
+
+# Speed, as ratios within one run; some minutes each. `make bench BENCH="scoring training"` runs some of them.
+BENCH ?= prepare scoring training protect busy estimate scale trace
+bench: .venv/ready
+	set -e; for one in $(BENCH); do echo "== $$one"; $(BIN)/python -m benchmarks $$one; done
 
 # The tools that exports are for, in environments of their own, which see .venv, too. Tests that need them are skipped
 # without.
