@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from ghostpoi.data import prepared
-from ghostpoi.data.prepared import Prepared, prepare_city
+from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.formats.prepare import prepare_city, prepare_file
 from ghostpoi.models import fit, slow_reference, trajectory_lm
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
@@ -39,7 +40,7 @@ def load(path: Path | None) -> Prepared:
     if path is not None:
         return prepared.load(path)
     nyc = Path(os.environ.get("GHOSTPOI_DATA", "../shared/data")) / NYC
-    return prepared.prepare_file(nyc) if nyc.is_file() else prepared.prepare_city(1000, 4000, 250, 0)
+    return prepare_file(nyc) if nyc.is_file() else prepare_city(1000, 4000, 250, 0)
 
 
 def sample(sessions: Sessions, count: int) -> Sessions:

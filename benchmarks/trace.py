@@ -13,8 +13,8 @@ from typing import Any
 
 import ghostpoi as package
 from benchmarks.files import in_a_process
+from ghostpoi import formats
 from ghostpoi.cli.app import app
-from ghostpoi.data import formats
 from ghostpoi.data.synthetic_file import write_city
 
 PACKAGE = str(Path(package.__file__).parent)

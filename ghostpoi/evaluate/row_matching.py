@@ -15,17 +15,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ghostpoi import formats
 from ghostpoi.attack.evidence import Rule, rule_of
-from ghostpoi.data import formats, sessions
+from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.in_memory import raw_bytes
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.evaluate.undone_pseudonyms import undo
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.in_memory import raw_bytes
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.manifest import complaint_about, read_clean, read_data, read_manifest, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, AnyMethod

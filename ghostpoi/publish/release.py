@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import extension
-from ghostpoi.data.formats.folder import write_rows
-from ghostpoi.data.formats.in_memory import Content, content_of, held
+from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.compression import extension
+from ghostpoi.formats.folder import write_rows
+from ghostpoi.formats.in_memory import Content, content_of, held
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.kept_table import KeptTable

@@ -7,7 +7,7 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.progress import Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.columns import VenueColumns

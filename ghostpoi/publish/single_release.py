@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.checkpoint import Checkpoint

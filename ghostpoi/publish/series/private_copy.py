@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Ints
-from ghostpoi.data.formats import CheckinFile, Rows
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.publish.kept_table import KeptTable, kept_table
 from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.pseudonyms import PAIRS

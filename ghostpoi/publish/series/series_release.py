@@ -10,9 +10,9 @@ from typing import Any, cast
 import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.compression import extension
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import rows_outside_sessions
 from ghostpoi.publish.columns import VenueColumns

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.displacement import Moves, moves
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.folder import FolderRows
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.folder import FolderRows
 from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.kept_rows import in_file
