@@ -32,7 +32,7 @@ def export(
     >>> ghostpoi.export("release", to="hf", output="dataset").folder.name
     'dataset'
     """
-    from ghostpoi.exporting.write import export as write
+    from ghostpoi.exports.write import export as write
     from ghostpoi.formats.source import limit_of
 
     left_out = write(folder_of(release), to, Path(output), optional(private), limit_of(max_size)).left_out

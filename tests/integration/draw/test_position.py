@@ -1,0 +1,130 @@
+"""Scores from the prefix cache equal the definition for any batches; the speed mask, and sets that it empties."""
+
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scored_world import WORLDS, World, last_log_prob
+from torch import Tensor
+
+from ghostpoi.data.candidates import speed_mask
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.models.slow_reference import brute_force_scores
+from ghostpoi.publish.scored_position import Position
+from ghostpoi.settings import SpeedSettings
+
+
+@settings(deadline=None, max_examples=20)
+@given(WORLDS, st.sampled_from(["strict", "ignore"]), st.sampled_from([None, 8]), st.booleans())
+def test_scores_and_choices_follow_the_definition(
+    world: World, empty: Literal["strict", "ignore"], budget: int | None, padded: bool
+) -> None:
+    result, scored = world.walk(empty, budget, padded=padded)
+    released = result.poi
+    s, v, limit = world.sessions, world.vocabulary, SpeedSettings(empty=empty)
+    for a, b in zip(s.start.tolist(), s.start[1:].tolist(), strict=False):
+        for i in range(a, b):
+            anchor, before = int(s.poi[i]), released[a:i].tolist()
+            options = world.candidates.poi[anchor]
+            real = options[options > 0].tolist()
+            target = int(s.poi[i + 1]) if i + 1 < b else int(s.poi[i - 1]) if i > a else 0
+            previous, gap = np.array([released[i - 1] if i > a else 0]), np.array([s.time[i] - s.time[i - 1]])
+            mask = speed_mask(v.lat, v.lon, previous, np.append(options, anchor)[None], gap, limit)[0]
+            emptied = bool(real) and not mask[:-1].any()
+            assert result.mask_emptied[i] == emptied
+            if not real or (emptied and empty == "strict" and mask[-1]):
+                assert released[i] == anchor
+                assert not scored[i][0].any()
+                continue
+            feasible = mask[:-1] if not emptied else options > 0
+            if emptied and empty == "strict":
+                speeds = [speed_at(world, int(previous[0]), p) for p in real]
+                feasible = np.arange(len(options)) == int(np.argmin(speeds))
+            assert scored[i][0].tolist() == feasible.tolist()
+            adv, mani = adv_mani_by_definition(world, before, real, target)
+            for found, expected in zip(scored[i][1:], (adv, mani), strict=True):
+                assert found[: len(real)][feasible[: len(real)]].numpy() == pytest.approx(
+                    np.array(expected)[feasible[: len(real)]], abs=1e-4
+                )
+                assert (found[torch.from_numpy(~feasible)] == -torch.inf).all()
+            assert released[i] == options[int((2 * scored[i][1] + 0.5 * scored[i][2]).argmax())]
+
+
+@torch.no_grad()
+def adv_mani_by_definition(
+    world: World, before: list[int], options: list[int], target: int
+) -> tuple[list[float], list[float]]:
+    """adv and mani of each option after the released POIs `before` of its session; a target of 0 makes adv 0."""
+    surrogate, lm = world.surrogate.eval(), world.trajectory_lm.eval()
+    most = surrogate.settings.max_positions
+    seen = before[len(before) // most * most :]  # windows start at multiples of max_positions
+    adv = [-last_log_prob(surrogate, [*seen, option], target) if target else 0.0 for option in options]
+    return adv, [last_log_prob(lm, [0, *seen], option) for option in options]
+
+
+def speed_at(world: World, previous: int, poi: int) -> float:
+    v = world.vocabulary
+    return float(haversine_km(v.lat[previous], v.lon[previous], v.lat[poi], v.lon[poi]))
+
+
+def test_choices_do_not_depend_on_batches_or_threads() -> None:
+    world = World(5, [1, 3, 7, 2, 9, 3, 3, 12, 5] * 4)
+    result, scored = world.walk()
+    base = result.poi
+    torch.set_num_threads(2)
+    assert (world.walk()[0].poi == base).mean() > 0.98  # a tie may fall the other way and change what follows
+    assert (world.walk(budget=40)[0].poi == base).mean() > 0.98
+    assert (world.walk(budget=1)[0].poi == base).mean() > 0.98
+    assert (world.walk(padded=True)[0].poi == base).mean() > 0.98
+    first = int(world.sessions.start[1])
+    keep = scored[first][0]
+    for padded in (False, True):
+        rough = world.walk(precision="bfloat16", padded=padded)[1]
+        for found, exact in zip(rough[first][1:], scored[first][1:], strict=True):
+            assert torch.allclose(found[keep], exact[keep], rtol=0.05, atol=0.2)
+
+
+def test_brute_force_scores_agree() -> None:
+    world = World(3, [3, 7, 1, 10, 4])
+    result, scored = world.walk("ignore")
+    brute = brute_force_scores(
+        world.sessions, result.poi, world.candidates, world.surrogate, world.trajectory_lm, chunk=7
+    )
+    for i, (feasible, *fast) in scored.items():
+        for slow, quick in zip(brute, fast, strict=True):
+            assert slow[i][feasible.numpy()] == pytest.approx(quick[feasible].numpy(), abs=1e-4)
+
+
+def test_the_loss_of_an_embedding_and_its_gradient() -> None:
+    world = World(7, [6, 3, 9, 1, 5], hurry=0)
+    checked = []
+
+    def choose(position: Position) -> Tensor:
+        embedding = position.embedding(position.candidates[:, 0]).requires_grad_()
+        loss = position.loss(embedding)
+        (gradient,) = torch.autograd.grad(loss.sum(), embedding)
+        first = position.feasible[:, 0]
+        assert torch.allclose(loss.detach()[first], position.adv()[:, 0][first], atol=1e-4)
+        step = 1e-2 * torch.randn(embedding.shape, generator=torch.Generator().manual_seed(1))
+        with torch.no_grad():
+            change = (position.loss(embedding + step) - position.loss(embedding - step)) / 2
+        assert torch.allclose(change, (gradient * step).sum(1), atol=2e-3)
+        checked.append(len(loss))
+        return position.candidates[:, 0]
+
+    world.walker(choose).run()
+    assert sum(checked) == world.sessions.positions
+
+
+def test_a_method_that_asks_for_no_score_costs_no_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(9, [5, 9])
+    monkeypatch.setattr("ghostpoi.models.prefix_cache.Prefix._forward", lambda *_, **__: pytest.fail("computed"))
+    done: list[int] = []
+    found = world.walker(lambda position: position.candidates[:, 0]).run(done.append)
+    assert (found.poi > 0).all()
+    assert sum(done) == world.sessions.positions
+    with pytest.raises(ValueError, match="no surrogate"):
+        world.walker(lambda p: p.adv()[:, 0].long(), models=False).run()
