@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import CheckinFile, Columns, Format, Rows
+from ghostpoi.formats.base import CheckinFile, Format
 from ghostpoi.formats.compression import load
 from ghostpoi.formats.folder import is_empty, is_folder, read_folder
 from ghostpoi.formats.kinds import kind_of
 from ghostpoi.formats.missing import none_complete
 from ghostpoi.formats.other_kinds import other_kind
+from ghostpoi.formats.rows import Columns, Rows
 from ghostpoi.formats.source import Reading, Source
 from ghostpoi.formats.venues import read_venues
 from ghostpoi.plugins import Registry

@@ -8,11 +8,12 @@ import polars as pl
 
 from ghostpoi.data.checkins import Checkins, Floats
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import CheckinFile, Rows
+from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.fields import COLUMN_NAMES, plain_name, to_checkins
 from ghostpoi.formats.kinds import kind_of
 from ghostpoi.formats.missing import Where, complete_rows, none_complete, places
 from ghostpoi.formats.points import POINT, as_written
+from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import POSITIONS, Source
 from ghostpoi.formats.stays import MIN_PEOPLE, MIN_STAYS, place_id, venue_positions
 from ghostpoi.formats.zones import TIMEZONE, needs_zone, states_zones

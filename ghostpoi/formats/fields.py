@@ -12,10 +12,9 @@ import polars as pl
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, Checkins, renumber
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import VENUE
 from ghostpoi.formats.missing import Where, lacking, lacks_value, places
 from ghostpoi.formats.points import POINT, with_positions
-from ghostpoi.formats.source import Source
+from ghostpoi.formats.source import VENUE, Source
 from ghostpoi.formats.times import parse_times, stripped
 from ghostpoi.formats.zones import TIMEZONE, is_short, split_names, zone_of
 

@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import concatenated
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED, extension, replacing
-from ghostpoi.formats.base import CheckinFile, Rows
+from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.compression import load
 from ghostpoi.formats.joined_rows import can_join, joined_rows
 from ghostpoi.formats.kinds import PARQUET
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import Source
 from ghostpoi.formats.table import delimiter_of
 from ghostpoi.formats.text import first_line, is_utf8
+from ghostpoi.formats.text_rows import TextRows
 
 HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
 PAIRS = {".dyna": ".geo", ".inter": ".item"}  # check-ins and their venues: LibCity, RecBole

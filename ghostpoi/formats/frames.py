@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import Rows
 from ghostpoi.formats.folder import FolderRows
 from ghostpoi.formats.parquet import ParquetRows
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import Source
 from ghostpoi.formats.text import value
+from ghostpoi.formats.text_rows import TextRows
 
 Index = NDArray[np.int64]
 OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type

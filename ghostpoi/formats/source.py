@@ -6,19 +6,19 @@ The options of a command apply to every file that it reads, except to a release,
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from ghostpoi import files
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
+from ghostpoi.formats.points import POINT
+from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.zones import is_zone
-
-if TYPE_CHECKING:
-    from ghostpoi.formats.base import VenueTable
-    from ghostpoi.formats.frames import Frame
 
 USUAL = 4 * 10**9  # bytes; the largest public check-in files have about 2 GB, and parsing takes six times the text
 MAX_RATIO = 200  # real tables shrink to a tenth; bombs shrink to a hundredth and less
@@ -30,6 +30,7 @@ FORM = re.compile(
     r"(?=.*%[YyFD])(?=.*%([FDj]|[mbB].*%[de]|[de].*%[mbB]))(?:[^%]|%(?:[YymdebBajHIklMSpPTRFDz%]|\.f|#z))+"
 )
 DISTANCE = re.compile(r"(\d+(?:\.\d+)?) ?(m|km)")
+VENUE = "venue"  # a field of tables of venues: the id
 POSITIONS = "positions"  # in place of a distance: every position is a venue, as in a release made with --cluster-points
 
 
@@ -143,6 +144,24 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class VenueTable:
+    """A table of venues, which gives check-ins their position and category."""
+
+    path: Path
+    mapping: dict[str, str]  # field -> column
+    fields: pl.DataFrame = field(repr=False)  # a row per venue: poi and what describes it, as text
+    rows: Rows = field(repr=False)
+    sha256: bytes = field(repr=False)
+    where: Callable[[int], str] = field(repr=False)  # names the place of a row
+
+    def place_of(self, field: str, poi: object) -> str | None:
+        """Name where the table gives this field of a venue; None if it does not."""
+        if not {field, *[POINT] * (field in ("lat", "lon"))} & self.mapping.keys():
+            return None
+        return self.where(self.fields["poi"].to_list().index(str(poi).strip()))
+
+
+@dataclass(frozen=True)
 class Source:
     """A file, a folder, a pattern of names, or content in memory; and how to read it."""
 
@@ -154,8 +173,8 @@ class Source:
     suffix: str = ""  # of content: the extension that a file would have
     before: int = 0  # lines, or rows without lines, of a larger file that come before
     beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # what files in memory hold, by name
-    frame: "Frame | None" = field(default=None, repr=False)  # whose rows the content holds
-    venues: "VenueTable | None" = field(default=None, repr=False)  # that is joined, once it is read
+    frame: Any = field(default=None, repr=False)  # of the caller, whose rows the content holds
+    venues: VenueTable | None = field(default=None, repr=False)  # that is joined, once it is read
 
     def __str__(self) -> str:
         return str(self.path)

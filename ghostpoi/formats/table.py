@@ -8,8 +8,8 @@ from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.compression import is_binary
 from ghostpoi.formats.fields import find_columns
 from ghostpoi.formats.kinds import PARQUET
-from ghostpoi.formats.rows import read_text
 from ghostpoi.formats.source import Source
+from ghostpoi.formats.text_rows import read_text
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from ghostpoi.formats import text
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.fields import find_columns
-from ghostpoi.formats.rows import read_text
 from ghostpoi.formats.source import Source
+from ghostpoi.formats.text_rows import read_text
 
 COLUMNS = ("user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time")
 MAPPING = {

@@ -10,13 +10,12 @@ import polars as pl
 
 from ghostpoi.data.checkins import GROUP
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import VENUE, VenueTable
 from ghostpoi.formats.compression import is_binary, load
 from ghostpoi.formats.fields import find_venue_columns
 from ghostpoi.formats.points import POINT
-from ghostpoi.formats.rows import TextRows
-from ghostpoi.formats.source import Source
+from ghostpoi.formats.source import VENUE, Source, VenueTable
 from ghostpoi.formats.table import open_table
+from ghostpoi.formats.text_rows import TextRows
 
 FIELDS = ("lat", "lon", POINT, "category", GROUP)
 # Foursquare's table of the whole world has no header.

@@ -17,10 +17,10 @@ from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
 from ghostpoi.formats import CheckinFile
-from ghostpoi.formats.base import VenueTable
 from ghostpoi.formats.compression import STDIN
 from ghostpoi.formats.folder import FolderRows
 from ghostpoi.formats.kinds import ending
+from ghostpoi.formats.source import VenueTable
 from ghostpoi.formats.times import parse_times
 from ghostpoi.publish.columns import VenueColumns, classify
 from ghostpoi.publish.manifest import MANIFEST, PAGES

@@ -7,7 +7,7 @@ from pathlib import Path
 from ghostpoi.formats import Rows
 from ghostpoi.formats.folder import FolderRows
 from ghostpoi.formats.records import Layout, RecordRows
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.reporting.release_view import ReleaseView
 from ghostpoi.reporting.templates import TEXTS
 

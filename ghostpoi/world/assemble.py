@@ -14,7 +14,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import Rows
 from ghostpoi.formats.kinds import PARQUET
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job
 from ghostpoi.world.packs import Group, Head, content_of, head_of, numbers_of, read_group, table_of

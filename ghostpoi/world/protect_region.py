@@ -10,7 +10,7 @@ import numpy as np
 from ghostpoi.data.displacement import MoveCounts, moves
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.folder import FolderRows
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.device_choice import device_for
 from ghostpoi.publish.protect import protect_table

@@ -17,7 +17,7 @@ from ghostpoi.formats.compression import load
 from ghostpoi.formats.folder import columns_of, keys_of, no_part
 from ghostpoi.formats.joined_rows import can_join
 from ghostpoi.formats.missing import none_complete
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
 from ghostpoi.world.ranges import leave_ids

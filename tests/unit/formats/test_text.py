@@ -13,8 +13,8 @@ from ghostpoi.data.checkins import FIELDS, Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source, text, tsmc2014
 from ghostpoi.formats.fields import to_checkins
-from ghostpoi.formats.rows import TextRows
 from ghostpoi.formats.table import TABLE
+from ghostpoi.formats.text_rows import TextRows
 
 SOURCE = Source(Path("x.csv"))
 
