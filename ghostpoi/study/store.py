@@ -66,8 +66,9 @@ def identity(cell: Cell) -> tuple[str, ...]:
 
 
 def extended(old: Cell | None, new: Cell) -> Cell:
-    """Return the new cell with the old one's seeds before its own, if both measured the same with the same code."""
-    if old is None or old.get("fingerprint") != new["fingerprint"] or old["measures"].keys() != new["measures"].keys():
+    """Return the new cell with the old one's seeds before its own, if data and stages are the same."""
+    same = old is not None and all(old.get(key) == new.get(key) for key in ("content", "stages"))
+    if old is None or not same or old["measures"].keys() != new["measures"].keys():
         return new
     kept = [i for i, seed in enumerate(old["seeds"]) if seed not in new["seeds"]]
     seeds = [*(old["seeds"][i] for i in kept), *new["seeds"]]
