@@ -1,7 +1,7 @@
 """Write the reference pages that are generated from the code: commands, the Python API, settings and plug-ins.
 
-python docs/generate_reference.py rewrites docs/reference/{commands,python,settings,plugins}.md. tests/test_docs.py
-fails if a committed page differs from what this script writes.
+python docs/generate_reference.py rewrites docs/reference/{commands,python,settings,plugins}.md.
+tests/integration/docs/test_docs.py fails if a committed page differs from what this script writes.
 """
 
 import functools
@@ -21,8 +21,8 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
 from ghostpoi.cli.options import READING
-from ghostpoi.data.formats import FORMATS
-from ghostpoi.exporting import EXPORTS
+from ghostpoi.exports import EXPORTS
+from ghostpoi.formats import FORMATS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.study import plan

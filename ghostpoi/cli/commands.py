@@ -201,11 +201,12 @@ def synth(
 def prepare(file: Path, output: Path, map: Texts = None, set: Texts = None, config: Path | None = None) -> None:
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.data import prepared
+    from ghostpoi.formats.prepare import prepare_file
     from ghostpoi.settings import Settings, changed
 
     if not output.parent.is_dir():
         raise InputError(f"-o {output}: the folder {output.parent} does not exist; create it first")
-    data = prepared.prepare_file(file, mapping(map), changed(Settings(), set or [], config))
+    data = prepare_file(file, mapping(map), changed(Settings(), set or [], config))
     prepared.save(output, data)
     sessions = " / ".join(f"{len(part):,}" for part in (data.train, data.val, data.test))
     say(f"{output}: {sessions} sessions, {len(data.vocabulary) - 1:,} venues")

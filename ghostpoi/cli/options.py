@@ -57,7 +57,7 @@ def reads_files(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def limited(*arguments: Any, max_size: str | None = None, **more: Any) -> None:
         from ghostpoi.api.wording import called_by
-        from ghostpoi.data.formats.size_limit import at_most
+        from ghostpoi.formats.size_limit import at_most
 
         with called_by(command_line()), at_most(max_size):
             command(*arguments, **more)
@@ -70,7 +70,7 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def stated(*arguments: Any, **more: Any) -> None:
-        from ghostpoi.data.formats.reading import Reading, read_as
+        from ghostpoi.formats.reading import Reading, read_as
 
         given = {name: value for name in READING if (value := more.pop(name, None)) is not None}
         with read_as(Reading(**given)):

@@ -22,10 +22,10 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
-from ghostpoi.data.formats import Columns
-from ghostpoi.data.formats.points import POINT
-from ghostpoi.data.formats.zones import TIMEZONE
 from ghostpoi.errors import InputError
+from ghostpoi.formats import Columns
+from ghostpoi.formats.points import POINT
+from ghostpoi.formats.zones import TIMEZONE
 from ghostpoi.publish.columns.dependence import (
     MOST_ROWS,
     Units,
