@@ -19,9 +19,9 @@ from sample_releases import put_manifest
 from small_city import SEED, Release, called, city, release
 
 from ghostpoi.errors import InputError
-from ghostpoi.reporting.croissant import croissant
-from ghostpoi.reporting.page import ReportRequest, write_pages
-from ghostpoi.reporting.release_view import open_release
+from ghostpoi.reports.dataset_card import croissant
+from ghostpoi.reports.page import write_pages
+from ghostpoi.reports.release_view import open_release
 
 # The publisher's to add: the day is not in the manifest, and a day of our own would not be the one of publishing.
 MISSING = {"datePublished"}
@@ -263,5 +263,5 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
-        write_pages(ReportRequest(release=folder))
+        write_pages(folder)
     assert sorted(p.name for p in folder.iterdir()) == ["checkins.txt", "manifest.json"]  # edited, so unsigned
