@@ -21,7 +21,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
 from ghostpoi.cli.options import READING
-from ghostpoi.exporting import EXPORTS
+from ghostpoi.exports import EXPORTS
 from ghostpoi.formats import FORMATS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication

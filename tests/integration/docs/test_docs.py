@@ -22,7 +22,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
 from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost
-from ghostpoi.exporting import EXPORTS
+from ghostpoi.exports import EXPORTS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.results import Results

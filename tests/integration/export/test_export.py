@@ -21,8 +21,8 @@ from ghostpoi import formats
 from ghostpoi.data import sessions
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.exporting import EXPORTS
-from ghostpoi.exporting.recbole import HISTORY, token
+from ghostpoi.exports import EXPORTS
+from ghostpoi.exports.atomic_files import HISTORY, token
 from ghostpoi.publish.manifest import PRIVATE_MARK, settings_of
 
 GOLDEN = ROOT / "tests" / "golden"

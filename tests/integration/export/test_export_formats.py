@@ -20,8 +20,8 @@ from test_export import PARTS, exported, release
 
 from ghostpoi import formats
 from ghostpoi.data import sessions
-from ghostpoi.exporting import EXPORTS, flashback, getnext
-from ghostpoi.exporting.base import Visits
+from ghostpoi.exports import EXPORTS, trajectories
+from ghostpoi.exports.base import Visits
 from ghostpoi.publish.manifest import settings_of
 
 Visit = tuple[str, str, int]  # user, venue, UTC seconds
@@ -164,7 +164,7 @@ def test_flashback_tests_on_clean_rows_and_trains_on_released_ones() -> None:
 def test_flashback_trains_on_no_row_that_is_clean(sizes: list[int]) -> None:
     start = np.append(0, np.cumsum(sizes))
     rows = Visits(np.repeat("u", start[-1]), np.zeros(start[-1], np.int32), np.arange(start[-1]), start)
-    marked = flashback.trained(rows)
+    marked = trajectories.trained(rows)
     for size, first in zip(sizes, start[:-1], strict=True):
         places = list(range(size))
         steps = int(len(places[:-1]) * 0.8)  # inputs: all rows but the last; labels: all but the first
@@ -172,16 +172,16 @@ def test_flashback_trains_on_no_row_that_is_clean(sizes: list[int]) -> None:
         assert used <= {place for place in places if marked[first + place]} <= used | {0}
 
 
-@given(st.lists(st.lists(st.integers(0, 3 * getnext.DAY), min_size=1, max_size=30), min_size=1, max_size=8))
+@given(st.lists(st.lists(st.integers(0, 3 * trajectories.DAY), min_size=1, max_size=30), min_size=1, max_size=8))
 def test_getnext_trains_on_each_users_first_trajectories(gaps: list[list[int]]) -> None:
     times = [np.cumsum(steps) for steps in gaps]
     user = np.repeat([f"u{k}" for k in range(len(gaps))], [len(t) for t in times]).astype(object)
     start = np.append(0, np.cumsum([len(t) for t in times]))
     rows = Visits(user, np.arange(len(user), dtype=np.int32), np.concatenate(times), start)
-    parts = getnext.split(rows)
+    parts = trajectories.split(rows)
     assert sorted(v for part in parts.values() for v in part.venue) == list(range(len(user)))
     for k, steps in enumerate(gaps):
-        count = 1 + sum(gap > getnext.DAY for gap in steps[1:])
+        count = 1 + sum(gap > trajectories.DAY for gap in steps[1:])
         begun = {name: [int(part.start[i]) for i in range(len(part.start) - 1)] for name, part in parts.items()}
         found = [[parts[n].venue[at] for at in begun[n] if parts[n].user[at] == f"u{k}"] for n in parts]
         assert sum(map(len, found)) == count
@@ -192,7 +192,7 @@ def test_getnext_trains_on_each_users_first_trajectories(gaps: list[list[int]]) 
 def test_getnext_has_its_columns_and_says_how_many_test_users_it_knows() -> None:
     folder = exported(release(), private=True, to="getnext")
     first = table(folder / "city_train.csv")[0]
-    assert tuple(first) == getnext.COLUMNS
+    assert tuple(first) == trajectories.GETNEXT_COLUMNS
     when = datetime.fromisoformat(first["UTC_time"])
     assert int(first["day_of_week"]) == when.weekday()
     assert float(first["norm_in_day_time"]) == (2 * when.hour + (when.minute >= 30)) / 48

@@ -263,7 +263,7 @@ def test_damaged_files_are_noticed_said_and_made_again() -> None:
 def interrupted(tmp_path: Path, file: Path, *more: object) -> Path:
     """Leave the private folder of a run that stopped before its first round."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ghostpoi.publish.single_release.protect_table", _stop)
+        patch.setattr("ghostpoi.publish.release.protect_table", _stop)
         done = called("protect", file, "-o", tmp_path / "r", "--method", "random", "--seed", SEED, *SETS, *more)
     assert done.returncode == 130
     assert done.stderr == "ghostpoi: interrupted: go on with --resume\n"

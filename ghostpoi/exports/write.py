@@ -9,8 +9,8 @@ from ghostpoi.data.checkins import Checkins, Ints, Longs
 from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
-from ghostpoi.exporting import EXPORTS
-from ghostpoi.exporting.base import ExportData, ExportVenues, Texts, Visits
+from ghostpoi.exports import EXPORTS
+from ghostpoi.exports.base import ExportData, ExportVenues, Texts, Visits
 from ghostpoi.files import new_folder
 from ghostpoi.publish.manifest import PRIVATE_MARK, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
