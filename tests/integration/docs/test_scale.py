@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import ROOT
+from docs_scripts import script
 from small_city import called
-from test_docs import script
 
 from benchmarks import scale
 from benchmarks.__main__ import main
