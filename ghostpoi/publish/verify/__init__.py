@@ -16,7 +16,7 @@ __all__ = ["Check", "folder_checks", "verify"]
 
 
 def verify(
-    release: Path, against: Source | None, mapping: dict[str, str], signed_by: str | None = None,
+    release: Path, against: Source | Path | None, mapping: dict[str, str], signed_by: str | None = None,
     private: Path | None = None, limit: SizeLimit | None = None,
 ) -> list[Check]:  # fmt: skip
     """Run all checks. If the data file does not match the manifest, its content is not checked.
