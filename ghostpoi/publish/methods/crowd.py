@@ -38,8 +38,8 @@ class Crowd(Method):
     )
     draw: Literal["even", "popular", "popular-by-hour"] = setting(
         "popular-by-hour",
-        "even: draw all venues of a crowd equally often; popular: popular venues more often; popular-by-hour: the same, "
-        "and each more often in the slots of the week when venues of its category are visited",
+        "even: draw all venues of a crowd equally often; popular: popular venues more often; popular-by-hour: the "
+        "same, and each more often in the slots of the week when venues of its category are visited",
     )
     min_visits: int = setting(5, "a venue counts as having at least this many visits when popular ones are drawn", 1)
     beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 leaves it out", 0, 1e6)
