@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tomllib
 import venv
 from functools import cache
 from importlib.metadata import distribution
