@@ -5,16 +5,12 @@ from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ghostpoi.cli.options import add, say, show
+from ghostpoi.cli.output import say, show
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-app = typer.Typer(no_args_is_help=True, help="Measure speed, as ratios within one run.")
 
 
 def prepare(json: bool = False, rows: int = 5_000_000, pois: int = 1_000_000) -> None:
@@ -86,10 +82,6 @@ def scale(
         with replacing(output) as out:
             out.write(f"{dumps(found, indent=1)}\n".encode())
     show(found, json, _print_scale)
-
-
-for command in (prepare, scoring, training, protect, growth, busy, estimate, scale):
-    add(app, command, "bench")
 
 
 def _print(console: "Console", measures: dict[str, Any]) -> None:
