@@ -7,25 +7,22 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN
 unexport PYTHONDONTWRITEBYTECODE
 SITE := 'import site; print(site.getsitepackages()[0])'
 
-.PHONY: demo test check unit fuzz tools lint docs pages clean
+.PHONY: demo test check nightly tools lint docs pages clean
 
 demo: .venv/ready
 	$(BIN)/ghostpoi demo -o demo
 
-# Everything: lint, types, imports, all tests (they build the documentation too).
+# Lint, types, imports, unit and integration tests (they build the documentation too).
 test: .venv/ready lint
 	$(BIN)/pytest -n 2
 
-# The fast tier: lint, types and imports beside the unit tests; under a minute.
-check: .venv/ready
-	$(MAKE) -j2 lint unit
+# The fast tier: lint, types, imports and unit tests; under a minute.
+check: .venv/ready lint
+	$(BIN)/pytest -n 2 tests/unit
 
-unit: .venv/ready
-	$(BIN)/pytest -m "not slow"
-
-# 10,000 mutated inputs, and 100 kills at random moments; some minutes. `make test` has 300 inputs and fewer kills.
-fuzz: .venv/ready
-	GHOSTPOI_FUZZ=10000 GHOSTPOI_KILLS=100 $(BIN)/pytest tests/test_fuzz.py tests/test_kills.py tests/test_series_kills.py
+# What takes long: mutated inputs, kills at random moments, Dask clusters, browsers, and the tools that exports are for.
+nightly: .venv/ready tools
+	$(BIN)/pytest -n 2 tests/nightly
 
 # The tools that exports are for, in environments of their own, which see .venv, too. Tests that need them are skipped
 # without.

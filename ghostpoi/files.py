@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 PARTIAL = ".partial"  # how the name of a file that is not complete ends
 DESCRIPTORS = Path("/proc/self/fd")
+COMPRESSED = (".gz", ".xz", ".zst", ".bz2", ".zip")  # how the names of compressed files end
+
+
+def extension(path: Path) -> str:
+    """Return the extension without that of the compression: .txt for data.txt.xz. Unprintable ones are dropped."""
+    suffix = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
+    return suffix if suffix.isprintable() else ""
 
 
 @contextmanager

@@ -75,22 +75,24 @@ class Option:
 
 
 @cache
-def declared() -> dict[str, dict[str, Option]]:
-    """Return the parameters of each command in order, by name. `study-run` is the command `study run`."""
-    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    common, groups = tables.pop(COMMON), tables.pop(GROUPS)
-    found = {}
-    for command, own in tables.items():
-        names = [name for taken in own.pop("takes") for name in groups.get(taken, [taken])]
-        found[command] = {name: Option(name, **(common.get(name, {}) | own.get(name, {}))) for name in names}
-    return found
+def _tables() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 @cache
+def declared() -> dict[str, dict[str, Option]]:
+    """Return the parameters of each command in order, by name. `study-run` is the command `study run`."""
+    common, found = _tables()[COMMON], {}
+    for command, own in _tables().items():
+        if command not in (COMMON, GROUPS):
+            names = [name for taken in own["takes"] for name in groups().get(taken, [taken])]
+            found[command] = {name: Option(name, **(common.get(name, {}) | own.get(name, {}))) for name in names}
+    return found
+
+
 def groups() -> dict[str, list[str]]:
     """Return the names of options that belong together."""
-    found: dict[str, list[str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))[GROUPS]
-    return found
+    return _tables()[GROUPS]
 
 
 @cache
@@ -111,9 +113,9 @@ class Named:
 def option(name: str, *values: object, shown: Callable[[str], str] = str) -> str:
     """Return the mark of an option in a message. Values with blanks take `shown=quote`.
 
-    >>> in_shell(f"leave it out with {option('drop', 'a', 'b c', shown=shlex.quote)}")
-    "leave it out with --drop a --drop 'b c'"
-    >>> in_python(f"leave it out with {option('drop', 'a', 'b c', shown=shlex.quote)}")
+    >>> in_shell(f"leave it out with {option('drop', 'a', 'b c')}")
+    'leave it out with --drop a --drop b c'
+    >>> in_python(f"leave it out with {option('drop', 'a', 'b c')}")
     'leave it out with drop=["a", "b c"]'
     """
     texts = [MARKS.sub("\ufffd", str(value)) for value in values]

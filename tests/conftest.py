@@ -20,19 +20,6 @@ hypothesis.settings.load_profile("ghostpoi")
 os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one_thread
 
 HEADER = "user,poi,category,lat,lon,time"
-# Files of end-to-end runs, trained models, browsers and real data: `make check` leaves them out.
-SLOW = {
-    "adversaries", "api", "api_steps", "audit", "audit_regions", "audit_verdict", "bench", "card", "choose",
-    "choose_regions", "cli",
-    "croissant", "crowd_kinds", "crowds", "cuda_graphs", "demo", "detection", "docs", "docstring_examples", "dry_run",
-    "examples", "export", "export_formats", "faults", "folders", "install", "kills", "left_genuine", "locks",
-    "methods", "misnamed", "new_adversary", "nyc", "other_tools", "pages", "paired_bridge", "position", "protect_cli",
-    "pseudonym_audit", "pseudonym_columns", "pseudonym_report", "pseudonym_study", "pseudonyms", "recorded", "release",
-    "report", "report_page", "rounds", "scale", "seal", "shared_positions", "sparse_city", "staging", "start",
-    "stray_quotes", "study_run", "synthetic", "telling_columns", "trajectory_lm", "transfer_victims", "verify",
-    "verify_recomputes", "victims", "what_users_pick", "world", "world_dask", "zone_names",
-}  # fmt: skip
-LONGEST = "test_workers_and_parts_change_nothing_with_any_method"  # begins first: no process waits for it at the end
 ROOT = Path(__file__).parent.parent
 
 
@@ -42,13 +29,6 @@ def real_data(name: str) -> Path:
     if not path.is_file():
         pytest.skip(f"{path} is absent (set GHOSTPOI_DATA to the folder that holds it)")
     return path
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.stem.removeprefix("test_") in SLOW:
-            item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.name != LONGEST)
 
 
 @pytest.fixture(autouse=True)

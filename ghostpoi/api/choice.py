@@ -75,10 +75,10 @@ def choose(
     >>> ghostpoi.choose("checkins.csv", max_mean_km=3, seeds=1, cache="cache")
     Choice(..., of 12 settings)
     """
-    from ghostpoi.data.formats import current_reading
     from ghostpoi.data.taxonomy import read_taxonomy
     from ghostpoi.evaluate.cache import default_folder, open_cache
     from ghostpoi.evaluate.choose.options import STRICTNESS, Wishes
+    from ghostpoi.formats import current_reading
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.reporting.choice_page import write_choice
@@ -130,7 +130,7 @@ def choose(
 
 def _on_table(door: Door, file: Path, rows: RowsRequest, own: dict[str, Any]) -> dict[str, Any]:
     """Try settings on a table that is read at once."""
-    from ghostpoi.data import formats
+    from ghostpoi import formats
     from ghostpoi.evaluate.choose import ChooseRequest, choose, work
     from ghostpoi.publish.pseudonyms import wanted
     from ghostpoi.publish.venue_files import classify_file

@@ -84,10 +84,10 @@ def inspect(
 
 def _whole(file: Path, request: RowsRequest) -> dict[str, Any]:
     """Summarise a table that is read at once."""
-    from ghostpoi.data import formats
-    from ghostpoi.data.formats.chosen_columns import chosen_columns
-    from ghostpoi.data.formats.kinds import misnamed
+    from ghostpoi import formats
     from ghostpoi.data.inspect import summarise
+    from ghostpoi.formats.chosen_columns import chosen_columns
+    from ghostpoi.formats.kinds import misnamed
     from ghostpoi.publish.whole_table import describe_sets
 
     read = formats.read(file, request.mapping)

@@ -90,7 +90,7 @@ def export(door: Door, release: ReleaseLike, to: str, output: PathLike, *, priva
     >>> ghostpoi.export("release", to="hf", output="dataset").folder.name
     'dataset'
     """
-    from ghostpoi.exporting.write import export as write
+    from ghostpoi.exports.write import export as write
 
     left_out = write(folder_of(release), to, Path(output), optional(private)).left_out
     if left_out:

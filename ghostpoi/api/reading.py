@@ -41,7 +41,7 @@ def opened(source: Any, options: ReadingOptions, name: str = TABLE) -> Iterator[
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     with ExitStack() as stack:
         if "max_size" in given:
-            from ghostpoi.data.formats.size_limit import at_most
+            from ghostpoi.formats.size_limit import at_most
 
             stack.enter_context(at_most(given.pop("max_size")))
         if "columns" in given:
@@ -50,21 +50,21 @@ def opened(source: Any, options: ReadingOptions, name: str = TABLE) -> Iterator[
             path = isinstance(given["venues"], str | os.PathLike)
             given["venues"] = str(given["venues"] if path else stack.enter_context(_held_venues(given["venues"])))
         if given:
-            from ghostpoi.data.formats.reading import Reading, read_as
+            from ghostpoi.formats.reading import Reading, read_as
 
             stack.enter_context(read_as(Reading(**given)))
         if isinstance(source, str | os.PathLike):
             yield Path(source)
         else:
-            from ghostpoi.data.formats.frames import frame_content
-            from ghostpoi.data.formats.in_memory import held
+            from ghostpoi.formats.frames import frame_content
+            from ghostpoi.formats.in_memory import held
 
             yield stack.enter_context(held(name, frame_content(source)))
 
 
 def _held_venues(frame: Any) -> AbstractContextManager[Path]:
     """Hold a table of venues as the text that its reader takes."""
-    from ghostpoi.data.formats.in_memory import Content, held
+    from ghostpoi.formats.in_memory import Content, held
 
     text: str = frame.write_csv() if hasattr(frame, "write_csv") else frame.to_csv(index=False)
     return held("venues.csv", Content(text.encode(), ".csv"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars
     from typing_extensions import TypeVar
 
-    from ghostpoi.data.formats import Rows
+    from ghostpoi.formats import Rows
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.released_rows import ReleasedRows
 
@@ -53,7 +53,7 @@ class Release(Generic[Frame]):
     @cached_property
     def table(self) -> Frame:
         """The released rows: as a frame of the caller's kind, or as a polars frame if the source was a file."""
-        from ghostpoi.data.formats.frames import to_frame
+        from ghostpoi.formats.frames import to_frame
 
         frame: Frame = to_frame(self._rows or self._stored_rows(), self.manifest["columns"]["fields"])
         return frame
@@ -111,7 +111,7 @@ def protect(
     >>> ghostpoi.protect(table, "random", set={"candidates.radius_km": 2}, pseudonyms="session").table.shape
     (5636, 8)
     """
-    from ghostpoi.data import formats
+    from ghostpoi import formats
     from ghostpoi.publish.private_folder import ReleaseRequest
     from ghostpoi.publish.release import given_seed, make_release, release_in_memory, work
 

@@ -8,6 +8,7 @@ import numpy as np
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.formats.prepare import prepare_city, prepare_file
 
 NYC = "dataset_TSMC2014_NYC.txt.xz"
 
@@ -17,7 +18,7 @@ def load(path: Path | None) -> Prepared:
     if path is not None:
         return prepared.load(path)
     nyc = Path(os.environ.get("GHOSTPOI_DATA", "../shared/data")) / NYC
-    return prepared.prepare_file(nyc) if nyc.is_file() else prepared.prepare_city(1000, 4000, 250, 0)
+    return prepare_file(nyc) if nyc.is_file() else prepare_city(1000, 4000, 250, 0)
 
 
 def sample(sessions: Sessions, count: int) -> Sessions:

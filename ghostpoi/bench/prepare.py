@@ -58,7 +58,7 @@ def polars_alone(path: Path) -> tuple[int, float, int]:
     """Do the least that any tool built on polars must do; return rows, seconds and bytes."""
     import polars as pl
 
-    from ghostpoi.data.formats.tsmc2014 import COLUMNS
+    from ghostpoi.formats.tsmc2014 import COLUMNS
 
     before, begin = _peak(), time.perf_counter()
     frame = pl.read_csv(
@@ -70,7 +70,8 @@ def polars_alone(path: Path) -> tuple[int, float, int]:
 
 def read_and_segment(path: Path) -> tuple[int, float, int]:
     """Do the first steps of `inspect` and `protect`; return sessions, seconds and bytes."""
-    from ghostpoi.data import formats, sessions
+    from ghostpoi import formats
+    from ghostpoi.data import sessions
     from ghostpoi.settings import FilterSettings
 
     before, begin = _peak(), time.perf_counter()

@@ -10,8 +10,9 @@ import torch
 
 from ghostpoi.bench.data import sample
 from ghostpoi.bench.models import matmul_peak
-from ghostpoi.data.prepared import Prepared, prepare_city
+from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.models import fit, trajectory_lm
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer

@@ -168,7 +168,7 @@ def report(**asked: Any) -> None:
 
 def export(max_size: str | None, **asked: Any) -> None:
     """Write a release in the form that another tool trains on; with --private, also clean data to test on."""
-    from ghostpoi.data.formats.size_limit import at_most
+    from ghostpoi.formats.size_limit import at_most
 
     with at_most(max_size):
         tell(step("export", asked).folder)
@@ -207,12 +207,13 @@ def prepare(file: Path, output: Path, map: list[str] | None, set: list[str] | No
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.api.reading import opened
     from ghostpoi.data import prepared
+    from ghostpoi.formats.prepare import prepare_file
     from ghostpoi.settings import Settings, changed
 
     if not output.parent.is_dir():
         raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
     with opened(file, _reading(reading)) as path:
-        data = prepared.prepare_file(path, mapping(map), changed(Settings(), set or [], config))
+        data = prepare_file(path, mapping(map), changed(Settings(), set or [], config))
     prepared.save(output, data)
     sessions = " / ".join(f"{len(part):,}" for part in (data.train, data.val, data.test))
     say(f"{output}: {sessions} sessions, {len(data.vocabulary) - 1:,} venues")

@@ -382,8 +382,8 @@ def plugins(console: Console) -> None:
     from rich.markup import escape
 
     from ghostpoi.attack.adversaries import ADVERSARIES
-    from ghostpoi.data.formats import FORMATS
-    from ghostpoi.exporting import EXPORTS
+    from ghostpoi.exports import EXPORTS
+    from ghostpoi.formats import FORMATS
     from ghostpoi.publish.methods import METHODS
 
     for title, summaries in {

@@ -46,6 +46,7 @@ class Checkins:
     name: str = "the table"  # its name in messages, e.g. the path of the file
     category_groups: Mapping[str, str] = field(default_factory=dict)  # category -> group, from a taxonomy
     crossing: Bools | None = None  # (N,) the user's row before, in time, lies in another region; None: one region
+    places: Venues | None = None  # of all venues, if there are some that no row visits
 
     def __len__(self) -> int:
         return len(self.user)
@@ -53,6 +54,8 @@ class Checkins:
     @cached_property
     def venues(self) -> Venues:
         """The position and category of each venue, taken from its first row in time order."""
+        if self.places is not None:
+            return self.places
         order = np.argsort(self.time, kind="stable")
         first = np.empty(len(self.venue_ids), np.int64)
         first[self.venue[order[::-1]]] = order[::-1]  # the last assignment, the earliest row, wins

@@ -3,12 +3,12 @@
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import of_sessions, with_use
 from ghostpoi.data.sessions import Sessions, Vocabulary
@@ -33,31 +33,18 @@ class Prepared:
     name: str
 
 
-def prepare_file(path: Path, mapping: dict[str, str] | None = None, settings: Settings | None = None) -> Prepared:
-    """Read a check-in file, build and split its sessions, and find the candidate sets."""
-    from ghostpoi.data import formats  # needs polars, which a bare GPU machine lacks
-
-    settings = settings or Settings()
-    table, rule = formats.read(path, mapping).table, settings.candidates
+def prepare(table: Checkins, settings: Settings, name: str) -> Prepared:
+    """Build and split the sessions of check-ins, and find the candidate sets."""
+    rule = settings.candidates
     if not table.category_field and rule.category == "exact":
         raise InputError(
-            f"{path} has no category, which candidate sets follow; name its column with --map category=COLUMN, or use "
-            "--set candidates.category=learned"
+            f"{table.name} has no category, which candidate sets follow; name its column with --map category=COLUMN, "
+            "or use --set candidates.category=learned"
         )
     data = sessions.build(table, settings.filters)
     places = of_sessions(data.train, data.vocabulary)
     sets = candidate_sets(with_use(places, data.train) if rule.category == "learned" else places, rule)
-    return Prepared(data.vocabulary, data.train, data.val, data.test, sets, path.name.split(".")[0])
-
-
-def prepare_city(users: int, pois: int, days: int, seed: int) -> Prepared:
-    """Make a synthetic city and prepare it."""
-    from ghostpoi.data.synthetic_file import write_city  # needs polars
-
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "synthetic.txt"
-        write_city(path, users, pois, days, seed)
-        return prepare_file(path)
+    return Prepared(data.vocabulary, data.train, data.val, data.test, sets, name)
 
 
 def save(path: Path, data: Prepared) -> None:

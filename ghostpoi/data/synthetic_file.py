@@ -11,11 +11,12 @@ import zstandard
 
 from ghostpoi.data import synthetic as synth
 from ghostpoi.data.checkins import Ints
-from ghostpoi.data.formats import tsmc2014
-from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
-from ghostpoi.files import replacing
+from ghostpoi.files import extension, replacing
 
+TSMC2014 = (
+    "user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time",
+)  # fmt: skip
 COMPRESS = {
     ".gz": lambda data: gzip.compress(data, 6, mtime=0),
     ".xz": lambda data: lzma.compress(data, preset=2),
@@ -65,7 +66,7 @@ def typed_frame(city: synth.City, venues: str) -> pl.DataFrame:
         pl.Series(np.full(len(city.poi), city.tz_offset_min)),
         (pl.Series(city.time).cast(pl.Int64) * 1000).cast(pl.Datetime("ms", "UTC")),
     )
-    return pl.DataFrame(dict(zip(tsmc2014.COLUMNS, columns, strict=True)))
+    return pl.DataFrame(dict(zip(TSMC2014, columns, strict=True)))
 
 
 def with_text_times(frame: pl.DataFrame) -> pl.DataFrame:

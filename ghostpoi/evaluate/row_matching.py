@@ -15,18 +15,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ghostpoi import formats
 from ghostpoi.attack.evidence import Rule, rule_of
-from ghostpoi.data import formats, sessions
+from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.in_memory import raw_bytes
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.evaluate.undone_pseudonyms import undo
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.in_memory import raw_bytes
 from ghostpoi.publish.columns.dependence import value_codes
+from ghostpoi.publish.kept_table import KeptCrowds
 from ghostpoi.publish.manifest import complaint_about, read_clean, read_data, read_manifest, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.publication_settings import publication
@@ -48,6 +50,7 @@ class TablePair:
     sha256: str  # of the released file
     kept: dict[str, pl.Series]  # (N,) each: the extra columns that vary and that the release shares with the file
     pseudonym: Longs | None = None  # (N,) of each row; None: the release keeps the user ids
+    crowds: KeptCrowds | None = None  # of the series to which the release belongs
 
 
 @dataclass(frozen=True)
@@ -81,15 +84,15 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
     else:
         before, after = formats.read(file, mapping), formats.read(release, mapping)
         digest = hashlib.sha256(raw_bytes(release)).hexdigest()
-    clean = before.table
+    clean, crowds = before.table, None
     if manifest is not None:
-        clean = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)
-    return pair_of(replace(before, table=clean), after, (file, release), manifest, digest, pseudonym)
+        clean, crowds = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)
+    return pair_of(replace(before, table=clean), after, (file, release), manifest, digest, pseudonym, crowds)
 
 
 def pair_of(
     before: CheckinFile, after: CheckinFile, names: tuple[Path, Path], manifest: dict[str, Any] | None, digest: str,
-    pseudonym: Longs | None = None, whole_file: bool = True,
+    pseudonym: Longs | None = None, crowds: KeptCrowds | None = None, whole_file: bool = True,
 ) -> TablePair:  # fmt: skip
     """Match the rows of a file, or of a region of it, with those of its release; refuse a release of other rows."""
     clean, released, (file, release) = before.table, after.table, names
@@ -104,11 +107,11 @@ def pair_of(
     _check_city(file, release, clean, released)
     rows = np.arange(len(clean))
     if manifest is not None and manifest.get("rows", {}).get("withheld"):
-        rows = np.flatnonzero(prepare(clean, settings_of(manifest), whole_file).has_candidates)
+        rows = np.flatnonzero(prepare(clean, settings_of(manifest), whole_file, crowds).has_candidates)
     kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
     if clean.crossing is not None and len(rows) == len(released):
         released = replace(released, crossing=clean.crossing[rows])
-    pair = TablePair(clean, released, rows, manifest, digest, kept, pseudonym)
+    pair = TablePair(clean, released, rows, manifest, digest, kept, pseudonym, crowds)
     _check_rows(file, release, pair)
     return pair
 
@@ -165,7 +168,7 @@ def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, met
     """
     publisher = replace(publication(RANDOM), filters=settings.filters, candidates=settings.candidates, method=method)
     try:
-        own = prepare(pair.clean, publisher, whole_file=pair.manifest is None)  # a region may have no sessions
+        own = prepare(pair.clean, publisher, pair.manifest is None, pair.crowds)  # a region may have no sessions
     except InputError:  # no candidates under these settings: the release comes from another tool
         return Candidates(np.zeros((len(vocabulary), 1), np.int32), np.zeros(len(vocabulary)))
     venues, modelled = len(pair.clean.venue_ids), own.data.vocabulary.venue

@@ -130,8 +130,8 @@ def _read(release: Path, private: Path) -> Known:
     if manifest["method"] not in METHODS or isinstance(settings.method, FreeDraw):
         raise InputError(f"{release}: releases of {manifest['method']} have no sets to intersect; leave --series out")
     pairs = read_pairs(private, written, str(release))
-    table = with_series(private, _clean_table(pairs, private, written, manifest), manifest)
-    whole, v = prepare(table, settings), table.venues
+    table, crowds = with_series(private, _clean_table(pairs, private, written, manifest), manifest)
+    whole, v = prepare(table, settings, crowds=crowds), table.venues
     number = {name: n for n, name in enumerate(table.venue_ids)}
     return Known(
         [str(written.user_ids[n]) for n in written.user],

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Longs, renumber
-from ghostpoi.data.formats import CheckinFile
+from ghostpoi.formats import CheckinFile
 from ghostpoi.publish.pseudonyms import clean_rows
 
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.displacement import displacement
-from ghostpoi.data.formats import CheckinFile
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.formats import CheckinFile
 from ghostpoi.progress import no_report
 from ghostpoi.publish import pseudonyms, rows_outside_sessions
 from ghostpoi.publish.kept_rows import check_kept

@@ -8,7 +8,6 @@ from typing import Any
 
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.displacement import displacement, published, without_category
-from ghostpoi.publish.kept_table import KeptTable
 from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.whole_table import WholeTable, count_rows, genuine_rows
@@ -28,7 +27,7 @@ def figures(
     genuine = with_kept(genuine_rows(whole, method, shown, released.poi[shown]), len(shown), missing.get("kept", 0))
     moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
     counts = count_rows(whole, released)
-    if few := isinstance(whole.table, KeptTable) and (len(whole.table) < FEW_ROWS or bool(whole.repeated.any())):
+    if few := whole.crowds is not None and (len(whole.table) < FEW_ROWS or bool(whole.repeated.any())):
         counts = {name: {key: group[key] for key in BY_RULE} for name, group in counts.items()}
         del genuine["drawn_own"]
     return {

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile
 
 
 def in_file(file: CheckinFile, donor: Longs, shown: Longs) -> tuple[Longs, Longs]:

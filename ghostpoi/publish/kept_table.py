@@ -1,8 +1,7 @@
-"""A table that draws from the crowds of a series."""
+"""The crowds of a series, as the rows of one table draw from them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -16,19 +15,14 @@ from ghostpoi.publish.methods.randomised_response import RandomisedResponse
 from ghostpoi.publish.venue_catalogue import Catalogue
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeptTable(Checkins):
-    """Check-ins with all venues of a series: first those of the file, then the others, which no row visits."""
+@dataclass(frozen=True)
+class KeptCrowds:
+    """What a series keeps of the venues of a table: first those that its rows visit, then all others."""
 
-    method: AnyMethod
-    places: Venues  # (V+1,) as the series keeps them
+    method: AnyMethod  # to which the sets belong
     sets: Candidates  # (V+1,)
     in_series: Longs  # (V+1,) the index of each venue in the catalogue, -1 in row 0
     repeated: Bools  # (N,) rows that repeat the draw of an earlier release
-
-    @cached_property
-    def venues(self) -> Venues:
-        return self.places
 
 
 def check_method(name: str, method: AnyMethod) -> None:
@@ -41,29 +35,29 @@ def check_method(name: str, method: AnyMethod) -> None:
         )
 
 
-def kept_table(table: Checkins, known: Catalogue, method: AnyMethod, repeated: Bools | None = None) -> KeptTable:
-    """Return a table whose venues the catalogue knows, with the crowds of the catalogue."""
+def with_crowds(
+    table: Checkins, known: Catalogue, method: AnyMethod, repeated: Bools | None = None
+) -> tuple[Checkins, KeptCrowds]:
+    """Return a table whose venues the catalogue knows with all venues of the catalogue, and their crowds."""
     number = known.number
     here = np.array([number[name] for name in table.venue_ids[1:]], np.int64)
     others = np.setdiff1d(np.arange(len(known)), here)
     at = np.concatenate([here, others])  # (V,)
-    in_series = np.append(-1, at)
-    more = [name for name in known.categories if name not in set(table.category_ids)]
-    category_ids = np.append(table.category_ids, np.array(more, object))
+    unseen = [name for name in known.categories if name not in set(table.category_ids)]
+    category_ids = np.append(table.category_ids, np.array(unseen, object))
     category = {name: n for n, name in enumerate(category_ids)}
     renamed = np.array([category[name] for name in known.categories], np.int32)
     places = Venues(
         np.append(np.nan, known.lat[at]), np.append(np.nan, known.lon[at]),
         np.append(np.int32(-1), renamed[known.category[at]]),
     )  # fmt: skip
-    fields = {name: getattr(table, name) for name in Checkins.__dataclass_fields__}
-    fields |= {
-        "venue_ids": np.append(table.venue_ids, known.ids[others]), "category_ids": category_ids,
-        "category_groups": dict(zip(known.categories, known.group, strict=True)) if known.group.any() else {},
-    }  # fmt: skip
+    more = replace(
+        table, venue_ids=np.append(table.venue_ids, known.ids[others]), category_ids=category_ids, places=places,
+        category_groups=dict(zip(known.categories, known.group, strict=True)) if known.group.any() else {},
+    )  # fmt: skip
     again = np.zeros(len(table), bool) if repeated is None else repeated
     sets = SETS[type(method)](method, _crowds(known, at), known, at)
-    return KeptTable(**fields, method=method, places=places, sets=sets, in_series=in_series, repeated=again)
+    return more, KeptCrowds(method, sets, np.append(-1, at), again)
 
 
 def _crowds(known: Catalogue, at: Longs) -> Candidates:

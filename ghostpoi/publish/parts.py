@@ -8,9 +8,9 @@ import polars as pl
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.folder import FolderRows, keys_of
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.folder import FolderRows, keys_of
 from ghostpoi.publish.columns.classify import Tests
 
 PART = "the part of the folder"

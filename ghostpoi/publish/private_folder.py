@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ghostpoi import __version__
-from ghostpoi.data.formats import current_reading
 from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
+from ghostpoi.formats import current_reading
 from ghostpoi.progress import Say
 from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.publication_settings import Publication

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile
 from ghostpoi.publish.pseudonym_ids import form_for, fresh_ids
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.randomness import Seed

@@ -17,16 +17,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import extension
-from ghostpoi.data.formats.folder import write_rows
-from ghostpoi.data.formats.in_memory import Content, content_of, held
+from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.compression import extension
+from ghostpoi.formats.folder import write_rows
+from ghostpoi.formats.in_memory import Content, content_of, held
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
-from ghostpoi.publish.kept_table import KeptTable
+from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.manifest import store_manifest
 from ghostpoi.publish.private_folder import (
     RUN,
@@ -100,19 +100,28 @@ def _make(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
     series = open_series(request)
     file = formats.read(request.file, request.mapping)
     planned = plan(request, file, say, series)
-    part, request = planned.part, replace(request, seed=planned.request.seed)
-    part.start()
+    part, request = planned.series, replace(request, seed=planned.request.seed)
+    if part:
+        part.start()
     run = resume(request, file, unfinished) if unfinished else begin(request, file, say)
-    venues = part.draw(planned.whole, run, say, report)
+    if part:
+        venues = part.draw(planned.whole, report)
+    else:
+        venues = protect_table(
+            planned.whole, request.settings, run.seed, request.device, cache=run.folder.parent / "trajectory_lm",
+            checkpoint=Checkpoint(run.folder / "checkpoint.safetensors", run.key, say), say=say, report=report,
+        )  # fmt: skip
     report("writing the release", 0)
-    further = part.store_private(run.folder, planned.rows)
+    further = part.store_private(run.folder, planned.rows) if part else ()
     released = release_rows(planned, venues, run.seed)
     write_pairs(run.folder / PAIRS, released)
     with staging_folder(run, request.release.resolve()) as staging:
         released = _write_folder(staging, request, file, released)
-        part.begin(released.manifest, venues, released.shown, released.users)
+        if part:
+            part.begin(released.manifest, venues, released.shown, released.users)
         publish_folder(staging, request.release.resolve(), request.force or request.resume)
-    part.complete()
+    if part:
+        part.complete()
     keep_private(run, request.private, (*further, PAIRS))
     return released
 
@@ -144,8 +153,8 @@ def write_pairs(path: Path, released: ReleasedRows) -> None:
     table, venues, new = released.whole.table, released.whole.table.venues, released.users
     categories = np.append(table.category_ids.astype(str), "")  # row 0 of the venues has category -1
     further: dict[str, Any] = pseudonyms.map_arrays(table, new) if new else {}
-    if isinstance(table, KeptTable):
-        further["repeated"] = table.repeated
+    if released.whole.crowds:
+        further["repeated"] = released.whole.crowds.repeated
     arrays = {
         "clean": table.venue, "released": released.venues.poi, "poi_id": table.venue_ids.astype(str),
         "lat": venues.lat, "lon": venues.lon, "category": categories[venues.category], "shown": released.shown,

@@ -7,7 +7,7 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.progress import Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.columns import VenueColumns
@@ -20,13 +20,13 @@ from ghostpoi.publish.private_folder import ReleaseRequest, RowsRequest
 from ghostpoi.publish.series.ledger import Series
 from ghostpoi.publish.series.series_release import SeriesRelease
 from ghostpoi.publish.series.settings_check import series_columns
-from ghostpoi.publish.single_release import SingleRelease
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.venue_files import classify_file, files_beside, split_columns
 from ghostpoi.publish.whole_table import (
     WholeTable,
     category_groups,
     check_category,
+    donor_rows,
     grouped,
     prepare,
     published_aggregates,
@@ -43,7 +43,7 @@ class Plan:
     file: CheckinFile
     columns: VenueColumns
     rows: Rows  # without the columns that the release leaves out
-    part: SingleRelease | SeriesRelease
+    series: SeriesRelease | None  # to which the release belongs
     whole: WholeTable
 
     @property
@@ -92,27 +92,33 @@ def plan(
     _try_changes(rows, columns.change, file.mapping["user"] if hides_users else None)
     for text in [*columns.warnings, *([noted] if noted else [])]:
         say(f"warning: {text}")
-    part: SingleRelease | SeriesRelease = SingleRelease(request, file, columns, table)
+    part = None
     if series and isinstance(request, ReleaseRequest):
         part = SeriesRelease.plan(series, request, file, table, columns)
-    whole = prepare(part.table, settings, whole_file)
+        request, table = part.request, part.table
+    whole = prepare(table, settings, whole_file, part.kept if part else None)
     anywhere = isinstance(settings.method, FreeDraw)
     if not hides_users:
         check_sets(file, None if anywhere else whole.venue_sets)
     check_zones(file, columns.change, whole, anywhere)
-    return Plan(part.request, file, columns, rows, part, whole)
+    return Plan(request, file, columns, rows, part, whole)
 
 
 def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows:
     """Give every row the fields of its released venue, and a pseudonym if users are hidden."""
     request, file, whole, columns = plan.request, plan.file, plan.whole, plan.columns
-    settings, rows = request.settings, plan.rows
+    settings, rows, series = request.settings, plan.rows, plan.series
     shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
     _, shown_in_file = in_file(file, np.arange(len(whole.table)), shown)
-    rows, new = plan.part.with_fields(rows, whole, released, seed, plan.hides_users), None
-    user = file.mapping["user"]
+    if series:
+        rows = series.with_fields(rows, whole, released, plan.hides_users)
+    else:
+        donor = donor_rows(whole, released, settings.method, seed, every=plan.hides_users)
+        rows = rows.copy_fields(columns.change, in_file(file, donor, donor)[0])
+    user, new = file.mapping["user"], None
     if plan.hides_users:
-        new = plan.part.users(whole, shown, seed, rows.largest_number(user))
+        draw = series.users if series else pseudonyms.draw
+        new = draw(whole.table, shown, settings, seed, rows.largest_number(user))
         shown = new.row
         rows = rows.take(shown).replace_ids(user, new.released_ids)
     elif request.withhold:
@@ -136,7 +142,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
             "aggregates": published_aggregates(whole.table, settings),
         },
         **({} if new is None else {"identity": new.public}),
-        **plan.part.public,
+        **(series.public if series else {}),
         **figures(whole, settings.method, released, shown, file.counted),
     }
     beside = files_beside(file, request.keep, request.drop, *_shown(whole.table, released, shown, new))

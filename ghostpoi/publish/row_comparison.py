@@ -4,8 +4,8 @@ from collections.abc import Container
 
 import numpy as np
 
-from ghostpoi.data.formats import Rows
-from ghostpoi.data.formats.base import Coded
+from ghostpoi.formats import Rows
+from ghostpoi.formats.base import Coded
 
 
 def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str | None:

@@ -14,14 +14,15 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import Checkins, Floats, Longs
-from ghostpoi.data.formats import CheckinFile
-from ghostpoi.data.formats.base import VenueTable
-from ghostpoi.data.formats.compression import COMPRESSED, STDIN
-from ghostpoi.data.formats.folder import FolderRows
-from ghostpoi.data.formats.in_memory import content_of
-from ghostpoi.data.formats.kinds import ending
-from ghostpoi.data.formats.times import parse_times
 from ghostpoi.errors import InputError
+from ghostpoi.files import COMPRESSED
+from ghostpoi.formats import CheckinFile
+from ghostpoi.formats.base import VenueTable
+from ghostpoi.formats.compression import STDIN
+from ghostpoi.formats.folder import FolderRows
+from ghostpoi.formats.in_memory import content_of
+from ghostpoi.formats.kinds import ending
+from ghostpoi.formats.times import parse_times
 from ghostpoi.publish.columns import VenueColumns, classify
 from ghostpoi.publish.manifest import MANIFEST, PAGES
 from ghostpoi.publish.seal import SIGNATURE

@@ -17,7 +17,7 @@ from ghostpoi.data.places import Places, of_table, with_use
 from ghostpoi.data.sessions import Dataset, Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.publish.category_groups import LEARNED, by_hours, by_name, learned_name
-from ghostpoi.publish.kept_table import KeptTable
+from ghostpoi.publish.kept_table import KeptCrowds
 from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.methods.base import CATEGORY_HOURS, LEARNED_GROUPS
 from ghostpoi.publish.publication_settings import Publication
@@ -33,6 +33,7 @@ class WholeTable:
     data: Dataset
     session_sets: Candidates  # over the vocabulary
     venue_sets: Candidates  # over all venues
+    crowds: KeptCrowds | None = None  # of the series to which the table belongs
 
     @property
     def set_size(self) -> Longs:
@@ -56,20 +57,22 @@ class WholeTable:
     @property
     def repeated(self) -> Bools:
         """(N,) whether a row repeats the draw of an earlier release of a series."""
-        return self.table.repeated if isinstance(self.table, KeptTable) else np.zeros(len(self.table), bool)
+        return np.zeros(len(self.table), bool) if self.crowds is None else self.crowds.repeated
 
 
-def prepare(table: Checkins, settings: Publication, whole_file: bool = True) -> WholeTable:
+def prepare(
+    table: Checkins, settings: Publication, whole_file: bool = True, crowds: KeptCrowds | None = None
+) -> WholeTable:
     """Build sessions and candidate sets; refuse settings that fit no model and a table that cannot be protected.
 
-    A table that is one region of many may have no sessions and no candidates.
+    A table that is one region of many may have no sessions and no candidates. `crowds`: those of its series.
     """
     for name, model in (("surrogate", settings.surrogate), ("lm", settings.lm)):
         if model.dim % model.heads:
             raise InputError(
                 f"{name}.dim={model.dim} is not a multiple of {name}.heads={model.heads}; change one of them with --set"
             )
-    whole = _build(table, settings, whole_file)
+    whole = _build(table, settings, whole_file, crowds)
     if whole_file and not whole.has_candidates.any():
         kept = settings.keeps_category
         of_it = {"exact": " of its category", "group": " of its group of categories", "any": ""}[kept]
@@ -84,9 +87,11 @@ def prepare(table: Checkins, settings: Publication, whole_file: bool = True) -> 
     return whole
 
 
-def _build(table: Checkins, settings: Publication, whole_file: bool = True) -> WholeTable:
-    if isinstance(table, KeptTable) and table.method == settings.method:
-        return _without_sessions(table)
+def _build(
+    table: Checkins, settings: Publication, whole_file: bool = True, crowds: KeptCrowds | None = None
+) -> WholeTable:
+    if crowds is not None and crowds.method == settings.method:
+        return _without_sessions(table, crowds)
     data = sessions.build(table, settings.filters, may_be_empty=not whole_file)
     venues, v = places_of(table, settings), data.vocabulary
     known = np.zeros(len(venues.lat), bool)
@@ -96,12 +101,13 @@ def _build(table: Checkins, settings: Publication, whole_file: bool = True) -> W
         data,
         _sets(venues.take(v.venue), table.venue_ids[v.venue], settings),
         _sets(venues, table.venue_ids, settings, known),
+        crowds,
     )
 
 
-def _without_sessions(table: KeptTable) -> WholeTable:
+def _without_sessions(table: Checkins, crowds: KeptCrowds) -> WholeTable:
     """Return a table of a series, whose rows all draw from the sets of the series: no model, no minimum of visits."""
-    sets, none = table.sets, np.empty(0, np.int64)
+    sets, none = crowds.sets, np.empty(0, np.int64)
     vocabulary = sessions.vocabulary_of(table.venues, none)[0]
     empty = Sessions(none.astype(np.int32), np.zeros(1, np.int64), none.astype(np.int32), none, none)
     data = Dataset(vocabulary, empty, empty, empty, (), np.zeros(len(table), bool), empty)
@@ -109,7 +115,7 @@ def _without_sessions(table: KeptTable) -> WholeTable:
         sets.poi[:1], sets.radius_km[:1], None if sets.weight is None else sets.weight[:1],
         None if sets.slot_weight is None else sets.slot_weight[:, :1],
     )  # fmt: skip
-    return WholeTable(table, data, padding, sets)
+    return WholeTable(table, data, padding, sets, crowds)
 
 
 def places_of(table: Checkins, settings: Publication) -> Places:
@@ -159,8 +165,8 @@ def category_groups(whole: WholeTable, settings: Publication) -> list[list[str]]
         return []
     table = whole.table
     given = table.category_groups
-    if isinstance(table, KeptTable) and given:  # others are of venues that nobody sees
-        drawn = table.places.category[np.unique(table.sets.poi)[1:]]
+    if whole.crowds is not None and given:  # others are of venues that nobody sees
+        drawn = table.venues.category[np.unique(whole.crowds.sets.poi)[1:]]
         given = {name: given[name] for name in table.category_ids[np.unique(drawn)].tolist()}
     number = places_of(table, settings).category_group
     learned = {str(name): learned_name(n) for name, n in zip(table.category_ids, number, strict=True)}

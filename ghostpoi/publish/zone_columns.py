@@ -6,9 +6,9 @@ import numpy as np
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Longs
-from ghostpoi.data.formats import CheckinFile
-from ghostpoi.data.formats.zones import TIMEZONE
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile
+from ghostpoi.formats.zones import TIMEZONE
 from ghostpoi.publish.columns.classify import constant_within
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.whole_table import WholeTable

@@ -4,10 +4,10 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from ghostpoi.data.formats import Rows
-from ghostpoi.data.formats.folder import FolderRows
-from ghostpoi.data.formats.records import Layout, RecordRows
-from ghostpoi.data.formats.rows import TextRows
+from ghostpoi.formats import Rows
+from ghostpoi.formats.folder import FolderRows
+from ghostpoi.formats.records import Layout, RecordRows
+from ghostpoi.formats.rows import TextRows
 from ghostpoi.reporting.release_view import ReleaseView
 from ghostpoi.reporting.templates import TEXTS
 
@@ -131,7 +131,7 @@ def _type(rows: Rows, at: int, role: str | None) -> str:
 def _arrow_type(rows: Rows, at: int) -> str:
     from pyarrow import types  # slow to import
 
-    from ghostpoi.data.formats.parquet import ParquetRows
+    from ghostpoi.formats.parquet import ParquetRows
 
     if not isinstance(rows, ParquetRows):
         return "sc:Text"

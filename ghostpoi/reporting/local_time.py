@@ -5,9 +5,9 @@ from typing import NamedTuple
 import polars as pl
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.data.formats import CheckinFile
-from ghostpoi.data.formats.fields import COLUMN_NAMES, plain_name
-from ghostpoi.data.formats.zones import TIMEZONE, has_names, local_hours, split_names, states_zones
+from ghostpoi.formats import CheckinFile
+from ghostpoi.formats.fields import COLUMN_NAMES, plain_name
+from ghostpoi.formats.zones import TIMEZONE, has_names, local_hours, split_names, states_zones
 from ghostpoi.publish.columns.harmless import OFFSET
 
 OFFSETS = ("timezone", "timezoneoffset", "tzoffset", "utcoffset", "offset")  # columns of minutes east of UTC

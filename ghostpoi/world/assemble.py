@@ -9,14 +9,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats import Rows
-from ghostpoi.data.formats.compression import extension
-from ghostpoi.data.formats.in_memory import Content, held
-from ghostpoi.data.formats.kinds import PARQUET
-from ghostpoi.data.formats.rows import TextRows
+from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
+from ghostpoi.formats import Rows
+from ghostpoi.formats.compression import extension
+from ghostpoi.formats.in_memory import Content, held
+from ghostpoi.formats.kinds import PARQUET
+from ghostpoi.formats.rows import TextRows
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job
 from ghostpoi.world.packs import Group, Head, content_of, head_of, numbers_of, read_group, table_of
@@ -78,7 +78,7 @@ def _write_text(pieces: Iterator[Rows], start: bytes, tail: Path, out: BinaryIO)
 
 def _write_tables(pieces: Iterator[Rows], schema: Any, out: BinaryIO) -> None:
     """Write tables one after the other, as if they were one file."""
-    from ghostpoi.data.formats.parquet import ParquetRows, write_tables  # pyarrow is slow to import
+    from ghostpoi.formats.parquet import ParquetRows, write_tables  # pyarrow is slow to import
 
     first = next(pieces, None)
     found = (rows for rows in chain([first], pieces) if isinstance(rows, ParquetRows))
@@ -96,7 +96,7 @@ def _checked(job: Job, name: str, rows: Rows) -> Rows:
 def _read(job: Job, name: str, data: bytes) -> Rows:
     """Return all fields of rows that a task wrote."""
     if data.startswith(PARQUET):
-        from ghostpoi.data.formats.parquet import read_rows
+        from ghostpoi.formats.parquet import read_rows
 
         return read_rows(Path(name), data)
     with held(name, Content(data, extension(Path(name)))) as path, job.reads():

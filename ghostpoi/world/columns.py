@@ -11,8 +11,8 @@ from shlex import quote
 import numpy as np
 
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.formats import CheckinFile
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.columns.classify import Tests, check_order, check_times, constant_within
 from ghostpoi.publish.columns.dependence import of_rows, value_codes

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from ghostpoi.data.formats import Reading, current_reading, read_as
-from ghostpoi.data.formats.size_limit import chosen_limit
 from ghostpoi.files import make_private_folder
+from ghostpoi.formats import Reading, current_reading, read_as
+from ghostpoi.formats.size_limit import chosen_limit
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.randomness import Seed

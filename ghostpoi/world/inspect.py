@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ghostpoi.data.formats.chosen_columns import chosen_columns
-from ghostpoi.data.formats.kinds import Kind, misnamed
 from ghostpoi.data.inspect import Counted, added, count, summary
+from ghostpoi.formats.chosen_columns import chosen_columns
+from ghostpoi.formats.kinds import Kind, misnamed
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.whole_table import count_sets, described_sets

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from ghostpoi.data.formats import Reading
-from ghostpoi.data.formats.reading import read_as
-from ghostpoi.data.formats.size_limit import SizeLimit, limited_to
-from ghostpoi.data.formats.text import encoded_as
+from ghostpoi.formats import Reading
+from ghostpoi.formats.reading import read_as
+from ghostpoi.formats.size_limit import SizeLimit, limited_to
+from ghostpoi.formats.text import encoded_as
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.randomness import Seed

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ghostpoi.data.formats.compression import expanded_size
-from ghostpoi.data.formats.size_limit import shown
 from ghostpoi.errors import InputError
+from ghostpoi.formats.compression import expanded_size
+from ghostpoi.formats.size_limit import shown
 from ghostpoi.world.engine import Engine, OneProcess
 from ghostpoi.world.job import Region
 from ghostpoi.world.pieces import PIECE_ROWS, Piece, count_rows, is_parquet

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.formats import Rows
-from ghostpoi.data.formats.joined_rows import joined_rows
-from ghostpoi.data.formats.rows import TextRows
+from ghostpoi.formats import Rows
+from ghostpoi.formats.joined_rows import joined_rows
+from ghostpoi.formats.rows import TextRows
 
 if TYPE_CHECKING:
-    from ghostpoi.data.formats.parquet import ParquetRows
+    from ghostpoi.formats.parquet import ParquetRows
 
 INDEX, GROUPS = "index", "groups"
 MANY = 1000  # rows of a group that is compressed; with fewer, that takes eight times as long as the rest
@@ -94,7 +94,7 @@ def table_of(groups: Sequence[Group], name: str) -> Rows:
     """Return the rows of groups of Parquet, one after the other."""
     import pyarrow as pa  # slow to import
 
-    from ghostpoi.data.formats.parquet import ParquetRows
+    from ghostpoi.formats.parquet import ParquetRows
 
     alike = []
     for head, some in groupby(groups, key=lambda group: group.head):
@@ -119,7 +119,7 @@ def _encoded(rows: Rows, end: list[int]) -> tuple[Head, Iterator[bytes]]:
     """Return what groups of rows have in common, and the bytes of each."""
     if isinstance(rows, TextRows):
         return rows.dialect.start, (_lines(rows.take(np.arange(*bounds))) for bounds in pairwise(end))
-    from ghostpoi.data.formats.parquet import ParquetRows
+    from ghostpoi.formats.parquet import ParquetRows
 
     if not isinstance(rows, ParquetRows):
         raise TypeError(f"rows of {type(rows).__name__} cannot be divided")
@@ -137,7 +137,7 @@ def _streams(rows: "ParquetRows", end: list[int]) -> Iterator[bytes]:
     """Yield the Arrow stream of each group. Parquet would take twenty times as long, for few rows."""
     import pyarrow as pa
 
-    from ghostpoi.data.formats.parquet import VIEWS
+    from ghostpoi.formats.parquet import VIEWS
 
     # Dictionaries and views would bring the values of all groups along.
     types = [f.type.value_type if pa.types.is_dictionary(f.type) else VIEWS.get(f.type, f.type) for f in rows.schema]

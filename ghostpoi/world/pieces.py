@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import COMPRESSED, extension, load, readable
-from ghostpoi.data.formats.folder import is_folder, parts_of
-from ghostpoi.data.formats.in_memory import Content, held
-from ghostpoi.data.formats.kinds import PARQUET, ending, kind_of
-from ghostpoi.data.formats.reading import current_reading
+from ghostpoi import formats
 from ghostpoi.errors import InputError
+from ghostpoi.files import COMPRESSED
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.compression import extension, load, readable
+from ghostpoi.formats.folder import is_folder, parts_of
+from ghostpoi.formats.in_memory import Content, held
+from ghostpoi.formats.kinds import PARQUET, ending, kind_of
+from ghostpoi.formats.reading import current_reading
 from ghostpoi.world.spans import Span, find_spans
 
 PIECE_ROWS = 500_000  # of a large file; the division into pieces changes no result
@@ -112,7 +113,7 @@ def read_piece(piece: Piece, mapping: dict[str, str]) -> CheckinFile | None:
 def raw_rows(piece: Piece, mapping: dict[str, str]) -> Rows:
     """Read all fields of a piece. What `read_piece` has validated is not validated again, where that saves time."""
     if not piece.groups and is_parquet(piece.path):
-        from ghostpoi.data.formats.parquet import read_rows
+        from ghostpoi.formats.parquet import read_rows
 
         return read_rows(piece.path, piece.path.read_bytes())
     with _opened(piece) as path:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from ghostpoi.data.displacement import MoveCounts, moves
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import extension
-from ghostpoi.data.formats.folder import FolderRows
-from ghostpoi.data.formats.in_memory import Content, held
-from ghostpoi.data.formats.rows import TextRows
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.compression import extension
+from ghostpoi.formats.folder import FolderRows
+from ghostpoi.formats.in_memory import Content, held
+from ghostpoi.formats.rows import TextRows
 from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.device_choice import device_for
 from ghostpoi.publish.protect import protect_table

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ghostpoi.data.formats import current_reading
 from ghostpoi.errors import EngineFailed, InputError
+from ghostpoi.formats import current_reading
 from ghostpoi.publish.private_folder import RowsRequest
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ghostpoi.data import formats
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import extension
-from ghostpoi.data.formats.folder import FolderRows
-from ghostpoi.data.formats.in_memory import Content, held
+from ghostpoi import formats
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.compression import extension
+from ghostpoi.formats.folder import FolderRows
+from ghostpoi.formats.in_memory import Content, held
 from ghostpoi.world.crossings import crossing_rows
 from ghostpoi.world.job import FRAGMENTS, Job, Region
 from ghostpoi.world.packs import content_of, read_group

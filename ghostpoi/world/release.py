@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ghostpoi.data.formats import current_reading
-from ghostpoi.data.formats.size_limit import chosen_limit
 from ghostpoi.errors import EngineFailed, InputError, RegionsFailed
 from ghostpoi.files import PARTIAL, make_private_folder
+from ghostpoi.formats import current_reading
+from ghostpoi.formats.size_limit import chosen_limit
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import store_manifest
 from ghostpoi.publish.private_folder import ReleaseRequest, Run, begin, check_folders, resume

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.formats import CheckinFile
+from ghostpoi.formats import CheckinFile
 from ghostpoi.publish.kept_rows import in_file
 from ghostpoi.world.job import FRAGMENTS, Job
 from ghostpoi.world.packs import numbers_of

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ghostpoi.data.checkins import Ints
-from ghostpoi.data.formats.rows import TextRows
+from ghostpoi.formats.rows import TextRows
 from ghostpoi.world.job import FRAGMENTS, Job, is_done, leaving
 from ghostpoi.world.packs import write_pack
 from ghostpoi.world.pieces import raw_rows

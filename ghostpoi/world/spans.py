@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ghostpoi.data.formats import HEAD, current_reading, recognised
-from ghostpoi.data.formats.compression import compression
-from ghostpoi.data.formats.table import delimiter_of
-from ghostpoi.data.formats.text import first_line, has_controls, is_utf8, quotes_enclose_fields
+from ghostpoi.formats import HEAD, current_reading, recognised
+from ghostpoi.formats.compression import compression
+from ghostpoi.formats.table import delimiter_of
+from ghostpoi.formats.text import first_line, has_controls, is_utf8, quotes_enclose_fields
 
 BYTES_PER_ROW = 128  # more than most rows have
 MOST_LINES = 1000  # of one row; if it seems to have more, a stray quote opens it

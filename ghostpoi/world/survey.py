@@ -11,13 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.formats import CheckinFile
-from ghostpoi.data.formats.compression import load
-from ghostpoi.data.formats.folder import columns_of, keys_of, no_part
-from ghostpoi.data.formats.joined_rows import can_join
-from ghostpoi.data.formats.missing import none_complete
-from ghostpoi.data.formats.rows import TextRows
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile
+from ghostpoi.formats.compression import load
+from ghostpoi.formats.folder import columns_of, keys_of, no_part
+from ghostpoi.formats.joined_rows import can_join
+from ghostpoi.formats.missing import none_complete
+from ghostpoi.formats.rows import TextRows
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
 from ghostpoi.world.ranges import leave_ids

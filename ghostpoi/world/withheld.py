@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.formats import CheckinFile
+from ghostpoi.formats import CheckinFile
 
 PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
 IDS = {"user_ids": 0, "venue_ids": 1, "category_ids": 0}  # how many stay: venues are numbered from 1

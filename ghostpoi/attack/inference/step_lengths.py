@@ -61,7 +61,7 @@ def known_shares() -> Floats:
 
 
 if __name__ == "__main__":
-    from ghostpoi.data.prepared import prepare_file
+    from ghostpoi.formats.prepare import prepare_file
 
     data = prepare_file(Path(sys.argv[1]))
     print("steps = [", *(f"    {row}," for row in counts(data.train, data.vocabulary).tolist()), "]", sep="\n")

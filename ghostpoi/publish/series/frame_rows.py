@@ -5,19 +5,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.formats import Rows
+from ghostpoi.formats import Rows
 
 
 def in_file(rows: Rows) -> Rows:
     """Return rows as a file holds them."""
-    from ghostpoi.data.formats.frames import FrameRows  # slow to import
+    from ghostpoi.formats.frames import FrameRows  # slow to import
 
     return rows.rows if isinstance(rows, FrameRows) else rows
 
 
 def as_given(rows: Rows, columns: list[str], changed: Rows) -> Rows:
     """Return changed rows of a file as rows of the same kind as `rows`, from which they differ in these columns."""
-    from ghostpoi.data.formats.frames import FrameRows  # slow to import
+    from ghostpoi.formats.frames import FrameRows  # slow to import
 
     return FrameRows(changed, _with_columns(rows.frame, columns, changed)) if isinstance(rows, FrameRows) else changed
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.data.checkins import Checkins, Ints
-from ghostpoi.data.formats import CheckinFile, Rows
+from ghostpoi.data.checkins import Bools, Checkins, Ints
 from ghostpoi.errors import InputError
-from ghostpoi.publish.kept_table import KeptTable, kept_table
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.publish.kept_table import KeptCrowds, with_crowds
 from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.pseudonyms import PAIRS
 from ghostpoi.publish.series.venue_fields import read_rows, write_rows
@@ -24,11 +24,14 @@ def store(folder: Path, catalogue: Catalogue, rows: Rows, ending: str) -> tuple[
     return VENUES, f"{FIELDS}{ending}"
 
 
-def with_series(private: Path, table: Checkins, manifest: dict[str, Any]) -> Checkins:
-    """Return clean check-ins of a release with the crowds of its series, if it belongs to one."""
+InSeries = tuple[Checkins, KeptCrowds | None]
+
+
+def with_series(private: Path, table: Checkins, manifest: dict[str, Any], repeated: Bools | None = None) -> InSeries:
+    """Return clean check-ins of a release with all venues of its series, and their crowds, if it belongs to one."""
     if "series" not in manifest:
-        return table
-    return kept_table(table, _catalogue(private), settings_of(manifest).method)
+        return table, None
+    return with_crowds(table, _catalogue(private), settings_of(manifest).method, repeated)
 
 
 def _catalogue(private: Path) -> Catalogue:
@@ -43,26 +46,25 @@ def _catalogue(private: Path) -> Catalogue:
         raise InputError(f"{private / VENUES} cannot be read; restore it from a copy") from None
 
 
-def read_table(private: Path, table: Checkins, manifest: dict[str, Any]) -> Checkins:
-    """Return the clean table of a release with the crowds of its series, if it belongs to one."""
+def read_table(private: Path, table: Checkins, manifest: dict[str, Any]) -> InSeries:
+    """Return the same for the clean table of a release: the private folder knows which rows repeat a draw."""
     if "series" not in manifest:
-        return table
-    known = _catalogue(private)
+        return table, None
     try:
         with np.load(private / PAIRS, allow_pickle=False) as pairs:
             repeated = pairs["repeated"]
         if len(repeated) == len(table):
-            return kept_table(table, known, settings_of(manifest).method, repeated)
+            return with_series(private, table, manifest, repeated)
     except UNREADABLE:
         pass
     raise InputError(f"{private} does not fit the file; give the private folder of this release")
 
 
-def read_fields(private: Path, table: Checkins, file: CheckinFile, like: Rows) -> tuple[Rows, Ints] | None:
+def read_fields(private: Path, kept: KeptCrowds | None, file: CheckinFile, like: Rows) -> tuple[Rows, Ints] | None:
     """Return the stored row of each venue of a series, and its venue in the table; None without a series."""
-    if not isinstance(table, KeptTable):
+    if kept is None:
         return None
     [path] = list(private.glob(f"{FIELDS}*")) or [private / FIELDS]
-    place = np.empty(len(table.in_series) - 1, np.int32)
-    place[table.in_series[1:]] = np.arange(1, len(table.in_series))
+    place = np.empty(len(kept.in_series) - 1, np.int32)
+    place[kept.in_series[1:]] = np.arange(1, len(kept.in_series))
     return read_rows([path], like, file.mapping, file.format, file.reading), place

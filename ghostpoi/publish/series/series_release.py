@@ -10,17 +10,18 @@ from typing import Any, cast
 import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
-from ghostpoi.progress import Report, Say
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.compression import extension
+from ghostpoi.progress import Report
 from ghostpoi.publish import rows_outside_sessions
 from ghostpoi.publish.columns import VenueColumns
-from ghostpoi.publish.kept_table import KeptTable, check_method, kept_table
+from ghostpoi.publish.kept_table import KeptCrowds, check_method, with_crowds
 from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.methods.crowd import Crowd
-from ghostpoi.publish.private_folder import ReleaseRequest, Run
+from ghostpoi.publish.private_folder import ReleaseRequest
 from ghostpoi.publish.pseudonyms import NewUsers
+from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.series import private_copy
 from ghostpoi.publish.series.drawn_rows import DrawnRows
 from ghostpoi.publish.series.joining import join
@@ -103,7 +104,8 @@ class SeriesRelease:
     same: Entry | None  # of an interrupted or earlier run with the same file and place, which this one repeats
     before: Catalogue
     catalogue: Catalogue
-    table: KeptTable
+    table: Checkins  # with all venues of the series
+    kept: KeptCrowds
     keys: RowKeys
     earlier: DrawnRows
     found: Longs  # (N,) the place of each row among the earlier ones, -1: new
@@ -131,9 +133,11 @@ class SeriesRelease:
         earlier.check_unchanged(found, keys, str(request.file))
         if request.settings.identity.pseudonyms != "keep":
             kept_users(table, request.settings, earlier, found)
-        kept = kept_table(table, catalogue, method, found >= 0)
+        table, kept = with_crowds(table, catalogue, method, found >= 0)
         request = replace(request, seed=Seed(series.seed.derive("release", file.sha256.hex())))
-        return SeriesRelease(series, request, file, columns, same, before, catalogue, kept, keys, earlier, found, own)
+        return SeriesRelease(
+            series, request, file, columns, same, before, catalogue, table, kept, keys, earlier, found, own
+        )
 
     @property
     def number(self) -> int:
@@ -150,11 +154,11 @@ class SeriesRelease:
         if not self.series.entries and not self.same:
             self.series.store()
 
-    def draw(self, whole: WholeTable, run: Run, say: Say, report: Report) -> Substitution:
+    def draw(self, whole: WholeTable, report: Report) -> Substitution:
         """Draw a venue for every row; repeat those that were drawn before."""
         released = np.zeros(len(self.table), np.int32)
         here = np.zeros(len(self.catalogue), np.int32)
-        here[self.table.in_series[1:]] = np.arange(1, len(self.table.in_series))
+        here[self.kept.in_series[1:]] = np.arange(1, len(self.kept.in_series))
         again = self.found >= 0
         released[again] = here[self.earlier.venue[self.found[again]]]
         report("substituting", 0)
@@ -162,13 +166,13 @@ class SeriesRelease:
             self.table, whole.venue_sets, released, self.keys.uniform, self.request.settings.speed, keep_clean=False
         )
 
-    def with_fields(self, rows: Rows, whole: WholeTable, released: Substitution, seed: Seed, every: bool) -> Rows:
+    def with_fields(self, rows: Rows, whole: WholeTable, released: Substitution, every: bool) -> Rows:
         """Return the rows of the file with the venue fields that the series keeps."""
         total = len(every_row(rows))
         drawn, place = np.zeros(total, bool), np.zeros(total, np.int64)
         present = self.file.present if len(self.file.kept) else np.arange(total)
         drawn[present] = has_donor(whole, released.poi, self.request.settings.method, every)
-        place[present] = self.table.in_series[released.poi]
+        place[present] = self.kept.in_series[released.poi]
         return with_fields(rows, self.columns.change, self._stored(rows), place, drawn)
 
     def _stored(self, rows: Rows) -> Rows:
@@ -188,9 +192,11 @@ class SeriesRelease:
     def _ending(self) -> str:
         return extension(self.request.file)
 
-    def users(self, whole: WholeTable, shown: Longs, seed: Seed, most: int | None) -> NewUsers:
+    def users(
+        self, table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None
+    ) -> NewUsers:  # fmt: skip
         """Draw the pseudonyms of new rows."""
-        return draw_users(whole.table, shown, self.request.settings, seed, most, self.earlier, self.found)
+        return draw_users(table, shown, settings, seed, most, self.earlier, self.found)
 
     def store_private(self, folder: Path, rows: Rows) -> tuple[str, ...]:
         """Store what `verify` and `audit` need of the series; return the names of the files."""
@@ -202,7 +208,7 @@ class SeriesRelease:
         fresh = self.found[shown] < 0
         row = shown[fresh]
         rows = DrawnRows.of(
-            self.keys.row[row], self.keys.moment[row], self.table.in_series[released.poi[row]], user[fresh]
+            self.keys.row[row], self.keys.moment[row], self.kept.in_series[released.poi[row]], user[fresh]
         )
         if self.same:
             if not DrawnRows.load([self.series.named("rows", self.number, ".npz")]).same(rows):

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.data.formats import CheckinFile
-from ghostpoi.data.formats.compression import extension
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile
+from ghostpoi.formats.compression import extension
 from ghostpoi.publish.columns import VenueColumns, telling
 from ghostpoi.publish.private_folder import ReleaseRequest
 from ghostpoi.publish.series.ledger import Series

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ghostpoi.data import formats
+from ghostpoi import formats
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
-from ghostpoi.data.formats import CheckinFile, Reading, Rows
-from ghostpoi.data.formats.joined_rows import can_join, joined_rows
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
+from ghostpoi.formats import CheckinFile, Reading, Rows
+from ghostpoi.formats.joined_rows import can_join, joined_rows
 from ghostpoi.publish.series.frame_rows import as_given, in_file
 
 

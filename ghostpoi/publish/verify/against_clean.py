@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.displacement import Moves, moves
-from ghostpoi.data.formats import CheckinFile, Rows
-from ghostpoi.data.formats.folder import FolderRows
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.folder import FolderRows
 from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.kept_rows import in_file
@@ -67,10 +67,10 @@ def comparison(
     If user ids are pseudonyms, the private folder tells which row is which. Rows may be those of one region; the
     manifest then states what is withheld of it.
     """
-    table, settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
+    (table, crowds), settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
     hides_users = settings.identity.pseudonyms != "keep"
     known = read_map(private) if hides_users else None
-    whole = prepare(table, settings, whole_file)
+    whole = prepare(table, settings, whole_file, crowds)
     withheld = manifest["rows"]["withheld"]
     shown = np.flatnonzero(whole.has_candidates) if withheld else np.arange(len(table))
     expected = len(table) - withheld
@@ -108,7 +108,7 @@ def comparison(
     checks += [
         _category(pair, settings),
         _candidates(pair),
-        _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, table, clean, written.rows)),
+        _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, crowds, clean, written.rows)),
         allowed_speed(whole, released, emptied, settings.speed),
         *_kept(clean, [*changed, *dropped], hidden(table, settings)),
         *_beside(clean, written, manifest),

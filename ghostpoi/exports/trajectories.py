@@ -1,0 +1,135 @@
+"""Trajectories: GETNext (github.com/songyangme/GETNext), Flashback (github.com/eXascaleInfolab/Flashback_code)."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from ghostpoi.data.checkins import Bools, Ints
+from ghostpoi.exports.base import ExportData, Visits, csv_text, filled, id_tables, iso, session_of, user_numbers
+
+GETNEXT_COLUMNS = (
+    "user_id", "POI_id", "POI_catid", "POI_catid_code", "POI_catname", "latitude", "longitude", "timezone", "UTC_time",
+    "local_time", "day_of_week", "norm_in_day_time", "trajectory_id",
+)  # fmt: skip
+GETNEXT_FILES = {"train": "train", "valid": "val", "test": "test", "clean": "clean"}
+DAY, SLOTS = 86_400, 48  # seconds; half hours
+UNQUOTED = re.compile(r'[\s",]+')  # build_graph.py writes names as they are
+GETNEXT_USAGE = """\
+Copy this folder to `dataset/{name}` of GETNext, name it and its training file in `build_graph.py`, run
+`python build_graph.py`, then:
+
+    python train.py --data-train dataset/{name}/{name}_train.csv --data-val dataset/{name}/{name}_val.csv \\
+        --data-adj-mtx dataset/{name}/graph_A.csv --data-node-feats dataset/{name}/graph_X.csv
+
+Users, venues and categories are numbers; `{name}.users.csv` and `{name}.venues.csv` give their ids. Times are UTC, also
+in `local_time`.
+"""
+GETNEXT_PUBLIC_USAGE = """
+All rows are released ones. A pause of more than a day ends a trajectory; each user's first 80% are for training, the
+next 10% for validation.
+"""
+GETNEXT_SPLIT_USAGE = """
+`train` shows released venues; `clean` shows the clean venues of the same rows; `val` and `test` are clean. GETNext
+skips trajectories of users that it has not trained on: {known} of {users} test users are in `train`.
+"""
+
+
+class GETNext:
+    """One CSV file per part; without clean data, the parts of the released rows."""
+
+    summary = "GETNext: NAME_train.csv, NAME_val.csv, NAME_test.csv and tables of ids; with --private, clean ones too"
+
+    def files(self, data: ExportData) -> dict[str, str]:
+        parts = data.parts or split(data.released)
+        found = {GETNEXT_FILES[part]: csv_text(GETNEXT_COLUMNS, _rows(data, v)) for part, v in parts.items()}
+        return {f"{data.name}_{part}.csv": text for part, text in found.items()} | id_tables(data)
+
+    def usage(self, data: ExportData) -> str:
+        trained, tested = (set(data.parts[part].user) if data.parts else set() for part in ("train", "test"))
+        known, users = len(tested & trained), len(tested)
+        return filled(data, GETNEXT_USAGE, GETNEXT_SPLIT_USAGE, GETNEXT_PUBLIC_USAGE, known=known, users=users)
+
+
+def split(rows: Visits) -> dict[str, Visits]:
+    """Cut each user's rows into trajectories, and split these in time order."""
+    first = np.diff(rows.time, prepend=rows.time[0]) > DAY
+    first[rows.start[:-1]] = True
+    start = np.append(np.flatnonzero(first), len(rows.time))
+    owner = np.searchsorted(rows.start, start[:-1], side="right")
+    count, place = np.bincount(owner)[owner], np.arange(len(owner)) - np.searchsorted(owner, owner)
+    part = (10 * place >= 8 * count).astype(int) + (10 * place >= 9 * count)
+    return {name: _take(rows, start, part == k) for k, name in enumerate(("train", "valid", "test"))}
+
+
+def _take(rows: Visits, start: np.ndarray, which: Bools) -> Visits:
+    size = np.diff(start)
+    keep = np.repeat(which, size)
+    return Visits(rows.user[keep], rows.venue[keep], rows.time[keep], np.append(0, np.cumsum(size[which])))
+
+
+def _rows(data: ExportData, visits: Visits) -> Iterator[tuple[object, ...]]:
+    venues, number = data.venues, user_numbers(data)
+    code = {category: k for k, category in enumerate(dict.fromkeys(venues.category[1:]))}
+    lat, lon, days = venues.lat.tolist(), venues.lon.tolist(), visits.time // DAY
+    weekday = ((days + 3) % 7).tolist()  # 1 January 1970 was a Thursday
+    slot = ((visits.time - DAY * days) * SLOTS // DAY / SLOTS).tolist()
+    rows = zip(visits.user, visits.venue.tolist(), iso(visits.time), weekday, slot, session_of(visits), strict=True)
+    for user, v, time, day, in_day, session in rows:
+        category, when, who = venues.category[v], time.replace("T", " ") + "+00:00", number[user]
+        name = UNQUOTED.sub(" ", category)
+        kind = code[category], code[category], name
+        yield who, v, *kind, lat[v], lon[v], 0, when, when, day, in_day, f"{who}_{session}"
+
+
+MINIMUM = 101  # check-ins: Flashback leaves out users with fewer
+TRAINED = 0.8  # of a user's steps, the oldest
+FLASHBACK_USAGE = """Copy the folder's `.txt` files to `data` of Flashback, then:
+
+    python train.py --dataset {name}.txt
+
+Flashback keeps users with at least {minimum} check-ins: {kept} of {users} here. Its `--batch-size` must not exceed
+that. It skips the last user of a file, who is the one with the fewest check-ins. Users and venues are numbers;
+`{name}.users.csv` and `{name}.venues.csv` give their ids. Times are UTC.
+"""
+FLASHBACK_SPLIT_USAGE = """
+`{name}.test.txt` shows released venues where Flashback trains, and clean ones where it tests. `{name}.clean.txt` shows
+clean venues only.
+"""
+
+
+class Flashback:
+    """One file of all rows; with clean data, also one whose test rows are clean, and one of clean rows."""
+
+    summary = "Flashback: NAME.txt and tables of ids; with --private, a file with clean test rows and one all clean"
+
+    def files(self, data: ExportData) -> dict[str, str]:
+        name, shown = data.name, data.released.venue
+        found = {f"{name}.txt": _text(data, shown)} | id_tables(data)
+        if data.clean is not None:
+            found[f"{name}.test.txt"] = _text(data, np.where(trained(data.released), shown, data.clean))
+            found[f"{name}.clean.txt"] = _text(data, data.clean)
+        return found
+
+    def usage(self, data: ExportData) -> str:
+        rows = np.diff(data.released.start)
+        kept = int((rows >= MINIMUM).sum())
+        return filled(data, FLASHBACK_USAGE, FLASHBACK_SPLIT_USAGE, minimum=MINIMUM, kept=kept, users=len(rows))
+
+
+def trained(rows: Visits) -> Bools:
+    """Mark the rows that Flashback sees in training, the last label included."""
+    size = np.diff(rows.start)
+    place = np.arange(len(rows.time)) - np.repeat(rows.start[:-1], size)
+    last = ((size - 1) * TRAINED).astype(np.int64)
+    return place <= np.repeat(last, size)
+
+
+def _text(data: ExportData, venue: Ints) -> str:
+    """Write users with the most check-ins first, and each one's rows from the newest to the oldest."""
+    rows, venues, number = data.released, data.venues, user_numbers(data)
+    users = np.argsort(-np.diff(rows.start), kind="stable")
+    order = np.concatenate([np.arange(rows.start[u], rows.start[u + 1])[::-1] for u in users])
+    at = venue[order]
+    lines = zip(rows.user[order], iso(rows.time[order]), venues.lat[at], venues.lon[at], at, strict=True)
+    return "".join(f"{number[user]}\t{time}Z\t{lat}\t{lon}\t{v}\n" for user, time, lat, lon, v in lines)

@@ -1,0 +1,224 @@
+"""Read files and decompress them by content, without ever holding more than the limit allows."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import stat
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+import zstandard
+
+from ghostpoi import files
+from ghostpoi.errors import InputError
+from ghostpoi.formats.in_memory import content_of
+from ghostpoi.formats.size_limit import SizeLimit, current_limit
+
+CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))  # not used in text files
+STDIN = Path("-")
+PIECE = 1 << 24  # bytes read or decompressed at once
+ZSTD_INPUT = 1 << 11  # bytes of a frame; each block of 4 bytes can expand to 128 KiB, so this many give at most 64 MiB
+XZ_MEMORY = 1 << 29  # bytes; xz -9 needs 65 MiB
+
+
+def load(path: Path) -> bytes:
+    """Read a whole file, decompressed if its first bytes identify a compression format.
+
+    The file is opened once, so that it may be a pipe.
+    """
+    if (content := content_of(path)) is not None:
+        return content.data
+    limit = current_limit()
+    with readable(path):
+        if path == STDIN and sys.stdin is not None:
+            data = _stdin(sys.stdin, limit)
+        else:
+            with path.open("rb") as file:
+                data = _read(path, file, limit)
+    if (pieces := _pieces_of(data)) is not None:
+        data = _decompressed(path, data, pieces, limit)
+    if not data[:4096].strip() and not data.strip():
+        raise InputError(f"{path} is empty; give a file with at least one check-in")
+    return data
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Say in one sentence why a file cannot be read."""
+    try:
+        yield
+    except IsADirectoryError:
+        raise InputError(f"{path} is a directory; give the file of check-ins inside it") from None
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; check the path") from None
+    except PermissionError:
+        raise InputError(f"{path} cannot be read by this user; change its permissions or run as its owner") from None
+    except OSError as e:
+        raise InputError(f"{path} cannot be read: {e.strerror or e}; check the disk and the path") from None
+
+
+def expanded_size(path: Path) -> int:
+    """Return the bytes of a file, decompressed."""
+    with readable(path), path.open("rb") as file:
+        if not compression(file.read(len(XZ))):
+            return os.fstat(file.fileno()).st_size
+        file.seek(0)
+        data = _read(path, file, current_limit())
+    if (pieces := _pieces_of(data)) is None:
+        return len(data)
+    return sum(map(len, _checked(path, data, pieces, current_limit())))
+
+
+def _pieces_of(data: bytes) -> Callable[[bytes], Iterator[bytes]] | None:
+    """Return what decompresses data; None if nothing has to."""
+    found = next((pieces for magic, (_, pieces) in PIECES.items() if data.startswith(magic)), None)
+    return None if is_workbook(data) else found
+
+
+@cache
+def _stdin(stream: TextIO, limit: SizeLimit) -> bytes:
+    """Read standard input once, however often it is asked for."""
+    return _read(STDIN, stream.buffer, limit)
+
+
+def _read(path: Path, file: BinaryIO, limit: SizeLimit) -> bytes:
+    status = os.fstat(file.fileno())
+    if stat.S_ISREG(status.st_mode):
+        limit.check(path, status.st_size)
+    out = io.BytesIO()
+    while piece := file.read(PIECE):
+        out.write(piece)
+        limit.check(path, out.tell())
+    return out.getvalue()
+
+
+def _decompressed(path: Path, data: bytes, pieces: Callable[[bytes], Iterator[bytes]], limit: SizeLimit) -> bytes:
+    out = io.BytesIO()
+    for piece in _checked(path, data, pieces, limit):
+        out.write(piece)
+    return out.getvalue()
+
+
+def _checked(
+    path: Path, data: bytes, pieces: Callable[[bytes], Iterator[bytes]], limit: SizeLimit
+) -> Iterator[bytes]:  # fmt: skip
+    """Yield decompressed pieces, as long as they keep to the limit and are not damaged."""
+    size = 0
+    try:
+        for piece in pieces(data):
+            size += len(piece)
+            limit.check(path, size, len(data))
+            yield piece
+    except SeveralFiles as e:
+        raise InputError(
+            f"{path} is a zip archive of {e} files; unpack it and give the file of check-ins inside it"
+        ) from None
+    except Encrypted:
+        raise InputError(f"{path} is an encrypted zip archive; decrypt it and give the file inside it") from None
+    except DAMAGED as e:
+        raise InputError(f"{path} is a damaged compressed file ({e}); download or compress it again") from None
+
+
+class SeveralFiles(Exception):
+    """An archive holds this many files, not one."""
+
+
+class Encrypted(Exception):
+    """An archive needs a password."""
+
+
+def _gzip(data: bytes) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+def _xz(data: bytes) -> Iterator[bytes]:
+    # Streams may have padding between them.
+    return _streams(data, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY), b"\x00")
+
+
+def _bz2(data: bytes) -> Iterator[bytes]:
+    return _streams(data, bz2.BZ2Decompressor)
+
+
+def _streams(
+    data: bytes, start: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor], padding: bytes = b""
+) -> Iterator[bytes]:
+    """Decompress all streams, one after the other, each in pieces."""
+    while data:
+        stream = start()
+        piece = stream.decompress(data, PIECE)
+        while not stream.eof:
+            if stream.needs_input:
+                raise EOFError("it is truncated")
+            yield piece
+            piece = stream.decompress(b"", PIECE)
+        yield piece
+        data = stream.unused_data.lstrip(padding) if padding else stream.unused_data
+
+
+def _zstd(data: bytes) -> Iterator[bytes]:
+    """Decompress all frames, one by one: the library does not notice a truncated file that has several."""
+    at = 0
+    while at < len(data):
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        while not frame.eof:
+            if at >= len(data):
+                raise EOFError("it is truncated")
+            yield frame.decompress(data[at : at + ZSTD_INPUT])
+            at += ZSTD_INPUT
+        at = min(at, len(data)) - len(frame.unused_data)
+
+
+def _zip(data: bytes) -> Iterator[bytes]:
+    """Decompress an archive of one file."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+        if len(names) != 1:
+            raise SeveralFiles(len(names))
+        if archive.getinfo(names[0]).flag_bits & 1:
+            raise Encrypted
+        with archive.open(names[0]) as file:
+            while piece := file.read(PIECE):
+                yield piece
+
+
+def compression(head: bytes) -> str:
+    """Return the suffix for the compression of a file that begins so, "" for none; a spreadsheet is a zip archive."""
+    return next((suffix for magic, (suffix, _) in PIECES.items() if head.startswith(magic)), "")
+
+
+def is_workbook(data: bytes) -> bool:
+    """Tell whether a zip archive is a spreadsheet."""
+    return data.startswith(ZIP) and (b"[Content_Types].xml" in data[:65_536] or b"xl/" in data[:65_536])
+
+
+ZIP, XZ = b"PK\x03\x04", b"\xfd7zXZ\x00"
+PIECES = {  # by the first bytes of a file
+    b"\x1f\x8b": (".gz", _gzip), XZ: (".xz", _xz), b"\x28\xb5\x2f\xfd": (".zst", _zstd),
+    b"BZh": (".bz2", _bz2), ZIP: (".zip", _zip),
+}  # fmt: skip
+DAMAGED = (
+    OSError, EOFError, RuntimeError, NotImplementedError, lzma.LZMAError, zlib.error, zstandard.ZstdError,
+    zipfile.BadZipFile,
+)  # fmt: skip
+
+
+def is_binary(head: bytes) -> bool:
+    """Tell whether bytes are not text: they have a zero byte, or more than 1% control characters."""
+    return b"\x00" in head or len(head.translate(None, CONTROL)) < 0.99 * len(head)
+
+
+def extension(path: Path) -> str:
+    """Return the extension of a file, or the one that content in memory would have."""
+    content = content_of(path)
+    return files.extension(path) if content is None else content.extension

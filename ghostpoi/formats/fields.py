@@ -1,0 +1,265 @@
+"""Find the column of each field, and convert columns of any type to a validated check-in table."""
+
+import difflib
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.data.checkins import DATE, FIELDS, GROUP, Checkins, renumber
+from ghostpoi.errors import InputError
+from ghostpoi.formats.base import VENUE
+from ghostpoi.formats.joined import fields_elsewhere, place_elsewhere
+from ghostpoi.formats.missing import Where, lacking, lacks_value, places
+from ghostpoi.formats.points import POINT, with_positions
+from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.times import parse_times, stripped
+from ghostpoi.formats.zones import TIMEZONE, is_short, split_names, zone_of
+
+NAME_ZONE = "state the zone of all such times with --timezone, e.g. America/New_York"
+MIDNIGHT = r"[ T]00:00(:00(\.0+)?)?$"
+TIME_OF_DAY = r"^\s*\d{1,2}:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm])?\s*$"
+NO_CATEGORY = ""  # the category of all venues of a file that names none
+COLUMN_NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
+
+
+def find_columns(
+    columns: Sequence[str], given: dict[str, str], place: str | Path, header: bool = False
+) -> dict[str, str]:
+    """Return the column of each field: the user's choice in `given`, otherwise by name. There may be no category.
+
+    `place` is for messages. `header`: the names come from the first line of a text, which may be a row instead.
+    """
+    elsewhere, zone = fields_elsewhere(), current_reading().timezone
+    for field, column in given.items():
+        if field not in (known := (*FIELDS, GROUP, DATE, POINT, TIMEZONE, *[VENUE] * bool(elsewhere))):
+            listed = ", ".join(known)
+            raise InputError(f"--map {field}={column}: there is no field {field!r}; fields are {listed}")
+        if elsewhere.get(field) != column and column not in columns:
+            near = difflib.get_close_matches(column, columns, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"its columns are {_listed(columns)}"
+            raise InputError(f"--map {field}={column}: {place} has no column {column!r}; {hint}")
+    if zone and TIMEZONE in given:
+        raise InputError(f"--map timezone={given[TIMEZONE]} and --timezone {zone} contradict each other; give one")
+    mapped = {column for field, column in given.items() if field not in elsewhere}
+    plain = {c: plain_name(c) for c in columns if c not in mapped}
+    found = {field: column for field, column in given.items() if field not in elsewhere}
+    for field, tiers in COLUMN_NAMES.items():
+        if field in found or field in elsewhere or (field in ("lat", "lon") and POINT in found | elsewhere):
+            continue
+        if field == TIMEZONE and (zone or plain_name(found["time"]) in COLUMN_NAMES["time"][0]):
+            continue  # no time needs it
+        match = _best(plain, tiers, field, place)
+        if match is None and (field in ("category", TIMEZONE) or (field == "poi" and current_reading().cluster_points)):
+            continue  # many files have none
+        if match is None:
+            remedies = [f"name it with --map {field}=COLUMN", *ELSEWHERE.get(field, ())]
+            remedies += ["if the file has no header line, name all columns with --columns"] * header
+            listed = ", or ".join(filter(None, (", ".join(remedies[:-1]), remedies[-1])))
+            raise InputError(f"{place}: no column looks like the {called(field)} among {_listed(columns)}; {listed}")
+        found[field] = match
+    if "poi" in found and current_reading().cluster_points:
+        raise InputError(f"{place}: the column {found['poi']!r} holds venue ids; leave --cluster-points out")
+    return found | elsewhere
+
+
+ELSEWHERE = {  # what else a file may need that lacks a field
+    "poi": ("make venues of raw points with --cluster-points 100m",),
+    "lat": (at := ("name a column of WKT points with --map point=COLUMN", "give a table of venues with --venues")),
+    "lon": at,
+}
+
+
+def find_venue_columns(columns: Sequence[str], given: dict[str, str], path: Path) -> dict[str, str]:
+    """Return the columns of a table of venues: the id, the position and, if it has one, the category."""
+    plain = {c: plain_name(c) for c in columns if c not in given.values()}
+    libcity = (
+        [["geoid"]] if {"geoid", "coordinates"} <= {*plain.values()} else []
+    )  # its id, whatever other ids are there
+    found, tiers = dict(given), COLUMN_NAMES | {VENUE: libcity + COLUMN_NAMES["poi"], POINT: [["coordinates"]]}
+    for field in (VENUE, "lat", "lon", "category"):
+        if field in found or (field in ("lat", "lon") and POINT in found):
+            continue
+        match = _best(plain, tiers[field], field, path)
+        if match is None and field == "lat" and (match := _best(plain, tiers[POINT], POINT, path)):
+            field = POINT
+        if match is not None:
+            found[field] = match
+        elif field != "category":
+            what = "id" if field == VENUE else called(field)
+            raise InputError(
+                f"--venues {path}: no column looks like the {what} of a venue among {_listed(columns)}; "
+                f"name it with --map {field}=COLUMN"
+            )
+    return found
+
+
+def _best(plain: dict[str, str], tiers: Sequence[Sequence[str]], field: str, place: str | Path) -> str | None:
+    """Return the column whose plain name fits best, or None; refuse two that fit equally well."""
+    matches = next(filter(None, ([c for c, name in plain.items() if name in tier] for tier in tiers)), [])
+    if len(matches) > 1:
+        both = " and ".join(repr(c) for c in matches)
+        raise InputError(
+            f"{place}: columns {both} could both be the {called(field)}; choose one with --map {field}={matches[0]}"
+        )
+    return matches[0] if matches else None
+
+
+def called(field: str) -> str:
+    """Return the word for a field in a message."""
+    return {"poi": "venue", "lat": "latitude", "lon": "longitude"}.get(field, field)
+
+
+def plain_name(column: str) -> str:
+    """Reduce a column name to lower-case letters and digits, without a suffix such as RecBole's `:token`."""
+    return re.sub(r"[^a-z0-9]", "", column.split(":")[0].lower())
+
+
+def refuse_duplicate_names(columns: Sequence[str], place: str) -> None:
+    """Refuse a table in which two columns have the same name."""
+    if repeated := [name for name, count in Counter(columns).items() if count > 1]:
+        raise InputError(f"{place}: two columns are named {repeated[0]!r}; rename one of them")
+
+
+def _listed(columns: Sequence[str], most: int = 20) -> str:
+    shown = ", ".join(c if len(c) <= 40 else f"{c[:40]}..." for c in columns[:most])
+    return f"{shown} and {len(columns) - most} more" if len(columns) > most else shown
+
+
+def to_checkins(
+    frame: pl.DataFrame, category_field: str, where: Where, name: str = "the table",
+    dates: Callable[[], Sequence[str]] = tuple,
+) -> Checkins:  # fmt: skip
+    """Convert a frame with the columns of FIELDS and perhaps GROUP, DATE and TIMEZONE.
+
+    Without a category, all venues have the same. For messages, `where` gives the place of a row, `name` the file and
+    `dates` the columns of the file that look like dates.
+    """
+
+    def refuse(bad: pl.Series, field: str, complaint: str, remedy: str) -> None:
+        if bad.any():
+            row = int(bad.arg_true()[0])
+            column = frame[field].cast(pl.String) if frame[field].dtype == pl.Time else frame[field]
+            # Python cannot represent all times of polars.
+            shown = repr((column.to_physical() if column.dtype.is_temporal() else column)[row])
+            shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
+            place = place_elsewhere(field, frame["poi"][row]) or where(row)
+            raise InputError(f"{place}: {complaint.format(shown)}; {remedy}")
+
+    if not category_field:
+        frame = frame.drop("category", strict=False)
+    _refuse_missing(frame, where)
+    if not category_field:
+        frame = frame.with_columns(category=pl.lit(NO_CATEGORY))
+    groups = _category_groups(frame) if GROUP in frame.columns and category_field else {}
+    reading = current_reading()
+    if POINT in frame.columns:
+        frame = with_positions(frame)
+        form = "POINT (longitude latitude) or [longitude, latitude]"
+        refuse(frame["lat"].is_null(), POINT, f"the point {{}} is not of the form {form}", "correct it")
+    zones = frame[TIMEZONE].cast(pl.String) if TIMEZONE in frame.columns else None
+    if zones is not None:
+        known = {name: zone_of((name or "").strip()) is not None for name in zones.unique()}
+        unknown = ~zones.replace_strict(known, return_dtype=pl.Boolean)
+        refuse(unknown, TIMEZONE, "the time zone {} is missing, unknown or may be several", NAME_ZONE)
+    separate = DATE in frame.columns
+    frame = _with_dates(frame).select(FIELDS)
+    degrees = {}
+    remedy = "give decimal degrees or remove the row"
+    for field, limit in (("lat", 90), ("lon", 180)):
+        label = called(field)
+        column = frame[field]
+        number = column if column.dtype.is_float() else _number(column, reading.decimal)
+        if column.dtype == pl.String:
+            comma, point = (stripped(column).str.contains(rf"^-?\d+{sign}\d+$") for sign in (",", r"\."))
+            if not reading.decimal:
+                refuse(comma, field, f"the {label} {{}} has a decimal comma", "state it with --decimal ,")
+            elif not comma.any():
+                refuse(point, field, f"the {label} {{}} has a decimal point", "leave --decimal out")
+        refuse(number.is_null(), field, f"the {label} {{}} is not a number", remedy)
+        outside = f"the {label} {{}} is outside the range -{limit} to {limit}"
+        refuse(number.abs() > limit, field, outside, "correct it or remove the row")
+        degrees[field] = number.cast(pl.Float64).to_numpy()
+    if (reading.time_format or reading.timezone) and frame["time"].dtype != pl.String:
+        raise InputError(f"{name}: its times are not text, so leave --time-format and --timezone out")
+    time = parse_times(frame["time"], reading.time_format, reading.timezone or "UTC", zones)
+    if not (reading.timezone or reading.time_format) and time.null_count() and frame["time"].dtype == pl.String:
+        names = split_names(frame["time"].str.strip_chars())[1]
+        short = [name for name in names.drop_nulls().unique() if is_short(name)]
+        of_several = time.is_null() & names.is_in(short).fill_null(False)
+        refuse(of_several, "time", "the time {} has an abbreviation, which may be of several zones", NAME_ZONE)
+    forms = (
+        "use ISO 8601 (2012-04-03T18:00:09Z), Unix seconds or the form Tue Apr 03 18:00:09 +0000 2012, or state "
+        "another form with --time-format" + "; name a separate date with --map date=COLUMN" * (not separate)
+    )
+    if reading.time_format:
+        forms = f"it must have the form {reading.time_format!r}"
+    if not separate and time.null_count():
+        without = time.is_null() & frame["time"].cast(pl.String).str.contains(TIME_OF_DAY)
+        if without.any():
+            named = f"name the column of its dates with --map date={next(iter(dates()), 'COLUMN')}"
+            refuse(without, "time", "the time {} has no date", named)
+    zone = reading.timezone or ("its zone" if zones is not None else "")
+    unreadable = "cannot be read" + (f" or does not exist in {zone}" if zone else "")
+    refuse(time.is_null(), "time", f"the time {{}} {unreadable}", forms)
+    user, users = _numbered(frame["user"])
+    venue, venues = _numbered(frame["poi"])
+    category, categories = _numbered(frame["category"])
+    return Checkins(
+        user, venue + np.int32(1), category, degrees["lat"], degrees["lon"], time.to_numpy(),
+        users, np.concatenate([[""], venues]), categories, category_field, name, groups,
+    )  # fmt: skip
+
+
+def _refuse_missing(frame: pl.DataFrame, where: Where) -> None:
+    """Refuse the first row that lacks a value, and count the others."""
+    for field in (f for f in (*FIELDS, DATE, POINT) if f in frame.columns):
+        if not (lacks := lacking(frame[field], field)).any():
+            continue
+        row = int(lacks.arg_true()[0])
+        value, elsewhere = frame[field][row], place_elsewhere(field, frame["poi"][row])
+        word = value.strip() if isinstance(value, str) else ""
+        every = lacks_value(frame).arg_true().to_numpy()
+        more = f" ({len(every):,} rows lack a value: {places(every, where)})" if len(every) > 1 else ""
+        rename = "rename it if it is an id, " if field in ("user", "poi") and word else ""
+        remedy = f"fill it in, {rename}or use --missing drop or --missing keep"
+        stands = f"'{word}' stands for no value" if word else "is missing"
+        raise InputError(
+            f"{elsewhere or where(row)}: the {called(field)} {stands}{'' if elsewhere else more}; {remedy}"
+        )
+
+
+def _with_dates(frame: pl.DataFrame) -> pl.DataFrame:
+    """Put the date of a column of its own before the time of day."""
+    if DATE not in frame.columns:
+        return frame
+    date, time = (pl.col(name).cast(pl.String).str.strip_chars() for name in (DATE, "time"))
+    date = date.str.replace(MIDNIGHT, "")  # workbooks have no dates but times at midnight
+    return frame.with_columns(time=date + pl.lit(" ") + time)
+
+
+def _number(column: pl.Series, decimal: str) -> pl.Series:
+    """Convert to numbers, null where that is impossible. With a decimal comma, a point has no meaning."""
+    text = stripped(column)
+    if decimal and text.dtype == pl.String:
+        text = text.str.replace_all(".", "?", literal=True).str.replace(decimal, ".", literal=True)
+    return text.cast(pl.Float64, strict=False)
+
+
+def _category_groups(frame: pl.DataFrame) -> dict[str, str]:
+    """Return the group of every category that has one: the most frequent in its rows, the first by name in a tie."""
+    pairs = frame.select(pl.col("category", GROUP).cast(pl.String)).drop_nulls()
+    counts = pairs.group_by("category", GROUP).len().sort("category", "len", GROUP, descending=[False, True, False])
+    return dict(counts.unique("category", keep="first", maintain_order=True).select("category", GROUP).iter_rows())
+
+
+def _numbered(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return a number for each id, from 0 by first appearance, and the id of each number as text."""
+    ids = ids if ids.dtype == pl.Categorical else ids.cast(pl.String).cast(pl.Categorical)
+    distinct = ids.unique()
+    names = np.array(distinct.cast(pl.String).to_list(), object)
+    return renumber(ids.to_physical().to_numpy(), distinct.to_physical().to_numpy(), names)

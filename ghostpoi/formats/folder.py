@@ -1,0 +1,258 @@
+"""A folder of check-in files of one kind, or those that a pattern names, read as one table and written as parts."""
+
+import csv
+import glob
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ghostpoi.data.checkins import concatenated
+from ghostpoi.errors import InputError
+from ghostpoi.files import COMPRESSED, replacing
+from ghostpoi.formats.base import CheckinFile, Rows
+from ghostpoi.formats.compression import extension, load
+from ghostpoi.formats.joined_rows import can_join, joined_rows
+from ghostpoi.formats.kinds import PARQUET
+from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.table import delimiter_of
+from ghostpoi.formats.text import first_line, is_utf8
+
+HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
+PAIRS = {".dyna": ".geo", ".inter": ".item"}  # check-ins and their venues: LibCity, RecBole
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+WILD = re.compile(r"[*?]|\[[^\]]+\]")  # signs of a pattern
+
+Recognise = Callable[[Path, bytes], str]  # returns the name of a format
+ReadPart = Callable[[str, Path, bytes], CheckinFile]
+
+
+@dataclass(frozen=True)
+class FolderRows:
+    """The rows of all parts, part by part. Rows stay in their part; rows in another order are divided anew."""
+
+    whole: Rows  # as if they were one file
+    part: NDArray[np.int64]  # (N,) ascending
+    names: tuple[str, ...]  # of the parts, relative to the folder
+    tails: tuple[bytes, ...]  # what ends each part, if they are text
+
+    @property
+    def columns(self) -> list[str]:
+        return self.whole.columns
+
+    def get_column(self, name: str) -> pl.Series:
+        return self.whole.get_column(name)
+
+    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "FolderRows":
+        return replace(self, whole=self.whole.copy_fields(columns, donor))
+
+    def take(self, index: NDArray[np.int64]) -> "FolderRows":
+        """Return these rows. If they are not in the order of the parts, each part gets as many as it had of them."""
+        return replace(self, whole=self.whole.take(index), part=np.sort(self.part[index]))
+
+    def largest_number(self, column: str) -> int | None:
+        return self.whole.largest_number(column)
+
+    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "FolderRows":
+        """Replace a column of ids. Names and sizes of parts may tell whose rows they held, so they change, too."""
+        return replace(self, whole=self.whole.replace_ids(column, ids)).divided_anew()
+
+    def divided_anew(self) -> "FolderRows":
+        """Return the same rows, in order, in as many parts of equal size with numbers as names."""
+        count, rows = len(self.names), len(self.part)
+        endings = {Path(name).suffix for name in self.names}
+        names = tuple(f"part-{number:05}{min(endings)}" for number in range(count))
+        return replace(
+            self, part=np.arange(rows) * count // max(1, rows), names=names, tails=(max(self.tails),) * count
+        )
+
+    def drop(self, columns: list[str]) -> "FolderRows":
+        return replace(self, whole=self.whole.drop(columns))
+
+    def requote(self, columns: list[str]) -> "FolderRows":
+        return replace(self, whole=self.whole.requote(columns))
+
+    def without_metadata(self) -> "FolderRows":
+        return replace(self, whole=self.whole.without_metadata())
+
+    def write(self, out: BinaryIO) -> None:
+        """Write all parts as one file."""
+        self.whole.write(out)
+
+    def write_parts(self, folder: Path) -> None:
+        """Write every part under its name."""
+        for number, name in enumerate(self.names):
+            rows = self.whole.take(np.flatnonzero(self.part == number))
+            if isinstance(rows, TextRows):
+                rows = replace(rows, dialect=replace(rows.dialect, tail=self.tails[number]))
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with replacing(folder / name) as out:
+                rows.write(out)
+
+
+def write_rows(path: Path, rows: Rows) -> None:
+    """Write rows as a file or, if they come from a folder, as a folder."""
+    if isinstance(rows, FolderRows):
+        rows.write_parts(path)
+        return
+    with replacing(path) as out:
+        rows.write(out)
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether a path names several files: a folder, or a pattern such as visits/*.csv that is no file itself."""
+    return os.path.isdir(path) or (bool(WILD.search(str(path))) and not os.path.exists(path))
+
+
+def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> CheckinFile:
+    """Read all parts and join them in the order of their names."""
+    if current_reading().cluster_points:
+        raise InputError(f"{path}: --cluster-points needs all points in one file; join the parts first")
+    found = parts_of(path)
+    names = list(found)
+    digest, files, empty = sha256(), dict[str, CheckinFile](), dict[Path, list[str]]()
+    for name, file in found.items():
+        data = load(file)
+        digest.update(f"{len(name.encode())} {name} {len(data)} ".encode() + data)
+        format = recognise(file, data)
+        if is_empty(format, data):
+            empty[file] = columns_of(file, data)
+        else:
+            files[name] = read_part(format, file, data)
+    if not files:
+        raise InputError(f"{path} has no check-ins; give files with at least one row of data")
+    first = next(iter(files.values()))
+    for file, columns in empty.items():
+        if columns != first.all_rows.columns:
+            raise no_part(file, first.path)
+    like = first
+    for other in files.values():
+        _check_alike(like, other)
+        like = other if _any_encoding(like) else like
+    size = {name: len(files[name].table) + len(files[name].missing) if name in files else 0 for name in names}
+    start = dict(zip(names, np.cumsum([0, *size.values()]), strict=False))
+
+    def parse_rows() -> Rows:
+        rows = {name: file.all_rows for name, file in files.items()}
+        tails = {name: part.dialect.tail for name, part in rows.items() if isinstance(part, TextRows)}
+        return FolderRows(
+            joined_rows(list(rows.values()), next(iter(rows.values())), str(first.path)),
+            np.repeat(np.arange(len(names)), list(size.values())), tuple(names),
+            tuple(tails.get(name, b"") for name in names),
+        )  # fmt: skip
+
+    return replace(
+        first, path=path, table=concatenated([file.table for file in files.values()], str(path)),
+        sha256=digest.digest(), parse_rows=parse_rows,
+        missing=np.concatenate([file.missing + start[name] for name, file in files.items()]).astype(np.int64),
+        missing_at=next((file.missing_at for file in files.values() if file.missing_at), ""),
+    )  # fmt: skip
+
+
+def parts_of(path: Path) -> dict[str, Path]:
+    """Return the path of every part by the name that it has in a release, in the order of names."""
+    if path.is_dir():
+        root, paths = path, [p for p in path.rglob("*") if p.is_file()]
+    else:
+        paths = [Path(p) for p in glob.glob(str(path), recursive=True) if Path(p).is_file()]
+        root = _root(path)
+    shown = {str(p.relative_to(root)): p for p in paths}
+    found = [(name, p) for name, p in sorted(shown.items()) if not any(n.startswith(HIDDEN) for n in Path(name).parts)]
+    if not found:
+        raise InputError(
+            f"{path} names no file; check the path" if root != path else f"{path} holds no files; give one that does"
+        )
+    if odd := [name for name, _ in found if not name.isprintable()]:
+        raise InputError(f"{path}: a release cannot hold a file named {odd[0]!r}; rename it")
+    for checkins, venues in PAIRS.items():
+        ones, twos = ([p for _, p in found if extension(p).lower() == end] for end in (checkins, venues))
+        if ones and twos:
+            two = min(twos, key=lambda p: p.with_suffix("") != ones[0].with_suffix(""))
+            raise InputError(f"{path} holds check-ins and a table of venues; give {ones[0]} --venues {two} instead")
+    names = [_plain(name) for name, _ in found]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"{path} holds {twice[0]} more than once, compressed and not; remove one of them")
+    return dict(zip(names, (p for _, p in found), strict=True))
+
+
+def keys_of(name: str) -> dict[str, str]:
+    """Return the keys that the folders of a part's name hold, as Hive writes them: city=Paris/part-0.parquet."""
+    pairs = (folder.partition("=") for folder in Path(name).parts[:-1])
+    return {key: "" if value == NO_VALUE else unquote(value) for key, sign, value in pairs if key and sign}
+
+
+def _root(pattern: Path) -> Path:
+    """Return the folder that all files of a pattern are in."""
+    plain = []
+    for name in pattern.parts[:-1]:
+        if WILD.search(name):
+            break
+        plain.append(name)
+    return Path(*plain)
+
+
+def _plain(name: str) -> str:
+    """Return the name of a part in a release, which is not compressed."""
+    path = Path(name)
+    return str(path.with_suffix("")) if path.suffix.lower() in COMPRESSED else name
+
+
+def is_empty(format: str, data: bytes) -> bool:
+    """Tell whether a part has columns but no rows; some tools write such parts."""
+    if data.startswith(PARQUET):
+        from ghostpoi.formats.parquet import parquet_rows  # pyarrow is slow to import
+
+        return parquet_rows(data) == 0
+    return format == "table" and not current_reading().columns and b"\n" not in data.strip(b"\r\n")
+
+
+def columns_of(path: Path, data: bytes) -> list[str]:
+    """Return the names of the columns of a part without rows."""
+    if data.startswith(PARQUET):
+        from ghostpoi.formats.parquet import read_rows
+
+        return read_rows(path, data).columns
+    line = data[first_line(data) :].strip(b"\r\n").decode("utf-8" if is_utf8(data) else "latin-1")
+    try:
+        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter_of(path, data)))]
+    except csv.Error:
+        return []
+
+
+def no_part(path: Path, other: Path) -> InputError:
+    """Say that a file without rows does not belong to the other parts."""
+    return InputError(
+        f"{path} holds no rows, and not the columns of {other}; remove it, or name the other files with a pattern such "
+        f"as {other.parent / '*'}{other.suffix}"
+    )
+
+
+def _any_encoding(file: CheckinFile) -> bool:
+    """Tell whether a file is text that has the same bytes in every encoding."""
+    rows = file.all_rows
+    return isinstance(rows, TextRows) and rows.dialect.ascii
+
+
+def _check_alike(first: CheckinFile, other: CheckinFile) -> None:
+    """Refuse a part that is not of the same kind as the first."""
+    rows, more = first.all_rows, other.all_rows
+    if not can_join(rows):
+        raise InputError(f"{first.path}: files of this kind cannot be parts of a folder; use CSV, TSV or Parquet")
+    what = "format" if (first.format, type(rows)) != (other.format, type(more)) else ""
+    what = what or ("columns" if (first.mapping, rows.columns) != (other.mapping, more.columns) else "")
+    if isinstance(rows, TextRows) and isinstance(more, TextRows) and not what:
+        what = "delimiter" if rows.dialect.delimiter != more.dialect.delimiter else ""
+        same = rows.dialect.encoding == more.dialect.encoding or _any_encoding(first) or _any_encoding(other)
+        what = what or ("" if same else "encoding")
+    if what:
+        kind = "other columns" if what == "columns" else f"another {what}"
+        raise InputError(f"{other.path} has {kind} than {first.path}; give a folder of files of one kind")

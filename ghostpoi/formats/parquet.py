@@ -1,0 +1,284 @@
+"""Parquet files: converted for polars, written back with the same types."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from ghostpoi.data.checkins import IDS
+from ghostpoi.errors import InputError
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.build import to_file
+from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.formats.in_memory import before
+from ghostpoi.formats.joined import fields_elsewhere
+from ghostpoi.formats.parquet_table import decoded, is_coded, read_table
+from ghostpoi.formats.times import EARLIEST, LATEST
+
+GROUP = 1 << 20  # rows of a row group, as pyarrow writes them
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+TYPE_KEYS = (b"PARQUET:field_id", b"ARROW:extension:name", b"ARROW:extension:metadata")  # belong to a column's type
+VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}  # pyarrow cannot rearrange views
+
+LISTS = {
+    pa.types.is_list: pa.list_, pa.types.is_large_list: pa.large_list, pa.types.is_list_view: pa.list_view,
+    pa.types.is_large_list_view: pa.large_list_view,
+}  # fmt: skip
+
+
+def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+    """Read the check-ins of a Parquet file."""
+    rows = read_rows(path, data)
+    refuse_duplicate_names(rows.columns, str(path))
+    found = find_columns(rows.columns, mapping, str(path))
+    if not len(rows):
+        raise InputError(f"{path} has columns but no check-ins; give a file with at least one row of data")
+    rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
+    elsewhere = fields_elsewhere()
+    own = {field: column for field, column in found.items() if field not in elsewhere}
+    # With a table of venues, ids are looked up as text.
+    ids = {} if elsewhere else {field: rows.values[own[field]] for field in IDS if field in own}
+    numbered = {field: pl.Series(column) for field, column in ids.items() if is_coded(column)}
+    frame = pl.DataFrame({f: numbered[f] if f in numbered else _field(rows, f, column) for f, column in own.items()})
+    return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {before(path) + row + 1}", lambda: rows)
+
+
+def read_rows(path: Path, data: bytes) -> "ParquetRows":
+    """Read all fields of a Parquet file."""
+    table, schema = read_table(path, data)
+    return ParquetRows(dict(zip(schema.names, table.columns, strict=True)), schema, path)
+
+
+def parquet_rows(data: bytes) -> int | None:
+    """Return the number of rows of a Parquet file; None if it is damaged."""
+    try:
+        return int(pq.read_metadata(pa.BufferReader(data)).num_rows)
+    except (pa.ArrowException, OSError):
+        return None
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """The columns of a Parquet table with its schema and metadata."""
+
+    values: dict[str, pa.ChunkedArray]  # where the schema has text, perhaps dictionaries, which need less memory
+    schema: pa.Schema
+    path: Path
+
+    @staticmethod
+    def of(table: pa.Table, path: Path) -> "ParquetRows":
+        """Return the rows of a table."""
+        return ParquetRows(dict(zip(table.column_names, table.columns, strict=True)), table.schema, path)
+
+    def __len__(self) -> int:
+        return max(map(len, self.values.values()), default=0)
+
+    @property
+    def table(self) -> pa.Table:
+        """The table as the schema has it."""
+        return self._part(0, None)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.schema.names)
+
+    def get_column(self, name: str) -> pl.Series:
+        """Return a column as polars can hold it, with equal values where the file has equal values."""
+        try:
+            return pl.Series(name, _plain(decoded(self.values[name], self.schema.field(name).type)))
+        except (pa.ArrowException, pl.exceptions.PolarsError):
+            raise self.refusal(name) from None
+
+    def codes(self, name: str) -> tuple[NDArray[np.integer], list[str]] | None:
+        column = self.values[name]
+        if not is_coded(column) or column.num_chunks != 1 or 4 * len(column.chunk(0).dictionary) > len(column):
+            return None
+        return pl.Series(column.chunk(0).indices).to_numpy(), column.chunk(0).dictionary.to_pylist()
+
+    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "ParquetRows":
+        return replace(self, values=self.values | {name: self._taken(name, donor) for name in columns})
+
+    def take(self, index: NDArray[np.int64]) -> "ParquetRows":
+        return self.copy_fields(self.columns, index)
+
+    def largest_number(self, column: str) -> int | None:
+        kind = _value_type(self.schema.field(column).type)
+        if pa.types.is_integer(kind):
+            return int(np.iinfo(kind.to_pandas_dtype()).max)
+        if pa.types.is_floating(kind) and self.get_column(column).cast(pl.String).str.contains(r"^-?\d+\.0$").all():
+            return 1 << (np.finfo(kind.to_pandas_dtype()).nmant + 1)
+        if kind in (pa.string(), pa.large_string(), pa.string_view()):
+            return None
+        raise self.refusal(column)
+
+    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "ParquetRows":
+        at = self.schema.get_field_index(column)
+        field = self.schema.field(at)
+        values = pa.array(ids.tolist(), pa.large_string())
+        if pa.types.is_dictionary(kind := field.type):
+            new = values.cast(kind.value_type).dictionary_encode()
+            room = len(new.dictionary) <= np.iinfo(kind.index_type.to_pandas_dtype()).max
+            index = kind.index_type if room else pa.int32()
+            field = field.with_type(pa.dictionary(index, kind.value_type, kind.ordered))
+            values = pa.DictionaryArray.from_arrays(new.indices.cast(index), new.dictionary, ordered=kind.ordered)
+        else:
+            values = values.cast(kind)
+        new = pa.chunked_array([values])
+        return replace(self, values=self.values | {column: new}, schema=self.schema.set(at, field))
+
+    def drop(self, columns: list[str]) -> "ParquetRows":
+        kept = [field for field in self.schema if field.name not in columns]
+        return ParquetRows(
+            {field.name: self.values[field.name] for field in kept}, pa.schema(kept, self.schema.metadata), self.path
+        )
+
+    def requote(self, columns: list[str]) -> "ParquetRows":
+        return self
+
+    def write(self, out: BinaryIO) -> None:
+        tables = (self._part(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory
+        write_tables(tables, self.schema, out)
+
+    def without_metadata(self) -> "ParquetRows":
+        return replace(self, schema=pa.schema(map(_without_notes, self.schema)))
+
+    def refusal(self, name: str) -> InputError:
+        """Return the error for a column whose type cannot be handled."""
+        kind = str(self.schema.field(name).type)
+        kind = kind if len(kind) <= 60 else f"{kind[:60]}..."
+        return InputError(
+            f"{self.path}: the column {name!r} has the type {kind}; store it as text, numbers or timestamps"
+        )
+
+    def _taken(self, name: str, index: NDArray[np.int64]) -> pa.ChunkedArray:
+        column = self.values[name]
+        try:
+            return column.cast(VIEWS.get(column.type, column.type)).take(_index(index)).cast(column.type)
+        except pa.ArrowNotImplementedError:
+            raise self.refusal(name) from None
+
+    def _part(self, at: int, rows: int | None) -> pa.Table:
+        parts = [decoded(self.values[field.name].slice(at, rows), field.type) for field in self.schema]
+        return pa.Table.from_arrays(parts, schema=self.schema)
+
+
+def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: BinaryIO) -> None:
+    """Write tables one after the other. How the rows are divided into tables changes no byte."""
+    with pq.ParquetWriter(out, schema) as writer:
+        waiting = schema.empty_table()
+        for table in tables:
+            waiting = pa.concat_tables([waiting, table])
+            while len(waiting) >= GROUP:
+                writer.write_table(_group(waiting.slice(0, GROUP)))
+                waiting = waiting.slice(GROUP)
+        if len(waiting):
+            writer.write_table(_group(waiting))
+
+
+def _group(table: pa.Table) -> pa.Table:
+    """Return the rows of a group, with dictionaries of their own."""
+    columns = [
+        _fresh_dictionary(column, field.type) if pa.types.is_dictionary(field.type) else column.combine_chunks()
+        for field, column in zip(table.schema, table.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _index(rows: NDArray[np.int64]) -> pa.Array:
+    """Return row numbers for pyarrow without a copy, and without pandas, which `pyarrow.array` would load."""
+    rows = np.ascontiguousarray(rows, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values of a dictionary, or the type itself."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:
+    """Return the column of a field: numbers, times or text. Times are instants in UTC."""
+    column = _storage(decoded(rows.values[name], rows.schema.field(name).type))
+    kind = _value_type(column.type)
+    refused = (
+        pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary, pa.types.is_duration,
+    )  # fmt: skip
+    if any(is_kind(kind) for is_kind in refused) or (pa.types.is_time(kind) and field != "time"):
+        raise rows.refusal(name)
+    series = rows.get_column(name)
+    if field == "time" and pa.types.is_temporal(kind) and series.dtype.is_integer():
+        per_day = 1 if pa.types.is_date(kind) else 86_400 * PER_SECOND[kind.unit]
+        row = before(rows.path) + int((~_in_range(series, per_day)).arg_true()[0])
+        raise InputError(
+            f"{rows.path}, row {row + 1}: the time is outside the years 1 to 9999; correct it or remove the row"
+        )
+    is_instant = field == "time" and pa.types.is_timestamp(kind) and kind.tz is not None
+    return series.dt.replace_time_zone("UTC") if is_instant else series
+
+
+def _plain(column: pa.ChunkedArray) -> Any:
+    """Convert what polars lacks or cannot print: zones, extension types, wide decimals, times out of range."""
+    column = _storage(column)
+    kind = column.type
+    if pa.types.is_dictionary(kind) and not pa.types.is_string(kind.value_type):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_decimal(kind) and kind.bit_width > 128:
+        return column.cast(pa.string())
+    if pa.types.is_duration(kind):
+        return column.cast(pa.int64())
+    if pa.types.is_timestamp(kind):
+        numbers = column.cast(pa.int64())
+        if not _in_range(pl.Series("", numbers), 86_400 * PER_SECOND[kind.unit]).all():
+            return numbers
+        return column.cast(pa.timestamp(kind.unit))
+    if pa.types.is_date32(kind):
+        numbers = column.cast(pa.int32())
+        return column if _in_range(pl.Series("", numbers), 1).all() else numbers
+    return column
+
+
+def _storage(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values below an extension type."""
+    while isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    return column
+
+
+def _in_range(numbers: pl.Series, per_day: int) -> pl.Series:
+    """Tell which times, in units of which `per_day` make a day, lie in the years 1 to 9999 or are null."""
+    day = numbers.cast(pl.Int64) // per_day
+    return day.is_between(EARLIEST // 86_400, LATEST // 86_400).fill_null(True)
+
+
+def _fresh_dictionary(column: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.ChunkedArray:
+    """Rebuild the dictionary from the current values. The old one lists the clean values in order of appearance."""
+    values = column.cast(kind.value_type).combine_chunks()
+    new = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(new.indices.cast(kind.index_type), new.dictionary, ordered=kind.ordered)
+
+
+def _without_notes(field: pa.Field) -> pa.Field:
+    """Drop metadata that does not describe the type of a column: it may hold paths or clean values."""
+    kept = {key: value for key, value in (field.metadata or {}).items() if key in TYPE_KEYS}
+    return pa.field(field.name, _bare(field.type), field.nullable, kept or None)
+
+
+def _bare(kind: pa.DataType) -> pa.DataType:
+    """Drop the metadata of the fields inside a nested type."""
+    if pa.types.is_struct(kind):
+        return pa.struct([_without_notes(kind.field(i)) for i in range(kind.num_fields)])
+    for is_kind, make in LISTS.items():
+        if is_kind(kind):
+            return make(_without_notes(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_without_notes(kind.value_field), kind.list_size)
+    if pa.types.is_map(kind):
+        return pa.map_(_without_notes(kind.key_field), _without_notes(kind.item_field), kind.keys_sorted)
+    return kind

@@ -1,0 +1,22 @@
+"""Read a check-in file, or make a synthetic one, and prepare it for studies."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ghostpoi import formats
+from ghostpoi.data.prepared import Prepared, prepare
+from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.settings import Settings
+
+
+def prepare_file(path: Path, mapping: dict[str, str] | None = None, settings: Settings | None = None) -> Prepared:
+    """Read a check-in file, build and split its sessions, and find the candidate sets."""
+    return prepare(formats.read(path, mapping).table, settings or Settings(), path.name.split(".")[0])
+
+
+def prepare_city(users: int, pois: int, days: int, seed: int) -> Prepared:
+    """Make a synthetic city and prepare it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "synthetic.txt"
+        write_city(path, users, pois, days, seed)
+        return prepare_file(path)

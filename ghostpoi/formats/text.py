@@ -1,0 +1,311 @@
+"""Delimited text, parsed fast and kept byte for byte.
+
+A release must preserve every byte that it does not change: quotes, line endings, a byte-order mark, spaces. So fields
+are kept as raw text. If the file has quotes or carriage returns, control characters that it does not contain first
+replace the delimiters and line feeds outside quotes; everything else in the file is then field text.
+"""
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.errors import InputError
+from ghostpoi.formats.fields import refuse_duplicate_names
+from ghostpoi.formats.in_memory import before
+from ghostpoi.formats.reading import current_reading
+
+UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # replace a delimiter, a line feed, a carriage return
+CHUNK = 1 << 24  # bytes processed at once, to bound the memory
+ROWS_PER_WRITE = 1 << 18
+BOM = codecs.BOM_UTF8
+ZLIB = b"x"  # polars takes some texts that start with this letter for compressed data
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The layout of a text file."""
+
+    path: Path
+    delimiter: str
+    columns: tuple[str, ...]
+    encoding: str
+    start: bytes  # byte-order mark and header line
+    tail: bytes  # line ends after the last row
+    control_separated: bool  # UNIT and RECORD separate the fields and rows of the body
+    quoted: bool  # fields may be quoted
+    ascii: bool  # all bytes are, so that any encoding would do
+    controls: bool  # UNIT, RECORD or RETURN are text
+
+
+@dataclass(frozen=True)
+class Body:
+    """The rows of a file as bytes, and their layout."""
+
+    data: bytes
+    dialect: Dialect
+
+    @property
+    def record(self) -> bytes:
+        """The byte between rows."""
+        return RECORD if self.dialect.control_separated else b"\n"
+
+    @property
+    def delimiter(self) -> bytes:
+        """The byte between fields."""
+        return UNIT if self.dialect.control_separated else self.dialect.delimiter.encode()
+
+    def frame(self, types: dict[str, type[pl.DataType] | pl.DataType] | None = None) -> pl.DataFrame:
+        """Parse the raw fields. With `types`, parse only those columns, with null where a value does not fit."""
+        columns = self.dialect.columns
+        return pl.read_csv(
+            BOM + self.data if self.data.startswith((BOM, ZLIB)) else self.data,  # polars drops one byte-order mark
+            columns=[columns.index(c) for c in types] if types else None,
+            has_header=False,
+            schema={c: (types or {}).get(c, pl.String) for c in columns},
+            separator=self.delimiter.decode(),
+            eol_char=self.record.decode(),
+            quote_char=None,
+            ignore_errors=types is not None,
+        )
+
+    def values(self, columns: list[str]) -> pl.DataFrame:
+        """Parse columns as text values: unquoted, stripped, null where empty."""
+        frame = self.frame({c: pl.String() for c in columns})
+        return frame.select(value(pl.col(c), self.dialect.quoted).alias(c) for c in columns)
+
+    def line(self, row: int) -> int:
+        """Return the number, from 1, of the line on which a row starts."""
+        line = before(self.dialect.path) + self.dialect.start.count(b"\n") + row + 1
+        if not self.dialect.control_separated:
+            return line
+        return line + sum(earlier.count(b"\n") for earlier in self.data.split(RECORD, row)[:row])
+
+
+def open_body(
+    path: Path, data: bytes, delimiter: str, columns: tuple[str, ...] | None, encoding: str | None, quotes: bool
+) -> Body:
+    """Find the layout of a file. Without `columns`, the first line names them. `quotes`: fields may be quoted."""
+    encoding = encoding or _encoding.get() or ("utf-8" if is_utf8(data) else "latin-1")
+    begin, stop = first_line(data), len(data)
+    while begin < stop and data[stop - 1] in b"\r\n":
+        stop -= 1
+    if data.find(b"\n", begin, stop) < 0 <= data.find(b"\r", begin, stop):
+        raise InputError(f"{path} ends its lines with carriage returns only; save it with line feeds (\\n)")
+    if columns is None:
+        feed = data.find(b"\n", begin, stop)
+        if feed < 0:
+            raise InputError(f"{path} has a header line but no check-ins; give a file with at least one row of data")
+        columns = _header(path, data[begin:feed].decode(encoding), delimiter)
+        begin = feed + 1
+    start, content, tail = data[:begin], _to_utf8(data, begin, stop, encoding), data[stop:]
+    quoted = quotes and b'"' in content
+    control_separated = quoted or b"\r" in content
+    controls = not control_separated and has_controls(content)
+    if control_separated:
+        content = _to_control_separated(path, content, delimiter, quoted)
+    dialect = Dialect(
+        path, delimiter, columns, encoding, start, tail, control_separated, quoted, data.isascii(), controls
+    )  # fmt: skip
+    body = Body(content, dialect)
+    _check_width(body)
+    _check_quoted_lines(body)
+    return body
+
+
+_encoding: ContextVar[str | None] = ContextVar("encoding", default=None)
+
+
+@contextmanager
+def encoded_as(encoding: str | None) -> Iterator[None]:
+    """Read text in this encoding inside the block, where its format does not say; None: as its content tells."""
+    token = _encoding.set(encoding)
+    try:
+        yield
+    finally:
+        _encoding.reset(token)
+
+
+def first_line(data: bytes) -> int:
+    """Return where the first line begins, after a byte-order mark and blank lines."""
+    begin = len(BOM) if data.startswith(BOM) else 0
+    while begin < len(data) and data[begin] in b"\r\n":
+        begin += 1
+    return begin
+
+
+def write(frame: pl.DataFrame, dialect: Dialect, out: BinaryIO) -> None:
+    """Write raw fields as a file in the same dialect."""
+    out.write(dialect.start)
+    for at in range(0, frame.height, ROWS_PER_WRITE):
+        text = frame.slice(at, ROWS_PER_WRITE).write_csv(
+            include_header=False, separator=dialect.delimiter, quote_style="never", line_terminator="\n"
+        )
+        lines = (text or "").encode(dialect.encoding)
+        if dialect.control_separated:
+            lines = lines.replace(RETURN, b"\r")
+        if at + ROWS_PER_WRITE >= frame.height:
+            lines = lines[:-1] + dialect.tail
+        out.write(lines)
+
+
+def without(dialect: Dialect, columns: list[str]) -> Dialect:
+    """Return the dialect of a file that lacks these columns."""
+    if not columns:
+        return dialect
+    line = dialect.start.rstrip(b"\r\n").rsplit(b"\n", 1)[-1].removeprefix(BOM)
+    if not line:
+        raise InputError(
+            f"--drop {columns[0]}: {dialect.path} has no header line, so its format has fixed columns; "
+            "convert it to CSV first"
+        )
+    kept = [name for name in dialect.columns if name not in columns]
+    header = io.StringIO()
+    csv.writer(header, delimiter=dialect.delimiter, lineterminator="").writerow(kept)
+    start = dialect.start.replace(line, header.getvalue().encode(dialect.encoding), 1)
+    return replace(dialect, columns=tuple(kept), start=start)
+
+
+def value(raw: pl.Expr, quotes: bool) -> pl.Expr:
+    """Return the text of a raw field: unquoted, stripped, null where empty."""
+    text = raw.str.strip_chars(" \t\x1d")
+    if quotes:
+        whole = text.str.starts_with('"') & text.str.ends_with('"') & (text.str.len_bytes() > 1)
+        inner = text.str.strip_prefix('"').str.strip_suffix('"').str.replace_all('""', '"', literal=True)
+        inner = inner.str.replace_all(RETURN.decode(), "\r", literal=True)
+        text = pl.when(whole).then(inner).otherwise(text)
+    return pl.when(text != "").then(text)
+
+
+def _to_utf8(data: bytes, begin: int, stop: int, encoding: str) -> bytes:
+    """Convert data[begin:stop] from UTF-8 or a one-byte encoding. Pieces that are all ASCII are copied unchanged."""
+    if encoding == "utf-8" or data.isascii():
+        return data[begin:stop]
+    out = io.BytesIO()
+    for at in range(begin, stop, 4096):
+        piece = data[at : min(at + 4096, stop)]
+        out.write(piece if piece.isascii() else piece.decode(encoding).encode())
+    return out.getvalue()
+
+
+def is_utf8(data: bytes) -> bool:
+    """Tell whether a text is UTF-8."""
+    if data.isascii():
+        return True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for at in range(0, len(data), CHUNK):
+            decoder.decode(data[at : at + CHUNK], final=at + CHUNK >= len(data))
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def has_controls(data: bytes) -> bool:
+    """Tell whether a text has a character that may have to replace others."""
+    return any(character in data for character in (UNIT, RECORD, RETURN))
+
+
+def _header(path: Path, line: str, delimiter: str) -> tuple[str, ...]:
+    try:
+        names = [name.strip() for name in next(csv.reader([line.rstrip("\r")], delimiter=delimiter))]
+    except csv.Error as e:
+        raise InputError(f"{path}, line 1: the header cannot be read ({e}); give a line of column names") from None
+    refuse_duplicate_names(names, f"{path}, line 1")
+    return tuple(names)
+
+
+def _to_control_separated(path: Path, content: bytes, delimiter: str, quotes: bool) -> bytes:
+    """Replace all carriage returns, and the delimiters and line feeds outside quotes, by control characters."""
+    if has_controls(content):
+        raise InputError(
+            f"{path} contains control characters (bytes 1d to 1f) as well as quotes or carriage returns; remove them"
+        )
+    outside = bytes.maketrans(delimiter.encode() + b"\n\r", UNIT + RECORD + RETURN)
+    inside = bytes.maketrans(b"\r", RETURN)
+    if not quotes:
+        return content.translate(outside)
+    whole = np.frombuffer(bytearray(content), np.uint8)
+    if not quotes_enclose_fields(whole, ord(delimiter)):
+        return _replace_by_field(content, delimiter, outside, inside)
+    outside_table, inside_table = (np.frombuffer(table, np.uint8) for table in (outside, inside))
+    is_open = np.uint8(0)
+    for at in range(0, len(whole), CHUNK):
+        part = whole[at : at + CHUNK]
+        in_quotes = np.bitwise_xor.accumulate((part == ord('"')).astype(np.uint8)) ^ is_open
+        is_open = in_quotes[-1]
+        part[:] = np.where(in_quotes, inside_table[part], outside_table[part])
+    return whole.tobytes()
+
+
+def quotes_enclose_fields(content: np.ndarray, delimiter: int) -> bool:
+    """Tell whether every quote opens or closes a field, or is doubled inside one."""
+    at = np.flatnonzero(content == ord('"'))
+    if len(at) % 2:
+        return False
+    edge = np.array([delimiter, ord("\n"), ord("\r"), ord('"')], np.uint8)
+    before = np.isin(content[np.maximum(at[::2] - 1, 0)], edge) | (at[::2] == 0)
+    after = np.isin(content[np.minimum(at[1::2] + 1, len(content) - 1)], edge) | (at[1::2] == len(content) - 1)
+    return bool(before.all() and after.all())
+
+
+def _replace_by_field(content: bytes, delimiter: str, outside: bytes, inside: bytes) -> bytes:
+    """Replace field by field, for files with quotes that are text (e.g. 12" for inches).
+
+    Only a field whose first and last characters are quotes is quoted.
+    """
+    edge = re.escape(delimiter.encode())
+    quoted = re.compile(rb'(?<![^%b\n])"(?>[^"]*(?:""[^"]*)*)"(?![^%b\r\n])' % (edge, edge))
+    out, end = io.BytesIO(), 0
+    for match in quoted.finditer(content):
+        out.write(content[end : match.start()].translate(outside))
+        out.write(match.group().translate(inside))
+        end = match.end()
+    out.write(content[end:].translate(outside))
+    return out.getvalue()
+
+
+def _check_quoted_lines(body: Body) -> None:
+    """Refuse a quoted field that holds whole rows: a stray quote opened it."""
+    if not body.dialect.quoted or b"\n" not in body.data:
+        return
+    delimiters = len(body.dialect.columns) - 1
+    for field in re.finditer(rb"[^\x1e\x1f]*\n[^\x1e\x1f]*", body.data):
+        if field.group().count(body.dialect.delimiter.encode()) >= max(delimiters, 1):
+            line = body.line(body.data.count(RECORD, 0, field.start()))
+            lines = field.group().count(b"\n") + 1
+            raise InputError(
+                f"{body.dialect.path}, line {line}: a quoted field spans {lines} lines and contains whole rows; double "
+                "the quote that opens it, or remove it"
+            )
+
+
+def _check_width(body: Body) -> None:
+    """Refuse a file in which a row has more or fewer fields than there are columns."""
+    width = len(body.dialect.columns)
+    if _all_rows_have(width - 1, body.data, body.delimiter, body.record):
+        return
+    for row, line in enumerate(body.data.split(body.record)):
+        fields = line.count(body.delimiter) + 1
+        if fields != width:
+            blank = not line.strip(b" \t\x1d")
+            problem = "is blank" if blank else f"has {fields} column{'s' * (fields != 1)}, not {width}"
+            named = current_reading().columns and not (row or blank)  # by the user, who may have miscounted
+            remedy = f"give {fields} names with --columns" if named else "correct or remove that line"
+            raise InputError(f"{body.dialect.path}, line {body.line(row)} {problem}; {remedy}")
+
+
+def _all_rows_have(count: int, data: bytes, delimiter: bytes, record: bytes) -> bool:
+    """Tell whether every row has `count` delimiters."""
+    others = bytes(set(range(256)) - {*delimiter, *record})
+    separators, row = data.translate(None, others) + record, delimiter * count + record
+    return separators == row * (len(separators) // len(row))

@@ -1,0 +1,123 @@
+"""Times: from text, numbers and dates to UTC seconds."""
+
+from typing import TypeVar
+
+import polars as pl
+
+from ghostpoi.formats.zones import abbreviated, is_short, needs_zone, split_names, zone_of
+
+
+def stripped(column: pl.Series) -> pl.Series:
+    """Drop outer spaces of text; other columns stay as they are."""
+    column = column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
+    return column.str.strip_chars() if column.dtype == pl.String else column
+
+
+TIME_FORMATS = (
+    "%a %b %d %H:%M:%S %z %Y",  # TSMC: Tue Apr 03 18:00:09 +0000 2012
+    "%a %b %d %H:%M:%S %Y",
+    "%Y-%m-%d %H:%M:%S%.f%#z",  # %#z: the minutes of the offset are optional
+    "%Y-%m-%d %H:%M:%S%.f",  # without an offset: UTC
+    "%Y-%m-%d %H:%M%#z",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d",
+)
+Times = TypeVar("Times", pl.Series, pl.Expr)
+MIN_PIECE = 100_000  # times per thread; fewer are parsed faster on one thread
+EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, which `datetime` can represent
+
+
+def parse_times(
+    column: pl.Series, form: str = "", zone: str = "UTC", zones: pl.Series | None = None
+) -> pl.Series:  # fmt: skip
+    """Convert times to UTC seconds (Int64), null where a time cannot be read.
+
+    A time without an offset is of the zone that it names, that `zones` names, or of `zone`. With `form`, every time has
+    this form, as --time-format takes it.
+    """
+    seconds = _seconds(column, form, zone) if zones is None else _in_zones(column, zones, form, zone)
+    return seconds.set(~seconds.is_between(EARLIEST, LATEST).fill_null(True), None)
+
+
+def _seconds(column: pl.Series, stated: str, zone: str) -> pl.Series:
+    if column.dtype.is_numeric():
+        return _from_unix(column)
+    if column.dtype == pl.Date:
+        column = column.cast(pl.Datetime("ms"))  # microseconds overflow
+    if isinstance(column.dtype, pl.Datetime):
+        local = zone != "UTC" and column.dtype.time_zone is None
+        return (_at(column, zone) if local else column).dt.epoch("s")
+    text = column.cast(pl.String)
+    if stated:
+        return _parse(text.str.strip_chars(), stated, zone)
+    seconds = _of_usual_forms(text, zone)
+    if (missing := seconds.is_null().arg_true()).len():
+        bare, names = split_names(text.gather(missing).str.strip_chars())
+        others = missing.filter(names.is_null())
+        if others.len() < missing.len():
+            seconds = seconds.scatter(missing, _in_zones(bare, names, stated, zone))
+            seconds = seconds.scatter(others, _of_usual_forms(text.gather(others), zone))
+    return seconds
+
+
+def _in_zones(column: pl.Series, names: pl.Series, form: str, stated: str) -> pl.Series:
+    """Convert times, each of the zone that is named beside it, null where no known zone is."""
+    seconds = pl.repeat(None, len(column), dtype=pl.Int64, eager=True)
+    for name in names.drop_nulls().unique().to_list():
+        rows = (names == name).arg_true()
+        some, zone = column.gather(rows), zone_of(name.strip())
+        if zone is not None:
+            east = zone.east * needs_zone(some, form).cast(pl.Int64)
+            seconds = seconds.scatter(rows, _seconds(some, form, zone.name) - east)
+        elif is_short(name.strip()) and stated != "UTC":
+            seconds = seconds.scatter(rows, abbreviated(_seconds(some, form, stated), stated, name.strip()))
+    return seconds
+
+
+def _of_usual_forms(text: pl.Series, zone: str) -> pl.Series:
+    sample = _normalised(text.drop_nulls().head(1))
+    for form in TIME_FORMATS:
+        if sample.len() and sample.str.to_datetime(form, strict=False, time_unit="us").null_count() == 0:
+            if not form.startswith("%a"):
+                text = _normalised(text)
+            seconds = _parse(text, form, zone)
+            for other in TIME_FORMATS:  # rows that do not have the format of the first row
+                if (missing := seconds.is_null().arg_true()).len():
+                    seconds = seconds.scatter(missing, _parse(_normalised(text.gather(missing)), other, zone))
+            return seconds
+    return _from_unix(stripped(text).cast(pl.Float64, strict=False))
+
+
+def _normalised(text: pl.Series) -> pl.Series:
+    """Bring ISO 8601 into one spelling: no outer spaces, a space between date and time, a numeric offset."""
+    text = text.str.strip_chars().str.replace(r"^(\d{4}-\d\d-\d\d)[Tt]", "$1 ")
+    return text.str.replace(r" ?([zZ]|UTC|GMT)$", "+00:00")
+
+
+def _parse(text: pl.Series, form: str, zone: str) -> pl.Series:
+    """Parse times of one format, null where they differ. Pieces run in parallel, because polars parses on one core."""
+    time = pl.col("t").str.to_datetime(form, strict=False, time_unit="us")
+    if zone != "UTC" and "z" not in form:
+        time = _at(time, zone)
+    seconds = time.dt.epoch("s")
+    size = max(MIN_PIECE, -(-text.len() // pl.thread_pool_size()))
+    pieces = [text.slice(at, size).to_frame("t").lazy().select(seconds) for at in range(0, max(1, text.len()), size)]
+    return pl.concat(pl.collect_all(pieces)).to_series()
+
+
+def _at(time: Times, zone: str) -> Times:
+    """Give times a zone. When the clocks go back, an hour occurs twice: the first is meant."""
+    return time.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+
+
+def _from_unix(number: pl.Series) -> pl.Series:
+    """Convert Unix times. The median tells seconds from milli-, micro- and nanoseconds (1e11 s is the year 5138)."""
+    number = number.cast(pl.Float64) if number.dtype.is_float() else number.cast(pl.Int64, strict=False)
+    if number.dtype == pl.Float64:
+        number = number.set(~number.is_finite().fill_null(False), None)
+    size = float(number.abs().median() or 0)  # type: ignore[arg-type]
+    for limit, divisor in ((1e17, 10**9), (1e14, 10**6), (1e11, 10**3)):
+        if size >= limit:
+            number = number // divisor
+            break
+    return number.floor().cast(pl.Int64, strict=False) if number.dtype == pl.Float64 else number

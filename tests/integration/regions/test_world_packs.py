@@ -1,0 +1,111 @@
+"""Packs: what pieces leave for regions and regions for pieces, in as few files as possible."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from small_city import called
+from small_world import SEED, parts, rows
+from test_parquet_types import GOOD, LOOSE, VENUE, columns, written
+
+from ghostpoi import formats
+from ghostpoi.formats.parquet import ParquetRows
+from ghostpoi.formats.table import TableFormat
+from ghostpoi.world import packs, release
+from ghostpoi.world.packs import content_of, numbers_of, read_group, table_of, write_pack
+from ghostpoi.world.pieces import Piece, Pieces
+
+LOCAL = ("--engine", "local")
+GROUPS = {-1: np.array([0, 2]), 3: np.array([1, 4]), 1_000_000: np.array([5])}
+ODD = {
+    "text": pa.array(["a", "b", None, "d", "e"]),
+    "coded": pa.array(["a", "b", None, "b", "a"]).dictionary_encode(),
+    "small codes": pa.array(["a", "b", None, "b", "a"]).cast(pa.dictionary(pa.int8(), pa.large_string())),
+    "views": pa.array(["a long text that is not held inline", *"bcde"], pa.string_view()),
+    "lists": pa.array([[1], [], None, [2, 3], [4]]),
+    "structs": pa.array([{"x": n} for n in range(5)]),
+    "zoned": pa.array(range(5), pa.timestamp("us", "+05:30")),
+}
+
+
+@pytest.mark.parametrize("at_once", [1, 100])
+@pytest.mark.parametrize("name", ODD)
+def test_groups_of_parquet_are_read_back(
+    name: str, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packs, "AT_ONCE", at_once)
+    table = pa.table({name: ODD[name]}).replace_schema_metadata({"note": "kept"})
+    write_pack(tmp_path, GROUPS, ParquetRows.of(table, Path("x")))
+    assert numbers_of(tmp_path) == [*GROUPS]
+    groups = [read_group(tmp_path, number) for number in GROUPS]
+    assert [group.places.tolist() for group in groups] == [places.tolist() for places in GROUPS.values()]
+    found = table_of(groups, "x").table
+    assert found.schema.equals(table.schema, check_metadata=True)
+    assert found.to_pylist() == table.to_pylist()
+    assert table_of(groups[1:2], "x").table.to_pylist() == table.to_pylist()[2:4]
+    assert read_group(tmp_path, 4) is None
+
+
+@pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.string_view()])
+def test_a_group_does_not_bring_the_values_of_others(kind: pa.DataType, tmp_path: Path) -> None:
+    table = pa.table({"a": pa.array([f"a text of some length {n}" for n in range(1000)]).cast(kind)})
+    write_pack(tmp_path, {n: np.array([n]) for n in range(1000)}, ParquetRows.of(table, Path("x")))
+    assert (tmp_path / "groups").stat().st_size < 500_000
+
+
+@pytest.mark.parametrize("ends", [b"", b"\n", b"\r\n"])
+def test_groups_of_text_are_lines(ends: bytes, tmp_path: Path) -> None:
+    line = b"%d,v,bar,40.0,-74.0,2026-01-01T00:00:00Z"
+    eol = ends or b"\n"
+    data = eol.join([b"user,venue_id,category,latitude,longitude,utc_time", *(line % n for n in range(5))]) + ends
+    (tmp_path / "x.csv").write_bytes(data)
+    write_pack(tmp_path, GROUPS, formats.read(tmp_path / "x.csv").all_rows)
+    groups = [read_group(tmp_path, number) for number in GROUPS]
+    assert content_of(groups, "x") == data.removesuffix(ends) + eol
+    assert groups[1].data == line % 2 + eol + line % 3 + eol
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_a_column_of_any_type_is_protected_as_in_one_file(case: str, tmp_path: Path) -> None:
+    name, make = GOOD[case]
+    file = written(tmp_path / "x.parquet", {name: make(columns().get(name, VENUE))})
+    for folder, words in (("whole", ()), ("regions", LOCAL)):
+        given = ("--method", "random", *SEED[:2], *LOOSE, *words)
+        assert called("protect", file, "-o", tmp_path / folder, *given).returncode == 0
+    one, two = ((tmp_path / folder / "checkins.parquet").read_bytes() for folder in ("whole", "regions"))
+    assert one == two
+
+
+def test_files_and_readings_do_not_grow_with_parts_times_regions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_time = parts(tmp_path / "data", 30, rows().sort("utc_time", "user"))
+    readings, read = list[Path](), TableFormat.read
+
+    def counted(self: TableFormat, path: Path, *more: object) -> object:
+        readings.append(path)
+        return read(self, path, *more)
+
+    def stops(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TableFormat, "read", counted)
+    monkeypatch.setattr(release, "assemble", stops)
+    assert called("protect", by_time, "-o", tmp_path / "release", *SEED, *LOCAL).returncode == 130
+    assert len(readings) < 2 * 30
+    (left,) = (tmp_path / "release.private" / "unfinished").glob("world-*")
+    for stage, count in (("fragments", 30), ("released", 3)):
+        assert len([path for path in (left / stage).rglob("*") if path.is_file()]) <= 8 * count
+
+
+def test_the_pieces_of_a_part_are_found_without_a_look_at_all() -> None:
+    class Ordered(tuple):
+        def __iter__(self) -> Iterator[object]:
+            raise AssertionError("all pieces are looked at, for each part")
+
+    every = Ordered(Piece(number, number // 3, Path(f"{number}.csv")) for number in range(3000))
+    pieces = Pieces(Path("data"), True, tuple(map(str, range(1001))), every)
+    assert [piece.number for piece in pieces.of_part(500)] == [1500, 1501, 1502]
+    assert pieces.of_part(1000) == []

@@ -1,0 +1,46 @@
+"""In a sparse city, the next venue of the same category is far away. The default still protects nearly all rows."""
+
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import cKDTree
+from small_city import SEED, called, sentence
+
+from ghostpoi import formats
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
+from ghostpoi.publish.manifest import read_manifest
+
+
+def median_km_to_the_same_category(table: Checkins) -> float:
+    v = table.venues
+    point = unit_sphere(v.lat[1:], v.lon[1:])
+    nearest = np.full(len(point), np.inf)
+    for category in np.unique(v.category[1:]):
+        members = np.flatnonzero(v.category[1:] == category)
+        if len(members) > 1:
+            chord = cKDTree(point[members]).query(point[members], k=2)[0][:, 1]
+            nearest[members] = 2 * EARTH_RADIUS_KM * np.arcsin(chord / 2)
+    return float(np.median(nearest))
+
+
+def test_the_default_leaves_few_rows_genuine_and_moves_them_little(tmp_path: Path) -> None:
+    city, release = tmp_path / "city.txt", tmp_path / "release"
+    size = ("--users", 300, "--pois", 1000, "--days", 60, "--seed", 1, "--density", 0.11)
+    assert called("synth", "-o", city, *size).returncode == 0
+    assert 7.5 < median_km_to_the_same_category(formats.read(city).table) < 8.5
+    done = called("protect", city, "-o", release, "--seed", SEED)
+    assert done.returncode == 0
+    assert "note: crowds with few venues often return the clean one; a method.reach_km above 5 moves" in done.stdout
+    manifest = read_manifest(release)
+    assert manifest["rows"]["drawn_own"]["share"] > 1 / 3
+    assert manifest["rows"]["left_genuine"]["share"] <= 0.05
+    assert manifest["plausibility"]["mean_km"] < 3
+    exact = tmp_path / "exact"  # with the category kept, the same crowds leave most rows as they are
+    assert called("protect", city, "-o", exact, "--seed", SEED, "--set", "method.category=exact").returncode == 0
+    assert read_manifest(exact)["rows"]["left_genuine"]["share"] > 0.5
+
+
+def test_a_city_needs_some_density(tmp_path: Path) -> None:
+    said = sentence(called("synth", "-o", tmp_path / "city.txt", "--density", 0))
+    assert said == "--density must be above 0, not 0"

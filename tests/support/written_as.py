@@ -1,0 +1,44 @@
+"""The small city in the layouts of other tools, each written once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from small_city import city, scratch
+
+from ghostpoi import formats
+
+
+@dataclass(frozen=True)
+class Visit:
+    user: str
+    poi: str
+    category: str
+    lat: float
+    lon: float
+    time: datetime
+
+
+@cache
+def visits() -> list[Visit]:
+    table = formats.read(city()).table
+    columns = (
+        table.user_ids[table.user], table.venue_ids[table.venue], table.category_ids[table.category],
+        table.lat.tolist(), table.lon.tolist(), [datetime.fromtimestamp(t, UTC) for t in table.time.tolist()],
+    )  # fmt: skip
+    return [Visit(*row) for row in zip(*columns, strict=True)]
+
+
+def written(name: str, line: Callable[[Visit], str], header: str = "") -> Path:
+    """Write the city with one line per visit."""
+    path = scratch() / name
+    if not path.exists():
+        path.write_text(header + "".join(f"{line(v)}\n" for v in visits()))
+    return path
+
+
+def snap() -> Path:
+    """As SNAP's Gowalla: user, time, latitude, longitude, location id."""
+    return written("snap.txt", lambda v: f"{v.user}\t{v.time:%Y-%m-%dT%H:%M:%SZ}\t{v.lat}\t{v.lon}\t{v.poi}")
