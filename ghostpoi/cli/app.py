@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ghostpoi import __version__
-from ghostpoi.cli import bench, commands, study
+from ghostpoi.cli import commands, study
 from ghostpoi.cli.commands import interruption
 from ghostpoi.cli.demo import demo
 from ghostpoi.cli.output import say
@@ -72,17 +72,12 @@ for run in (*steps, commands.export, commands.synth, commands.prepare, demo, com
 series_app = _group("Look into a series of releases, made with protect --series.")
 _add(series_app, commands.show_series, "show", "series")
 _add(series_app, commands.verify_series, "verify", "series")
-bench_app = _group("Measure speed, as ratios within one run.")
-measured = (bench.prepare, bench.scoring, bench.training, bench.protect, bench.growth, bench.busy, bench.estimate)
-for measure in (*measured, bench.scale):
-    _add(bench_app, measure, measure.__name__, "bench")
 study_app = _group("Reproduce the paper's tables and figures, or run a study of your own.")
 _add(study_app, study.list_studies, "list", "study")
 studied = (study.run, study.reproduce, study.calibrate, study.levels, study.facts, study.tables, study.figures)
 for work in (*studied, study.page):
     _add(study_app, work, work.__name__, "study")
 app.add_typer(series_app, name="series")
-app.add_typer(bench_app, name="bench")
 app.add_typer(study_app, name="study")
 
 

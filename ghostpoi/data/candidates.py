@@ -12,6 +12,7 @@ from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.settings import CandidateSettings, SpeedSettings
 
+CANDIDATES_VERSION = 1  # raised whenever the same input gives other candidate sets
 CHUNK = 1 << 16  # anchors per search, to bound the memory for millions of venues
 
 

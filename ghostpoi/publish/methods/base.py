@@ -32,6 +32,7 @@ class AnyMethod(Section):
 
     label: ClassVar[str]  # name in tables, charts and pages
     summary: ClassVar[str]  # one sentence on what it does
+    version: ClassVar[int] = 1  # raised whenever the same input gives other draws
     needs_surrogate: ClassVar[bool] = False
     may_keep: ClassVar[bool] = False  # it may propose KEEP, or draw the clean venue from its own sets
     own_sets: ClassVar[bool] = False  # it replaces the candidate rule by sets that include the venue itself

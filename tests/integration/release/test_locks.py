@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from small_city import SEED, SETS, called, city, protect, release, sentence
 
-from ghostpoi.publish import release
+from ghostpoi.publish import release as making
 
 SHARED = {
     "both folders": (["-o", "r"], ["-o", "r"], "r"),
@@ -21,7 +21,7 @@ def test_the_second_of_two_runs_is_refused(
     case: str, force: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, shared = SHARED[case]
-    real, said = release.protect_table, []
+    real, said = making.protect_table, []
     monkeypatch.chdir(tmp_path)
 
     def meanwhile(*arguments: Any, **more: Any) -> Any:
@@ -32,7 +32,7 @@ def test_the_second_of_two_runs_is_refused(
         assert sorted(tmp_path.rglob("*")) == before
         return real(*arguments, **more)
 
-    monkeypatch.setattr(release, "protect_table", meanwhile)
+    monkeypatch.setattr(making, "protect_table", meanwhile)
     done = called("protect", city(), *first, "--method", "random", "--seed", SEED, *SETS)
     assert done.returncode == 0
     folder = tmp_path / shared

@@ -7,7 +7,7 @@ import pytest
 import torch
 from builders import flat_sessions
 from conftest import ROOT
-from test_docs import script
+from docs_scripts import script
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.prepared import Prepared
@@ -16,8 +16,8 @@ from ghostpoi.evaluate.cache import Cache
 from ghostpoi.settings import CandidateSettings
 from ghostpoi.study.data_facts import read_facts
 from ghostpoi.study.learned_facts import THRESHOLDS, learned_facts, threshold_for
-from ghostpoi.study.releases import Releases
 from ghostpoi.study.results import NYC
+from ghostpoi.study.run import Releases
 
 DAY, HOUR = 86_400, 3600
 

@@ -1,0 +1,211 @@
+"""The data of the page: a release, others to compare it with and, on the private page, the clean side."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
+from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
+from ghostpoi.data.ordering import by_user_and_time
+from ghostpoi.errors import InputError
+from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
+from ghostpoi.reports.release_view import ReleaseView, open_release, read_audits
+from ghostpoi.reports.texts import plain
+
+Key = tuple[str, int, int]  # user, time, and the number of the row among those with the same user and time
+
+
+def align(main: ReleaseView, other: ReleaseView, path: Path, users: Sequence[str] | None = None) -> Longs:
+    """Return the row of `other` with the user and time of each row of `main`, (N,); -1 where it withholds the row.
+
+    Each may have withheld rows, as many as its manifest says, and no other row may be missing. `users` (N,) are the
+    clean user ids of the rows of `main`; without them, only times are compared where pseudonyms hide the users of
+    either, so rows of one time may be exchanged.
+    """
+    if users is not None and other.pseudonyms:
+        raise InputError(
+            f"--compare {path}: its user ids are pseudonyms, so its rows cannot be put beside clean ones; "
+            "compare a release that keeps user ids, or leave --with-clean out"
+        )
+    ours = _keys(main.table, users or main.table.user_ids[main.table.user].tolist())
+    theirs = _keys(other.table, other.table.user_ids[other.table.user].tolist())
+    if users is None and (main.pseudonyms or other.pseudonyms):
+        ours, theirs = (_keys(view.table, [""] * len(view.table)) for view in (main, other))
+    row = dict(zip(theirs, range(len(theirs)), strict=True))
+    found = np.array([row.get(key, -1) for key in ours], np.int64)
+    missing, known = np.flatnonzero(found < 0), set(ours)
+    extra = [key for key in theirs if key not in known]
+    same_file = len(ours) + main.withheld == len(theirs) + other.withheld
+    if same_file and len(missing) <= other.withheld and len(extra) <= main.withheld and len(missing) < len(ours):
+        return found
+    if len(missing) > other.withheld:
+        what = f"it lacks {len(missing):,} rows of the release, for example {_shown(ours[missing[0]])}"
+    elif len(extra) > main.withheld:
+        what = f"it has {len(extra):,} rows that the release lacks, for example {_shown(extra[0])}"
+    else:
+        what = f"it and the release withheld {other.withheld:,} and {main.withheld:,} rows of files of different length"
+    raise InputError(f"--compare {path}: {what}; compare releases of one file")
+
+
+def _shown(key: Key) -> str:
+    return f"{f'user {key[0]} at ' if key[0] else ''}{datetime.fromtimestamp(key[1], UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _keys(table: Checkins, users: Sequence[str]) -> list[Key]:
+    seen: Counter[tuple[str, int]] = Counter()
+    keys = []
+    for user, time in zip(users, table.time.tolist(), strict=True):
+        keys.append((user, time, seen[user, time]))
+        seen[user, time] += 1
+    return keys
+
+
+# Columns that name the venue or its category for people, as lower-case letters only.
+VENUE_NAMES = ("name", "title", "venuename", "poiname", "placename", "locationname", "venue", "place")
+CATEGORY_NAMES = ("categoryname", "catname", "poicatname", "poicategoryname", "venuecategoryname", "category")
+
+
+@dataclass(frozen=True)
+class PageVenues:
+    """The venues that the page may name, on a flat map in km around the city's centre. Row 0 is no venue."""
+
+    name: list[str]  # (V+1,)
+    category: list[str]
+    lat: Floats  # (V+1,)
+    lon: Floats  # (V+1,)
+
+    @cached_property
+    def centre(self) -> tuple[float, float]:
+        """Computed on the sphere, so that a city across the antimeridian has one; medians ignore strays."""
+        x, y, z = np.median(unit_sphere(self.lat[1:], self.lon[1:]), axis=0)
+        return float(np.degrees(np.arctan2(z, np.hypot(x, y)))), float(np.degrees(np.arctan2(y, x)))
+
+    @cached_property
+    def east(self) -> Floats:
+        """Degrees east of the centre, (V+1,), without a jump at the antimeridian."""
+        return (self.lon - self.centre[1] + 180) % 360 - 180
+
+    @cached_property
+    def xy(self) -> tuple[Floats, Floats]:
+        """Kilometres east and north of the centre, (V+1,) each."""
+        km = np.pi / 180 * EARTH_RADIUS_KM
+        return self.east * km * np.cos(np.radians(self.centre[0])), (self.lat - self.centre[0]) * km
+
+    def km(self, a: Ints, b: Ints) -> Floats:
+        """Distances between venues."""
+        return haversine_km(self.lat[a], self.lon[a], self.lat[b], self.lon[b])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageData:
+    """Rows are those of the main release. A side is the venue of every row, 0 where that side has no such row."""
+
+    main: ReleaseView
+    others: list[ReleaseView]
+    venues: PageVenues
+    released: Ints  # (N,)
+    compared: list[Ints]  # (N,) each, in the order of `others`; empty on the public page
+    clean: Ints | None  # (N,)
+
+    @cached_property
+    def user(self) -> Longs:
+        return self.main.table.user.astype(np.int64)
+
+    @property
+    def time(self) -> Longs:
+        return self.main.table.time
+
+    @cached_property
+    def by_user(self) -> Longs:
+        """The rows of each user in the order of time, (N,)."""
+        return by_user_and_time(self.main.table.user, self.time)
+
+    def kmh(self, venue: Ints, time: Longs) -> Floats:
+        """Speeds of the steps between venues visited at these times, (n,), (n,) -> (n-1,)."""
+        gap = float(self.main.manifest["speed"]["min_gap_s"])
+        return speed_kmh(self.venues.km(venue[:-1], venue[1:]), np.diff(time), gap)
+
+    @property
+    def releases(self) -> dict[str, ReleaseView]:
+        """All releases by the label of their method, with the folder where two have the same one."""
+        every = [self.main, *self.others]
+        methods = [r.method for r in every]
+        found: dict[str, ReleaseView] = {}
+        for number, r in enumerate(every, 1):
+            name = plain(f"{r.method} ({r.folder})" if methods.count(r.method) > 1 else r.method)
+            found[f"{name}, no. {number}" if name in found else name] = r
+        return found
+
+
+def read_page_data(
+    release: Path, others: Sequence[Path], private: Path | None, mapping: dict[str, str] | None = None,
+    audits: Sequence[Path] = (),
+) -> PageData:  # fmt: skip
+    """Read everything. `private` is the folder of the pairs where the clean side is wanted.
+
+    Releases of other tools are files with the columns of `mapping`; `audits` holds what was measured of them.
+
+    Rows of the other releases are used on the private page alone: a second draw for the same rows, put beside the
+    first on a public page, would give an adversary more evidence.
+    """
+    measured = read_audits(audits)
+    main, *more = (open_release(path, mapping, measured) for path in (release, *others))
+    files = {r.manifest["data"]["sha256"] for r in (main, *more) if not r.ours}
+    if strange := [path for path, digest in zip(audits, measured, strict=True) if digest not in files]:
+        raise InputError(
+            f"--audit {strange[0]} measured none of these files; a release folder holds its own audit, and a file of "
+            "another tool needs one of its present content"
+        )
+    pairs = None if private is None else read_pairs(private, main.table, main.folder)
+    users = None if private is None else clean_users(private, main.table, bool(main.pseudonyms))
+    rows = [align(main, other, path, users) for other, path in zip(more, others, strict=True)]
+    if pairs is None:
+        table, place = main.table, main.table.venues
+        category = ["", *table.category_ids[place.category[1:]].tolist()]
+        venues = _venues(main, table.venue_ids.tolist(), category, place.lat, place.lon)
+        return PageData(main=main, others=more, venues=venues, released=table.venue, compared=[], clean=None)
+    compared = [_in_terms_of(pairs, other, row) for other, row in zip(more, rows, strict=True)]
+    venues = _venues(main, pairs.ids, pairs.category, np.array(pairs.lat), np.array(pairs.lon))
+    return PageData(
+        main=main, others=more, venues=venues, released=pairs.released, compared=compared, clean=pairs.clean
+    )
+
+
+def _venues(release: ReleaseView, ids: list[str], category: list[str], lat: Floats, lon: Floats) -> PageVenues:
+    """Venues with the names that the released file gives them."""
+    table = release.table
+    names = _names(release, VENUE_NAMES, table.venue_ids[table.venue].tolist())
+    kinds = _names(release, CATEGORY_NAMES, table.category_ids[table.category].tolist())
+    return PageVenues([names.get(v, v) for v in ids], [kinds.get(c, c) for c in category], lat, lon)
+
+
+def _names(release: ReleaseView, known: tuple[str, ...], ids: list[str]) -> dict[str, str]:
+    """The name of each id, where a column of the file holds names; `ids` has one per row."""
+    columns = release.manifest["columns"]
+    for column in columns["changed_with_the_venue"]:
+        letters = "".join(c for c in str(column).lower() if c.isalpha())
+        if letters in known and column in release.file.rows.columns and column not in columns["fields"].values():
+            texts = release.file.rows.get_column(column).to_list()
+            # Later rows first, so that the first spelling in the file wins.
+            return {str(i): str(t) for i, t in zip(ids[::-1], texts[::-1], strict=True) if t}
+    return {}
+
+
+def _in_terms_of(pairs: Pairs, other: ReleaseView, row: Longs) -> Ints:
+    """The venues of another release at our rows, 0 for a missing row. Venues that its tool invented are added."""
+    number = {name: venue for venue, name in enumerate(pairs.ids)}
+    table, places = other.table, other.table.venues
+    for venue, name in enumerate(table.venue_ids.tolist()):
+        if name not in number:
+            number[name] = len(pairs.ids)
+            pairs.ids.append(name)
+            pairs.category.append(table.category_ids[places.category[venue]])
+            pairs.lat.append(float(places.lat[venue]))
+            pairs.lon.append(float(places.lon[venue]))
+    renumbered = np.array([number[name] for name in table.venue_ids], np.int32)
+    return np.where(row >= 0, renumbered[table.venue[row]], 0)

@@ -1,0 +1,246 @@
+"""A release as the report reads it: manifest, audit and data, read and checked once.
+
+Another tool's release is a plain file. In place of a manifest it has what the file and its audit tell.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ghostpoi import formats
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.errors import InputError
+from ghostpoi.files import file_hashes, joint_hash
+from ghostpoi.formats import CheckinFile
+from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
+from ghostpoi.publish.methods import METHODS, AnyMethod
+from ghostpoi.publish.whole_table import fast_steps
+from ghostpoi.reports.audit_view import AuditView
+from ghostpoi.reports.texts import PER_USER, TEXTS, UTILITY, UtilityMeasure, method_label, share
+from ghostpoi.settings import SpeedSettings
+
+PLAUSIBILITY = tuple(f"plausibility.{key}" for key in ("substitution_rate", "beyond_1km", "mean_km", "p95_km"))
+CATEGORY_MATCH = "plausibility.category_match"  # of a file with categories
+NEEDED: dict[Any, tuple[str, ...]] = {  # by type; beyond what read_manifest checks
+    str: ("method", "protocol", "tool.name", "tool.version"),
+    int | float: (*PLAUSIBILITY, "rows.left_genuine.share", "rows.drawn_own.share"),
+    int: ("speed.steps", "speed.steps_over_limit", "rows.left_genuine.rows", "rows.drawn_own.rows"),
+}
+OF_DRAWS = ("plausibility.", "rows.drawn_own.")  # a release of a series with few new rows does not state these
+LONGEST = 200  # characters of what the publisher says
+NOT_ANONYMOUS = "This is not anonymisation."  # the title of a limit
+Audits = dict[str, dict[str, Any]]  # by the SHA-256 of the release that each measured
+
+
+@dataclass(frozen=True)
+class About:
+    """What only the publisher can say about a release; "" where nothing is said."""
+
+    title: str = ""
+    publisher: str = ""
+    license: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("title", "publisher", "license"):
+            text = getattr(self, name)
+            if text and not (text.isprintable() and text.strip() and len(text) <= LONGEST):
+                raise InputError(f"--{name} {text[:20]!r}: give one line of at most {LONGEST} characters")
+
+
+NOTHING_SAID = About()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseView:
+    """One release whose data is what its manifest was written for."""
+
+    folder: str  # its name, not its path; of another tool's release, the name of the file
+    manifest: dict[str, Any]
+    audit: AuditView | None
+    file: CheckinFile
+
+    @property
+    def table(self) -> Checkins:
+        return self.file.table
+
+    @property
+    def ours(self) -> bool:
+        """Whether ghostpoi made it."""
+        return "method" in self.manifest
+
+    @property
+    def method(self) -> str:
+        """The method's name for readers; another tool's release goes by its file."""
+        return method_label(self.manifest["method"]) if self.ours else self.folder
+
+    @property
+    def installed_method(self) -> AnyMethod | None:
+        """The method that made it, where it is installed."""
+        return METHODS[self.manifest["method"]] if self.ours and self.manifest["method"] in METHODS else None
+
+    @property
+    def summary(self) -> str:
+        """What the method does, in its own words; nothing for one that is not installed."""
+        return self.installed_method.summary if self.installed_method else ""
+
+    @property
+    def citations(self) -> dict[str, str]:
+        """What a user of the release cites: ghostpoi, and the paper if it describes the method."""
+        papers = {"The paper that describes the method": TEXTS["citations"]["paper"]}
+        described = self.installed_method is not None and self.installed_method.in_paper
+        return {"The tool that made this release": TEXTS["citations"]["tool"], **(papers if described else {})}
+
+    @property
+    def plausibility(self) -> dict[str, float] | None:
+        """Rates and distances, where they are known."""
+        return self.manifest.get("plausibility")
+
+    @property
+    def withheld(self) -> int:
+        return int(self.manifest["rows"]["withheld"]) if self.ours else 0
+
+    @property
+    def pseudonyms(self) -> dict[str, str] | None:
+        """What to say about user ids that change with time; None if the release keeps the user ids of the file."""
+        kind = settings_of(self.manifest).identity.pseudonyms if self.ours else "keep"
+        texts: dict[str, dict[str, str]] = TEXTS["pseudonyms"]
+        return texts.get(kind)
+
+    @property
+    def limits(self) -> list[list[str]]:
+        """What the release does not protect against: title and text."""
+        new = {NOT_ANONYMOUS: self.pseudonyms["limit"]} if self.pseudonyms else {}
+        return [[title, new.get(title, text)] for title, text in TEXTS["limits"]]
+
+    @property
+    def genuine(self) -> str:
+        """What never changes, as the beginning of a sentence."""
+        p = self.plausibility
+        category = p["category_match"] == 1 if p else settings_of(self.manifest).keeps_category == "exact"
+        never = {"users": not self.pseudonyms, "times": True, "categories": category}
+        return " and ".join(", ".join(name for name in never if never[name]).rsplit(", ", 1)).capitalize()
+
+    @property
+    def disclosure(self) -> str:
+        """What a substitute has in common with the clean venue, and which aggregates the draws publish."""
+        found, texts = self.manifest["disclosure"], TEXTS["disclosure"]
+        shown = "; ".join(found["aggregates"])
+        kept: str = texts.get(found["category"], texts["any"])
+        return f"{kept} {texts['aggregates'].format(shown)}" if shown else kept
+
+    @property
+    def utility_measures(self) -> list[UtilityMeasure]:
+        """The measures of utility that mean something for this release: a pseudonym is no user."""
+        shown = [u for u in UTILITY if self.table.category_field or not u.key.startswith("category")]
+        return [u for u in shown if not (self.pseudonyms and u.group in PER_USER)]
+
+    @property
+    def row_counts(self) -> dict[str, dict[str, int]]:
+        """How many rows had which outcome, by group. The only reader of these keys of the manifest."""
+        rows = self.manifest["rows"]
+        return {"in sessions": rows["in_sessions"], "outside sessions": rows["outside_sessions"]}
+
+    @property
+    def own_sets(self) -> bool:
+        """Whether a row can draw its own venue."""
+        return self.installed_method is not None and self.installed_method.own_sets
+
+    @property
+    def clean_rows(self) -> str:
+        """How many released rows show their clean venue, and why."""
+        left, own = (self.manifest["rows"].get(name) for name in ("left_genuine", "drawn_own"))
+        if own is None:
+            return (
+                f"{left['rows']:,} of the {len(self.table):,} released rows are left genuine. {TEXTS['few_new_rows']}"
+            )
+        both = share((left["rows"] + own["rows"]) / max(1, len(self.table)), 1)
+        because = TEXTS["left_genuine"]["own_sets" if self.own_sets else "other"]
+        text = f"{both} of the released rows keep their clean venue: {share(left['share'], 1)} ({left['rows']:,} of "
+        text += f"{len(self.table):,}) are left genuine" + (f", because {because}" if left["rows"] else "")
+        chance = (
+            f"; {share(own['share'], 1)} ({own['rows']:,}) drew it from their set by chance, and nothing marks them"
+        )
+        return text + (chance if own["rows"] else "") + "."
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """The outcomes of rows by their key in the manifest."""
+        own = TEXTS["outcomes_of_own_sets"] if self.own_sets else {}
+        withheld = {"no_candidate": "withheld: no candidate nearby"} if self.withheld else {}
+        return {**TEXTS["outcomes"], **own, **withheld}
+
+
+def open_release(path: Path, mapping: dict[str, str] | None = None, audits: Audits | None = None) -> ReleaseView:
+    """Read a release folder, or another tool's file with the columns of `mapping` and its audit.
+
+    Refuse a release that is damaged or whose manifest lacks something.
+    """
+    if is_file(path):
+        return _open_file(path, mapping or {}, audits or {})
+    manifest = read_manifest(path)
+    if complaint := complaint_about(path, manifest):
+        raise InputError(f"{path} is damaged ({complaint}); make the release again with protect")
+    few = manifest.get("plausibility", {}) is None
+    matched = (CATEGORY_MATCH,) if "category" in manifest["columns"]["fields"] else ()
+    for kind, keys in (*NEEDED.items(), (int | float, matched)):
+        if lacking := _lacking(manifest, [key for key in keys if not (few and key.startswith(OF_DRAWS))], kind):
+            raise InputError(
+                f"{path / MANIFEST} lacks {lacking}, which the report needs; make the release again with protect"
+            )
+    file = read_data(path, manifest)
+    audit = AuditView.read(manifest, path)
+    return ReleaseView(folder=path.resolve().name, manifest=manifest, audit=audit, file=file)
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a release is another tool's file, and not a folder; refuse a path that is neither."""
+    if not path.is_dir() and not path.is_file():
+        raise InputError(f"{path} is neither a release folder nor a file; give what protect or another tool wrote")
+    return path.is_file()
+
+
+def read_audits(paths: Sequence[Path]) -> Audits:
+    """Read what `audit --json` printed about releases of other tools."""
+    audits: Audits = {}
+    for path in paths:
+        try:
+            found = json.loads(path.read_text("utf-8"))
+            digest = str(found["release_sha256"])
+        except OSError as e:
+            raise InputError(f"--audit {path} cannot be read ({(e.strerror or str(e)).lower()})") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(f"--audit {path} is not what ghostpoi audit --json prints; run the audit again") from None
+        if digest in audits:
+            raise InputError(f"--audit {path} measured the same file as an earlier one; give one audit of each file")
+        audits[digest] = found
+    return audits
+
+
+def _open_file(path: Path, mapping: dict[str, str], audits: Audits) -> ReleaseView:
+    file, limits = formats.read(path, mapping), SpeedSettings()
+    digest = joint_hash(file_hashes(path))
+    manifest: dict[str, Any] = {
+        "data": {"file": path.name, "format": file.format, "rows": len(file.table), "sha256": digest},
+        "columns": {"fields": file.mapping, "changed_with_the_venue": []},
+        "speed": fast_steps(file.table, limits.limit_kmh, limits.min_gap_s),
+    }
+    if found := audits.get(digest):
+        manifest |= {"audit": found, "plausibility": found.get("plausibility")}
+        matched = (CATEGORY_MATCH,) if file.table.category_field else ()
+        if lacking := _lacking(manifest, (*PLAUSIBILITY, *matched), int | float):
+            raise InputError(f"the audit of {path} lacks {lacking}, which the report needs; run ghostpoi audit again")
+    audit = AuditView.read(manifest, path)
+    return ReleaseView(folder=path.resolve().name, manifest=manifest, audit=audit, file=file)
+
+
+def _lacking(manifest: dict[str, Any], keys: Sequence[str], kind: Any) -> str | None:
+    """Return the first key without a value of this kind."""
+    for key in keys:
+        value: Any = manifest
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if not isinstance(value, kind):
+            return key
+    return None
