@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ghostpoi.attack.adversaries.base import purify
-from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
+from ghostpoi.attack.adversaries.bridge_models import BidirectionalPacking, Chain, Support
+from ghostpoi.attack.adversaries.bridges import PairedBridge
 from ghostpoi.attack.evidence import Evidence, Rule, leak
-from ghostpoi.attack.inference.bridge_settings import BridgeSettings
-from ghostpoi.attack.inference.categorical_bridge import Chain, Support
-from ghostpoi.attack.inference.paired_bridge import BidirectionalPacking
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
@@ -26,7 +24,7 @@ from ghostpoi.settings import ModelSettings, Training
 CPU = torch.device("cpu")
 SEED = Seed(7)
 SMALL = ModelSettings(dim=32, heads=2, feed_forward=32, dropout=0.1)
-QUICK = BridgeSettings(SMALL, Training(epochs=40, batch_sessions=32, learning_rate=5e-3), steps=6, jump=0.15, samples=3)
+QUICK = PairedBridge(SMALL, Training(epochs=40, batch_sessions=32, learning_rate=5e-3), steps=6, jump=0.15, samples=3)
 LIGHT = replace(QUICK, training=replace(QUICK.training, epochs=2))
 CHAIN = Chain(pois=7, steps=6, jump=0.15)
 
@@ -230,8 +228,8 @@ def by_rule(clean: Sessions, candidates: Candidates, seed: int = 3) -> Sessions:
     return replace(clean, poi=np.where(poi > 0, poi, clean.poi).astype(np.int32))
 
 
-def restored_by(bridge: BridgeSettings, evidence: Evidence, seed: Seed = SEED) -> Ints:
-    return purify(PairedBridge(bridge), evidence, seed, CPU)[0]
+def restored_by(bridge: PairedBridge, evidence: Evidence, seed: Seed = SEED) -> Ints:
+    return purify(bridge, evidence, seed, CPU)[0]
 
 
 def right(clean: Sessions, evidence: Evidence, restored: Ints) -> float:

@@ -13,12 +13,10 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from ghostpoi.attack.victims import VICTIMS, base, markov, stacked_training
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, readable
-from ghostpoi.attack.victims.graph import GraphModel
-from ghostpoi.attack.victims.gru import GRUModel
 from ghostpoi.attack.victims.markov import Markov
+from ghostpoi.attack.victims.neural import GAP_S, HOURS, KM, KNOTS, GraphModel, GRUModel, points
 from ghostpoi.attack.victims.stacked_model import TIME, TOKEN, PackedRows, StackedModel, look_up, pack
 from ghostpoi.attack.victims.stacked_training import StackedVictim, inputs_of, timed_pairs
-from ghostpoi.attack.victims.stan import GAP_S, HOURS, KM, KNOTS, points
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError

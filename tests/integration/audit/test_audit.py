@@ -13,7 +13,7 @@ from conftest import HEADER, ghostpoi
 from small_city import called, sentence
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.parallel_victims import train_each
+from ghostpoi.attack.victims.base import train_each
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
 from ghostpoi.evaluate.audit import audit
@@ -244,7 +244,7 @@ def test_victims_side_by_side_are_those_one_by_one(
 ) -> None:
     pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
     one = run(*pair, adversaries=("none",))
-    monkeypatch.setattr("ghostpoi.attack.parallel_victims.WORTHWHILE", 0)
+    monkeypatch.setattr("ghostpoi.attack.victims.base.WORTHWHILE", 0)
     torch.set_num_threads(2)
     two = run(*pair, adversaries=("none",), cache=pair[0].parent / "other")
     assert two["clean"] == one["clean"]

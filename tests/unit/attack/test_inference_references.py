@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.deconvolution import Deconvolution
+from ghostpoi.attack.adversaries.deconvolution import INDEPENDENT, RARE, TINY, Deconvolution, Visits
+from ghostpoi.attack.adversaries.hidden_markov import forward_backward, states_of, transitions_of
 from ghostpoi.attack.evidence import Evidence
-from ghostpoi.attack.inference.hidden_markov import forward_backward, states_of, transitions_of
-from ghostpoi.attack.inference.visits import INDEPENDENT, RARE, TINY, Visits
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.publish.public_channel import Channel
 
