@@ -79,8 +79,8 @@ STEPS = {
 }  # fmt: skip
 
 A11_A12 = """
-Only studies run A11. Only a study with `detector = true` runs A12, which distinguishes released sessions from clean ones
-and restores nothing. Only `audit --series` runs A19, which intersects the sets of [several
+Only studies run A11. Only a study with `detector = true` runs A12, which distinguishes released sessions from clean
+ones and restores nothing. Only `audit --series` runs A19, which intersects the sets of [several
 releases](../how-to/series.md).
 """
 
