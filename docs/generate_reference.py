@@ -38,7 +38,7 @@ exit code | meaning
 --- | ---
 0 | done
 1 | a check or a region failed, or no setting that `choose` tried keeps what you need
-2 | bad input or usage, or an error of disk or permissions; one sentence on stderr names the problem, the place and the remedy
+2 | bad input or usage, or an error of disk or permissions; one sentence on stderr names problem, place and remedy
 130 | interrupted
 141 | broken pipe
 
