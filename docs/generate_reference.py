@@ -46,7 +46,7 @@ its final name only when it is complete. `ghostpoi --version` prints the version
 
 In the tables, `--option=VALUE` shows the default value if there is one. In the usage lines, brackets mark options, and
 groups of options, that several commands share; they are described here once.
-"""  # noqa: E501
+"""
 
 SETTINGS = """# Settings
 
