@@ -10,7 +10,7 @@ import pytest
 import torch
 from anonymous_city import CPU, LIGHT, QUICK, SEED, SMALL, choices, city, drawn, restored_by
 from builders import sessions_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.attack.adversaries import ADVERSARIES, bridge_models
@@ -173,7 +173,6 @@ def evidences(draw: st.DrawFn) -> Evidence:
 
 class TestTablesAgainstDictionaries:
     @given(evidences())
-    @settings(max_examples=150, deadline=None)
     def test_same(self, evidence: Evidence) -> None:
         assert Frequency().restore(evidence, SEED, CPU).tolist() == slowly(evidence, bigram=False)
         assert Bigram().restore(evidence, SEED, CPU).tolist() == slowly(evidence, bigram=True)
@@ -226,7 +225,6 @@ class TestBridge:
 
 class TestLeak:
     @given(st.integers(1, 40), st.floats(0, 1), st.floats(0, 1), st.integers(0, 5))
-    @settings(max_examples=50, deadline=None)
     def test_size_and_nesting(self, n: int, a: float, b: float, seed: int) -> None:
         sessions = sessions_of(*[[1]] * n)
         small, large = (leak(sessions, r, Seed(seed)) for r in sorted((a, b)))

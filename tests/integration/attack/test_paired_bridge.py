@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -129,7 +129,6 @@ def situations(draw: st.DrawFn) -> tuple[Chain, int, int, int, Tensor]:
 
 class TestDivergence:
     @given(situations())
-    @settings(max_examples=200, deadline=None)
     def test_as_by_matrices(self, s: tuple[Chain, int, int, int, Tensor]) -> None:
         chain, clean, now, n, belief = s
         x0, xn = torch.tensor([clean]), torch.tensor([now])
@@ -138,7 +137,6 @@ class TestDivergence:
         assert float(found) >= -1e-9
 
     @given(situations(), st.data())
-    @settings(max_examples=200, deadline=None)
     def test_a_support_is_a_belief_that_is_0_elsewhere(
         self, s: tuple[Chain, int, int, int, Tensor], data: st.DataObject
     ) -> None:
@@ -154,7 +152,6 @@ class TestDivergence:
         assert float(found) == pytest.approx(explicit_divergence(chain, clean, now, n, everywhere), abs=1e-6)
 
     @given(situations())
-    @settings(max_examples=100, deadline=None)
     def test_nothing_when_the_prediction_is_the_truth(self, s: tuple[Chain, int, int, int, Tensor]) -> None:
         chain, clean, now, n, belief = s
         x0, xn = torch.tensor([clean]), torch.tensor([now])
@@ -164,7 +161,6 @@ class TestDivergence:
         assert float(chain.divergence(x0, xn, steps(n, x0), Support(None, belief.log()[None]))) > -1e-9
 
     @given(situations())
-    @settings(max_examples=100, deadline=None)
     def test_parts_are_probabilities(self, s: tuple[Chain, int, int, int, Tensor]) -> None:
         chain, clean, now, n, _ = s
         x0, xn = torch.tensor([clean]), torch.tensor([now])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from builders import flat_sessions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
@@ -408,7 +408,6 @@ def ranks_of(stack: StackedModel, sessions: Sessions) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", STACKS)
-@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_comes_later_changes_no_earlier_rank(name: str, data: st.DataObject) -> None:
     lengths = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=6))

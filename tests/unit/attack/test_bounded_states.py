@@ -8,7 +8,7 @@ import pytest
 import torch
 from attack_evidence import EVERYTHING, candidates_of, evidence_of, situations
 from builders import sessions_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.attack.adversaries.deconvolution import Visits
@@ -37,7 +37,6 @@ def pairs_of(evidence: Evidence, states: dict[int, dict[int, float]]) -> int:
 
 class TestStates:
     @given(situations(), st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 60))
-    @settings(max_examples=150, deadline=None)
     def test_they_are_the_most_that_the_budget_allows(
         self, situation: tuple[Evidence, Channel], least: float, budget: int
     ) -> None:
@@ -55,7 +54,6 @@ class TestStates:
         assert len(transitions_of(s).before) == pairs_of(evidence, wanted)
 
     @given(situations(), st.integers(1, 60))
-    @settings(max_examples=100, deadline=None)
     def test_the_budget_holds_for_a_part_of_the_steps(self, situation: tuple[Evidence, Channel], budget: int) -> None:
         evidence, channel = situation
         among, blind = evidence.positions, evidence.without_leak()
