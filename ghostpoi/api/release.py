@@ -53,9 +53,8 @@ class Release(Generic[Frame]):
     @cached_property
     def table(self) -> Frame:
         """The released rows: as a frame of the caller's kind, or as a polars frame if the source was a file."""
-        from ghostpoi.formats.frames import to_frame
-
-        frame: Frame = to_frame(self._rows or self._stored_rows(), self.manifest["columns"]["fields"])
+        rows = self._rows or self._stored_rows()
+        frame: Frame = rows.to_frame(self.manifest["columns"]["fields"])
         return frame
 
     def _stored_rows(self) -> Rows:

@@ -1,7 +1,7 @@
 """Parquet files: converted for polars, written back with the same types."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +17,7 @@ from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
 from ghostpoi.formats.parquet_table import decoded, is_coded, read_table
+from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import Source
 from ghostpoi.formats.times import EARLIEST, LATEST
 
@@ -67,12 +68,13 @@ def parquet_rows(data: bytes) -> int | None:
 
 
 @dataclass(frozen=True)
-class ParquetRows:
+class ParquetRows(Rows):
     """The columns of a Parquet table with its schema and metadata."""
 
     values: dict[str, pa.ChunkedArray]  # where the schema has text, perhaps dictionaries, which need less memory
-    schema: pa.Schema
+    schema: pa.Schema = field()
     path: Path
+    can_join = True
 
     @staticmethod
     def of(table: pa.Table, path: Path) -> "ParquetRows":
@@ -141,8 +143,18 @@ class ParquetRows:
             {field.name: self.values[field.name] for field in kept}, pa.schema(kept, self.schema.metadata), self.path
         )
 
-    def requote(self, columns: list[str]) -> "ParquetRows":
-        return self
+    def joined(self, parts: Sequence[Rows], other: str) -> "ParquetRows":
+        tables = [part.table.select(self.columns) for part in parts if isinstance(part, ParquetRows)]
+        try:
+            table = pa.concat_tables([one.cast(self.schema) for one in tables]).unify_dictionaries()
+        except (pa.ArrowException, ValueError):
+            raise InputError(
+                f"{self.path}: the types of its columns differ from those of {other}; store the same types"
+            ) from None
+        return ParquetRows.of(table, self.path)
+
+    def to_frame(self, mapping: dict[str, str]) -> Any:
+        return pl.from_arrow(self.table)
 
     def write(self, out: BinaryIO) -> None:
         tables = (self._part(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory

@@ -5,10 +5,10 @@ written the same way.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.formats.rows import FieldRows, Layout
 from ghostpoi.formats.source import Source
 
 TIME = "@"  # before the text of a time, which JSON lacks
@@ -25,37 +26,12 @@ MARKED = rf'^["{TIME}]'
 EXACT = 1 << 53  # whole numbers up to this one are exact in every JSON parser and in workbooks
 
 
-class Layout(Protocol):
-    """How a format writes its rows."""
-
-    @property
-    def words(self) -> str:
-        """The format as a phrase."""
-
-    @property
-    def mime_type(self) -> str: ...
-
-    def json_path(self, column: str) -> str:
-        """Return the JSONPath of a column's values; "" if the format is not JSON."""
-
-    def write(self, columns: Sequence[str], rows: Iterator[tuple[str | None, ...]], out: BinaryIO) -> None:
-        """Write rows of JSON texts; None stands for null."""
-
-    def without_metadata(self) -> "Layout":
-        """Drop what is not needed to read the rows."""
-
-
 @dataclass(frozen=True)
-class RecordRows:
+class RecordRows(FieldRows):
     """Fields as JSON texts, null where a value is missing."""
 
-    frame: pl.DataFrame
-    layout: Layout
+    layout: Layout = field()
     path: Path
-
-    @property
-    def columns(self) -> list[str]:
-        return self.frame.columns
 
     def get_column(self, name: str) -> pl.Series:
         """Return a column as text: that of strings without their quotes."""
@@ -64,13 +40,6 @@ class RecordRows:
             return raw
         distinct = raw.unique().drop_nulls()
         return raw.replace_strict(distinct, [_shown(text) for text in distinct], return_dtype=pl.String)
-
-    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "RecordRows":
-        index = pl.Series(donor)
-        return replace(self, frame=self.frame.with_columns(self.frame[c].gather(index) for c in columns))
-
-    def take(self, index: NDArray[np.int64]) -> "RecordRows":
-        return replace(self, frame=self.frame[index])
 
     def largest_number(self, column: str) -> int | None:
         values = self.frame[column].drop_nulls()
@@ -90,9 +59,6 @@ class RecordRows:
 
     def drop(self, columns: list[str]) -> "RecordRows":
         return replace(self, frame=self.frame.drop(columns))
-
-    def requote(self, columns: list[str]) -> "RecordRows":
-        return self
 
     def without_metadata(self) -> "RecordRows":
         return replace(self, layout=self.layout.without_metadata())

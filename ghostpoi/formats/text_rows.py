@@ -1,6 +1,7 @@
 """Rows of text files, which can be changed and written back."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 import numpy as np
@@ -12,18 +13,19 @@ from ghostpoi.formats import text
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.points import POINT
+from ghostpoi.formats.rows import Dialect, FieldRows, Index, Rows, with_degrees
 from ghostpoi.formats.zones import TIMEZONE
 
 RETURN = text.RETURN.decode()
 
 
 @dataclass(frozen=True)
-class TextRows:
+class TextRows(FieldRows):
     """Raw fields of a text file. A carriage return at the end of a line is not part of the last field."""
 
-    frame: pl.DataFrame
-    dialect: text.Dialect
+    dialect: Dialect = field()
     returns: pl.Series | None  # (N,) whether the line ends with a carriage return; None: no line does
+    can_join = True
 
     @staticmethod
     def of(body: text.Body) -> "TextRows":
@@ -38,21 +40,9 @@ class TextRows:
         frame = frame.with_columns(pl.col(last).str.strip_suffix(RETURN))
         return TextRows(frame, replace(dialect, control_separated=True), returns)
 
-    @property
-    def columns(self) -> list[str]:
-        return self.frame.columns
-
-    def get_column(self, name: str) -> pl.Series:
-        return self.frame[name]
-
-    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "TextRows":
-        index = pl.Series(donor)
-        frame = self.frame.with_columns(self.frame[c].gather(index) for c in columns)
-        return TextRows(frame, self.dialect, self.returns)
-
-    def take(self, index: NDArray[np.int64]) -> "TextRows":
+    def take(self, index: Index) -> "TextRows":
         returns = None if self.returns is None else self.returns.gather(index)
-        return TextRows(self.frame[index], self.dialect, returns)
+        return replace(self, frame=self.frame[index], returns=returns)
 
     def largest_number(self, column: str) -> int | None:
         return None
@@ -62,7 +52,7 @@ class TextRows:
         quote = '"' if self.dialect.quoted and self.frame[column].str.contains('"', literal=True).any() else ""
         doubled = (i.replace(quote, quote * 2) if quote else i for i in ids.tolist())
         new = pl.Series(column, [f"{quote}{i}{quote}" for i in doubled], dtype=pl.String)
-        return TextRows(self.frame.with_columns(new), self.dialect, self._same_returns())
+        return replace(self, frame=self.frame.with_columns(new), returns=self._same_returns())
 
     def _same_returns(self) -> pl.Series | None:
         """How most lines end, for all: if only some end with a carriage return, that may tell whose they are."""
@@ -72,21 +62,33 @@ class TextRows:
         return pl.repeat(most, len(self.returns), eager=True)
 
     def drop(self, columns: list[str]) -> "TextRows":
-        return TextRows(self.frame.drop(columns), text.without(self.dialect, columns), self.returns)
+        return replace(self, frame=self.frame.drop(columns), dialect=text.without(self.dialect, columns))
 
     def requote(self, columns: list[str]) -> "TextRows":
         if not self.dialect.quoted:
             return self
-        frame = self.frame.with_columns(_requoted(pl.col(c)).alias(c) for c in columns)
-        return TextRows(frame, self.dialect, self.returns)
-
-    def without_metadata(self) -> "TextRows":
-        return self
+        return replace(self, frame=self.frame.with_columns(_requoted(pl.col(c)).alias(c) for c in columns))
 
     def with_line_end(self) -> "TextRows":
-        """Return the same rows with the last line ended as it would be if others followed."""
         ends = self.returns is not None and bool(self.returns.tail(1).any())
-        return replace(self, dialect=replace(self.dialect, tail=b"\r\n" if ends else b"\n"))
+        return self.framed(tail=b"\r\n" if ends else b"\n")
+
+    def framed(self, start: bytes | None = None, tail: bytes | None = None) -> "TextRows":
+        start, tail = (self.dialect.start if start is None else start), (self.dialect.tail if tail is None else tail)
+        return replace(self, dialect=replace(self.dialect, start=start, tail=tail))
+
+    def joined(self, parts: Sequence[Rows], other: str) -> "TextRows":
+        texts = [part for part in parts if isinstance(part, TextRows)]
+        frame = pl.concat([part.frame.select(self.columns) for part in texts])
+        returns = None
+        if any(part.returns is not None for part in [self, *texts]):
+            missing = [pl.repeat(False, part.frame.height, eager=True) for part in texts]
+            returns = pl.concat([m if p.returns is None else p.returns for p, m in zip(texts, missing, strict=True)])
+        return TextRows(frame, text.joined([part.dialect for part in [self, *texts]]), returns)
+
+    def to_frame(self, mapping: dict[str, str]) -> pl.DataFrame:
+        values = self.frame.select(text.value(pl.col(c), self.dialect.quoted).alias(c) for c in self.columns)
+        return with_degrees(values, mapping)
 
     def write(self, out: BinaryIO) -> None:
         frame = self.frame

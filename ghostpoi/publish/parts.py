@@ -10,7 +10,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.folder import FolderRows, keys_of
+from ghostpoi.formats.folder import keys_of
 from ghostpoi.publish.columns.classify import Tests
 
 PART = "the part of the folder"
@@ -84,10 +84,10 @@ def check_sets(file: CheckinFile, sets: Candidates | None) -> None:
 def _divisions(file: CheckinFile) -> Iterator[_Division]:
     """Yield how a folder divides the rows of the table, if it does."""
     rows = file.rows
-    if not isinstance(rows, FolderRows) or len(np.unique(rows.part)) < 2:
+    if len(np.unique(rows.part)) < 2:
         return
-    yield _Division(PART, rows.part, rows.names)
-    keys = [keys_of(name) for name in rows.names]
+    yield _Division(PART, rows.part, rows.parts)
+    keys = [keys_of(name) for name in rows.parts]
     for key in dict.fromkeys(key for one in keys for key in one):
         names, code = np.unique([f"{key}={one.get(key, '')}" for one in keys], return_inverse=True)
         if 1 < len(np.unique(code[rows.part])) < len(np.unique(rows.part)):  # else it tells nothing, or what parts do

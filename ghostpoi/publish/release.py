@@ -21,7 +21,6 @@ from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays
 from ghostpoi.formats import CheckinFile, Rows, Source
-from ghostpoi.formats.folder import write_rows
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.checkpoint import Checkpoint
@@ -218,7 +217,7 @@ def _written(target: Source, file: CheckinFile, rows: Rows) -> CheckinFile | str
         rows.write(memory := io.BytesIO())
         target = replace(target, content=memory.getvalue())
     else:
-        write_rows(target.path, rows)
+        rows.write_to(target.path)
     try:
         found = formats.read(target, file.mapping, file.format)
         return difference(rows, found.all_rows) or found

@@ -18,7 +18,6 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.compression import STDIN
-from ghostpoi.formats.folder import FolderRows
 from ghostpoi.formats.kinds import ending
 from ghostpoi.formats.source import VenueTable
 from ghostpoi.formats.times import parse_times
@@ -34,7 +33,7 @@ LIBCITY, USERS = ".dyna", ".usr"
 
 def data_name(file: CheckinFile) -> str:
     """Return the name of the data file. A file with a table of venues keeps its own, because tools go by the names."""
-    if isinstance(file.all_rows, FolderRows):
+    if file.all_rows.parts:
         return "checkins"
     if file.venues is None or file.path == STDIN or file.source.in_memory:
         return f"checkins{ending(file.source, file.kind)}"

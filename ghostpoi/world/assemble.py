@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,7 +13,6 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import Rows
 from ghostpoi.formats.kinds import PARQUET
-from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job
 from ghostpoi.world.packs import Group, Head, content_of, head_of, numbers_of, read_group, table_of
@@ -66,10 +64,9 @@ def _write_text(pieces: Iterator[Rows], start: bytes, tail: Path, out: BinaryIO)
     """Write lines one after the other, as if they were one file. The last one ends as that of the clean file does."""
     end = None
     for rows in pieces:
-        if isinstance(rows, TextRows):
-            ended = rows.with_line_end().dialect
+        if ended := rows.with_line_end().dialect:
             begin = ended.start if end is None else end
-            replace(rows, dialect=replace(ended, start=begin, tail=b"")).write(out)
+            rows.framed(begin, b"").write(out)
             end = ended.tail
     out.write(start if end is None else tail.read_bytes())
 

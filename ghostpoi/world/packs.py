@@ -19,8 +19,6 @@ import numpy as np
 
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.formats import Rows
-from ghostpoi.formats.joined_rows import joined_rows
-from ghostpoi.formats.text_rows import TextRows
 
 if TYPE_CHECKING:
     from ghostpoi.formats.parquet import ParquetRows
@@ -101,7 +99,7 @@ def table_of(groups: Sequence[Group], name: str) -> Rows:
         table = pa.concat_tables(pa.ipc.open_stream(group.data).read_all() for group in some)
         columns = [c if c.type == f.type else c.cast(f.type) for f, c in zip(head, table.columns, strict=True)]
         alike.append(ParquetRows.of(pa.Table.from_arrays(columns, schema=head), Path(name)))
-    return joined_rows(alike, alike[0], "other parts")
+    return alike[0].joined(alike, "other parts")
 
 
 def _index(folder: Path) -> tuple[Longs, Head]:
@@ -117,7 +115,7 @@ def _head(data: bytes) -> Head:
 
 def _encoded(rows: Rows, end: list[int]) -> tuple[Head, Iterator[bytes]]:
     """Return what groups of rows have in common, and the bytes of each."""
-    if isinstance(rows, TextRows):
+    if rows.dialect:
         return rows.dialect.start, (_lines(rows.take(np.arange(*bounds))) for bounds in pairwise(end))
     from ghostpoi.formats.parquet import ParquetRows
 
@@ -126,10 +124,9 @@ def _encoded(rows: Rows, end: list[int]) -> tuple[Head, Iterator[bytes]]:
     return rows.schema, _streams(rows, end)
 
 
-def _lines(rows: TextRows) -> bytes:
+def _lines(rows: Rows) -> bytes:
     """Return the lines of a group, without what begins the file. All of them end."""
-    ended = rows.with_line_end()
-    replace(ended, dialect=replace(ended.dialect, start=b"")).write(out := io.BytesIO())
+    rows.with_line_end().framed(start=b"").write(out := io.BytesIO())
     return out.getvalue()
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ghostpoi.data.displacement import MoveCounts, moves
-from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.folder import FolderRows
-from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.formats import CheckinFile
 from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.device_choice import device_for
 from ghostpoi.publish.protect import protect_table
@@ -51,9 +49,8 @@ def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFi
     device = device_for(job.device, request.settings)
     venues = protect_table(planned.whole, request.settings, seed, device, cache=work, checkpoint=checkpoint)
     released = release_rows(planned, venues, seed)
-    whole = released.rows.whole if isinstance(released.rows, FolderRows) else released.rows
     withheld = not len(released.shown) and not len(file.kept)
-    released_rows = replace(released, rows=_ended(whole))
+    released_rows = replace(released, rows=released.rows.whole.with_line_end())
     written = without_rows(file) if withheld else write_data(in_memory(file), file, released_rows)
     described = described_data(request, file, released, written)
     write_pack(folder, origin.shown(file, released.shown), None if withheld else written.all_rows)
@@ -61,10 +58,6 @@ def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFi
     table = released.whole.table
     np.savez(folder / MOVES, **vars(MoveCounts.of(moves(table.venues, table.venue, venues.poi))))
     (folder / FIGURES).write_text(json.dumps(released.manifest | described), "utf-8")
-
-
-def _ended(rows: Rows) -> Rows:
-    return rows.with_line_end() if isinstance(rows, TextRows) else rows
 
 
 def read_counts(folder: Path) -> MoveCounts:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ghostpoi.data.checkins import Ints
-from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.world.job import FRAGMENTS, Job, is_done, leaving
 from ghostpoi.world.packs import write_pack
 from ghostpoi.world.pieces import raw_rows
@@ -30,7 +29,7 @@ def divide(job: Job, number: int, route: Ints, sample: Sequence[int] = ()) -> No
             write_pack(folder, {})
             return
         rows = raw_rows(job.source, job.pieces.pieces[number], job.request.mapping)
-        if isinstance(rows, TextRows):
+        if rows.dialect:
             (folder / TAIL).write_bytes(rows.dialect.tail)
         order = np.argsort(route, kind="stable")
         numbers, begin = np.unique(route[order], return_index=True)

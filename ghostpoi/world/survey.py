@@ -15,9 +15,8 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.compression import load
 from ghostpoi.formats.folder import columns_of, keys_of, no_part
-from ghostpoi.formats.joined_rows import can_join
 from ghostpoi.formats.missing import none_complete
-from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.formats.rows import not_joined
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
 from ghostpoi.world.ranges import leave_ids
@@ -147,14 +146,14 @@ def _write(folder: Path, job: Job, file: CheckinFile, keys: Mapping[str, str]) -
     leave_ids(folder / USERS, known, known["rows"])
     (folder / GROUPS).write_text(json.dumps(dict(table.category_groups)), "utf-8")
     rows = file.all_rows
-    if not can_join(rows):
-        raise InputError(f"{file.path}: files of this kind cannot be parts of a folder; use CSV, TSV or Parquet")
-    delimiter = rows.dialect.delimiter if isinstance(rows, TextRows) else ""
+    if not rows.can_join:
+        raise not_joined(file.path)
+    delimiter = rows.dialect.delimiter if rows.dialect else ""
     kind = {
         "format": file.format, "stored": file.kind.words, "delimiter": delimiter, "columns": list(rows.columns),
         "fields": dict(file.mapping),
     }  # fmt: skip
-    encoding = rows.dialect.encoding if isinstance(rows, TextRows) and not rows.dialect.ascii else ""
+    encoding = rows.dialect.encoding if rows.dialect and not rows.dialect.ascii else ""
     (folder / ENCODING).write_text(encoding, "utf-8")
     (folder / KIND).write_text(json.dumps(kind), "utf-8")
 

@@ -14,8 +14,6 @@ from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.joined_rows import can_join, joined_rows
-from ghostpoi.publish.series.frame_rows import as_given, in_file
 
 
 def sample_rows(table: Checkins, ids: Sequence[str], uniform: Floats) -> Longs:
@@ -41,12 +39,12 @@ def read_rows(paths: Sequence[Path], like: Rows, file: CheckinFile) -> Rows:
 
 def joined(parts: Sequence[Rows], like: Rows) -> Rows:
     """Return the rows of all parts as rows of the same kind as `like`, as a file holds them."""
-    return joined_rows([in_file(part) for part in parts], in_file(like), "the series")
+    return like.stored.joined([part.stored for part in parts], "the series")
 
 
 def check_file(file: CheckinFile) -> None:
     """Refuse a file whose venue fields a series cannot keep."""
-    if not can_join(in_file(file.rows)):
+    if not file.rows.stored.can_join:
         raise InputError("--series: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet")
     if file.venues is not None:
         raise InputError("--series and --venues exclude each other; write position and category into the file itself")
@@ -66,4 +64,4 @@ def with_fields(rows: Rows, columns: list[str], stored: Rows, place: Longs, draw
     donor = np.arange(count + len(every_row(stored)))
     donor[:count][drawn] = count + place[drawn]
     found = both.copy_fields(columns, donor).take(np.arange(count))
-    return as_given(rows, columns, found)
+    return rows.with_stored(columns, found)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.displacement import Moves, moves
 from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.folder import FolderRows
 from ghostpoi.publish.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.publish.figures import figures
 from ghostpoi.publish.kept_rows import in_file
@@ -120,19 +119,19 @@ def comparison(
 
 def _parts(clean: Rows, written: Rows, hides_users: bool, whole_file: bool) -> list[Check]:
     """Check that the parts of a folder are the same or, under pseudonyms, divided anew."""
-    if not isinstance(clean, FolderRows) or not isinstance(written, FolderRows):
-        same = isinstance(clean, FolderRows) == isinstance(written, FolderRows)
+    if not (clean.parts and written.parts):
+        same = bool(clean.parts) == bool(written.parts)
         return [] if same else [Check("parts", False, "the release and the file are not both folders")]
     clean = clean.divided_anew() if hides_users else clean
     (names, part), (new_names, new_part) = _used(clean), _used(written)
-    same = names == new_names and np.array_equal(part, new_part) and not (whole_file and clean.names != written.names)
-    return [Check("parts", same, f"{len(clean.names):,} parts" if same else "the rows are in other parts than before")]
+    same = names == new_names and np.array_equal(part, new_part) and not (whole_file and clean.parts != written.parts)
+    return [Check("parts", same, f"{len(clean.parts):,} parts" if same else "the rows are in other parts than before")]
 
 
-def _used(rows: FolderRows) -> tuple[list[str], Longs]:
+def _used(rows: Rows) -> tuple[list[str], Longs]:
     """Return the names of the parts that have rows, and which of them each row is in."""
     numbers, part = np.unique(rows.part, return_inverse=True)
-    return [rows.names[number] for number in numbers], part
+    return [rows.parts[number] for number in numbers], part
 
 
 def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
