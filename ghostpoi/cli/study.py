@@ -1,11 +1,10 @@
-"""`ghostpoi study`: run studies, print their tables, draw their figures, write the result pages."""
+"""`ghostpoi study`: run studies, print their tables, draw their figures."""
 
 from pathlib import Path
 
 import typer
 
 from ghostpoi.cli.options import add, say, tell
-from ghostpoi.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own.")
 RESULTS = Path("results")
@@ -48,56 +47,6 @@ def reproduce(data: list[Path], device: str = "auto", results: Path = RESULTS, w
         tell(path)
 
 
-def calibrate(
-    data: Path, protocol: str = "paper", device: str = "auto", results: Path = RESULTS, seeds: int = 3, trials: int = 7
-) -> None:
-    """Measure what the paper leaves open, from the clean model and TS-UE's substitution rate. Changes no setting."""
-    from ghostpoi.data.prepared import load
-    from ghostpoi.models.devices import device as find_device
-    from ghostpoi.study import calibrate
-    from ghostpoi.study.run import commit, hardware
-    from ghostpoi.study.store import write_json
-
-    prepared, where = load(data), find_device(device)
-    found = {
-        "protocol": protocol,
-        "data": prepared.name,
-        "hardware": hardware(where),
-        "commit": commit(),
-        "clean": calibrate.clean_epochs(prepared, protocol, where, seeds, say),
-        "ts-ue": calibrate.reach(prepared, protocol, where, trials, say),
-    }
-    write_json(results / f"calibration-{protocol}.json", found)
-
-
-def levels(data: Path, protocol: str = "strong", device: str = "auto", results: Path = RESULTS) -> None:
-    """Measure the naturalness of releases in several readings of the paper's Table III. Changes no setting."""
-    from ghostpoi.data.prepared import load
-    from ghostpoi.evaluate.cache import Cache
-    from ghostpoi.models.devices import device as find_device
-    from ghostpoi.study import levels_table
-    from ghostpoi.study.levels import Levels
-    from ghostpoi.study.run import commit, hardware
-    from ghostpoi.study.store import WORK, write_json
-
-    prepared, where = load(data), find_device(device)
-    if "nyc" not in prepared.name.lower():
-        raise InputError(f"--data {data}: the readings are compared with the paper's NYC; prepare dataset_TSMC2014_NYC")
-    study = Levels(prepared, protocol, where, Cache(results / WORK), say)
-    about = {"data": prepared.name, "protocol": protocol, "hardware": hardware(where), "commit": commit()}
-    path = levels_table.path(results, protocol)
-    write_json(path, about | {"printed": levels_table.printed(), "rows": study.rows()})
-    tell(path)
-
-
-def facts(data: list[Path], results: Path = RESULTS) -> None:
-    """Count small candidate sets, far candidates and fast steps of prepared data. Needs no model."""
-    from ghostpoi.data.prepared import load
-    from ghostpoi.study.data_facts import write_facts
-
-    tell(write_facts([load(path) for path in data], results))
-
-
 def tables(
     name: str, results: Path = RESULTS, protocol: str = "strong", latex: bool = False, city: str | None = None
 ) -> None:
@@ -131,13 +80,6 @@ def figures(
         tell(path)
 
 
-def page(output: Path, name: str = "reproduction", results: Path = RESULTS, folder: Path | None = None) -> None:
-    """Write a result page from its template. Fails if a claim contradicts the results."""
-    from ghostpoi.study import pages
-
-    tell(pages.write(name, results, output, folder, say))
-
-
 add(app, list_studies, "study", "list")
-for command in (run, reproduce, calibrate, levels, facts, tables, figures, page):
+for command in (run, reproduce, tables, figures):
     add(app, command, "study")
