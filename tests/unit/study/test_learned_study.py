@@ -11,7 +11,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.evaluate.cache import Cache
-from ghostpoi.study.releases import Releases
+from ghostpoi.study.run import Releases
 
 DAY, HOUR = 86_400, 3600
 
