@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, opened
 from ghostpoi.api.scale import scale_of
-from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ghostpoi.api.reading import Source
     from ghostpoi.publish.verify.check import Check
     from ghostpoi.world.scale import Scale
@@ -52,7 +49,7 @@ class Verification:
 
 @step
 def verify(
-    release: ReleaseLike, *, against: Source | None = None, private: PathLike | None = None,
+    door: Door, release: ReleaseLike, *, against: Source | None = None, private: PathLike | None = None,
     signed_by: str | None = None, map: Mapping[str, str] | None = None, engine: str | None = None, workers: int = 0,
     scheduler: str = "", memory: str | None = None, **reading: Unpack[ReadingOptions],
 ) -> Verification:  # fmt: skip
@@ -67,26 +64,27 @@ def verify(
     from ghostpoi.publish.verify import verify as check
 
     folder = folder_of(release)
-    clean: AbstractContextManager[Path | None] = nullcontext() if against is None else opened(against, reading)
     own = private if against is None else private_of(release, private)
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
-    with clean as file:
+    with opened(folder if against is None else against, reading) as path:
+        file = None if against is None else path
         if file is not None and "regions" in read_manifest(folder):
-            found = _by_region(folder, file, dict(map or {}), signed_by, own, at_scale)
+            found = _by_region(door, folder, file, dict(map or {}), signed_by, own, at_scale)
         else:
             found = check(folder, file, dict(map or {}), signed_by, None if own is None else Path(own))
-    return Verification(tuple(replace(one, detail=caller().text(one.detail)) for one in found))
+    return Verification(tuple(replace(one, detail=door.text(one.detail)) for one in found))
 
 
 def _by_region(
-    folder: Path, file: Path, map: dict[str, str], signed_by: str | None, private: PathLike | None, scale: Scale | None
-) -> list[Check]:
+    door: Door, folder: Path, file: Path, map: dict[str, str], signed_by: str | None, private: PathLike | None,
+    scale: Scale | None,
+) -> list[Check]:  # fmt: skip
     """Compare a release of many regions with the clean dataset."""
     from ghostpoi.settings import RegionSettings
     from ghostpoi.world.scale import Scale
     from ghostpoi.world.verify import verify
 
     own = Path(private) if private else Path(f"{folder}.private")
-    with caller().bar(1.0) as report:
+    with door.bar(1.0) as report:
         scale = scale or Scale(settings=RegionSettings())
-        return verify(folder, file, map, signed_by, own, scale, caller().say, report)
+        return verify(folder, file, map, signed_by, own, scale, door.say, report)

@@ -2,12 +2,7 @@
 
 from pathlib import Path
 
-import typer
-
-from ghostpoi.cli.options import add, say, tell
-
-app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own.")
-RESULTS = Path("results")
+from ghostpoi.cli.output import say, tell
 
 
 def list_studies() -> None:
@@ -19,8 +14,8 @@ def list_studies() -> None:
 
 
 def run(
-    names: list[str], data: Path, protocol: str = "strong", device: str = "auto", results: Path = RESULTS,
-    workers: int = 1, victims: bool = True, show_tables: bool = False,
+    names: list[str], data: Path, protocol: str, device: str, results: Path, workers: int, victims: bool,
+    show_tables: bool,
 ) -> None:  # fmt: skip
     """Measure the missing cells of studies. Call it again to resume after an interruption."""
     from ghostpoi.data.prepared import load
@@ -34,10 +29,10 @@ def run(
     for study, path in zip(studies, run_all(runners, victims, workers), strict=True):
         say(f"{study.name}: cells in {path}")
     for name in names if show_tables else ():
-        tables(name, results, protocol, city=prepared.name)
+        tables(name, results, protocol, latex=False, city=prepared.name)
 
 
-def reproduce(data: list[Path], device: str = "auto", results: Path = RESULTS, workers: int = 0) -> None:
+def reproduce(data: list[Path], device: str, results: Path, workers: int) -> None:
     """Make every cell of the reproduction: all studies of the paper, both protocols, each data set. Resumes."""
     from ghostpoi.data.prepared import load
     from ghostpoi.models.devices import device as find_device
@@ -47,9 +42,7 @@ def reproduce(data: list[Path], device: str = "auto", results: Path = RESULTS, w
         tell(path)
 
 
-def tables(
-    name: str, results: Path = RESULTS, protocol: str = "strong", latex: bool = False, city: str | None = None
-) -> None:
+def tables(name: str, results: Path, protocol: str, latex: bool, city: str | None) -> None:
     """Print the tables of a study, with the paper's printed numbers where it has any."""
     from ghostpoi.study.results import PROTOCOLS, Results
     from ghostpoi.study.tables import tables
@@ -64,8 +57,7 @@ def tables(
 
 
 def figures(
-    name: str, results: Path = RESULTS, protocol: str = "strong", output: Path = Path("figures"),
-    data: Path | None = None, city: str | None = None,
+    name: str, results: Path, protocol: str, output: Path, data: Path | None, city: str | None
 ) -> None:  # fmt: skip
     """Draw the figures of a study as PNG and SVG."""
     from ghostpoi.study import figures
@@ -78,8 +70,3 @@ def figures(
         paths = figures.draw(Results.read(results, name, protocol, city), folder=output)
     for path in paths:
         tell(path)
-
-
-add(app, list_studies, "study", "list")
-for command in (run, reproduce, tables, figures):
-    add(app, command, "study")

@@ -10,7 +10,7 @@ from conftest import checkins
 from rich.console import Console
 from small_city import called, sentence
 
-from ghostpoi.cli.terminal_output import inspection
+from ghostpoi.cli.output import inspection
 from ghostpoi.data.inspect import summarise
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import publication
