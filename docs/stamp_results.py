@@ -151,7 +151,7 @@ def compared(old: Cell, new: Cell) -> dict[str, Any]:
     before, after = dict(leaves(old["measures"])), dict(leaves(new["measures"]))
     places = [old["seeds"].index(seed) for seed in new["seeds"]]
     values = {name: judged(before[name], after[name], places) for name in after if name in before}
-    headlines = {name: value for name, value in values.items() if name in HEADLINES or old["method"] == "clean"}
+    headlines = {name: value for name, value in values.items() if name in HEADLINES or old["kind"] == "floor"}
     return {
         "study": old["study"], "cell": name_of(old), "agrees": all(one["agrees"] for one in headlines.values()),
         "seeds": new["seeds"], "identical": sum(one["stored"] == one["measured"] for one in values.values()),
