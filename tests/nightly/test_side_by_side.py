@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ghostpoi.attack.victims.transformer import Transformer
 from ring_model import ROWS, SEED, ring_walks
 from round_city import CLEAN, POIS, run, text
 
@@ -17,6 +16,7 @@ from ghostpoi import formats
 from ghostpoi.attack import parallel_victims
 from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.attack.victims.base import Exam, Job
+from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.data import prepared
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.evaluate import choose as choosing
