@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from ghostpoi.formats import Reading
+from ghostpoi.formats import CheckinFile, Reading
 from ghostpoi.formats.reading import read_as
 from ghostpoi.formats.size_limit import SizeLimit, limited_to
 from ghostpoi.formats.text import encoded_as
@@ -59,6 +59,16 @@ class Job:
     format: str | None = None  # of all files, once they were read: some of the rows alone may look otherwise
     encoding: str | None = None  # of all files, if they are text with accents
     device: str = "auto"  # where models run, as the publisher named it: machines differ
+    file: CheckinFile | None = None  # all rows, if the dataset is one region in memory
+
+    @staticmethod
+    def whole(file: CheckinFile, request: RowsRequest) -> "Job":
+        """Return a dataset that is one region in memory."""
+        region = Region(0, "", "", len(file.table.venue_ids) - 1, len(file.table))
+        return Job(
+            Path(), Pieces(file.path, False, (), ()), request, file.reading, None, RegionSettings(), "", Seed(0), "",
+            regions=(region,), file=file,
+        )  # fmt: skip
 
     def result(self, stage: str, number: int) -> Path:
         """Return the folder that a task leaves."""
@@ -66,7 +76,7 @@ class Job:
 
     def name_of(self, number: int) -> str:
         """Return how messages name a region or, below 0, all of them."""
-        region = f", region {number + 1} ({self.regions[number].label})" if number >= 0 else ""
+        region = f", region {number + 1} ({self.regions[number].label})" if number >= 0 and not self.file else ""
         return f"{self.pieces.path}{region}"
 
     def seed_of(self, region: Region) -> Seed:

@@ -19,7 +19,7 @@ from ghostpoi.world.routes import TOGETHER, Origin
 
 def read_region(job: Job, region: Region) -> CheckinFile:
     """Read the rows of a region. They know the part of the dataset that each belongs to."""
-    return read_with_origin(job, region)[0]
+    return job.file or read_with_origin(job, region)[0]
 
 
 def read_with_origin(job: Job, region: Region) -> tuple[CheckinFile, Origin]:
