@@ -7,7 +7,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN
 unexport PYTHONDONTWRITEBYTECODE
 SITE := 'import site; print(site.getsitepackages()[0])'
 
-.PHONY: demo test check nightly tools lint docs pages clean
+.PHONY: demo test check nightly bench tools lint docs pages clean
 
 demo: .venv/ready
 	$(BIN)/ghostpoi demo -o demo
@@ -23,6 +23,11 @@ check: .venv/ready lint
 # What takes long: mutated inputs, kills at random moments, Dask clusters, browsers, and the tools that exports are for.
 nightly: .venv/ready tools
 	$(BIN)/pytest -n 2 tests/nightly
+
+# Speed, as ratios within one run; some minutes each. `make bench BENCH="scoring training"` runs some of them.
+BENCH ?= prepare scoring training protect busy estimate scale trace
+bench: .venv/ready
+	set -e; for one in $(BENCH); do echo "== $$one"; $(BIN)/python -m benchmarks $$one; done
 
 # The tools that exports are for, in environments of their own, which see .venv, too. Tests that need them are skipped
 # without.

@@ -34,23 +34,31 @@ GROUPS = {"reading options": (*READING, "max_size"), "region options": ("engine"
 
 COMMANDS = """# Commands
 
-Exit codes: **0** done; **1** a check or a region failed, or `choose` found nothing; **2** bad input or usage, or an
-error of disk or permissions, with one sentence on stderr that names the problem, the place and the remedy; **130**
-interrupted; **141** broken pipe. With `--json`, everything but the JSON object goes to stderr. Long work shows a
-progress bar on a terminal. A file gets its final name only when it is complete.
+exit code | meaning
+--- | ---
+0 | done
+1 | a check or a region failed, or no setting that `choose` tried keeps what you need
+2 | bad input or usage, or an error of disk or permissions; one sentence on stderr names the problem, the place and the remedy
+130 | interrupted
+141 | broken pipe
 
-`--option=VALUE` shows the default where there is one. Brackets mark shared options, and groups of them.
-`ghostpoi --version` prints the version.
+With `--json`, everything but the JSON object goes to stderr. Long work shows a progress bar on a terminal. A file gets
+its final name only when it is complete. `ghostpoi --version` prints the version.
+
+In the tables, `--option=VALUE` shows the default value if there is one. In the usage lines, brackets mark options, and
+groups of options, that several commands share; they are described here once.
 """
 
 SETTINGS = """# Settings
 
 Change a setting with `--set section.key=value`, or with `[section]` tables in a TOML file that you pass with
-`--config`. `--set` wins.
+`--config`. `--set` overrides `--config`.
 
-These are the sections of `protect` and `inspect`. [`regions`](../how-to/scale.md) takes `--set` only. `prepare` has
-`filters`, `candidates` and `speed`. `audit` has these three, `lm` and `lm_training`, and `victim` and `training` for
-the victim.
+command | sections
+--- | ---
+`protect`, `inspect` | all sections of this page; also [`regions`](../how-to/scale.md), with `--set` only
+`prepare` | `filters`, `candidates`, `speed`
+`audit` | `filters`, `candidates`, `speed`, `lm`, `lm_training`; for the victim `victim` and `training`
 """
 
 PLUGINS = """# Plug-ins
@@ -60,9 +68,9 @@ These come with ghostpoi. Other packages can [add their own](../how-to/plug-in.m
 
 PYTHON = """# Python
 
-Each step of the command line is a function, and keywords are named as its [options](commands.md). `source` is a path or
-a polars or pandas DataFrame. `set` takes a mapping such as `{"method.size": 16}`. Bad input raises `InputError`;
-warnings are `UserWarning`s. `help` says more about results. In the examples, `release` is
+Each step of the command line is a function. Keywords have the names of its [options](commands.md). `source` is a path,
+or a polars or pandas DataFrame. `set` takes a mapping such as `{"method.size": 16}`. Bad input raises `InputError`;
+warnings are `UserWarning`s. `help(ghostpoi.Release)` and the like describe the results. In the examples, `release` is
 `protect("checkins.csv", output="release")`. `**reading` stands for
 """
 STEPS = {
@@ -71,9 +79,9 @@ STEPS = {
 }  # fmt: skip
 
 A11_A12 = """
-Only studies run A11, and only a study with `detector = true` runs A12.
-A12 tells released sessions from clean ones and restores nothing. Only `audit --series` runs A19, which intersects the
-sets of [several releases](../how-to/series.md).
+Only studies run A11. Only a study with `detector = true` runs A12, which distinguishes released sessions from clean ones
+and restores nothing. Only `audit --series` runs A19, which intersects the sets of [several
+releases](../how-to/series.md).
 """
 
 

@@ -2,12 +2,13 @@
 
     python docs/rerun_scale.py --folder WORLDS [--rows N...] [--ghost K]
 
-runs `ghostpoi bench scale`, stores results/bench-scale.json and writes tables and curve. WORLDS needs 8 times the disk
-of the largest world. `python docs/rerun_scale.py` without a folder only writes tables and curve anew.
+runs `python -m benchmarks scale`, stores results/bench-scale.json and writes tables and curve. WORLDS
+needs 8 times the disk of the largest world. Without a folder, it only writes tables and curve again.
 """
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -32,9 +33,16 @@ def main() -> None:
     given = parser.parse_args()
     if given.folder:
         sizes = [word for rows in given.rows for word in ("--rows", str(rows))]
-        options = ["--workers", str(given.workers), "--ghost", str(given.ghost), "--folder", str(given.folder)]
-        command = [sys.executable, "-m", "ghostpoi", "bench", "scale", *sizes, *options, "-o", str(RESULTS)]
-        subprocess.run(command, check=True)
+        options = [
+            "--workers",
+            str(given.workers),
+            "--ghost",
+            str(given.ghost),
+            "--folder",
+            str(given.folder),
+        ]
+        command = [sys.executable, "-m", "benchmarks", "scale", *sizes, *options, "-o", str(RESULTS)]
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
     found = json.loads(RESULTS.read_text("utf-8"))
     draw(found, FIGURES)
     PAGE.write_text(SECTION.sub(lambda _: section(found), PAGE.read_text("utf-8")), "utf-8")

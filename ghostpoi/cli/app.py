@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ghostpoi import __version__
-from ghostpoi.cli import bench, commands, series, study
+from ghostpoi.cli import commands, series, study
 from ghostpoi.cli.demo import demo
 from ghostpoi.cli.options import add, interruption, say
 from ghostpoi.errors import InputError
@@ -28,7 +28,6 @@ publishing = (commands.inspect, commands.choose, commands.protect, commands.veri
 for command in (*publishing, commands.export, commands.synth, commands.prepare, demo, commands.plugins):
     add(app, command)
 app.add_typer(series.app, name="series")
-app.add_typer(bench.app, name="bench")
 app.add_typer(study.app, name="study")
 
 

@@ -98,7 +98,7 @@ def render(name: str, results: Path, link: str = "figures") -> str:
         "stated": paper.contents()["claims"], "number": labels.number, "adversaries": attackers,
         "unmeasured": cache(lambda of, *where: Results.read(results, of, *(where or ("strong",))).unmeasured),
         "victim": VICTIMS, "victim_settings": victim_settings,
-        "overhead": lambda: manifold_overhead(stored_json.read(bench, "ghostpoi bench scoring")),
+        "overhead": lambda: manifold_overhead(stored_json.read(bench, "python -m benchmarks scoring")),
         "facts_of": read_facts(results).get(NYC), "threshold_for": threshold_for, "lacking": lambda: lacking(results),
         "paper_text": paper_text,
         "levels": [rows for p in PROTOCOLS if (rows := levels_table.read(results, p))], "levels_table": levels_table,

@@ -10,7 +10,7 @@ from ghostpoi.world.job import Region
 from ghostpoi.world.pieces import PIECE_ROWS, Piece, count_rows, is_parquet
 
 PROCESS = 400 * 10**6  # bytes that a process needs before it reads a row
-PER_ROW = 800  # bytes for each row that a task holds; `bench scale` measures the sum
+PER_ROW = 800  # bytes for each row that a task holds; `python -m benchmarks scale` measures the sum
 PER_BYTE = 6  # bytes for each byte of text
 
 

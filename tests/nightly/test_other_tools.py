@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import sample_releases
 import small_city
+from sample_releases import AUDIT
 from small_city import MAP, called, city, scratch, sentence
-from test_card import AUDIT
 
 from ghostpoi import formats
 

@@ -150,3 +150,6 @@ def block(page: str, name: str) -> str:
 
 def embedded(page: str, name: str) -> Any:
     return json.loads(block(page, name))
+
+
+AUDIT = ("filters.train_share=0.5", "filters.val_share=0.25")

@@ -1,12 +1,16 @@
 """The small city in the layouts of other tools, each written once."""
 
+import io
+import json
+import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from small_city import city, scratch
+from small_city import called, city, scratch
 
 from ghostpoi import formats
 
@@ -42,3 +46,28 @@ def written(name: str, line: Callable[[Visit], str], header: str = "") -> Path:
 def snap() -> Path:
     """As SNAP's Gowalla: user, time, latitude, longitude, location id."""
     return written("snap.txt", lambda v: f"{v.user}\t{v.time:%Y-%m-%dT%H:%M:%SZ}\t{v.lat}\t{v.lon}\t{v.poi}")
+
+
+def zipped(**files: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def shown(folder: Path) -> tuple[str, list[int]]:
+    """The caption and the bars of the chart."""
+    assert called("report", folder).returncode == 0
+    page = (folder / "report.html").read_text()
+    caption = re.search(r'id="caption-hours">([^<]*)<', page)
+    data = re.search(r'<script type="application/json" id="[^"]*chart[^"]*">(.*?)</script>', page, re.DOTALL)
+    assert caption
+    assert data
+    (chart,) = (one for one in json.loads(data[1]) if one["id"] == "hours")
+    return caption[1], chart["data"][0]["y"]
+
+
+def counted(local: Callable[[datetime], datetime]) -> list[int]:
+    hours = [local(v.time).hour for v in visits()]
+    return [hours.count(h) for h in range(24)]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_docs import script
+from docs_scripts import script
 
 rerun = script("rerun_choose")
 FOUND = json.loads(rerun.RESULTS.read_text("utf-8"))

@@ -8,7 +8,7 @@ from statistics import mean, stdev
 import pytest
 import torch
 from conftest import ROOT
-from test_docs import script
+from docs_scripts import script
 
 GOLDEN = ROOT / "tests" / "golden" / "recbole-private"
 rerun = script("rerun_recbole")

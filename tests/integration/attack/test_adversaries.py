@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from anonymous_city import CPU, LIGHT, QUICK, SEED, SMALL, choices, city, drawn, restored_by
 from builders import sessions_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,48 +20,22 @@ from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
 from ghostpoi.attack.adversaries.bigram import Bigram
 from ghostpoi.attack.adversaries.bridge import Bridge
 from ghostpoi.attack.adversaries.frequency import Frequency
-from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
 from ghostpoi.attack.adversaries.per_user import PerUser
 from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.attack.inference import causal_denoiser
-from ghostpoi.attack.inference.bridge_settings import BridgeSettings
 from ghostpoi.attack.inference.conditional_table import ConditionalTable
 from ghostpoi.attack.several_months import SeveralMonths
-from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.detection import DETECTOR
 from ghostpoi.publish.public_channel import uniform
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training
-
-CPU = torch.device("cpu")
-SEED = Seed(7)
-SMALL = ModelSettings(dim=32, heads=2, feed_forward=32, dropout=0.1, tied=True)
-QUICK = Bridge(SMALL, Training(epochs=20, batch_sessions=16, learning_rate=5e-3))
-LIGHT: dict[str, Adversary] = {
-    **ADVERSARIES,
-    "bridge": replace(QUICK, training=replace(QUICK.training, epochs=2)),
-    "paired-bridge": PairedBridge(BridgeSettings(SMALL, Training(epochs=2), steps=4, samples=2)),
-}
-
-
-def restored_by(adversary: Adversary, evidence: Evidence) -> Ints:
-    return purify(adversary, evidence, SEED, CPU)[0]
 
 
 def answers(bridge: Bridge, evidence: Evidence) -> list[Ints]:
     """What A2 restores after each pass."""
     return causal_denoiser.answers(evidence, bridge.model, bridge.training, bridge.passes, SEED, CPU)
-
-
-def city(sessions: int, pois: int, seed: int = 0) -> Sessions:
-    """Sessions of 3 to 9 check-ins; some POIs are far more popular than others."""
-    g = np.random.default_rng(seed)
-    weight = 1 / np.arange(1, pois + 1)
-    draw = [g.choice(pois, size=g.integers(3, 10), p=weight / weight.sum()) + 1 for _ in range(sessions)]
-    return sessions_of(*[d.tolist() for d in draw])
 
 
 def mapped(clean: Sessions, map_: Ints) -> Sessions:
@@ -336,20 +311,6 @@ class TestPurify:
 
     def test_leaked_sessions_come_out_clean_whatever_the_adversary_says(self) -> None:
         assert restored_by(Rogue(np.full(14, 2, np.int32)), HAND).tolist() == CLEAN[:8].tolist() + [2] * 6
-
-
-def choices(pois: int, number: int = 4) -> Candidates:
-    """Each POI's candidates are the next few in a circle; the last POI has none."""
-    poi = (np.arange(pois)[:, None] + np.arange(1, number + 1)) % pois + 1
-    poi[-1] = 0
-    return Candidates(np.concatenate([np.zeros((1, number)), poi]).astype(np.int32), np.ones(pois + 1))
-
-
-def drawn(clean: Sessions, candidates: Candidates, seed: int = 1) -> Sessions:
-    """A random release: any candidate, every time another."""
-    column = np.random.default_rng(seed).integers(candidates.poi.shape[1], size=clean.positions)
-    poi = candidates.poi[clean.poi, column]
-    return replace(clean, poi=np.where(poi > 0, poi, clean.poi).astype(np.int32))
 
 
 @pytest.mark.parametrize("rule", [None, "exact", "guess"])

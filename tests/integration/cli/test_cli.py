@@ -347,7 +347,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(city: tuple[Path,
     assert (tmp_path / "city.txt").read_bytes() == city[0].read_bytes()
 
 
-@pytest.mark.parametrize("command", [[], ["inspect"], ["synth"], ["demo"], ["bench"], ["bench", "prepare"]])
+@pytest.mark.parametrize("command", [[], ["inspect"], ["synth"], ["demo"], ["study"], ["study", "run"]])
 def test_help(command: list[str]) -> None:
     done = called(*command, "--help")
     assert (done.returncode, done.stderr) == (0, "")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ghostpoi.bench import busy, estimate, models, prepare, publishing
-from ghostpoi.bench import data as bench_data
+from benchmarks import files, models, trace
+from benchmarks.measured import Cost
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.synthetic_file import write_city
@@ -33,7 +33,7 @@ CPU = device("cpu")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     path = tmp_path_factory.mktemp("bench") / "city.npz"
     prepared.save(path, prepare_city(80, 250, 40, 0))
-    return bench_data.load(path)
+    return models.load(path)
 
 
 def quiet(text: str) -> None:
@@ -82,7 +82,7 @@ def test_packed_and_padded_training_have_the_same_losses(city: Prepared) -> None
     assert found["packed_losses"] == pytest.approx(found["padded_losses"], rel=0.05)  # dropout masks differ
     for losses in (found["packed_losses"], found["padded_losses"]):
         assert losses[1] < losses[0] < 1.1 * np.log(len(city.vocabulary) - 1)
-    some = bench_data.sample(city.train, len(city.train) // 2)
+    some = models.sample(city.train, len(city.train) // 2)
     assert found["positions"] == some.positions - len(some)  # the last check-in of a session is no input
 
 
@@ -90,15 +90,15 @@ def test_protect_times_the_whole_split_under_the_paper_protocol(
     city: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks: list[Task] = []
-    original = publishing.publish
+    original = models.publish
 
     def publish(task: Task, *args: Any) -> Any:
         tasks.append(task)
         return original(task, *args)
 
-    monkeypatch.setattr(publishing, "publish", publish)
-    monkeypatch.setattr(publishing, "matmul_peak", lambda: 1e9)
-    found = publishing.protect(city, "random", CPU, quiet)
+    monkeypatch.setattr(models, "publish", publish)
+    monkeypatch.setattr(models, "matmul_peak", lambda: 1e9)
+    found = models.protect(city, "random", CPU, quiet)
     assert keys(found) == "seconds trajectory_lm_seconds peak_bytes ratio positions device"
     settings = publication("random", "paper")
     assert tasks[-1].sessions is city.train
@@ -106,25 +106,25 @@ def test_protect_times_the_whole_split_under_the_paper_protocol(
     assert (used.rounds, used.speed.empty) == (settings.rounds, "ignore")
     assert tasks[-1].trajectory_lm is None
     assert found["trajectory_lm_seconds"] < found["seconds"]
-    assert found["ratio"] == pytest.approx(found["seconds"] * 1e9 / publishing.operations(city, settings))
+    assert found["ratio"] == pytest.approx(found["seconds"] * 1e9 / models.operations(city, settings))
     # By hand: 2 layers of width 128 and 256, twice each multiply-add; 3 passes an epoch.
     token = 2 * (2 * (4 * 128**2 + 2 * 128 * 256) + 128 * (len(city.vocabulary) - 1))
     n, outer, inner = city.train.positions, settings.rounds.outer, settings.rounds.inner
     scored = n + sum((city.candidates.poi[p] > 0).sum() for p in city.train.poi)
-    assert publishing.operations(city, settings) == token * (3 * (outer * inner + 9) * n + outer * scored)
+    assert models.operations(city, settings) == token * (3 * (outer * inner + 9) * n + outer * scored)
 
 
 def test_growth_scales_a_sample_to_each_city(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = ((60, 200, 30), (80, 250, 40))
     clock = itertools.count()
-    monkeypatch.setattr(publishing, "CITIES", sizes)
+    monkeypatch.setattr(models, "CITIES", sizes)
     # Each step takes one second.
-    monkeypatch.setattr(publishing, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
-    found = publishing.growth(50, CPU, quiet)
+    monkeypatch.setattr(models, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+    found = models.growth(50, CPU, quiet)
     assert keys(found) == "cities ratio"
     for row, size in zip(found["cities"], sizes, strict=True):
         data = prepare_city(*size, 0)
-        scale = data.train.positions / bench_data.sample(data.train, 50).positions
+        scale = data.train.positions / models.sample(data.train, 50).positions
         assert row["epoch_seconds"] == row["scoring_seconds"] == pytest.approx(scale)
         assert (row["positions"], row["sessions"]) == (data.train.positions, len(data.train))
         assert row["measured_sessions"] == 50
@@ -134,7 +134,7 @@ def test_growth_scales_a_sample_to_each_city(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_prepare_compares_with_polars_on_the_same_file() -> None:
-    found = prepare.run(3000, 500, quiet)
+    found = files.prepare(3000, 500, quiet)
     assert keys(found) == (
         "rows file_bytes sessions polars_seconds ghostpoi_seconds ratio polars_peak_bytes ghostpoi_peak_bytes "
         "peak_over_file_size candidate_pois candidate_seconds candidate_peak_bytes"
@@ -144,7 +144,7 @@ def test_prepare_compares_with_polars_on_the_same_file() -> None:
     assert found["peak_over_file_size"] == found["ghostpoi_peak_bytes"] / found["file_bytes"]
     assert 0 < found["sessions"] < found["rows"] / 3  # a session has three check-ins at least
     with pytest.raises(InputError, match="at least 1"):
-        prepare.run(0, 500, quiet)
+        files.prepare(0, 500, quiet)
 
 
 def test_protect_beside_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,23 +156,23 @@ def test_protect_beside_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
         yield
         at_work.pop()
 
-    def protected(city: Path, method: str) -> busy.Cost:
+    def protected(city: Path, method: str) -> Cost:
         seen.append(len(at_work))
-        return busy.Cost(6.0, 5.0, 0) if at_work else busy.Cost(4.0, 2.0, 0)
+        return Cost(6.0, 5.0, 0) if at_work else Cost(4.0, 2.0, 0)
 
-    monkeypatch.setattr(busy, "_busy_process", counted)
-    monkeypatch.setattr(busy, "_protect", protected)
-    found = busy.busy(40, 2, "random", quiet)
+    monkeypatch.setattr(files, "_busy_process", counted)
+    monkeypatch.setattr(files, "_protect", protected)
+    found = files.busy(40, 2, "random", quiet)
     assert seen == [0, 2]
     assert (found["ratio"], found["cpu_ratio"]) == (1.5, 2.5)
 
 
 def test_the_estimate_that_is_furthest_off_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {"crowd": (1.0, 4.0), "ghost": (30.0, 20.0)}  # expected, taken
-    monkeypatch.setattr(estimate, "write_city", lambda *given: None)
-    monkeypatch.setattr(estimate, "_expected", lambda *words: times[words[-1]][0])
-    monkeypatch.setattr(estimate, "measured", lambda command: busy.Cost(times[command[-1]][1], 0.0, 0))
-    found = estimate.estimate(40, quiet)
+    monkeypatch.setattr(files, "write_city", lambda *given: None)
+    monkeypatch.setattr(files, "_expected", lambda *words: times[words[-1]][0])
+    monkeypatch.setattr(files, "measured", lambda command: Cost(times[command[-1]][1], 0.0, 0))
+    found = files.estimate(40, quiet)
     assert (found["ratio"], found["within_factor"]) == (4.0, False)
     assert found["ghost"] == {"expected": 30.0, "seconds": 20.0, "expected_over_taken": 1.5}
 
@@ -180,16 +180,16 @@ def test_the_estimate_that_is_furthest_off_counts(monkeypatch: pytest.MonkeyPatc
 def test_an_estimate_comes_from_a_dry_run(tmp_path: Path) -> None:
     write_city(tmp_path / "city.txt", 40, 120, 40, 0)
     words = ("protect", tmp_path / "city.txt", "-o", tmp_path / "r")
-    assert 0 < estimate._expected(*words) < 600
+    assert 0 < files._expected(*words) < 600
     assert not (tmp_path / "r").exists()
     with pytest.raises(InputError, match="ended with code 2: ghostpoi: "):
-        estimate._expected("protect", tmp_path / "nowhere.txt", "-o", tmp_path / "r")
+        files._expected("protect", tmp_path / "nowhere.txt", "-o", tmp_path / "r")
 
 
 def test_a_busy_process_ends_and_its_time_is_not_ours(tmp_path: Path) -> None:
-    with busy._busy_process():
+    with files._busy_process():
         write_city(tmp_path / "city.txt", 30, 90, 40, 0)
-        cost = busy._protect(tmp_path / "city.txt", "random")
+        cost = files._protect(tmp_path / "city.txt", "random")
     assert 0 < cost.cpu_seconds < 60
     assert cost.seconds > 0
 
@@ -203,15 +203,28 @@ def test_waiting_threads_sleep() -> None:
 
 
 def test_a_sample_has_the_asked_number_of_sessions(city: Prepared) -> None:
-    everything = bench_data.sample(city.train, len(city.train) + 5)
+    everything = models.sample(city.train, len(city.train) + 5)
     assert np.array_equal(everything.poi, city.train.poi)
-    assert [len(bench_data.sample(city.train, n)) for n in (0, 1, 7)] == [1, 1, 7]
-    assert np.array_equal(bench_data.sample(city.train, 7).poi, bench_data.sample(city.train, 7).poi)
+    assert [len(models.sample(city.train, n)) for n in (0, 1, 7)] == [1, 1, 7]
+    assert np.array_equal(models.sample(city.train, 7).poi, models.sample(city.train, 7).poi)
 
 
 def test_bad_data_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="not prepared data"):
-        bench_data.load(tmp_path / "x.npz")
+        models.load(tmp_path / "x.npz")
     with pytest.raises(InputError, match="does not exist"):
-        bench_data.load(tmp_path / "y.npz")
+        models.load(tmp_path / "y.npz")
+
+
+def test_a_trace_counts_what_a_row_passes_through(capfd: pytest.CaptureFixture[str]) -> None:
+    found = trace.trace(30, quiet)
+    for engine in ("memory", "local"):
+        assert 20 < found[engine]["files"] < found[engine]["functions"]
+        assert found[engine]["reads"] >= 1
+    assert found["ratio"] == found["local"]["functions"] / found["memory"]["functions"]
+    with trace.counted() as calls:
+        models.sample(prepare_city(30, 60, 20, 0).train, 1)
+    assert calls[prepare_city.__code__] == 1
+    assert models.sample.__code__ not in calls  # no function of the package
+    assert capfd.readouterr().out == ""

@@ -1,6 +1,5 @@
 """The documentation is complete, up to date and plain, and its site builds offline without a dead link."""
 
-import importlib.util
 import os
 import re
 import shlex
@@ -9,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import pytest
 import small_city
 import typer.main
 from conftest import ROOT
+from docs_scripts import DOCS, script
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
@@ -27,7 +26,6 @@ from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.results import Results
 
-DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 # What the writing guide rejects, as it stood in earlier versions.
@@ -44,16 +42,6 @@ REJECTED = (
     "It cannot be seen what words mean",
     "whoever",
 )
-
-
-def script(name: str) -> ModuleType:
-    """A script of the docs folder."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def commands(name: str = "ghostpoi", command: Any = None) -> Iterator[tuple[str, Any]]:

@@ -125,8 +125,6 @@ NEEDS = {
     "demo": ("demo", "-o", "OUT"),
     "a study": ("study", "run", "main", "--data", "CITY", "--results", "OUT"),
     "the list of studies": ("study", "list"),
-    "bench": ("bench", "protect", "--data", "CITY"),
-    "bench scale with GHOST": ("bench", "scale"),
 }
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import small_city
 from conftest import ROOT
+from docs_scripts import script
 from small_city import called
-from test_docs import script
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed

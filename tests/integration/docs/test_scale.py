@@ -1,4 +1,4 @@
-"""`bench scale`: what a command costs, ratios between sizes, and the page that shows them."""
+"""`python -m benchmarks scale`: what a command costs, ratios between sizes, and the page that shows them."""
 
 import json
 import os
@@ -10,11 +10,12 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import ROOT
-from small_city import called, sentence
-from test_docs import script
+from docs_scripts import script
+from small_city import called
 
-from ghostpoi.bench import scale, worlds
-from ghostpoi.bench.measured import Cost, Watch, measured
+from benchmarks import scale
+from benchmarks.__main__ import main
+from benchmarks.measured import Cost, Watch, measured
 from ghostpoi.errors import InputError
 
 rerun = script("rerun_scale")
@@ -124,31 +125,31 @@ def test_a_command_that_fails_is_named() -> None:
 
 
 def test_the_shape_of_a_world() -> None:
-    assert worlds.shape_of(33_000_000) == (330, 1420, 11_111)
-    assert worlds.shape_of(1_000_000) == (10, 1420, 11_111)
-    assert worlds.shape_of(1000) == (1, 14, 111)
+    assert scale.shape_of(33_000_000) == (330, 1420, 11_111)
+    assert scale.shape_of(1_000_000) == (10, 1420, 11_111)
+    assert scale.shape_of(1000) == (1, 14, 111)
 
 
 def test_a_world_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = worlds.world_of(1000, tmp_path)
+    made = scale.world_of(1000, tmp_path)
     rows = pl.scan_parquet(made).select(pl.len()).collect().item()
     assert 500 < rows < 2000
-    assert worlds.rows_of_cities(made) == {"city-000": rows}
-    monkeypatch.setattr(worlds, "measured", lambda command: pytest.fail("it is there"))
-    assert worlds.world_of(1000, tmp_path) == made
+    assert scale.rows_of_cities(made) == {"city-000": rows}
+    monkeypatch.setattr(scale, "measured", lambda command: pytest.fail("it is there"))
+    assert scale.world_of(1000, tmp_path) == made
 
 
 def test_a_sample_of_cities(tmp_path: Path) -> None:
     rows = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6}
-    assert worlds.sample_of(rows, 1) == ["a"]
-    assert worlds.sample_of(rows, 3) == ["a", "c", "e"]
-    assert worlds.sample_of(rows, 9) == list(rows)
+    assert scale.sample_of(rows, 1) == ["a"]
+    assert scale.sample_of(rows, 3) == ["a", "c", "e"]
+    assert scale.sample_of(rows, 9) == list(rows)
     (tmp_path / "world").mkdir()
     frame = pl.DataFrame({"city": ["b", "a", "b", "c", "b", "c"], "row": range(6)})
     for number, part in enumerate((frame[:3], frame[3:])):
         part.write_parquet(tmp_path / "world" / f"part-{number}.parquet")
-    assert list(worlds.rows_of_cities(tmp_path / "world").items()) == [("a", 1), ("c", 2), ("b", 3)]
-    assert worlds.write_cities(tmp_path / "world", ["a", "c"], tmp_path / "some.parquet") == 3
+    assert list(scale.rows_of_cities(tmp_path / "world").items()) == [("a", 1), ("c", 2), ("b", 3)]
+    assert scale.write_cities(tmp_path / "world", ["a", "c"], tmp_path / "some.parquet") == 3
     assert sorted(pl.read_parquet(tmp_path / "some.parquet")["row"]) == [1, 3, 5]
 
 
@@ -158,7 +159,7 @@ def test_the_command_measures_a_small_world(tmp_path: Path) -> None:
     size = "--cities", 2, "--users", 15, "--pois", 60, "--days", 60
     assert called("synth", *size, "-o", folder / "rows-1000").returncode == 0  # it is not made again
     options = "--rows", 1000, "--workers", 1, "--ghost", 2, "--folder", folder
-    done = called("bench", "scale", *options, "-o", output, "--json")
+    done = called("scale", *options, "-o", output, "--json", main=main)
     assert done.returncode == 0, done.stderr
     result = json.loads(output.read_text())
     assert json.loads(done.stdout) == result
@@ -176,7 +177,7 @@ def test_the_command_measures_a_small_world(tmp_path: Path) -> None:
 
 def test_the_terminal_shows_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scale, "scale", lambda sizes, workers, ghost, folder, say: found())
-    lines = called("bench", "scale").stdout.splitlines()
+    lines = called("scale", main=main).stdout.splitlines()
     assert [" ".join(line.split()) for line in lines] == [
         "rows regions polars protect rows/s x polars memory verify memory GHOST (extrapolated)",
         "500,000 5 1.0 s 8.0 s 62,500 8.0 1.05 GB 4.0 s 0.90 GB 0.4 h",
@@ -205,8 +206,9 @@ def test_without_dask_one_process_does_the_work(tmp_path: Path, monkeypatch: pyt
 
 def test_a_result_needs_a_folder_to_lie_in(tmp_path: Path) -> None:
     missing = tmp_path / "none"
-    told = sentence(called("bench", "scale", "-o", missing / "scale.json"))
-    assert told == f"-o {missing / 'scale.json'}: the folder {missing} does not exist; create it first"
+    done = called("scale", "-o", missing / "scale.json", main=main)
+    told = f"benchmarks: -o {missing / 'scale.json'}: the folder {missing} does not exist; create it first\n"
+    assert (done.returncode, done.stderr) == (2, told)
 
 
 def test_the_page_shows_the_results() -> None:

@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 from small_city import called, protect, sentence
-from test_local_hours import counted, shown
-from written_as import Visit, visits, written
+from written_as import Visit, counted, shown, visits, written
 
 from ghostpoi import formats
 from ghostpoi.formats import Reading

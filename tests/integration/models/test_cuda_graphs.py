@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from test_fit import ROWS, SEED, TRAIN, TRAINING, model_of
-from test_position import World
+from ring_model import ROWS, SEED, TRAIN, TRAINING, model_of
+from scored_world import World
 from torch import Tensor
 from torch.optim import Optimizer
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from odd_parquet import GOOD, LOOSE, VENUE, columns, written
 from small_city import called
 from small_world import SEED, parts, rows
-from test_parquet_types import GOOD, LOOSE, VENUE, columns, written
 
 from ghostpoi import formats
 from ghostpoi.formats.parquet import ParquetRows

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from croissant_files import ODD, rewritten, rich, table
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from sample_releases import copied
+from sample_releases import AUDIT, copied
 from small_city import SEED, Release, called, city, release, scratch
-from test_croissant import ODD, rewritten, rich, table
 
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CONTROLS
@@ -25,7 +25,6 @@ from ghostpoi.reporting.labels import share, victim_label
 from ghostpoi.reporting.release_view import open_release
 from ghostpoi.reporting.templates import TEXTS
 
-AUDIT = ("filters.train_share=0.5", "filters.val_share=0.25")
 SECTIONS = [
     "What this is", "How it was made", "What was substituted", "Plausibility", "What adversaries can still learn",
     "Utility", "What this release does not protect against", "How to verify it", "Columns", "Licence", "Citation",

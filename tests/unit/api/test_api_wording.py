@@ -63,7 +63,7 @@ def messages() -> Iterator[tuple[str, str]]:
     """Every text of the package that names an option, and its place; what is inserted into it shows as …."""
     for path in sorted((ROOT / "ghostpoi").rglob("*.py")):
         own = path.relative_to(ROOT / "ghostpoi")
-        if own.parts[0] in ("cli", "study", "bench", "api") or (own.parts[0] == "exports" and own.name != "write.py"):
+        if own.parts[0] in ("cli", "study", "api") or (own.parts[0] == "exports" and own.name != "write.py"):
             continue  # no step of the API says these, or they are lines of a shell
         for number, text in _texts(path):
             if OPTION.search(text):

@@ -6,12 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from attack_evidence import EVERYTHING, evidence_of
+from attack_evidence import EVERYTHING, candidates_of, evidence_of, situations
 from builders import sessions_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_channel import candidates_of
-from test_inference_references import situations
 
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov
 from ghostpoi.attack.evidence import Evidence, Rule

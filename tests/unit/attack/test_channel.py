@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attack_evidence import candidate_sets, candidates_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,24 +10,6 @@ from ghostpoi.attack.evidence import rule_of
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.public_channel import Channel, uniform
-
-
-def candidates_of(*sets: list[int]) -> Candidates:
-    """The candidate sets of POI 1, 2, ..."""
-    poi = np.zeros((len(sets) + 1, max(1, *map(len, sets))), np.int32)
-    for p, members in enumerate(sets, 1):
-        poi[p, : len(members)] = members
-    return Candidates(poi, np.ones(len(poi)))
-
-
-@st.composite
-def candidate_sets(draw: st.DrawFn) -> Candidates:
-    n = draw(st.integers(1, 6))
-    sets = [
-        draw(st.lists(st.integers(1, n).filter(lambda q, p=p: q != p), unique=True, max_size=3))  # type: ignore[misc]
-        for p in range(1, n + 1)
-    ] if n > 1 else [[]]  # fmt: skip
-    return candidates_of(*sets)
 
 
 def test_uniform_by_hand() -> None:

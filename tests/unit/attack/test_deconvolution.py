@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from attack_evidence import CPU, SEED, answer, evidence_of, favouring, jointly
+from attack_evidence import CPU, SEED, answer, candidates_of, evidence_of, favouring, jointly
 from builders import sessions_of
-from test_channel import candidates_of
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import purify

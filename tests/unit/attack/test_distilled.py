@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from attack_evidence import answer, evidence_of
+from attack_evidence import answer, candidates_of, evidence_of
 from builders import sessions_of
 from scipy import sparse
-from test_channel import candidates_of
 
 from ghostpoi.attack.adversaries.distilled import Distilled
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov

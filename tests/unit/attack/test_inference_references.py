@@ -2,24 +2,21 @@
 
 import itertools
 from collections import Counter, defaultdict
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 import pytest
-from attack_evidence import CPU, EVERYTHING, SEED, answer, jointly
-from builders import sessions_of
+from attack_evidence import CPU, EVERYTHING, SEED, answer, jointly, situations
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_channel import candidate_sets
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.deconvolution import Deconvolution
-from ghostpoi.attack.evidence import Evidence, Rule
+from ghostpoi.attack.evidence import Evidence
 from ghostpoi.attack.inference.hidden_markov import forward_backward, states_of, transitions_of
 from ghostpoi.attack.inference.visits import INDEPENDENT, RARE, TINY, Visits
 from ghostpoi.data.checkins import Floats, Longs
-from ghostpoi.publish.public_channel import Channel, uniform
+from ghostpoi.publish.public_channel import Channel
 
 
 def slow_popularity(
@@ -67,23 +64,6 @@ def slow_posterior(
         for (u, p, q), s in share.items():
             visits[u, p] = visits.get((u, p), 0.0) + s * groups[u, q] ** repeats
     return share
-
-
-@st.composite
-def situations(draw: st.DrawFn) -> tuple[Evidence, Channel]:
-    sets = draw(candidate_sets())
-    rows = len(sets.poi)
-    poi = st.integers(1, rows - 1)
-    released = draw(st.lists(st.lists(poi, max_size=5), max_size=6))
-    users = draw(st.lists(st.integers(0, 2), min_size=len(released), max_size=len(released)))
-    shown = sessions_of(*released, user=users)
-    clean = np.array(draw(st.lists(poi, min_size=shown.positions, max_size=shown.positions)), np.int32)
-    leaked = np.array(draw(st.lists(st.booleans(), min_size=len(shown), max_size=len(shown))), bool)
-    channel = uniform(sets, draw(st.booleans()))
-    weight = draw(st.lists(st.floats(0.1, 1), min_size=len(channel), max_size=len(channel)))
-    channel = replace(channel, probability=np.array(weight))
-    rule = Rule(sets, channel, exact=draw(st.booleans()))
-    return Evidence.of(shown, clean, leaked, rows, rule), channel
 
 
 class TestAgainstDictionaries:

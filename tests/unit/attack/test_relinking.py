@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from anonymous_city import LIGHT, choices, drawn, restored_by
+from anonymous_city import city as anonymous_city
 from builders import flat_sessions
-from test_adversaries import LIGHT, choices, drawn, restored_by
-from test_adversaries import city as anonymous_city
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import purify

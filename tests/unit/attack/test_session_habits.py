@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from attack_evidence import answer, evidence_of
-from test_channel import candidates_of
+from attack_evidence import answer, candidates_of, evidence_of
 
 from ghostpoi.attack.inference.session_habits import tells_apart
 from ghostpoi.publish.public_channel import uniform

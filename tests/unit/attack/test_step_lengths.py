@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from attack_evidence import answer, evidence_of
+from attack_evidence import answer, candidates_of, evidence_of
 from builders import sessions_of
 from conftest import real_data
-from test_channel import candidates_of
 
 from ghostpoi.attack.inference import step_lengths
 from ghostpoi.data.sessions import Vocabulary

@@ -9,8 +9,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scored_world import WORLDS, World, last_log_prob
 from small_city import called, city, release, sentence
-from test_position import WORLDS, World, last_log_prob
 from torch import Tensor
 
 from ghostpoi.publish.methods import KEEP

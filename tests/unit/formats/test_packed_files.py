@@ -1,28 +1,17 @@
 """Zip archives of one file, bz2 files, and check-ins on standard input."""
 
 import bz2
-import io
 import json
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from small_city import SEED, SETS, called, city, protect, release, sentence
-from written_as import visits
+from written_as import visits, zipped
 
 from ghostpoi.formats.kinds import ending, kind_of
-
-
-def zipped(**files: bytes) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return out.getvalue()
-
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,

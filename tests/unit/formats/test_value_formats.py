@@ -12,8 +12,8 @@ from typing import Any
 
 import openpyxl
 import pytest
+from croissant_files import records
 from small_city import SEED, Release, called, protect, scratch, sentence
-from test_croissant import records
 from written_as import Visit, visits, written
 
 from ghostpoi import formats

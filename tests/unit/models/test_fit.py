@@ -7,36 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from builders import flat_sessions
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ring_model import ROWS, SEED, TRAIN, TRAINING, model_of, ring_walks
 
 from ghostpoi.data.checkins import Longs
-from ghostpoi.data.sessions import Sessions
 from ghostpoi.models import cuda_graphs, fit
 from ghostpoi.models.fit import Accuracy, adamw, epoch, epochs, ranks, train
 from ghostpoi.models.slow_reference import padded_epoch
 from ghostpoi.models.training_windows import Windows, from_start, next_poi
-from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training
-
-ROWS = 17
-SEED = Seed(3)
-TRAINING = Training(batch_sessions=8, learning_rate=0.01, epochs=4)
-
-
-def ring_walks(lengths: list[int], seed: int = 0) -> Sessions:
-    """Learnable sessions: walks round a ring of POIs, with noise."""
-    rng = np.random.default_rng(seed)
-    return flat_sessions(np.cumsum(rng.choice([1, 1, 1, 5], sum(lengths))) % (ROWS - 1) + 1, lengths)
-
-
-def model_of(dropout: float = 0.2, tied: bool = False) -> CausalTransformer:
-    return CausalTransformer(ROWS, ModelSettings(16, 2, 2, 24, 10, dropout, tied), 1)
-
-
-TRAIN = ring_walks([3, 12, 5, 7, 4, 25, 3, 9] * 5)
+from ghostpoi.settings import Training
 
 
 @settings(deadline=None, max_examples=50)

@@ -1,16 +1,13 @@
 """The hours of the report are local where the file tells a time zone."""
 
-import json
-import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from sample_releases import copied
-from small_city import called, protect, release
-from written_as import Visit, snap, visits, written
+from small_city import protect, release
+from written_as import Visit, counted, shown, snap, written
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 HEAD = "user,poi,category,lat,lon,time,x\n"
@@ -18,23 +15,6 @@ HEAD = "user,poi,category,lat,lon,time,x\n"
 
 def line(v: Visit, time: str, offset: int = 0) -> str:
     return f"{v.user},{v.poi},{v.category},{v.lat},{v.lon},{time},{offset}"
-
-
-def shown(folder: Path) -> tuple[str, list[int]]:
-    """The caption and the bars of the chart."""
-    assert called("report", folder).returncode == 0
-    page = (folder / "report.html").read_text()
-    caption = re.search(r'id="caption-hours">([^<]*)<', page)
-    data = re.search(r'<script type="application/json" id="[^"]*chart[^"]*">(.*?)</script>', page, re.DOTALL)
-    assert caption
-    assert data
-    (chart,) = (one for one in json.loads(data[1]) if one["id"] == "hours")
-    return caption[1], chart["data"][0]["y"]
-
-
-def counted(local: Callable[[datetime], datetime]) -> list[int]:
-    hours = [local(v.time).hour for v in visits()]
-    return [hours.count(h) for h in range(24)]
 
 
 def test_a_stated_zone(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from croissant_files import dataset
 from sample_releases import HOSTILE, copied
 from small_city import called, release, sentence
-from test_croissant import dataset
 
 SAID = ["--title", "City walks 2012", "--publisher", "Town Hall", "--license", "cc-by-4.0"]
 

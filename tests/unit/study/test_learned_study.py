@@ -7,7 +7,7 @@ import pytest
 import torch
 from builders import flat_sessions
 from conftest import ROOT
-from test_docs import script
+from docs_scripts import script
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.prepared import Prepared

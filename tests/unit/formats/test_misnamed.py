@@ -9,9 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from small_city import SEED, called, city, protect, sentence
-from test_packed_files import zipped
 from test_value_formats import file
-from written_as import visits
+from written_as import visits, zipped
 
 from ghostpoi import formats
 

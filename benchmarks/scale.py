@@ -1,4 +1,7 @@
-"""How time and memory grow with the rows: `protect` and `verify` region by region, compared with polars alone."""
+"""How time and memory grow with the rows: `protect` and `verify` region by region, compared with polars alone.
+
+The worlds are synthetic, with one city per 100,000 rows.
+"""
 
 import json
 import os
@@ -8,12 +11,19 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
+import polars as pl
+
+from benchmarks.measured import Cost, ghostpoi, measured
 from ghostpoi import __version__
-from ghostpoi.bench.measured import Cost, ghostpoi, measured
-from ghostpoi.bench.worlds import ROWS_PER_CITY, rows_of_cities, sample_of, world_of, write_cities
 from ghostpoi.extras import need
+
+ROWS_PER_CITY = 100_000
+ROWS_PER_USER = 70.4  # check-ins of a synthetic user in DAYS days
+DAYS = 120
+ROWS_PER_VENUE = 9  # as in TIST2015: 33 million check-ins at 3.7 million venues
+CITY = "city"  # the column that names it
 
 SIZES = (300_000, 1_000_000)
 MILLION = 1_000_000  # time per row is compared with that at this size
@@ -113,3 +123,46 @@ def extrapolated(sampled: dict[str, Any], found: Sequence[dict[str, Any]]) -> di
     per_row = sampled["seconds"] / sampled["rows"]
     guesses = [{"rows": one["rows"], "seconds": per_row * one["rows"]} for one in found]
     return sampled | {"seconds_per_row": per_row, "extrapolated": guesses}
+
+
+class Shape(NamedTuple):
+    """The size of a world; users and venues are means per city."""
+
+    cities: int
+    users: int
+    pois: int
+
+
+def shape_of(rows: int) -> Shape:
+    """Return the shape of a world of about so many rows."""
+    cities = max(1, round(rows / ROWS_PER_CITY))
+    return Shape(cities, max(1, round(rows / cities / ROWS_PER_USER)), max(2, round(rows / cities / ROWS_PER_VENUE)))
+
+
+def world_of(rows: int, folder: Path) -> Path:
+    """Return a world of about so many rows in the folder. It is made if it is not there."""
+    place = folder / f"rows-{rows}"
+    if not place.is_dir():  # it gets its name when it is complete
+        cities, users, pois = shape_of(rows)
+        size = ("--cities", cities, "--users", users, "--pois", pois, "--days", DAYS)
+        measured(ghostpoi("synth", "-o", place, *size))
+    return place
+
+
+def rows_of_cities(world: Path) -> dict[str, int]:
+    """Return the rows of each city, the smallest city first."""
+    counted = pl.scan_parquet(world).group_by(CITY).len().sort("len", CITY).collect(engine="streaming")
+    return dict(counted.iter_rows())
+
+
+def sample_of(rows: dict[str, int], count: int) -> list[str]:
+    """Choose cities at equal steps through the list, which begins with the smallest."""
+    names, count = list(rows), min(count, len(rows))
+    return [names[part * len(names) // count] for part in range(count)]
+
+
+def write_cities(world: Path, cities: list[str], path: Path) -> int:
+    """Write the rows of some cities to one file; return how many they are."""
+    some = pl.scan_parquet(world).filter(pl.col(CITY).is_in(cities)).collect(engine="streaming")
+    some.write_parquet(path)
+    return some.height

@@ -1,27 +1,53 @@
-"""A scoring pass and a training epoch, compared with their plain definitions and with the machine's peak."""
+"""A scoring pass, a training epoch and a whole run of a method, compared with definitions and the machine's peak."""
 
+import os
+import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ghostpoi.bench.data import sample
+from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models import fit, slow_reference
+from ghostpoi.formats.prepare import prepare_city, prepare_file
+from ghostpoi.models import fit, slow_reference, trajectory_lm
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.progress import no_report
+from ghostpoi.publish.model_rounds import Substituter
+from ghostpoi.publish.publication_settings import Publication, publication
+from ghostpoi.publish.rounds import publish
 from ghostpoi.publish.scored_position import Options, Position
 from ghostpoi.publish.session_walk import Walker
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, SpeedSettings, Training
 
+NYC = "dataset_TSMC2014_NYC.txt.xz"
+CITIES = ((170, 500, 200), (1_700, 3_000, 200), (17_000, 20_000, 200))  # about 20,000, 200,000, 2 million check-ins
 TRIES, TURNS = 3, 5
 NO_LIMIT = SpeedSettings(limit_kmh=1e9)  # the brute-force definition has no speed mask
+
+
+def load(path: Path | None) -> Prepared:
+    """Load the prepared file. Without a path, take NYC if it is present, else a synthetic city."""
+    if path is not None:
+        return prepared.load(path)
+    nyc = Path(os.environ.get("GHOSTPOI_DATA", "../shared/data")) / NYC
+    return prepare_file(nyc) if nyc.is_file() else prepare_city(1000, 4000, 250, 0)
+
+
+def sample(sessions: Sessions, count: int) -> Sessions:
+    """Draw `count` sessions, at least one and at most all. Every call draws the same ones."""
+    pick = np.zeros(len(sessions), bool)
+    pick[np.random.default_rng(0).permutation(len(pick))[: max(1, count)]] = True
+    return sessions.take(pick)
 
 
 def scoring(data: Prepared, share: float, say: Callable[[str], None]) -> dict[str, Any]:
@@ -134,3 +160,81 @@ def matmul_peak(size: int = 2048, tries: int = 5) -> float:
         torch.mm(a, b)
         best = min(best, time.perf_counter() - begin)
     return 2 * size**3 / best
+
+
+def protect(data: Prepared, method: str, device: torch.device, say: Callable[[str], None]) -> dict[str, Any]:
+    """Time one run under the paper's settings, after a short one that initialises libraries and kernels.
+
+    `ratio` is the time over that of the same matrix products at this machine's peak; None on CUDA.
+    """
+    settings = publication(method, "paper")
+    say("warming up")
+    few = data.train.take(data.train.length >= data.train.length.max() // 2)
+    rounds, lm_training = replace(settings.rounds, outer=2, inner=1), replace(settings.lm_training, epochs=1)
+    _protect(data, few, replace(settings, rounds=rounds, lm_training=lm_training), device)
+    say(f"protecting {data.train.positions:,} positions with {method}")
+    seconds, lm_seconds = _protect(data, data.train, settings, device)
+    return {
+        "seconds": seconds,
+        "trajectory_lm_seconds": lm_seconds,
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "ratio": seconds / (operations(data, settings) / matmul_peak()) if device.type == "cpu" else None,
+        "positions": data.train.positions,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+    }
+
+
+def _protect(data: Prepared, sessions: Sessions, settings: Publication, device: torch.device) -> tuple[float, float]:
+    """Return the seconds of a whole run, and those of its trajectory LM."""
+    begin = time.perf_counter()
+    lm = None
+    if settings.method.needs_trajectory_lm:
+        lm = trajectory_lm.pretrain(sessions, len(data.vocabulary), settings.trajectory_lm, Seed(0), device)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    lm_seconds = time.perf_counter() - begin
+    publish(Task(settings, sessions, data.vocabulary, data.candidates, lm), Seed(1), device)
+    return time.perf_counter() - begin, lm_seconds
+
+
+def operations(data: Prepared, settings: Publication) -> float:
+    """Count the operations of all epochs (a backward pass costs two forward passes) and all rounds.
+
+    A multiply-add counts as two operations. Attention is left out.
+    """
+    s = settings.surrogate
+    token = 2 * (s.layers * (4 * s.dim**2 + 2 * s.dim * s.feed_forward) + s.dim * (len(data.vocabulary) - 1))
+    epochs = settings.rounds.outer * settings.rounds.inner + settings.lm_training.epochs
+    scored = float(data.candidates.size[data.train.poi].sum()) + data.train.positions
+    return token * (3 * epochs * data.train.positions + settings.rounds.outer * scored)
+
+
+def growth(sessions: int, device: torch.device, say: Callable[[str], None]) -> dict[str, Any]:
+    """Time an epoch and a scoring round on at most `sessions` sessions of each city, scaled to all.
+
+    `ratio` is the scoring time of the largest city over that of the smallest.
+    """
+    cities = []
+    settings, seed = publication("ghost"), Seed(0)
+    for users, pois, days in CITIES:
+        say(f"a city of {users:,} users and {pois:,} venues")
+        data = prepare_city(users, pois, days, 0)
+        some = sample(data.train, sessions)
+        scale = data.train.positions / some.positions
+        surrogate = CausalTransformer(len(data.vocabulary), settings.surrogate, 0).to(device)
+        lm = CausalTransformer(len(data.vocabulary), settings.lm, 1).to(device)
+        windows = next_poi(some, settings.surrogate.max_positions)
+        optimizer = fit.adamw(surrogate, settings.training)
+        begin = time.perf_counter()
+        fit.epoch(surrogate, optimizer, windows, settings.training, seed, ("bench",), 0)
+        between = time.perf_counter()
+        task = Task(settings, some, data.vocabulary, data.candidates, lm)
+        Substituter(task, surrogate, device).round(seed, 1, no_report)
+        end = time.perf_counter()
+        cities.append({
+            "positions": data.train.positions, "vocabulary": len(data.vocabulary) - 1,
+            "candidates": float(data.candidates.size[1:].mean()), "measured_sessions": len(some),
+            "sessions": len(data.train), "epoch_seconds": (between - begin) * scale,
+            "scoring_seconds": (end - between) * scale,
+        })  # fmt: skip
+    return {"cities": cities, "ratio": cities[-1]["scoring_seconds"] / cities[0]["scoring_seconds"]}

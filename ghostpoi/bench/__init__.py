@@ -1,1 +1,0 @@
-"""Benchmarks. Each reports ratios of times measured in one run on one machine."""
