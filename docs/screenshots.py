@@ -15,7 +15,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 from ghostpoi.cli.demo import demo
-from ghostpoi.reporting.page import PAGE
+from ghostpoi.reports.page import PAGE
 
 FIGURES = Path(__file__).parent / "figures"
 WIDTHS = (1280, 820, 390)

@@ -53,8 +53,7 @@ class Audit:
         Path(path).write_text(json.dumps(self.found), "utf-8")
 
     def __repr__(self) -> str:
-        from ghostpoi.reporting.audit_view import AuditView
-        from ghostpoi.reporting.headline import headline
+        from ghostpoi.reports.audit_view import AuditView, headline
 
         return f"Audit({headline(AuditView.of(self.found))})"
 

@@ -82,7 +82,7 @@ def choose(
     from ghostpoi.formats import current_reading
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication
-    from ghostpoi.reporting.choice_page import write_choice
+    from ghostpoi.reports.page import write_choice
     from ghostpoi.settings import changed, override
 
     texts, page = assignments(set), optional(output)

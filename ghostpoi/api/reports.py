@@ -45,21 +45,20 @@ def report(
     ['report.html', 'card.md', 'croissant.json']
     """
     from ghostpoi.publish.manifest import read_manifest, seal_of
-    from ghostpoi.reporting.page import ReportRequest, write_pages
-    from ghostpoi.reporting.release_view import About
+    from ghostpoi.reports.page import write_pages
+    from ghostpoi.reports.release_view import About
 
-    folder = folder_of(release)
-    request = ReportRequest(
-        release=folder, private=private_of(release, private) if with_clean else optional(private),
-        with_clean=with_clean, compare=tuple(folder_of(other) for other in compare), output=optional(output),
-        mapping=dict(map or {}), audits=tuple(Path(path) for path in audit), about=About(title, publisher, license),
-    )  # fmt: skip
+    folder, about = folder_of(release), About(title, publisher, license)
     if folder.is_dir() and "regions" in read_manifest(folder):
         if with_clean:
             raise InputError(f"--with-clean is for a release of one region, and {folder} has many; leave it out")
         caller().say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
     with opened(folder, reading):
-        pages = write_pages(request)
+        pages = write_pages(
+            folder, private=private_of(release, private) if with_clean else optional(private), with_clean=with_clean,
+            compare=tuple(folder_of(other) for other in compare), output=optional(output), mapping=dict(map or {}),
+            audits=tuple(Path(path) for path in audit), about=about,
+        )  # fmt: skip
     if folder.is_dir() and not seal_of(folder).signer:
         caller().say(
             f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify --against"

@@ -184,9 +184,8 @@ def verification(console: Console, found: dict[str, Any]) -> None:
 
 def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     """Print an audit: the strongest adversary first, every measure next to its controls."""
-    from ghostpoi.reporting.audit_view import AuditView
-    from ghostpoi.reporting.headline import headline
-    from ghostpoi.reporting.labels import victim_label
+    from ghostpoi.reports.audit_view import AuditView, headline
+    from ghostpoi.reports.texts import victim_label
 
     say = partial(console.print, markup=False, emoji=False)
     clean, top, seeds = found["clean"], found["adversaries"][found["strongest"]], len(found["clean"]["acc@1"]["seeds"])
@@ -252,7 +251,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
 
 def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     """Print the settings that `choose` tried, and the command of the recommended one."""
-    from ghostpoi.reporting.labels import regions_text, victim_label
+    from ghostpoi.reports.texts import regions_text, victim_label
 
     say = partial(console.print, markup=False, emoji=False)
     best, controls = found["recommended"], found["controls"]

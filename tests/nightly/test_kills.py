@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("GHOSTPOI_KILLS", "100"))
 SERVER = """
 import json, os, signal, sys, time
 import ghostpoi.cli, ghostpoi.cli.terminal_output, ghostpoi.evaluate.audit, ghostpoi.progress
-import ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.reporting.page, ghostpoi.reporting.page_html
+import ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.reports.page
 import rich.console, rich.table, torch
 from ghostpoi import attack, formats, publish
 for registry in (attack.adversaries.ADVERSARIES, formats.FORMATS, publish.methods.METHODS):

@@ -12,7 +12,7 @@ import sample_releases
 import small_city
 
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.reporting.page import ReportRequest, write_pages
+from ghostpoi.reports.page import write_pages
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
@@ -51,11 +51,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     releases = {name: folder / name / "release" for name in ("full", "bare", "hostile", "ten")}
     sample_releases.put_audit(releases["full"], sample_releases.audit())
     sample_releases.put_audit(releases["hostile"], sample_releases.audit(seeds=1))
-    out = {name: write_pages(ReportRequest(release=release))[0] for name, release in releases.items()}
+    out = {name: write_pages(release)[0] for name, release in releases.items()}
     for name, others in (("full", (releases["bare"],)), ("hostile", ())):
         private = folder / name / "release.private"
-        request = ReportRequest(release=releases[name], compare=others, private=private, with_clean=True)
-        [out[f"{name} private"]] = write_pages(request)
+        pages = write_pages(releases[name], compare=others, private=private, with_clean=True)
+        [out[f"{name} private"]] = pages
     return out
 
 

@@ -32,7 +32,7 @@ from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.release import make_release
 from ghostpoi.publish.verify import verify
 from ghostpoi.randomness import Seed
-from ghostpoi.reporting.labels import victim_label
+from ghostpoi.reports.texts import victim_label
 from ghostpoi.settings import override
 
 QUICK = default_adversaries()

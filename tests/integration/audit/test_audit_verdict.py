@@ -25,7 +25,7 @@ from ghostpoi.publish.manifest import release_identity
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.whole_table import fast_steps
 from ghostpoi.randomness import Seed
-from ghostpoi.reporting.labels import victim_label
+from ghostpoi.reports.texts import victim_label
 
 QUICK = ("--victim", "markov", "--seeds", 1, "--no-naturalness", "--device", "cpu")
 

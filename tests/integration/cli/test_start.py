@@ -73,7 +73,7 @@ def test_the_input_is_looked_at_before_anything_else_is_imported(command: str, t
     assert plugins(found) == set()
     formats = {f"ghostpoi.formats.{name}" for name in ("excel", "geojson", "json_text", "snap", "tsmc2014")}
     assert found & formats == set()
-    assert found & {"ghostpoi.publish.verify.against_clean", "ghostpoi.reporting.charts.base"} == set()
+    assert found & {"ghostpoi.publish.verify.against_clean", "ghostpoi.reports.charts"} == set()
 
 
 def test_a_release_loads_no_method_but_its_own() -> None:

@@ -20,10 +20,9 @@ from small_city import SEED, Release, called, city, release, scratch
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.reporting.card import card, named, prose, quoted
-from ghostpoi.reporting.labels import share, victim_label
-from ghostpoi.reporting.release_view import open_release
-from ghostpoi.reporting.templates import TEXTS
+from ghostpoi.reports.dataset_card import card, named, prose, quoted
+from ghostpoi.reports.release_view import open_release
+from ghostpoi.reports.texts import TEXTS, share, victim_label
 
 SECTIONS = [
     "What this is", "How it was made", "What was substituted", "Plausibility", "What adversaries can still learn",

@@ -12,9 +12,9 @@ from croissant_files import ODD, dataset, records, rewritten, rich, table
 from small_city import SEED, called, city, release
 
 from ghostpoi.errors import InputError
-from ghostpoi.reporting.croissant import croissant
-from ghostpoi.reporting.page import ReportRequest, write_pages
-from ghostpoi.reporting.release_view import open_release
+from ghostpoi.reports.dataset_card import croissant
+from ghostpoi.reports.page import write_pages
+from ghostpoi.reports.release_view import open_release
 
 
 def write_croissant(folder: Path) -> Path:
@@ -199,5 +199,5 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
-        write_pages(ReportRequest(release=folder))
+        write_pages(folder)
     assert sorted(p.name for p in folder.iterdir()) == ["checkins.txt", "manifest.json"]  # edited, so unsigned

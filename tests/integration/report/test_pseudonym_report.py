@@ -9,7 +9,7 @@ from sample_releases import copied
 from small_city import SEED, Release, called, city, protect, release, sentence
 
 from ghostpoi import formats
-from ghostpoi.reporting.page_data import read_page_data
+from ghostpoi.reports.page_data import read_page_data
 
 ABOUT = {
     "session": "User ids are random and change with every session, so nothing can be computed about a person across "

@@ -22,11 +22,12 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.evaluate.controls import CONTROLS
 from ghostpoi.publish.methods import METHODS
-from ghostpoi.reporting import labels, page_html
-from ghostpoi.reporting.charts.map import EXAMPLES, example_days
-from ghostpoi.reporting.charts.plausibility import plausibility_charts
-from ghostpoi.reporting.page import ReportRequest, write_pages
-from ghostpoi.reporting.page_data import read_page_data
+from ghostpoi.reports import page as pages
+from ghostpoi.reports import texts
+from ghostpoi.reports.charts.map import EXAMPLES, example_days
+from ghostpoi.reports.charts.plausibility import plausibility_charts
+from ghostpoi.reports.page import write_pages
+from ghostpoi.reports.page_data import read_page_data
 
 LIMIT = 6_000_000
 
@@ -51,14 +52,12 @@ def text(path: Path) -> str:
 
 def write_report(release: Path, **request: Any) -> Path:
     """Write the pages and return the path of the first."""
-    return write_pages(ReportRequest(release=release, **request))[0]
+    return write_pages(release, **request)[0]
 
 
 def test_the_report_imports_without_torch() -> None:
-    every = (
-        "[importlib.import_module(m.name) for m in pkgutil.walk_packages(reporting.__path__, 'ghostpoi.reporting.')]"
-    )
-    code = f"import importlib, pkgutil, sys; from ghostpoi import reporting; {every}; sys.exit('torch' in sys.modules)"
+    every = "[importlib.import_module(m.name) for m in pkgutil.walk_packages(reports.__path__, 'ghostpoi.reports.')]"
+    code = f"import importlib, pkgutil, sys; from ghostpoi import reports; {every}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -80,7 +79,7 @@ def test_every_adversary_and_control_is_named_and_failure_comes_first(release: P
         assert f'<th scope="row">{name}</th>' in page
     assert page.count('class="badge"') == 3
     assert "<p>Regains 74% of the lost accuracy.</p>" in page
-    assert f'<p class="small">{labels.adversary_text("frequency")}</p>' in page
+    assert f'<p class="small">{texts.adversary_text("frequency")}</p>' in page
     chart = sample_releases.embedded(page, "chart-data")[0]
     assert chart["id"] == "verdict"
     assert chart["data"][0]["y"] == [none, frequency, "tomorrow's &lt;new&gt;+one"]
@@ -90,7 +89,7 @@ def test_every_adversary_and_control_is_named_and_failure_comes_first(release: P
 
 def test_the_best_floor_and_accuracy_on_moves_are_in_sight(release: Path) -> None:
     page = " ".join(text(write_report(release)).split())
-    lost = labels.share(np.mean([1 - 0.04 / 0.2, 1 - 0.042 / 0.202]))
+    lost = texts.share(np.mean([1 - 0.04 / 0.2, 1 - 0.042 / 0.202]))
     floor = "guessing that people stay where they are"
     assert f'<p class="big">{lost}</p><p>accuracy lost by the best floor: {floor}</p>' in page
     assert f"{floor.capitalize()}, which needs no model, is right in 4.1 ± 0.1% of cases." in page
@@ -273,7 +272,7 @@ def test_without_an_audit_nothing_is_claimed(tmp_path: Path) -> None:
 def test_a_private_page_measures_utility_without_an_audit(tmp_path: Path) -> None:
     folder = sample_releases.copied(small_city.release("random"), tmp_path)
     page = text(write_report(folder, private=tmp_path / "release.private", with_clean=True))
-    assert page.count('class="meter"') == len(labels.UTILITY)
+    assert page.count('class="meter"') == len(texts.UTILITY)
 
 
 def test_ten_rows(tmp_path: Path) -> None:
@@ -335,7 +334,7 @@ def test_the_same_release_gives_the_same_bytes_and_nothing_half_written(
     def broken(*found: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(page_html, "render", broken)
+    monkeypatch.setattr(pages, "render", broken)
     with pytest.raises(KeyboardInterrupt):
         write_report(release)
     assert (release / "report.html").read_bytes() == first
@@ -366,7 +365,7 @@ def test_methods_compare_by_their_measures(release: Path, other: Path) -> None:
 
 def test_pages_go_beside_the_release_only_by_default(release: Path) -> None:
     place = release.parent / "page.html"
-    assert write_pages(ReportRequest(release=release, output=place)) == [place]
+    assert write_pages(release, output=place) == [place]
     assert sorted(p.name for p in release.iterdir()) == ["checkins.txt", "manifest.json"]  # edited, so unsigned
 
 

@@ -8,20 +8,16 @@ import sample_releases
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.reporting import labels, templates
-from ghostpoi.reporting.audit_view import AuditView
-from ghostpoi.reporting.charts import theme
-from ghostpoi.reporting.headline import headline
+from ghostpoi.reports import charts, texts
+from ghostpoi.reports.audit_view import AuditView, headline
 
 
 def test_text_is_made_harmless() -> None:
-    assert templates.plain("a\x00b\nc  \u202ed\ud800") == "a b c d\ufffd"
-    assert len(templates.plain("x" * 500)) == templates.LONGEST
-    assert templates.label("<b>&") == "&lt;b&gt;&amp;"
-    assert (
-        str(templates.embedded({"a": ["</script>", float("nan"), 1.5]})) == '{"a":["\\u003c/script\\u003e",null,1.5]}'
-    )
-    assert json.loads(str(templates.embedded("\u2028&\u2029"))) == "\u2028&\u2029"
+    assert texts.plain("a\x00b\nc  \u202ed\ud800") == "a b c d\ufffd"
+    assert len(texts.plain("x" * 500)) == texts.LONGEST
+    assert texts.label("<b>&") == "&lt;b&gt;&amp;"
+    assert str(texts.embedded({"a": ["</script>", float("nan"), 1.5]})) == '{"a":["\\u003c/script\\u003e",null,1.5]}'
+    assert json.loads(str(texts.embedded("\u2028&\u2029"))) == "\u2028&\u2029"
 
 
 def test_headlines() -> None:
@@ -42,22 +38,22 @@ def test_headlines() -> None:
 
 
 def test_labels_of_names_that_are_not_registered() -> None:
-    assert labels.method_label("tomorrow") == labels.victim_label("tomorrow") == "tomorrow"
-    assert labels.victim_label("random+a+b") == f"{CONTROLS['random']}, a+b"
-    assert labels.adversary_text("tomorrow") == ""
-    assert labels.adversary_text("none").startswith(f"Knows: {ADVERSARIES['none'].holds}. ")
+    assert texts.method_label("tomorrow") == texts.victim_label("tomorrow") == "tomorrow"
+    assert texts.victim_label("random+a+b") == f"{CONTROLS['random']}, a+b"
+    assert texts.adversary_text("tomorrow") == ""
+    assert texts.adversary_text("none").startswith(f"Knows: {ADVERSARIES['none'].holds}. ")
 
 
 def test_shares_are_not_rounded_to_all_or_nothing() -> None:
     given = (0.0, 0.0001, 0.004, 0.5, 0.996, 0.9999, 1.0)
-    assert [labels.share(s) for s in given] == ["0%", "<0.1%", "0.4%", "50%", "99.6%", ">99.9%", "100%"]
-    assert [labels.share(s, 1) for s in given[2:5]] == ["0.4%", "50.0%", "99.6%"]
-    assert labels.share(-0.11) == "-11%"
+    assert [texts.share(s) for s in given] == ["0%", "<0.1%", "0.4%", "50%", "99.6%", ">99.9%", "100%"]
+    assert [texts.share(s, 1) for s in given[2:5]] == ["0.4%", "50.0%", "99.6%"]
+    assert texts.share(-0.11) == "-11%"
 
 
 def test_colours_can_be_read() -> None:
     """Text at 4.5 to 1 or more on both pages, marks of charts at 3 to 1."""
-    css = templates.asset("style.css")
+    css = texts.asset("style.css")
     blocks = re.findall(r":root \{(.*?)\}", css, re.S)
     assert len(blocks) == 3
     for variables in blocks:
@@ -67,13 +63,13 @@ def test_colours_can_be_read() -> None:
                 assert contrast(colour[text_colour], colour[ground]) >= 4.5, (text_colour, ground)
         for ground in ("holds", "partly", "fails", "warn"):
             assert contrast(colour["on"], colour[ground]) >= 4.5, ground
-    for paint, dark in theme.DARK.items():
-        if paint in (theme.BLUE, theme.VERMILLION, theme.GREEN, theme.PURPLE):
-            assert contrast(paint, theme.SURFACE) >= 3
-            assert contrast(dark, theme.DARK[theme.SURFACE]) >= 3
-    for pair in ((theme.INK, theme.SURFACE), (theme.MUTED, theme.SURFACE), (theme.INSIDE, theme.BLUE)):
+    for paint, dark in charts.DARK.items():
+        if paint in (charts.BLUE, charts.VERMILLION, charts.GREEN, charts.PURPLE):
+            assert contrast(paint, charts.SURFACE) >= 3
+            assert contrast(dark, charts.DARK[charts.SURFACE]) >= 3
+    for pair in ((charts.INK, charts.SURFACE), (charts.MUTED, charts.SURFACE), (charts.INSIDE, charts.BLUE)):
         assert contrast(*pair) >= 4.5, pair
-        assert contrast(*(theme.DARK[c] for c in pair)) >= 4.5, pair
+        assert contrast(*(charts.DARK[c] for c in pair)) >= 4.5, pair
 
 
 def contrast(one: str, two: str) -> float:

@@ -1,4 +1,4 @@
-"""The audit in a manifest, checked and typed."""
+"""The audit in a manifest, checked and typed, and its verdict in one line."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ghostpoi.evaluate.rounding import step
 from ghostpoi.evaluate.stored_audit import ALWAYS
 from ghostpoi.evaluate.verdicts import RANDOM_DOES
 from ghostpoi.publish.manifest import release_identity
-from ghostpoi.reporting.labels import VERDICTS, regions_text, victim_label
+from ghostpoi.reports.texts import VERDICTS, regions_text, victim_label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,35 @@ class AuditView:
     @staticmethod
     def of(audit: dict[str, Any]) -> "AuditView":
         """Read what an audit returned or a manifest stores; raise KeyError, TypeError or ValueError if it is broken."""
-        return _read(audit)
+        clean = _scores(audit["clean"])
+        adversaries, controls = (
+            {name: _scores(measures) for name, measures in audit[group].items()}
+            for group in ("adversaries", "controls")
+        )
+        seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
+        if audit["strongest"] not in adversaries or len(seeds) != 1 or not set(FLOORS) <= set(controls):
+            raise ValueError("the audit contradicts itself")
+        reason = audit["no_verdict"]
+        return AuditView(
+            clean=clean,
+            adversaries=adversaries,
+            controls=controls,
+            verdicts={} if reason else {name: str(audit["verdicts"][name]) for name in adversaries},
+            no_verdict=None if reason is None else str(reason),
+            not_run=[str(name) for name in audit["not_run"]],
+            strongest=audit["strongest"],
+            leak=float(audit["leak"]),
+            protocol=str(audit["protocol"]),
+            victim=str(audit.get("victim", "transformer")),
+            positions=int(audit["test_positions"]),
+            regions=regions_text(audit["regions"], "audited") if "regions" in audit else "",
+            utility={
+                group: {k: float(v) for k, v in measures.items() if isinstance(v, int | float) and np.isfinite(v)}
+                for group, measures in audit["utility"].items()
+            },
+            naturalness=float(audit["naturalness"]["released"]) if audit.get("naturalness") else None,
+            version=str(audit.get("version", "unknown")),
+        )
 
     @property
     def seeds(self) -> int:
@@ -119,37 +147,6 @@ class AuditView:
         return spread((np.asarray(self.clean.acc1["seeds"]) - best).tolist())
 
 
-def _read(audit: dict[str, Any]) -> AuditView:
-    clean = _scores(audit["clean"])
-    adversaries, controls = (
-        {name: _scores(measures) for name, measures in audit[group].items()} for group in ("adversaries", "controls")
-    )
-    seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
-    if audit["strongest"] not in adversaries or len(seeds) != 1 or not set(FLOORS) <= set(controls):
-        raise ValueError("the audit contradicts itself")
-    reason = audit["no_verdict"]
-    return AuditView(
-        clean=clean,
-        adversaries=adversaries,
-        controls=controls,
-        verdicts={} if reason else {name: str(audit["verdicts"][name]) for name in adversaries},
-        no_verdict=None if reason is None else str(reason),
-        not_run=[str(name) for name in audit["not_run"]],
-        strongest=audit["strongest"],
-        leak=float(audit["leak"]),
-        protocol=str(audit["protocol"]),
-        victim=str(audit.get("victim", "transformer")),
-        positions=int(audit["test_positions"]),
-        regions=regions_text(audit["regions"], "audited") if "regions" in audit else "",
-        utility={
-            group: {k: float(v) for k, v in measures.items() if isinstance(v, int | float) and np.isfinite(v)}
-            for group, measures in audit["utility"].items()
-        },
-        naturalness=float(audit["naturalness"]["released"]) if audit.get("naturalness") else None,
-        version=str(audit.get("version", "unknown")),
-    )
-
-
 def _scores(measures: dict[str, Any]) -> Scores:
     acc1, moves, acc5, mrr, lost = (_spread(measures[name]) for name in ALWAYS)
     restored = _spread(measures["restored"]) if "restored" in measures else None
@@ -161,3 +158,31 @@ def _spread(value: Mapping[str, Any]) -> Spread:
     if not np.isfinite(found["mean"]):
         raise ValueError("a measure is not a number")
     return found
+
+
+def headline(audit: AuditView) -> str:
+    """Return the line. The worst comes first; only an audit with the whole default set of adversaries says "holds"."""
+    if audit.no_verdict:
+        return f"No verdict: {audit.no_verdict}"
+    names = list(audit.adversaries)
+    missing = f"not run: {', '.join(audit.not_run)}"
+    for verdict, text in (("fails", "Fails against"), ("partly", "Partly holds against")):
+        if found := [victim_label(name) for name in names if audit.verdict(name) == verdict]:
+            if audit.not_run and verdict == "partly":
+                break
+            whom = " and ".join(found) if len(found) < 3 else f"{len(found)} of {len(names)} adversaries"
+            return f"{text} {whom}" + (f" (partial audit; {missing})" if audit.not_run else "")
+    if audit.not_run:
+        return (
+            f"Partial audit, no verdict: {len(names)} of {len(names) + len(audit.not_run)} adversaries ran; {missing}"
+        )
+    tested = {1: "the one adversary", 2: "both adversaries"}.get(len(names), f"all {len(names)} adversaries")
+    return f"Holds against {tested} tested"
+
+
+def tone(audit: AuditView) -> str:
+    """Return the key of VERDICTS that the line stands for; empty if it is no verdict."""
+    if audit.no_verdict:
+        return ""
+    worst = min(map(audit.verdict, audit.adversaries), key=list(VERDICTS).index)
+    return "" if audit.not_run and worst != "fails" else worst

@@ -9,9 +9,8 @@ import plotly.graph_objects as go
 
 from ghostpoi.evaluate.controls import CONTROLS, LEAK_ONLY, RANDOM, RANDOM_MATCHED
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread
-from ghostpoi.reporting.audit_view import AuditView
-from ghostpoi.reporting.charts.base import Chart, axis, bars, chart, draw, line, scatter, vertical
-from ghostpoi.reporting.charts.theme import (
+from ghostpoi.reports.audit_view import AuditView
+from ghostpoi.reports.charts import (
     BLUE,
     GREEN,
     INK,
@@ -22,10 +21,17 @@ from ghostpoi.reporting.charts.theme import (
     SURFACE,
     SYMBOLS,
     VERMILLION,
+    Chart,
+    axis,
+    bars,
+    chart,
+    draw,
+    line,
+    scatter,
+    vertical,
 )
-from ghostpoi.reporting.labels import victim_label
-from ghostpoi.reporting.page_data import PageData
-from ghostpoi.reporting.templates import TEXTS, label
+from ghostpoi.reports.page_data import PageData
+from ghostpoi.reports.texts import TEXTS, label, victim_label
 
 ROW_PX = 48
 HEIGHT = 440

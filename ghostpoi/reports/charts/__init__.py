@@ -1,4 +1,4 @@
-"""What all charts share: the figure with its texts, axes, bars, points and lines."""
+"""What all charts share: colours, the figure with its texts, axes, bars, points and lines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,21 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ghostpoi.data.checkins import Ints
-from ghostpoi.reporting.charts.theme import BLUE, FAINT, FONT, GRID, INK, MUTED, SURFACE, VERMILLION
-from ghostpoi.reporting.page_data import PageData
-from ghostpoi.reporting.templates import TEXTS
+from ghostpoi.reports.page_data import PageData
+from ghostpoi.reports.texts import TEXTS
+
+# Okabe-Ito, distinct with any colour vision. The dark page uses the brighter ones of the same palette.
+BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#a8497f"
+INK, MUTED, GRID, SURFACE, FAINT, INSIDE = "#1b2126", "#57616b", "#e3e6e8", "#ffffff", "#b9c0c6", "#fffffe"
+
+DARK = {
+    BLUE: "#56b4e9", VERMILLION: "#e69f00", GREEN: "#1bbf90", PURPLE: "#e39cc4", INK: "#e9ecee", MUTED: "#a7b1ba",
+    GRID: "#343b42", SURFACE: "#1a1e22", FAINT: "#4d565e", INSIDE: "#101316",  # INSIDE: text on a bar
+}  # fmt: skip
+SERIES = (BLUE, VERMILLION, GREEN, PURPLE, INK)
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star", "hexagon")
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+
 
 CLEAR = "rgba(0,0,0,0)"
 HEIGHT = 340

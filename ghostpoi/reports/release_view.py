@@ -17,9 +17,8 @@ from ghostpoi.formats import CheckinFile
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.whole_table import fast_steps
-from ghostpoi.reporting.audit_view import AuditView
-from ghostpoi.reporting.labels import PER_USER, UTILITY, UtilityMeasure, method_label, share
-from ghostpoi.reporting.templates import TEXTS
+from ghostpoi.reports.audit_view import AuditView
+from ghostpoi.reports.texts import PER_USER, TEXTS, UTILITY, UtilityMeasure, method_label, share
 from ghostpoi.settings import SpeedSettings
 
 PLAUSIBILITY = tuple(f"plausibility.{key}" for key in ("substitution_rate", "beyond_1km", "mean_km", "p95_km"))

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
-from ghostpoi.reporting.page_data import PageData
-from ghostpoi.reporting.templates import plain
+from ghostpoi.reports.page_data import PageData
+from ghostpoi.reports.texts import plain
 
 DAY_S = 86_400
 DAWN_S = 4 * 3600  # a day on the map begins at about four in the morning, by the sun

@@ -1,15 +1,22 @@
-"""The released file as the dataset card and the Croissant metadata describe it: layout and columns."""
+"""What readers and machines learn about a release: its dataset card, and Croissant metadata for data loaders."""
 
 import csv
+import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from ghostpoi.formats import Rows
 from ghostpoi.formats.folder import FolderRows
 from ghostpoi.formats.records import Layout, RecordRows
 from ghostpoi.formats.rows import TextRows
-from ghostpoi.reporting.release_view import ReleaseView
-from ghostpoi.reporting.templates import TEXTS
+from ghostpoi.reports import texts
+from ghostpoi.reports.audit_view import headline
+from ghostpoi.reports.release_view import NOTHING_SAID, About, ReleaseView
+from ghostpoi.reports.texts import TEXTS, template
 
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 TEXT_TYPES = (  # the first one that every value of a column matches
@@ -138,3 +145,105 @@ def _arrow_type(rows: Rows, at: int) -> str:
     kind = rows.schema.field(at).type
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return next((name for is_type, name in ARROW_TYPES if getattr(types, is_type)(kind)), "sc:Text")
+
+
+PLAIN = re.compile(r"\w(?:[\w .,/()+-]*[\w)])?")
+SPECIAL = re.compile(r"[\\`*_{}\[\]<>|&#~$^!@]")
+
+
+def card(release: ReleaseView, about: About = NOTHING_SAID) -> str:
+    """Return the card of a release as Markdown."""
+    file, audit = describe(release), release.audit
+    filters = {
+        "named": named, "quoted": quoted, "share": lambda value: texts.share(value, 1),
+        "with_spread": texts.with_spread, "seeds_text": texts.seeds_text, "victim_label": texts.victim_label,
+    }  # fmt: skip
+    # `finalize` escapes for Markdown; autoescape would escape for HTML.
+    made = template("card.md", filters, autoescape=False, finalize=prose, keep_trailing_newline=True)
+    return made.render(
+        texts=TEXTS, about=about, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
+        summary=release.summary, disclosure=release.disclosure, citations=release.citations,
+        pseudonyms=release.pseudonyms, genuine=release.genuine, clean_rows=release.clean_rows, limits=release.limits,
+        outcomes=release.outcomes, config=_config(file), headline=headline(audit) if audit else "",
+        utility=[u for u in release.utility_measures if audit and u.key in audit.utility.get(u.group, {})],
+        size=next(name for name, limit in TEXTS["sizes"].items() if file.rows < limit),
+    )  # fmt: skip
+
+
+def _config(file: DataFile) -> dict[str, str]:
+    """How the hub loads the file."""
+    config = {"data_files": f"{file.path.name}/**" if file.parts else file.path.name}
+    if file.delimiter and file.path.suffix.lower() in (".csv", ".tsv"):  # the hub reads these as tables
+        config |= {"sep": file.delimiter} if file.delimiter != "," else {}
+        config |= {"encoding": file.encoding} if file.encoding != "utf-8" else {}
+    return config
+
+
+def named(value: object) -> Markup:
+    """A name from the data: as code where that is safe, else with every sign spelled as an entity."""
+    text = _printable(value)
+    if PLAIN.fullmatch(text):
+        return Markup(f"`{text}`")
+    spelled = "".join(c if c.isalnum() or c == " " or not c.isascii() else f"&#{ord(c)};" for c in text)
+    return Markup(spelled or "(no name)")
+
+
+def prose(value: object) -> Markup:
+    """Text with the signs that mean something to Markdown spelled as entities."""
+    if isinstance(value, Markup):
+        return value
+    return Markup(SPECIAL.sub(lambda sign: f"&#{ord(sign.group())};", _printable(value)))
+
+
+def quoted(value: object) -> Markup:
+    """A YAML string: JSON's, with nothing in it that ends a line or turns the writing direction."""
+    text = json.dumps(str(value), ensure_ascii=False)
+    return Markup("".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text))
+
+
+def _printable(value: object) -> str:
+    return "".join(c if c.isprintable() else " " for c in str(value)).strip()
+
+
+PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def croissant(release: ReleaseView, about: About = NOTHING_SAID) -> str:
+    """Return the metadata of a release as JSON."""
+    file = describe(release)
+    fields = [_field(file, at) for at in range(len(file.columns))]
+    share = {"share": lambda value: texts.share(value, 1)}
+    made = template("croissant.json", share, finalize=json.dumps)  # every value that it prints is written as JSON
+    text = made.render(
+        texts=TEXTS, about=about, m=release.manifest, file=file, fields=fields, summary=release.summary,
+        citations=release.citations, pseudonyms=release.pseudonyms, limits=release.limits,
+    )  # fmt: skip
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+
+
+def _field(file: DataFile, at: int) -> dict[str, Any]:
+    column = file.columns[at]
+    # The dot keeps a made-up id apart from every plain name.
+    name = column.name if PLAIN_ID.fullmatch(column.name) else f"column.{at + 1}"
+    field = {
+        "@type": "cr:Field",
+        "@id": f"checkins/{name}",
+        "name": column.name or name,
+        "description": column.description,
+        "dataType": column.type,
+    }
+    if file.records is not None:
+        path = file.records.json_path(column.name)
+        by_line = file.mime_type == "application/jsonlines"
+        if not path or (by_line and path != f"$[{json.dumps(column.name, ensure_ascii=False)}]"):
+            return field  # Croissant cannot refer to cells of workbooks, nor to what is inside a value of a line
+        extract: dict[str, Any] = {"extract": {"column": column.name} if by_line else {"jsonPath": path}}
+    elif not file.has_header:
+        # Croissant cannot declare a table without a header, but it can cut lines.
+        extract = {"extract": {"fileProperty": "lines"}}
+        extract["transform"] = {"regex": rf"(?:[^\t]*\t){{{at}}}([^\t\r]*)"}
+    elif column.title:
+        extract = {"extract": {"column": column.title}}
+    else:
+        return field  # no source can refer to a column without a name
+    return field | {"source": {"fileSet" if file.parts else "fileObject": {"@id": "data-file"}} | extract}

@@ -12,11 +12,25 @@ from ghostpoi.publish.category_groups import by_name
 from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.methods import FreeDraw
 from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.reporting.charts.base import Chart, axis, bars, chart, draw, share_axis, sides, vertical
-from ghostpoi.reporting.charts.theme import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION
-from ghostpoi.reporting.page_data import PageData
-from ghostpoi.reporting.release_view import ReleaseView
-from ghostpoi.reporting.templates import TEXTS
+from ghostpoi.reports.charts import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    PURPLE,
+    VERMILLION,
+    Chart,
+    axis,
+    bars,
+    chart,
+    draw,
+    share_axis,
+    sides,
+    vertical,
+)
+from ghostpoi.reports.page_data import PageData
+from ghostpoi.reports.release_view import ReleaseView
+from ghostpoi.reports.texts import TEXTS
 
 STYLES = {  # colour and pattern of an outcome
     "substituted": (BLUE, ""),

@@ -1,0 +1,200 @@
+"""The pages about a release and about settings that `choose` tried: each is one HTML file that needs nothing else.
+
+Their prose is in assets/page.html and assets/choice.html. Charts import slowly, so bad input is refused before them.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from ghostpoi import __version__
+from ghostpoi.errors import InputError
+from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
+from ghostpoi.files import remove_partial, replacing
+from ghostpoi.publish.manifest import PRIVATE_MARK
+from ghostpoi.reports import texts
+from ghostpoi.reports.audit_view import headline, tone
+from ghostpoi.reports.dataset_card import card, croissant
+from ghostpoi.reports.page_data import PageData, read_page_data
+from ghostpoi.reports.release_view import NOTHING_SAID, About, is_file
+from ghostpoi.reports.texts import TEXTS, asset, embedded, plain, template
+
+PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
+
+
+def write_pages(
+    release: Path, *, compare: Sequence[Path] = (), private: Path | None = None, with_clean: bool = False,
+    output: Path | None = None, mapping: Mapping[str, str] | None = None, audits: Sequence[Path] = (),
+    about: About = NOTHING_SAID,
+) -> list[Path]:  # fmt: skip
+    """Write the page and, for a public one in its release, the dataset card and the Croissant metadata.
+
+    `release` is a folder of protect or another tool's file; `mapping` and `audits` are for files of other tools.
+    """
+    _check_private(release, private, with_clean, output)
+    folder = private or release
+    if private is not None and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; give the one that protect wrote")
+    place = output or folder / PAGE
+    _check_place(place, release, compare, audits, with_clean)
+    data = read_page_data(release, compare, private, dict(mapping or {}), audits)
+    pages = {place: render(data, about)}
+    if not with_clean and output is None:
+        pages[release / CARD] = card(data.main, about)
+        pages[release / CROISSANT] = croissant(data.main, about)
+    remove_partial(release)
+    for path, text in pages.items():
+        _write(path, text, private=with_clean)
+    return list(pages)
+
+
+def write_choice(output: Path, name: str, found: dict[str, Any]) -> None:
+    """Write the page about the settings tried on the file `name`. It describes clean data."""
+    _write(output, render_choice(name, found), private=True)
+
+
+def render(data: PageData, about: About = NOTHING_SAID) -> str:
+    """Return the page about a release as HTML."""
+    from ghostpoi.reports.charts.audit import method_points, tradeoff_charts, verdict_chart
+    from ghostpoi.reports.charts.map import map_data
+    from ghostpoi.reports.charts.plausibility import plausibility_charts
+    from ghostpoi.reports.charts.utility import utility_charts, utility_measures
+
+    main, audit, points, shown = data.main, data.main.audit, method_points(data), map_data(data)
+    charts = {
+        "verdict": [verdict_chart(audit)] if audit and not audit.no_verdict else [],
+        "plausibility": plausibility_charts(data),
+        "utility": utility_charts(data),
+        "tradeoff": tradeoff_charts(points),
+    }
+    filters = {
+        "share": texts.share, "with_spread": texts.with_spread, "victim_label": texts.victim_label, "plain": plain,
+    }  # fmt: skip
+    return template("page.html", filters, autoescape=True).render(
+        _frame("page.js"), private=data.clean is not None, data=data, main=main, m=main.manifest, audit=audit,
+        headline=headline(audit) if audit else "", tone=tone(audit) if audit else "",
+        utility=_utility(data, utility_measures(data) or {}), points={point.name: point for point in points},
+        labels=texts, texts=TEXTS, charts=charts, map=shown, map_json=embedded(shown), about=about,
+        chart_data=embedded([chart.json() for group in charts.values() for chart in group]),
+    )  # fmt: skip
+
+
+def render_choice(name: str, found: dict[str, Any]) -> str:
+    """Return the page about settings as HTML."""
+    from ghostpoi.reports.charts import BLUE, GREEN, VERMILLION
+
+    categories = {"any": (BLUE, "any category"), "group": (GREEN, "group of categories"),
+                  "exact": (VERMILLION, "same category")}  # fmt: skip
+    trials = [_trial(number, trial, found) for number, trial in enumerate(found["tried"])]
+    controls = _controls(found)
+    lower = min(FLOORS, key=lambda name: float(found["controls"][name]))  # in a chart, the higher floor is enough
+    hidden = (texts.victim_label(lower), texts.victim_label(MARKOV))
+    lines = [control for control in controls if control["name"] not in hidden]
+    data = {"trials": trials, "lines": lines, "wishes": found["wishes"], "categories": categories}
+    filters = {"share": texts.share, "plain": plain}
+    return template("choice.html", filters, autoescape=True).render(
+        _frame("choice.js"), name=name, found=found, trials=trials, data=embedded(data), controls=controls,
+        victim_label=texts.victim_label,
+        regions=texts.regions_text(found["regions"], "tried on") if "regions" in found else "",
+    )  # fmt: skip
+
+
+def _check_private(release: Path, private: Path | None, with_clean: bool, output: Path | None) -> None:
+    """Refuse a page with clean data that has no private folder, and other options that contradict each other."""
+    if with_clean and private is None:
+        raise InputError("--with-clean needs --private DIR, the private folder that protect wrote beside the release")
+    if private is not None and not with_clean:
+        raise InputError("--private is for a page with clean data; add --with-clean, or leave --private out")
+    if is_file(release):
+        if with_clean:
+            raise InputError(f"--with-clean: {release} is a file; only a release of protect has a private folder")
+        if output is None:
+            raise InputError(f"{release} is a file, so the page has no folder; name the page with -o page.html")
+
+
+def _check_place(
+    output: Path, release: Path, compare: Sequence[Path], audits: Sequence[Path], with_clean: bool
+) -> None:
+    """Refuse a place where clean data would enter a release, or a file that verify does not know."""
+    place = output.resolve()
+    inside = [r for r in (release, *compare) if place.is_relative_to(r.resolve())]
+    if inside and with_clean:
+        raise InputError(
+            f"{output} lies inside the release {inside[0]} and would hold clean data; choose another place"
+        )
+    if any(place == r.resolve() for r in (release, *compare, *audits)):
+        raise InputError(f"-o {output} would overwrite what the page is about; choose another name")
+    if inside and place != inside[0].resolve() / PAGE:
+        raise InputError(f"{output} lies inside the release {inside[0]}; there the page must be called {PAGE}")
+    if not output.parent.is_dir():
+        raise InputError(f"-o {output}: the folder {output.parent} does not exist; create it first")
+    if output.is_dir():
+        raise InputError(f"-o {output} is a folder; give the name of a file")
+
+
+def _write(path: Path, text: str, private: bool) -> None:
+    remove_partial(path.parent, escape(path.name))
+    try:
+        with replacing(path, mode=0o600 if private else 0o644) as out:
+            out.write(text.encode("utf-8", "replace"))
+    except OSError as e:
+        reason = (e.strerror or str(e)).lower()
+        raise InputError(f"{path} cannot be written ({reason}); choose another place with -o") from None
+
+
+def _frame(name: str) -> dict[str, Any]:
+    """What both pages hold: style, scripts, and the policy that allows these scripts and nothing else."""
+    from plotly.offline import get_plotlyjs
+
+    from ghostpoi.reports.charts import DARK
+
+    plotly, script = get_plotlyjs(), asset(name)
+    hashes = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in (plotly, script))
+    allowed = " ".join(f"'sha256-{h}'" for h in hashes)
+    fetch = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
+    return {
+        "mark": PRIVATE_MARK, "version": __version__, "css": Markup(asset("style.css")), "plotly": Markup(plotly),
+        "script": Markup(script), "policy": f"{fetch}; base-uri 'none'; form-action 'none'", "theme": embedded(DARK),
+    }  # fmt: skip
+
+
+def _utility(data: PageData, found: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
+    """The measures of utility, each with the share that survives in percent."""
+    out = []
+    for measure in data.main.utility_measures:
+        if (value := found.get(measure.group, {}).get(measure.key)) is not None:
+            kept = min(max(1 - abs(value - measure.unchanged), 0.0), 1.0)
+            out.append({"measure": measure, "value": f"{value:.3f}", "kept": f"{100 * kept:.1f}"})
+    return out
+
+
+def _trial(number: int, trial: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    settings = dict(text.removeprefix("method.").split("=") for text in trial["settings"])
+    worst = trial["accuracy"][trial["strongest"]]
+    spread = f" ± {worst['std']:.3f}" if len(worst["seeds"]) > 1 else ""
+    return trial | {
+        "number": number,
+        "category": settings["category"],
+        "draw": settings["draw"],
+        "worst_text": ("" if trial["complete"] else "≥ ") + f"{trial['worst']:.3f}{spread}",
+        "strongest_text": texts.victim_label(trial["strongest"]),
+        "recommended": trial is found["recommended"],
+    }
+
+
+def _controls(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The accuracies that every setting is compared with, over all steps and over moves."""
+    return [
+        {
+            "name": "clean data" if name == CLEAN else texts.victim_label(name),
+            "value": float(np.mean(found["controls"][name])),
+            "moves": float(np.mean(found["controls_on_moves"][name])),
+        }
+        for name in (CLEAN, LEAK_ONLY, LEAK_STAY, *FLOORS, MARKOV)
+    ]
