@@ -11,10 +11,7 @@ from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.api.wording import caller, step
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ghostpoi.api.reading import Source
-    from ghostpoi.publish.private_folder import RowsRequest
 
 
 @dataclass(frozen=True)
@@ -63,39 +60,15 @@ def inspect(
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.settings import changed
+    from ghostpoi.world.inspect import inspect as describe
 
     at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
     settings = changed(publication(method), without_regions(set), optional(config))
     request = RowsRequest(
         settings=settings, method=method, protocol="strong", device=None, mapping=without_region(map or {})
     )
-    with opened(source, reading) as file:
-        if at_scale is None:
-            summary = _whole(file, request)
-        else:
-            from ghostpoi.world.inspect import inspect
-
-            with caller().bar(1.0) as report:
-                summary = inspect(file, request, at_scale, caller().say, report)
+    with opened(source, reading) as file, caller().bar(1.0) as report:
+        summary = describe(file, request, at_scale, caller().say, report)
     for chosen in summary["columns"].values():
         chosen["chosen_by"] = caller().text(chosen["chosen_by"])
     return Inspection(summary)
-
-
-def _whole(file: Path, request: RowsRequest) -> dict[str, Any]:
-    """Summarise a table that is read at once."""
-    from ghostpoi import formats
-    from ghostpoi.data.inspect import summarise
-    from ghostpoi.formats.chosen_columns import chosen_columns
-    from ghostpoi.formats.kinds import misnamed
-    from ghostpoi.publish.whole_table import describe_sets
-
-    read = formats.read(file, request.mapping)
-    return {
-        "format": read.format,
-        "misnamed": misnamed(file, read.kind),
-        "columns": chosen_columns(read, request.mapping),
-        "missing": {"rows": len(read.missing), "first": read.missing_at},
-        **summarise(read.table, request.settings),
-        "method": {"name": request.method, **describe_sets(read.table, request.settings)},
-    }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from ghostpoi.api.reading import PathLike, ReadingOptions, opened
+from ghostpoi.api.reading import PathLike, ReadingOptions, opened, optional
 from ghostpoi.api.scale import scale_of
 from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ghostpoi.api.reading import Source
     from ghostpoi.publish.verify.check import Check
-    from ghostpoi.world.scale import Scale
 
 
 @dataclass(frozen=True)
@@ -63,30 +62,12 @@ def verify(
     >>> ghostpoi.verify("release", against="checkins.csv").passed
     True
     """
-    from ghostpoi.publish.manifest import read_manifest
-    from ghostpoi.publish.verify import verify as check
+    from ghostpoi.world.verify import verify as check
 
     folder = folder_of(release)
     clean: AbstractContextManager[Path | None] = nullcontext() if against is None else opened(against, reading)
     own = private if against is None else private_of(release, private)
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
-    with clean as file:
-        if file is not None and "regions" in read_manifest(folder):
-            found = _by_region(folder, file, dict(map or {}), signed_by, own, at_scale)
-        else:
-            found = check(folder, file, dict(map or {}), signed_by, None if own is None else Path(own))
+    with clean as file, caller().bar(1.0) as report:
+        found = check(folder, file, dict(map or {}), signed_by, optional(own), at_scale, caller().say, report)
     return Verification(tuple(replace(one, detail=caller().text(one.detail)) for one in found))
-
-
-def _by_region(
-    folder: Path, file: Path, map: dict[str, str], signed_by: str | None, private: PathLike | None, scale: Scale | None
-) -> list[Check]:
-    """Compare a release of many regions with the clean dataset."""
-    from ghostpoi.settings import RegionSettings
-    from ghostpoi.world.scale import Scale
-    from ghostpoi.world.verify import verify
-
-    own = Path(private) if private else Path(f"{folder}.private")
-    with caller().bar(1.0) as report:
-        scale = scale or Scale(settings=RegionSettings())
-        return verify(folder, file, map, signed_by, own, scale, caller().say, report)

@@ -29,7 +29,7 @@ from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.in_memory import raw_bytes
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.kept_table import KeptCrowds
-from ghostpoi.publish.manifest import complaint_about, read_clean, read_data, read_manifest, settings_of, with_groups
+from ghostpoi.publish.manifest import checked_manifest, read_clean, read_data, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.series.private_copy import read_table
@@ -74,9 +74,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
     """
     manifest, pseudonym = None, None
     if release.is_dir():
-        manifest = read_manifest(release)
-        if complaint := complaint_about(release, manifest):
-            raise InputError(f"{release}: {complaint}; make the release again with protect")
+        manifest = checked_manifest(release)
         after, before = read_data(release, manifest), read_clean(file, mapping, manifest)
         digest = str(manifest["data"]["sha256"])
         if settings_of(manifest).identity.pseudonyms != "keep":

@@ -64,7 +64,7 @@ class Job:
     @staticmethod
     def whole(file: CheckinFile, request: RowsRequest) -> "Job":
         """Return a dataset that is one region in memory."""
-        region = Region(0, "", "", len(file.table.venue_ids) - 1, len(file.table))
+        region = Region(0, "", "", len(file.table.venue_ids) - 1, len(file.table), (0,))
         return Job(
             Path(), Pieces(file.path, False, (), ()), request, file.reading, None, RegionSettings(), "", Seed(0), "",
             regions=(region,), file=file,

@@ -12,6 +12,7 @@ import torch
 from conftest import HEADER, ghostpoi
 from small_city import called, sentence
 
+from ghostpoi.api import verify
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.parallel_victims import train_each
 from ghostpoi.errors import InputError
@@ -30,7 +31,6 @@ from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.private_folder import ReleaseRequest
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.release import make_release
-from ghostpoi.publish.verify import verify
 from ghostpoi.randomness import Seed
 from ghostpoi.reports.texts import victim_label
 from ghostpoi.settings import override
@@ -125,7 +125,7 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     assert found["controls"]["stay"]["acc@1_moves"]["seeds"] == [0.0, 0.0]
     cache = tmp_path / "rel.private" / "audit"
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
-    assert all(line.passed for line in verify(release, file, {}))
+    assert verify(release, against=file).passed
     again = ghostpoi("audit", file, release, "--seeds", 2, "--device", "cpu", *sets)
     assert again.returncode == 0, again.stderr
     first, second = again.stdout.splitlines()[:2]
@@ -171,7 +171,7 @@ def test_the_manifest_gets_public_figures_alone(tmp_path: Path) -> None:
     stored = manifest.pop("audit")
     assert manifest == seen
     assert stored == json.loads(json.dumps(public(found) | {"of": release_identity(seen)}))
-    assert all(line.passed for line in verify(release, file, {}))
+    assert verify(release, against=file).passed
     assert sorted(p.name for p in release.iterdir()) == ["checkins.csv", MANIFEST, "manifest.sig"]
     names = set(_keys(stored))
     assert "speed_violations_clean" in found["plausibility"]

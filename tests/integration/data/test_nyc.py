@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
+from summaries import summarise
 
 from ghostpoi import formats
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.inspect import summarise
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import build
 from ghostpoi.settings import CandidateSettings, Settings

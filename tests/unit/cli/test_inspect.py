@@ -9,9 +9,9 @@ import pytest
 from conftest import checkins
 from rich.console import Console
 from small_city import called, sentence
+from summaries import summarise
 
 from ghostpoi.cli.terminal_output import inspection
-from ghostpoi.data.inspect import summarise
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.whole_table import describe_sets
