@@ -32,8 +32,8 @@ class Section:
 class FilterSettings(Section):
     """How check-ins are filtered, cut into sessions and split."""
 
-    min_poi_checkins: int = setting(10, "drop venues with fewer check-ins (raw rows, duplicates count)", 1)
-    min_user_checkins: int = setting(10, "then drop users with fewer check-ins", 1)
+    min_poi_checkins: int = setting(10, "drop venues with fewer check-ins (all rows count, duplicates too)", 1)
+    min_user_checkins: int = setting(10, "afterwards, drop users with fewer check-ins", 1)
     session_gap_s: int = setting(86_400, "a gap longer than this many seconds starts a new session", 1)
     min_session_length: int = setting(3, "drop sessions with fewer check-ins", 1)
     train_share: float = setting(0.8, "share of each user's sessions to train on, earliest first", 0, 1)
@@ -46,13 +46,13 @@ class CandidateSettings(Section):
 
     radius_km: float = setting(1.0, "nominal radius of a candidate set", 1e-6, 20_000)
     min_candidates: int = setting(6, "widen the radius while a set is smaller than this", 0)
-    widen_factor: float = setting(1.5, "each widening multiplies the radius by this", 1, 100)
+    widen_factor: float = setting(1.5, "factor by which each widening multiplies the radius", 1, 100)
     max_widenings: int = setting(4, "maximum number of widenings", 0, 100)
     max_candidates: int = setting(32, "maximum size of a candidate set, nearest first (K)", 1)
     category: Literal["exact", "learned", "any"] = setting(
         "exact",
-        "which venues nearby are candidates: exact, those of the same category; learned, those visited at similar "
-        "hours and for similar stays; any, all",
+        "which nearby venues are candidates: exact (those of the same category), learned (those visited at similar "
+        "hours and for similar stays) or any (all)",
     )
     plausibility: float = setting(0.6, "with category=learned: minimum similarity of a candidate", -1, 1)
 
@@ -72,7 +72,7 @@ class SpeedSettings(Section):
 
 @dataclass(frozen=True)
 class RegionSettings(Section):
-    """How venues are parted into regions, each with a vocabulary, models and crowds of its own.
+    """How venues are divided into regions, each with a vocabulary, models and crowds of its own.
 
     The neural methods score every venue of a region at every position (an exact softmax), so their cost grows with
     positions x venues. `most_venues` bounds the second factor: the cost of a world then grows with its rows alone.
@@ -80,7 +80,7 @@ class RegionSettings(Section):
     """
 
     gap_km: float = setting(
-        50.0, "venues closer than this lie in one region, as do chains of them", LEAST_GAP_KM, 20_000
+        50.0, "venues closer than this, directly or through other venues, share a region", LEAST_GAP_KM, 20_000
     )
     # Minima: with fewer venues or rows, crowds would be cut and rows left genuine.
     most_venues: int = setting(30_000, "halve a region with more venues: the models' cost per row grows with them", 50)
@@ -89,7 +89,7 @@ class RegionSettings(Section):
 
 @dataclass(frozen=True)
 class IdentitySettings(Section):
-    """Who a released row seems to belong to."""
+    """The user ids of a release."""
 
     pseudonyms: Literal["keep", "session", "week"] = setting(
         "keep",
@@ -153,7 +153,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Divided(Settings):
-    """The same, with the settings of regions: they belong to a dataset, not to a release."""
+    """All settings, with those of regions, which belong to a dataset and not to a release."""
 
     regions: RegionSettings = field(default_factory=RegionSettings)
 

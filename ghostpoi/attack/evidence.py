@@ -12,6 +12,8 @@ from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.public_channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
+EVIDENCE_VERSION = 1  # raised whenever the same input gives other leaks or evidence
+
 
 @dataclass(frozen=True)
 class Rule:

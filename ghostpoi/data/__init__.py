@@ -1,1 +1,1 @@
-"""Check-ins, venues, sessions and candidate sets: reading and preparation."""
+"""Check-ins, venues, sessions and candidate sets."""

@@ -12,12 +12,13 @@ from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.settings import CandidateSettings, SpeedSettings
 
+CANDIDATES_VERSION = 1  # raised whenever the same input gives other candidate sets
 CHUNK = 1 << 16  # anchors per search, to bound the memory for millions of venues
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The candidate set of every anchor, padded with 0, the search radius of the anchor, and how candidates weigh.
+    """The candidate set of every anchor, padded with 0, the search radius of the anchor, and the candidates' weights.
 
     A candidate is drawn with probability proportional to its weight, times its weight in the slot of the week.
     """
@@ -25,12 +26,12 @@ class Candidates:
     poi: Ints  # (P+1, K)
     radius_km: Floats  # (P+1,)
     weight: Floats | None = None  # (P+1, K) of each candidate of an anchor; None: all weigh the same
-    slot_weight: Floats | None = None  # (SLOTS, P+1) of each POI; None: the time does not matter
-    everywhere: bool = False  # each POI is a candidate of all, and `poi` lists none
+    slot_weight: Floats | None = None  # (SLOTS, P+1) of each venue; None: the time does not matter
+    everywhere: bool = False  # every venue is a candidate of every other, and `poi` lists none
 
     @staticmethod
     def anywhere(rows: int) -> "Candidates":
-        """Return the sets of a method that can release any of P = rows - 1 POIs for any other."""
+        """Return the sets of a method that can release any of P = rows - 1 venues for any other."""
         return Candidates(np.zeros((rows, 1), np.int32), np.zeros(rows), everywhere=True)
 
     @property
@@ -59,7 +60,7 @@ class Candidates:
 
 
 def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, workers: int = -1) -> Candidates:
-    """Find C0 of every POI; arguments are (P+1,) with row 0 as padding.
+    """Find C0 of every venue; arguments are (P+1,) with row 0 as padding.
 
     The rule widens the radius while a set is too small. A single search at the widest radius covers all of them,
     because the K nearest venues within a smaller radius are a prefix of the K nearest within the widest one. If several
@@ -93,7 +94,7 @@ def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, work
 
 
 def _nearest(lat: Floats, lon: Floats, width: int, reach: float, workers: int) -> Callable[[int, int], Longs]:
-    """Return what finds, for venues first to last, the nearest ones within reach; len(lat) stands for none."""
+    """Return a search for the nearest venues within reach of venues first to last; len(lat) stands for none."""
     if len(lat) <= width:  # all of them: the caller drops those out of reach
         return lambda first, last: np.tile(np.arange(len(lat)), (last - first, 1))
     point = unit_sphere(lat, lon)

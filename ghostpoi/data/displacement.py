@@ -36,7 +36,7 @@ class Moves:
 
 @dataclass(frozen=True)
 class MoveCounts:
-    """The substitutions among rows of any number, in a few kilobytes: distances are counted by the metre."""
+    """The substitutions among any number of rows, in a few kilobytes: distances are counted by the metre."""
 
     rows: int  # substituted or not
     same_category: int

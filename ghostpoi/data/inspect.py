@@ -23,11 +23,11 @@ PARTS = ("train", "val", "test")
 
 @dataclass(frozen=True)
 class Counted:
-    """What is counted in a table or in one region of a dataset."""
+    """The counts of a table or of one region of a dataset."""
 
     sums: Counter[str]
     users: int
-    users_left: int  # by the filters
+    users_left: int  # after the filters
     time: tuple[int, int]  # of the first and the last check-in
     categories: frozenset[str]
     category_field: str
@@ -36,7 +36,7 @@ class Counted:
 
 
 def count(table: Checkins, settings: Settings, may_be_empty: bool = False) -> tuple[Counted, Ints]:
-    """Count what is in a table; return also the users that the filters leave. Of a region they may leave nothing."""
+    """Count what a table contains; also return the users that pass the filters. In a region, there may be none."""
     data = sessions.build(table, settings.filters, may_be_empty)
     vocabulary, poi, speed = data.vocabulary, data.all.poi, settings.speed
     places, rule = of_table(table), settings.candidates
@@ -127,7 +127,7 @@ def summary(c: Counted, settings: Settings) -> dict[str, Any]:
 
 
 def _quantile(lengths: Longs, share: float) -> float:
-    """Return a quantile, interpolated, of lengths that are counted: there may be billions of sessions."""
+    """Return an interpolated quantile from counts of lengths, because there may be billions of sessions."""
     place, until = share * (int(lengths.sum()) - 1), np.cumsum(lengths)
     low, high = (int(np.searchsorted(until, at, side="right")) for at in (int(place), int(np.ceil(place))))
     return low + (high - low) * (place - int(place))

@@ -1,4 +1,4 @@
-"""Candidate sets of nearby venues that are used alike, where no category says what is of the same kind."""
+"""Candidate sets of nearby venues that are used similarly, for files without categories."""
 
 from collections.abc import Iterator
 
@@ -13,11 +13,11 @@ from ghostpoi.data.places import Places
 from ghostpoi.settings import CandidateSettings
 
 ANCHORS, PAIRS = 64, 1 << 22  # anchors per block, and their pairs with venues around: they bound the memory
-DECIMALS = 9  # of a similarity, so that the rounding of a machine decides nothing
+DECIMALS = 9  # of a similarity, so that results do not depend on the rounding of a machine
 
 
 def candidate_sets(places: Places, rule: CandidateSettings) -> Candidates:
-    """Find C0 of every place by what the rule follows: its category, how it is used, or neither."""
+    """Find C0 of every place by its category, by its use or by neither, as the rule demands."""
     if rule.category != "learned":
         return candidates.find(places.lat, places.lon, places.kind(rule.category), rule)
     if places.use is None:
@@ -26,7 +26,7 @@ def candidate_sets(places: Places, rule: CandidateSettings) -> Candidates:
 
 
 def find_alike(lat: Floats, lon: Floats, use: Floats, rule: CandidateSettings) -> Candidates:
-    """Find C0 of every POI among those whose use is similar enough; arguments are (P+1, ...) with row 0 as padding.
+    """Find C0 of every venue among those of similar use; arguments are (P+1, ...) with row 0 as padding.
 
     The rule widens the radius while a set is too small, as it does among venues of one category.
     """

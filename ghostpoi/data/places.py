@@ -1,4 +1,4 @@
-"""Places: what a publisher may use of every venue to decide which venues can stand for each other."""
+"""Places: what a publisher may know of each venue when choosing which venues can replace each other."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,7 +16,7 @@ SLOTS = 7 * 86_400 // SLOT_S
 
 @dataclass(frozen=True)
 class Places:
-    """Venues or POIs with their position, their category and how often they are visited. Row 0 is padding."""
+    """Venues of a table or vocabulary with position, category and number of visits. Row 0 is padding."""
 
     lat: Floats  # (P+1,)
     lon: Floats  # (P+1,)
@@ -32,7 +32,7 @@ class Places:
         return np.append(np.int32(-1), self.category_group[self.category[1:]]).astype(np.int32)
 
     def kind(self, category: Literal["exact", "group", "any"]) -> Ints:
-        """Return what places must have in common to stand for each other, (P+1,): category, group, or nothing."""
+        """Return what places must have in common to replace each other, (P+1,): category, group, or nothing."""
         return {"exact": self.category, "group": self.group, "any": 0 * self.category}[category]
 
     def take(self, rows: NDArray[np.integer]) -> "Places":
@@ -56,7 +56,7 @@ def of_table(table: Checkins, category_group: Ints | None = None) -> Places:
 
 
 def of_sessions(sessions: Sessions, v: Vocabulary, category_group: Ints | None = None) -> Places:
-    """Return the POIs of a vocabulary, with the visits of these sessions."""
+    """Return the venues of a vocabulary, with the visits of these sessions."""
     visits, categories = np.bincount(sessions.poi, minlength=len(v)), int(v.category.max()) + 1
     return _places(
         v.lat, v.lon, v.category, visits, v.category[sessions.poi], sessions.time, categories, category_group
@@ -64,7 +64,7 @@ def of_sessions(sessions: Sessions, v: Vocabulary, category_group: Ints | None =
 
 
 def with_use(places: Places, visited: Checkins | Sessions) -> Places:
-    """Return the same places with how they are used, learned from the visits that they were made from."""
+    """Return the same places with their use, learned from the visits that they were made from."""
     if isinstance(visited, Sessions):
         venue, user = visited.poi, np.repeat(visited.user, visited.length)
     else:

@@ -1,10 +1,14 @@
 """Prepared data in one .npz file, for studies on a bare GPU machine. It is clean data: only the owner may read it."""
 
+import hashlib
 import zipfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
@@ -32,6 +36,21 @@ class Prepared:
     candidates: Candidates
     name: str
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it but the name, as the file holds it."""
+        found = {f: getattr(self.vocabulary, f) for f in VOCABULARY_FIELDS}
+        found |= {f"{part}_{f}": getattr(getattr(self, part), f) for part in PARTS for f in SESSION_FIELDS}
+        return found | {"candidates": self.candidates.poi, "radius_km": self.candidates.radius_km}
+
+    @cached_property
+    def content(self) -> str:
+        """A short hash of the arrays: what the data is, whatever its name."""
+        digest = hashlib.sha256()
+        for name, array in self.arrays.items():
+            digest.update(f"{name} {array.dtype} {array.shape}\n".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:16]
+
 
 def prepare(table: Checkins, settings: Settings, name: str) -> Prepared:
     """Build and split the sessions of check-ins, and find the candidate sets."""
@@ -49,11 +68,8 @@ def prepare(table: Checkins, settings: Settings, name: str) -> Prepared:
 
 def save(path: Path, data: Prepared) -> None:
     """Write prepared data to a file."""
-    arrays = {f: getattr(data.vocabulary, f) for f in VOCABULARY_FIELDS}
-    arrays |= {f"{part}_{f}": getattr(getattr(data, part), f) for part in PARTS for f in SESSION_FIELDS}
-    arrays |= {"candidates": data.candidates.poi, "radius_km": data.candidates.radius_km, "name": np.array(data.name)}
     with replacing(path, mode=0o600) as out:
-        np.savez_compressed(out, **arrays)
+        np.savez_compressed(out, allow_pickle=False, **data.arrays, name=np.array(data.name))
 
 
 def load(path: Path) -> Prepared:

@@ -1,4 +1,4 @@
-"""Regions: groups of venues so far from all others that they can be protected on their own."""
+"""Regions: groups of venues so far from all others that they can be protected separately."""
 
 from collections.abc import Iterator
 from itertools import pairwise, product
@@ -20,8 +20,8 @@ Pairs = tuple[Longs, Longs]
 def by_gap(lat: Floats, lon: Floats, gap_km: float) -> Ints:
     """Return the region of each point, (V,), by single linkage.
 
-    Two points lie in one region if a chain of points with steps of at most `gap_km` joins them. The numbers have no
-    meaning; `numbered` gives them one.
+    Two points lie in one region if a chain of points with steps of at most `gap_km` joins them. The numbers are
+    arbitrary; `numbered` orders them.
     """
     if not gap_km >= LEAST_GAP_KM:
         raise InputError(f"regions.gap_km must be at least {LEAST_GAP_KM}, not {gap_km}")
@@ -67,7 +67,7 @@ class _Cells:
         self.high = np.maximum.reduceat(self.point, self.start)
 
     def neighbours(self) -> Iterator[Pairs]:
-        """Yield every two cells that can hold points within reach, each pair once: those at most two cells apart."""
+        """Yield every pair of cells that can hold points within reach, once each: those at most two cells apart."""
         for dx, dy in product(range(3), range(-2, 3)):
             if (dx, dy) >= (0, 0):
                 # Cells that differ only on the third axis are neighbours in the order of keys.
@@ -79,15 +79,15 @@ class _Cells:
                     yield a, b[a]
 
     def near(self, i: Longs, j: Longs) -> Bools:
-        """Tell whether points i and j are within reach of each other."""
+        """Return whether points i and j are within reach of each other."""
         return self._within(self.point[i] - self.point[j])
 
     def boxes_near(self, a: Longs, b: Longs) -> Bools:
-        """Tell whether the bounding boxes of the points of two cells are within reach of each other."""
+        """Return whether the bounding boxes of the points of two cells are within reach of each other."""
         return self._within(np.maximum(0, np.maximum(self.low[a] - self.high[b], self.low[b] - self.high[a])))
 
     def linked(self, a: Longs, b: Longs) -> Bools:
-        """Tell whether cells a and b have two points within reach of each other."""
+        """Return whether cells a and b have two points within reach of each other."""
         width, pairs = self.size[b], self.size[a] * self.size[b]
         if int(pairs.sum()) > MAX_PAIRS:
             return np.array([self._linked_by_tree(*both) for both in zip(a, b, strict=True)])

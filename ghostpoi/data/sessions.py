@@ -13,7 +13,7 @@ from ghostpoi.settings import FilterSettings
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The venues that models know. POI p of the models is row p; row 0 is padding."""
+    """The venues that models know. The models' POI p is row p; row 0 is padding."""
 
     lat: Floats  # (P+1,)
     lon: Floats  # (P+1,)
@@ -81,7 +81,7 @@ class Dataset:
 
 
 def build(table: Checkins, settings: FilterSettings, may_be_empty: bool = False) -> Dataset:
-    """Filter, segment and split a check-in table; refuse one of which the filters leave nothing."""
+    """Filter, segment and split a check-in table; refuse it if the filters leave nothing."""
     if settings.train_share + settings.val_share > 1:
         raise InputError(
             "filters.train_share and filters.val_share add up to more than 1; lower one of them with --set"

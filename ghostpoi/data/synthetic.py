@@ -106,15 +106,15 @@ def make_city(users: int, pois: int, days: int, seed: int, density: float = DENS
 
 
 def hex_ids(kind: str, count: int) -> list[str]:
-    """Return ids that look like Foursquare's and reveal nothing, e.g. about the order of venues."""
+    """Return ids that look like Foursquare's and reveal nothing, such as the order of venues."""
     return [blake2b(f"{kind} {code}".encode(), digest_size=12).hexdigest() for code in range(count)]
 
 
 def _draw_columns(weight: Floats, row: Longs, rng: np.random.Generator) -> Longs:
-    """For every entry of `row`, draw a column with the probabilities of that row of `weight` (R, C)."""
+    """For every entry of `row`, draw a column, with probabilities from that row of `weight` (R, C)."""
     cumulative = np.cumsum(weight, axis=1)
     cumulative /= cumulative[:, -1:]
-    cumulative += np.arange(len(weight))[:, None]  # one ascending array, so that one search serves all rows
+    cumulative += np.arange(len(weight))[:, None]  # one ascending array, so that one search covers all rows
     found = np.searchsorted(cumulative.ravel(), row + rng.random(len(row)), side="right")
     column: Longs = np.minimum(found - row * weight.shape[1], weight.shape[1] - 1)  # rounding may reach the next row
     return column

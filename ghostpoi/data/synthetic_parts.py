@@ -20,7 +20,7 @@ WRITE: dict[str, Callable[[pl.DataFrame, Path], None]] = {
 }
 ROWS_PER_PART = 500_000
 MAX_PARTS = 100_000  # names sort as numbers
-FILES = (".txt", ".csv", ".tsv", ".parquet", ".gz", ".xz", ".zst")  # what -o ends in without --cities
+FILES = (".txt", ".csv", ".tsv", ".parquet", ".gz", ".xz", ".zst")  # endings of -o without --cities
 
 
 def write_world(
@@ -55,7 +55,7 @@ def city_frames(world: World, report: Report = no_report) -> Iterator[pl.DataFra
 
 
 def cut(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
-    """Cut the table that the frames make up into parts of `rows` rows. Holds one part and the frame it ends in."""
+    """Cut the table that the frames make up into parts of `rows` rows. It holds one part and one frame."""
     held: list[pl.DataFrame] = []
     missing = rows
     for frame in frames:

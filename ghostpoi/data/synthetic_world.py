@@ -70,7 +70,7 @@ class World:
 
     @cached_property
     def places(self) -> list[synth.Place]:
-        """Centres spread evenly over the globe by the golden ratio, with the time zones of their longitudes."""
+        """Centres spread evenly over the globe by the golden ratio, in the time zones of their longitudes."""
         number = np.arange(self.cities)
         turn = (number * GOLDEN + self._generator("centres").random()) % 1
         lat = np.degrees(np.arcsin(np.sin(np.radians(MAX_LAT)) * (1 - (2 * number + 1) / self.cities)))
@@ -117,7 +117,7 @@ class World:
             self.places[number],
         )  # fmt: skip
 
-        # A resident is absent from `begin` to `end`; a visitor is present.
+        # From `begin` to `end`, a resident is absent and a visitor is present.
         person, begin, end = self.first_user[number] + np.arange(people), *np.zeros((2, people), np.int64)
         travels = trips.user[away] - self.first_user[number]
         begin[travels], end[travels] = trips.leave[away], trips.back[away]

@@ -1,8 +1,8 @@
-"""How venues are used, learned from the check-ins alone: at which hours, and how long before and after another visit.
+"""The use of venues, learned from the check-ins alone: the hours of visits, and the time before and after other visits.
 
-Two venues that are used alike are taken for the same kind of venue where no category tells it. Ids of users and of
-neighbouring venues do not count: venues share them because they are near each other, not because they are alike. The
-embedding of the trajectory LM agrees less with categories (docs/rerun_venue_use.py compares both).
+In files without categories, two venues of similar use count as the same kind of venue. Ids of users and of neighbouring
+venues are ignored: venues share them because they are near each other, not because they are similar. The embedding of
+the trajectory LM agrees less with categories (docs/rerun_venue_use.py compares both).
 """
 
 import numpy as np
@@ -12,16 +12,16 @@ from ghostpoi.data.checkins import Floats, Ints, Longs
 HOURS, DAY_S = 24, 86_400
 EPOCH_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
 WAITS_S = (300, 900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 64_800, DAY_S)  # bounds; the last bin: a day or more
-SPREAD_HOURS = 1.0  # standard deviation by which a visit counts for the hours around it, too
-PRIOR_VISITS = 5.0  # visits that the mean of all venues counts as in the shares of one venue
-# How much each part counts. Measured on NYC: the wait after a visit tells more than the wait before it.
+SPREAD_HOURS = 1.0  # standard deviation by which a visit is spread over the hours around it
+PRIOR_VISITS = 5.0  # weight, in visits, of the mean of all venues in the shares of one venue
+# The weight of each part. On NYC, the wait after a visit predicts the category better than the wait before it.
 WEIGHTS = {"hours": 1.0, "before": 0.3, "after": 0.6}
 
 
 def learn_use(venue: Ints, time: Longs, user: Ints, rows: int) -> Floats:
-    """Describe venues (P+1 = rows) by visits (N,): unit vectors (rows, D); the cosine of two is how alike they are.
+    """Describe venues (P+1 = rows) by visits (N,): unit vectors (rows, D); the cosine of two is their similarity.
 
-    A vector holds the logarithm of a venue's share of visits in every bin over that of all venues.
+    A vector holds, for every bin, the logarithm of the venue's share of visits divided by the share of all venues.
     """
     before, after = _waits(time, user)
     counts = {"hours": _hours(venue, time, rows), "before": _binned(venue, before, rows),
@@ -38,7 +38,7 @@ def learn_use(venue: Ints, time: Longs, user: Ints, rows: int) -> Floats:
 
 
 def _waits(time: Longs, user: Ints) -> tuple[Longs, Longs]:
-    """Seconds since the user's last and until the next visit at another time; at most DAY_S, which stands for none."""
+    """Seconds since the user's previous and until the next visit at another time; DAY_S if more or if there is none."""
     order = np.lexsort((time, user))
     moment = np.ones(len(order), bool)  # the first visit of a user at a time
     moment[1:] = (np.diff(user[order]) != 0) | (np.diff(time[order]) != 0)
@@ -69,7 +69,7 @@ def _binned(venue: Ints, wait: Longs, rows: int) -> Floats:
 
 
 def _surprise(counts: Floats) -> Floats:
-    """The logarithm of a venue's smoothed shares over those of all venues, (rows, bins); 0 in bins without visits."""
+    """The log ratio of a venue's smoothed shares to those of all venues, (rows, bins); 0 in bins without visits."""
     everywhere = counts.sum(axis=0) / max(counts.sum(), 1)
     empty = everywhere == 0
     share = (counts + PRIOR_VISITS * everywhere) / (counts.sum(axis=1, keepdims=True) + PRIOR_VISITS)

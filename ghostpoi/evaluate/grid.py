@@ -23,14 +23,11 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, LEAK_STAY
-from ghostpoi.evaluate.measures.accuracy import Metrics, accuracy, markov, popularity, stay
+from ghostpoi.evaluate.measures.accuracy import ACCURACY_VERSION, Metrics, accuracy, markov, popularity, stay
 from ghostpoi.evaluate.restoration import Contest, Release, Restorer, find_adversary, sessions_key, with_poi
 from ghostpoi.progress import BEFORE
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.source import code_of
-
-VICTIM_STAGES = ("ghostpoi.attack.parallel_victims", "ghostpoi.evaluate.measures.accuracy")  # beside the victim itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +123,7 @@ class Grid:
         if not VICTIMS[victim].reads_users:  # so that releases that differ in their pseudonyms share victims
             jobs = tuple(replace(job, train=without_users(job.train)) for job in jobs)
         shared = key_of(
-            code_of(self._victim(victim), *VICTIM_STAGES), victim, self._victim(victim), self.protocol,
+            (VICTIMS[victim].version, ACCURACY_VERSION), victim, self._victim(victim), self.protocol,
             self.device.type, self.vocabulary, sessions_key(self.val), sessions_key(self.test),
         )  # fmt: skip
         keys = [key_of(shared, sessions_key(job.train), job.seed.value) for job in jobs]

@@ -11,15 +11,15 @@ import torch
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
-from ghostpoi.attack.evidence import Evidence, KeptColumn, Rule, leak
+from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Rule, leak
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.evaluate.cache import Cache, Record, key_of
 from ghostpoi.evaluate.controls import CLEAN
 from ghostpoi.evaluate.measures.accuracy import recovery
 from ghostpoi.randomness import Seed
-from ghostpoi.source import code_of
 
+RESTORATION_VERSION = 1  # raised whenever the same input gives other restorations or shares
 FURTHER = 1000  # added to a seed for each further release of the same sessions; no cell uses seeds that large
 
 
@@ -75,8 +75,8 @@ class Restorer:
         released = [release.poi(seed) for seed in release_seeds(contest, number)]
         device = self.device.type if adversary and adversary.trains else None
         key = key_of(
-            code_of(__name__, *([adversary] if adversary else [])), contest.adversary, adversary, contest.leak, number,
-            self.rows, device, self._train_key, released, release.key,
+            (EVIDENCE_VERSION, RESTORATION_VERSION, adversary.version if adversary else 0), contest.adversary,
+            adversary, contest.leak, number, self.rows, device, self._train_key, released, release.key,
             *(self.kept if adversary and adversary.needs_columns else ()),
         )  # fmt: skip
         return self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))

@@ -19,7 +19,8 @@ from ghostpoi.models.training_windows import Windows, from_start
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
-from ghostpoi.source import code_of
+
+TRAJECTORY_LM_VERSION = 1  # raised whenever the same input gives other weights or likelihoods
 
 
 def pretrain(
@@ -72,13 +73,13 @@ def load_or_train(
     say: Callable[[str], None] = lambda text: None, progress: EpochProgress | None = None,
 ) -> CausalTransformer:  # fmt: skip
     """Load T_psi of these sessions from its file in `folder`. If the file is missing or bad, train and store it."""
-    key, code = cache_key(sessions, rows, settings), code_of(__name__)
+    key, version = cache_key(sessions, rows, settings), str(TRAJECTORY_LM_VERSION)
     path = folder / f"{key}.safetensors"
     try:
         weights, note = tensor_file.read(path, torch.device(device))
         if note.get("key") != key:
             raise tensor_file.Damaged("it belongs to other data or settings")
-        if note.get("code") != code:
+        if note.get("version") != version:
             raise tensor_file.Damaged("another version of the code made it")
         model = CausalTransformer(rows, settings.model, 0).to(device)
         model.load_state_dict(weights)
@@ -91,7 +92,7 @@ def load_or_train(
     model = pretrain(sessions, rows, settings, Seed(int(key[:32], 16)), device, progress)
     try:
         make_private_folder(folder)  # the weights remember clean trajectories
-        tensor_file.write(path, model.state_dict(), {"key": key, "code": code})
+        tensor_file.write(path, model.state_dict(), {"key": key, "version": version})
     except OSError as e:
         say(f"cannot store the trajectory LM in {folder} ({e.strerror or e}); the next run trains it again")
     return model

@@ -17,6 +17,8 @@ from ghostpoi.settings import Rounds
 if TYPE_CHECKING:
     import torch
 
+DRAW_VERSION = 1  # raised whenever the same input gives other draws
+
 
 def publish(
     task: Task, seed: Seed, device: "torch.device | None", checkpoint: Checkpoint | None = None,

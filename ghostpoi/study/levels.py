@@ -27,8 +27,7 @@ from ghostpoi.publish.rounds import publish
 from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
-from ghostpoi.source import code_of
-from ghostpoi.study.fingerprint import release_stages
+from ghostpoi.study.cells import release_stages
 from ghostpoi.study.levels_table import fits, printed
 from ghostpoi.study.plan import Variant
 
@@ -180,8 +179,8 @@ class Levels:
         """The release of a method; GHOST's depends on the LM."""
         data, settings = self.data, Variant(method).settings(self.protocol)
         own = lm if settings.method.needs_trajectory_lm else None
-        weights, code = weights_key(own) if own else "", code_of(*release_stages(method))
-        key = key_of(code, weights, data.train, data.vocabulary, data.candidates, settings, SEED)
+        weights = weights_key(own) if own else ""
+        key = key_of(release_stages(method), weights, data.content, settings, SEED)
 
         def make() -> Record:
             task = Task(settings, data.train, data.vocabulary, data.candidates, own)

@@ -11,6 +11,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.settings import override
+from ghostpoi.study.store import settings_hash
 
 FOLDER = Path(__file__).parent / "studies"
 VICTIM = "transformer"
@@ -42,6 +43,10 @@ class Variant:
         if found["candidates"]["category"] == "exact":
             del found["candidates"]["category"], found["candidates"]["plausibility"]
         return found
+
+    def settings_hash(self, protocol: str) -> str:
+        """Return the hash under which results record the settings."""
+        return settings_hash(self.recorded(protocol))
 
     @property
     def rotated(self) -> bool:

@@ -8,49 +8,108 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from ghostpoi import __version__
-from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.evidence import leak
+from ghostpoi.attack.evidence import leak, rule_of
 from ghostpoi.attack.victims import victim_settings
+from ghostpoi.data.places import Places, of_sessions, with_use
 from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
 from ghostpoi.evaluate.cache import Cache, Record, key_of
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
+from ghostpoi.evaluate.controls import CLEAN
 from ghostpoi.evaluate.grid import Grid, over_seeds
 from ghostpoi.evaluate.measures.accuracy import in_one
 from ghostpoi.evaluate.measures.detection import detect
 from ghostpoi.evaluate.measures.plausibility import plausibility
 from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.evaluate.restoration import Contest, release_seeds, with_poi
-from ghostpoi.models.trajectory_lm import naturalness, weights_key
+from ghostpoi.evaluate.restoration import Contest, Release, release_seeds, with_poi
+from ghostpoi.models.trajectory_lm import load_or_train, naturalness, weights_key
+from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.progress import Say
+from ghostpoi.publish.category_groups import by_hours
+from ghostpoi.publish.publication_settings import Publication
+from ghostpoi.publish.rounds import publish
+from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
-from ghostpoi.source import code_of
-from ghostpoi.study.fingerprint import MEASURES, fingerprints
+from ghostpoi.settings import CandidateSettings, IdentitySettings, TrajectoryLM
+from ghostpoi.study.cells import Missing, missing_cells, release_stages, stages_of
 from ghostpoi.study.plan import VICTIM, Study, Variant
-from ghostpoi.study.releases import Releases
-from ghostpoi.study.store import WORK, Cell, Store, identity, only_run, settings_hash
+from ghostpoi.study.store import WORK, Cell, Store, only_run
 from ghostpoi.study.workers import Portion, prepared
 
 
-class Missing(NamedTuple):
-    """A cell of the plan, without measures, and the seeds that it lacks."""
+@dataclass(frozen=True)
+class Releases:
+    """Releases of one data set under one protocol, by the text of a variant."""
 
-    cell: Cell
-    contest: Contest | None
-    seeds: list[int]
+    data: Prepared
+    protocol: str
+    device: torch.device
+    cache: Cache
+    say: Say
+    _models: dict[TrajectoryLM, CausalTransformer] = field(default_factory=dict)
+    _known: dict[str, Release] = field(default_factory=dict)
 
-    @property
-    def is_control(self) -> bool:
-        """Whether the cell needs no release."""
-        return bool(self.cell["method"] == CLEAN)
+    def __call__(self, name: str) -> Release:
+        """Return what the grid needs to know about a release."""
+        if name not in self._known:
+            settings, sets = self.settings(name), self.data.candidates
+            method, pseudonyms = settings.method, settings.identity.pseudonyms
+            if method.own_sets or settings.candidates != CandidateSettings():
+                sets = method.candidate_sets(self._places(settings), settings.candidates)
+            pseudonym = None if pseudonyms == "keep" else pseudonyms_of(self.data.train, pseudonyms)
+            rule = rule_of(method, sets, self.data.vocabulary)
+            self._known[name] = Release(lambda seed: self.published(name, seed).poi, rule, pseudonym)
+        return self._known[name]
+
+    def settings(self, name: str) -> Publication:
+        """Return the settings of a variant."""
+        return Variant(name).settings(self.protocol)
+
+    def published(self, name: str, seed: int) -> Record:
+        """Return a release under a seed, from the cache if it is there."""
+        settings = replace(self.settings(name), identity=IdentitySettings())  # pseudonyms change no venue
+        lm = self.trajectory_lm(settings.trajectory_lm) if settings.method.needs_trajectory_lm else None
+
+        def make() -> Record:
+            task = Task(settings, self.data.train, self.data.vocabulary, self(name).rule.candidates, lm)
+            begin = time.perf_counter()
+            poi = publish(task, Seed(seed), self.device).poi
+            seconds = time.perf_counter() - begin
+            self.say(f"{self.protocol}: released {name}, seed {seed}, in {seconds:.1f} s")
+            return Record({"release_seconds": seconds}, poi)
+
+        weights = weights_key(lm) if lm else ""
+        key = key_of(release_stages(name), weights, self.data.content, settings, seed)
+        return self.cache.get("releases", key, make)
+
+    def trajectory_lm(self, settings: TrajectoryLM) -> CausalTransformer:
+        """Return the trajectory LM of the training sessions, from the cache if it is there."""
+        if settings not in self._models:
+            self._models[settings] = load_or_train(
+                self.cache.folder / "trajectory_lm", self.data.train, len(self.data.vocabulary), settings, self.device,
+                self.say,
+            )  # fmt: skip
+        return self._models[settings]
+
+    def prepare(self, name: str) -> None:
+        """Train the trajectory LM of a release, so that worker processes find it."""
+        self.trajectory_lm(self.settings(name).trajectory_lm)
+
+    def _places(self, settings: Publication) -> Places:
+        """The POIs with the visits of the training sessions."""
+        places = of_sessions(self.data.train, self.data.vocabulary)
+        if settings.learned:
+            return with_use(places, self.data.train)
+        return replace(places, category_group=by_hours(places)) if settings.keeps_category == "group" else places
 
 
 @dataclass(frozen=True)
@@ -62,7 +121,7 @@ class Runner:
     data: Prepared
     device: torch.device
     results: Path
-    say: Callable[[str], None]
+    say: Say
 
     def run(self, victims: bool = True, workers: int = 1) -> Path:
         """Measure the missing cells and return their file. Without victims, only prepare what they will train on."""
@@ -74,35 +133,16 @@ class Runner:
 
     def left(self) -> int:
         """The number of measurements that are missing: a cell counts once for each seed."""
-        return sum(len(one.seeds) for one in self._missing(self.store))
+        return sum(len(one.seeds) for one in self.missing())
 
     @property
     def store(self) -> Store:
         return Store(self.results, self.protocol)
 
-    def _missing(self, store: Store) -> list[Missing]:
-        """The cells of the plan with the seeds that they lack, whichever study measured the others."""
-        known = {identity(cell): cell for cell in store.cells(self.study.name)[::-1]}
-        found = []
-        for asked, contest in self._plan():
-            cell = self._cell(asked)
-            there = known.get(identity(cell), {})
-            fresh = there.get("fingerprint") == cell["fingerprint"] and self._has_detector(there)
-            lacking = [seed for seed in range(self.study.seeds) if not (fresh and seed in there["seeds"])]
-            found.append(Missing(cell, contest, lacking))
-        return [one for one in found if one.seeds]
-
-    def _plan(self) -> Iterator[tuple[Cell, Contest | None]]:
-        """All cells of the study, without what they were measured with; a contest belongs to an accuracy."""
-        for variant in self.study.methods:
-            yield {"kind": "release", "method": variant.text}, None
-        for method in (CLEAN, *(variant.text for variant in self.study.methods)):
-            yield {"kind": "floor", "method": method}, None
-        for contest in contests_of(self.study):
-            yield contest.cell, contest
-
-    def _has_detector(self, cell: Cell) -> bool:
-        return cell["kind"] != "release" or not self.study.detector or "detector" in cell["measures"]
+    def missing(self) -> list[Missing]:
+        """Return the cells of the plan that lack seeds, whichever study measured the others."""
+        stored = self.store.cells(self.study.name)
+        return missing_cells(self.study, self.protocol, self.data.name, self.data.content, stored)
 
     def portions(self, place: int = 0) -> list[Portion]:
         """What must be prepared for the missing cells, for the seeds that are measured and stored together.
@@ -110,19 +150,17 @@ class Runner:
         On CUDA these are one seed at a time, on a CPU all seeds. `place` is this runner's among several. CUDA takes the
         controls of all seeds first: they need no release, and nothing else can be measured before the first release.
         """
-        missing = self._missing(self.store)
+        missing = self.missing()
         seeds = sorted({seed for one in missing for seed in one.seeds})
         together = len(seeds) if self.device.type == "cpu" else 1
         some = [seeds[i : i + together] for i in range(0, len(seeds), together or 1)]
         first = sorted({seed for one in missing if one.is_control for seed in one.seeds})
         controls = [Portion(place, first, [], [], controls=True)] if first and self.device.type != "cpu" else []
-        return controls + [Portion(place, part, *self._needs(missing, part)) for part in some]
+        return controls + [self._portion(place, missing, part) for part in some]
 
-    def _needs(
-        self, missing: Sequence[Missing], portion: Sequence[int]
-    ) -> tuple[list[tuple[str, int]], list[tuple[Contest, int]], list[str], list[tuple[str, int]]]:
+    def _portion(self, place: int, missing: Sequence[Missing], seeds: list[int]) -> Portion:
         """What cells need under some seeds: releases, contests, methods with a trained model, measures of releases."""
-        asked = [(o, seed) for o in missing if not o.is_control for seed in portion if seed in o.seeds]
+        asked = [(o, seed) for o in missing if not o.is_control for seed in seeds if seed in o.seeds]
         contests = [(one.contest, seed) for one, seed in asked if one.contest and one.contest.release != CLEAN]
         held = [(c.release, number) for c, seed in contests for number in release_seeds(c, seed)]
         releases = dict.fromkeys([(one.cell["method"], seed) for one, seed in asked] + held)
@@ -130,11 +168,11 @@ class Runner:
         trained = [name for name, _ in releases if self._releases.settings(name).method.needs_trajectory_lm]
         trained += [self.study.methods[0].text] if measured else []
         needed = dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests)
-        return list(releases), list(needed), list(dict.fromkeys(trained)), measured
+        return Portion(place, seeds, list(releases), list(needed), list(dict.fromkeys(trained)), measured)
 
     def measure(self, seeds: Sequence[int], controls: bool = False) -> None:
         """Measure and store the cells, or only the controls, that lack some of these seeds."""
-        missing = [one for one in self._missing(self.store) if one.is_control or not controls]
+        missing = [one for one in self.missing() if one.is_control or not controls]
         for cells in self._measured(missing, seeds):
             settings = {cell["settings"]: self._settings(cell["method"]) for cell in cells}
             self.store.add(self.study.name, cells, settings)
@@ -152,10 +190,10 @@ class Runner:
         for seeds, those in lacking.items():
             for one in those if seeds else ():
                 if one.contest is None:
-                    yield [one.cell | self._alone(one.cell, seeds)]
+                    yield [self._finished(one.cell, self._alone(one.cell, seeds))]
             contests = {one.contest: one.cell for one in those if one.contest} if seeds else {}
             measured = self._grid.cells(list(contests), seeds) if contests else []
-            yield [cell | {"seeds": found["seeds"], "measures": found["measures"]}
+            yield [self._finished(cell, {"seeds": found["seeds"], "measures": found["measures"]})
                    for cell, found in zip(contests.values(), measured, strict=True)]  # fmt: skip
 
     def _alone(self, cell: Cell, seeds: Sequence[int]) -> Cell:
@@ -191,8 +229,8 @@ class Runner:
                 found["detector"] = detect(train, released.poi, leaked, vocabulary, Seed(seed), self.device)
             return Record(found)
 
-        code, data = code_of(*MEASURES), self._releases.data_key
-        key = key_of(code, data, weights_key(lm), released.poi, speed, leaked, seed, self.device.type)
+        stages, model = stages_of({"kind": "release", "method": method, "measures": ["detector"]}), weights_key(lm)
+        key = key_of(stages, self.data.content, model, released.poi, speed, leaked, seed, self.device.type)
         return self._releases.cache.get("measures", key, make).measures | released.measures
 
     @cached_property
@@ -212,17 +250,10 @@ class Runner:
         """Return a release, and leave it in the cache."""
         return self._releases.published(method, seed)
 
-    def _cell(self, cell: Cell) -> Cell:
-        """Add what the cell is measured with."""
+    def _finished(self, cell: Cell, measured: Cell) -> Cell:
+        """Add to a cell of the plan what it went through, what made it, and its seeds and measures."""
         about = {"hardware": hardware(self.device), "version": __version__, "commit": commit()}
-        cell = {"kind": cell["kind"], "data": self.data.name} | cell
-        return cell | {
-            "settings": settings_hash(self._settings(cell["method"])), "fingerprint": self._fingerprint(cell),
-        } | about  # fmt: skip
-
-    @cached_property
-    def _fingerprint(self) -> Callable[[Cell], str]:
-        return fingerprints(self.data, self.protocol)
+        return cell | {"stages": stages_of(cell | measured)} | about | measured
 
     def _settings(self, method: str) -> dict[str, Any]:
         return {} if method == CLEAN else Variant(method).recorded(self.protocol)
@@ -259,22 +290,6 @@ def run_all(runners: Sequence[Runner], victims: bool = True, workers: int = 1) -
 
 def silent(text: str) -> None:
     """Say nothing: a worker's parent tells how far all are."""
-
-
-def contests_of(study: Study) -> list[Contest]:
-    """Return all contests of a study, including the controls."""
-    contests = []
-    several = [f"{name}-{n}" for name, a in ADVERSARIES.items() if a.many_releases for n in study.releases]
-    for victim in study.victims:
-        contests += [Contest(CLEAN, CLEAN, None, victim)]
-        contests += [Contest(CLEAN, control, r, victim) for control in (LEAK_ONLY, LEAK_STAY) for r in study.leak]
-        for variant in study.methods:
-            method = variant.text
-            for name in study.attackers(method):
-                ratios = study.leak if ADVERSARIES[name].uses_leak else (None,)
-                contests += [Contest(method, name, ratio, victim) for ratio in ratios]
-            contests += [Contest(method, name, r, victim) for name in (LEAK_MIXED, *several) for r in study.leak]
-    return contests
 
 
 def hardware(device: torch.device) -> str:

@@ -6,7 +6,7 @@ A cell that several studies ask for is stored once, in the file of the study tha
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,12 @@ class Store:
         kept = {identity(cell): cell for cell in _read(self.path(study))}
         for cell in map(_rounded, cells):
             kept[identity(cell)] = extended(elsewhere.get(identity(cell)), cell)
-        _write(self.path(study), "".join(_line(cell) for cell in kept.values()))
+        replace_cells(self.path(study), kept.values())
+
+
+def replace_cells(path: Path, cells: Iterable[Cell]) -> None:
+    """Write the file of a study anew."""
+    _write(path, "".join(_line(cell) for cell in cells))
 
 
 def identity(cell: Cell) -> tuple[str, ...]:
@@ -66,8 +71,9 @@ def identity(cell: Cell) -> tuple[str, ...]:
 
 
 def extended(old: Cell | None, new: Cell) -> Cell:
-    """Return the new cell with the old one's seeds before its own, if both measured the same with the same code."""
-    if old is None or old.get("fingerprint") != new["fingerprint"] or old["measures"].keys() != new["measures"].keys():
+    """Return the new cell with the old one's seeds before its own, if data and stages are the same."""
+    same = old is not None and all(old.get(key) == new.get(key) for key in ("content", "stages"))
+    if old is None or not same or old["measures"].keys() != new["measures"].keys():
         return new
     kept = [i for i, seed in enumerate(old["seeds"]) if seed not in new["seeds"]]
     seeds = [*(old["seeds"][i] for i in kept), *new["seeds"]]

@@ -34,7 +34,7 @@ class Fabricated:
             "settings": settings_hash(known),
         }
         about |= {"hardware": "a machine", "version": "0", "commit": "abcdefgh"}
-        about |= {"fingerprint": str(next(NUMBERS))}  # so that the newest replaces the one before
+        about |= {"content": str(next(NUMBERS)), "stages": {}}  # so that the newest replaces the one before
         self.cells.append(about | cell)
         self.settings[settings_hash(known)] = known
         if not self.hold:

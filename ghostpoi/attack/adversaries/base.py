@@ -34,6 +34,7 @@ class Described:
 class Adversary(Described):
     """Tries to restore the clean sessions. A subclass is a frozen dataclass; its `repr` identifies it in caches."""
 
+    version: ClassVar[int] = 1  # raised whenever it restores the same evidence in another way
     uses_leak: ClassVar[bool] = True  # False: it sees the release alone, and so does its victim
     trains: ClassVar[bool] = False  # it trains a model of its own, which costs about as much as a victim
     many_releases: ClassVar[bool] = False  # it needs several releases of the same rows (`Evidence.further`)

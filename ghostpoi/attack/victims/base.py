@@ -69,6 +69,7 @@ class Victim(ABC):
 
     label: ClassVar[str]  # the name in tables, charts and pages
     summary: ClassVar[str]  # what it is, in one sentence
+    version: ClassVar[int] = 1  # raised whenever the same jobs give other results
     reads_users: ClassVar[bool] = True  # False: it trains alike whoever the sessions belong to
 
     def settings(self, protocol: str) -> tuple[ModelSettings, Training]:

@@ -13,6 +13,8 @@ import numpy as np
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
 
+ACCURACY_VERSION = 1  # raised whenever the same input gives other accuracies or floors
+
 Metrics = dict[str, float]
 Value = TypeVar("Value", float, list[float])  # of one seed or of several
 PARTS = ("all", "moves", "last")  # of the steps of the test sessions

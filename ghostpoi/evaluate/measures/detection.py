@@ -21,6 +21,7 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models.devices import seeded
 from ghostpoi.randomness import Seed
 
+DETECTION_VERSION = 1  # raised whenever the same input gives other measures
 MIN_GAP_S = 60.0  # keeps equal times from dividing by zero
 FAR = 8.0  # standard deviations at which features are clipped
 MEMBERS, HIDDEN, BATCH, UPDATES = 4, 64, 1024, 250  # size and training of an ensemble of classifiers

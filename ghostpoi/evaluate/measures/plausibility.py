@@ -8,6 +8,8 @@ from ghostpoi.data.geo import over_limit
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.settings import SpeedSettings
 
+PLAUSIBILITY_VERSION = 1  # raised whenever the same input gives other measures
+
 
 def plausibility(clean: Sessions, released: Ints, vocabulary: Vocabulary, speed: SpeedSettings) -> dict[str, float]:
     """Compare clean sessions with the released POIs (N,) of the same positions; every POI lies in 1..P.

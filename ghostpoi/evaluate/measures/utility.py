@@ -15,6 +15,7 @@ from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, unit_sphere
 from ghostpoi.data.sessions import Sessions, Vocabulary
 
+UTILITY_VERSION = 1  # raised whenever the same input gives other measures
 SQUARE_KM = 1.0
 HOURS = 24
 STILL_KM = 1e-3  # a smaller radius of gyration is a rounding error of 0

@@ -9,7 +9,7 @@ A column of the venue that did not change would undo the substitution. The rules
   with the venue.
 - A column with few values, or with numbers that increase from row to row, is kept if no test finds clean venues in it.
 - Any other column is refused until the publisher removes it (--drop) or accepts the risk (--keep).
-- If user ids become pseudonyms, a kept column that tells the user is refused, too.
+- If user ids become pseudonyms, a kept column that identifies the user is refused too.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ IDS_IN_ORDER = (
     "first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
 )
 IDS_BY_ROW = "venue ids follow the order of the venues' first rows, which tells where new venues appear; use random ids"
-LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # what is left of a number after division by these
+LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # moduli: the last digits and bits of a number
 UNKNOWN = "is not known to be harmless"
 
 
@@ -77,7 +77,7 @@ def classify(
 ) -> VenueColumns:  # fmt: skip
     """Classify all columns of a file; refuse those that could reveal clean venues.
 
-    If the release has new user ids, `pseudonym` (N,) numbers them, and columns that tell users are refused, too.
+    If the release has new user ids, `pseudonym` (N,) numbers them, and columns that identify users are refused too.
     Without `order`, the order of the rows is not tested.
     """
     _check_options(rows, mapping, path, keep, drop)
@@ -109,7 +109,7 @@ def check_order(tests: "Tests", path: Path | str) -> None:
 
 
 def check_times(tests: "Tests", path: Path | str) -> None:
-    """Refuse times that are written in a way that reveals clean venues or users."""
+    """Refuse times whose notation reveals clean venues or users."""
     column = tests.mapping["time"]
     if offsets := tests.offsets_finding():
         raise InputError(
@@ -197,7 +197,7 @@ class Tests:
         return next((group for group in groups if constant_within(code, group)), None)
 
     def finding(self, name: str, sample: Sample) -> Finding | None:
-        """Return what a kept column reveals; a share of 0 means that no rule knows the column to be harmless."""
+        """Return what a kept column reveals; a share of 0 means that no rule recognises it as harmless."""
         kind, column = self.kind(name), self.rows.get_column(name)
         found = self._of_venues(kind, column, sample)
         if self.users is None or (found and found.share):
@@ -206,11 +206,11 @@ class Tests:
         return self.users.finding(kind, column, offsets) or found
 
     def rare_values(self, name: str) -> Finding | None:
-        """Return what a kept column tells about a few users, if too few to refuse it."""
+        """Return what a kept column reveals about a few users, if they are too few to refuse the column."""
         return self.users.rare_values(self.rows.get_column(name)) if self.users and self.kind(name) != "time" else None
 
     def time_finding(self) -> Finding | None:
-        """Return what the way in which times are written tells about users."""
+        """Return what the notation of the times reveals about users."""
         users = self.users
         if users is None:
             return None
@@ -233,7 +233,7 @@ class Tests:
         return Finding(0.0, UNKNOWN)
 
     def _last_digits(self, column: pl.Series) -> Finding | None:
-        """Test the last digits and bits of whole numbers, which may hold a venue behind a time or a count."""
+        """Test the last digits and bits of whole numbers, which may encode a venue after a time or a count."""
         text = column.cast(pl.String).str.strip_chars(' "\t\x1d').str.strip_suffix(".0")
         exact = text.cast(pl.Int64, strict=False)  # a float has too few digits for a long id
         value = pl.Series(numbers(column)).cast(pl.Int64, strict=False) if exact.null_count() else exact
@@ -241,7 +241,7 @@ class Tests:
         return next(filter(None, (self._dependence("varying", part) for part in parts)), None)
 
     def offsets_finding(self) -> Finding | None:
-        """Return what the offsets, zones and fractions of a second reveal that the file writes with its times."""
+        """Return what the offsets, zones and fractions of a second in the times of the file reveal."""
         return self._as_written(self.rows.get_column(self.mapping["time"]))
 
     def _as_written(self, raw: pl.Series) -> Finding | None:
@@ -284,7 +284,7 @@ def _check_options(
 
 
 def constant_within(code: Longs, group: Ints | Longs) -> bool:
-    """Tell whether all rows of each group have the same value, given as codes."""
+    """Return whether all rows of each group have the same value, given as codes."""
     of_group = np.empty(int(group.max()) + 1, np.int64)
     of_group[group] = code  # one of the group's values
     return bool((of_group[group] == code).all())

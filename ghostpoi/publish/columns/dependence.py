@@ -1,9 +1,9 @@
 """Measure how much better a column predicts clean venues than the rest of the row does.
 
 A table learned on half of the rows predicts the other half. Two targets: the venue, given its category, and its
-position. The control is the same column with its values shuffled among the rows of each user: it keeps what the column
-tells about the user, whom the release names anyway. A column that is constant per user is tested on users instead, with
-the most visited venue as the target and values shuffled among all users.
+position. The control is the same column with its values shuffled among the rows of each user. It keeps what the column
+reveals about the user, whom the release names anyway. A column that is constant per user is tested on users instead:
+the target is the most visited venue, and values are shuffled among all users.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from ghostpoi.publish.columns.traces import NUMBER, numbers, text_of
 VENUE_GAIN = 0.02  # largest allowed gain in the share of venues that are predicted
 POSITION_GAIN = 0.05  # largest allowed gain in the explained variance of the position
 RANK_CORRELATION = 0.3  # largest allowed correlation with a distance or speed, beyond the control
-FEWEST = 40  # predictions; fewer tell nothing
+FEWEST = 40  # predictions; fewer prove nothing
 MOST_ROWS = 200_000  # further users are not tested
 BINS = 64
 MOST_DECODED = 20_000  # distinct values
@@ -111,7 +111,7 @@ def codes(column: pl.Series) -> Iterable[Longs]:
     texts = pl.Series([decode(v if isinstance(v, bytes) else text_of(v)) for v in distinct], dtype=pl.String)
     for length in PREFIXES:
         prefix = value_codes(texts.str.slice(0, length))
-        if prefix.max() + 1 < len(distinct):  # else longer prefixes are as distinct as the values
+        if prefix.max() + 1 < len(distinct):  # else this prefix and longer ones are as distinct as the values
             yield prefix[values]
     decimals = texts.str.extract_all(NUMBER.pattern).list
     for at in range(MOST_NUMBERS):
@@ -202,7 +202,7 @@ def _rank_correlation(one: Floats, two: Floats) -> float:
 
 
 def _bins(value: Floats) -> Longs:
-    """Number the ranges of a number by rank, so that outliers do not matter; what is no number comes last."""
+    """Number the ranges of values by rank, so that outliers do not matter; values that are not numbers come last."""
     real = np.isfinite(value)
     out = np.full(len(value), BINS, np.int64)
     if real.any():

@@ -14,7 +14,7 @@ ERRORS = 4.0  # standard errors that a share must exceed, so that chance alone a
 class Finding:
     """A column reveals something about clean venues."""
 
-    share: float  # from 0 to 1, beyond chance; 0: nothing was found, but no rule knows the column to be harmless
+    share: float  # from 0 to 1, beyond chance; 0: nothing was found, but no rule recognises the column as harmless
     reason: str  # a verb phrase: "contains the id of the clean venue"
     of: str = "of rows"  # what the share is a share of
 

@@ -1,4 +1,4 @@
-"""Rules that know a column to be harmless: it follows from the user and the time, or numbers the rows."""
+"""Rules that recognise a column as harmless: it follows from the user and the time, or numbers the rows."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,29 +14,29 @@ from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.traces import has_value, numbers
 
-FEW_VALUES = 100  # a column with so few values, each of which recurs, can be tested for dependence
+FEW_VALUES = 100  # a column with at most so many values, each of which recurs, can be tested for dependence
 RECURS = 20  # mean number of rows with the same value
 DAY = 86_400
 SLOTS = (1800, 3600, 900, 60, 1)  # seconds in which a share of the day may be counted
-DIGITS = (None, 6, 5, 4, 3, 2)  # behind the point, of a share that is written rounded
+DIGITS = (None, 6, 5, 4, 3, 2)  # after the decimal point, of a share that is written rounded
 OFFSETS = np.arange(-14 * 4, 14 * 4 + 1) * 900  # of local times from UTC, in seconds
 MOST_SECONDS = 1e12  # between two ways of counting time
 MOST_OFFSETS = 8  # of one column
 ALMOST_ALL = 0.999
-LIKELY = 0.98  # share of a sample from which all rows are looked at
+LIKELY = 0.98  # share of a sample above which all rows are checked
 SAMPLE = 500
-GAPS = 4096  # rows in which gaps between check-ins are looked for first
-FIRST = 50  # rows that are looked at before all others
+GAPS = 4096  # rows in which gaps between check-ins are searched first
+FIRST = 50  # rows that are checked before all others
 Part = Callable[[Longs], Longs]
 FRACTION = r":\d{2}\.(\d+)"  # below the second
-OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # behind a time of day
+OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # after a time of day
 NAME = rf"[\s\[(]*(?:{PLACE}|{SHORT})"
 ZONE = rf":\d{{2}}(?:\.\d+)?\s*((?:[+-]\d{{2}}(?::?\d{{2}})?|Z)(?:{NAME})?|{NAME})"  # an offset, a name or both
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def follows_from_time(column: pl.Series, table: Checkins, related: RelatedVenues) -> bool:
-    """Tell whether a column is a time, a part of the date, or the time since another check-in of the user."""
+    """Return whether a column is a time, a part of the date, or the time since another check-in of the user."""
     if time_offsets(column, table.time) is not None:
         return True
     value = all_numbers(column)
@@ -46,7 +46,7 @@ def follows_from_time(column: pl.Series, table: Checkins, related: RelatedVenues
 
 
 def all_numbers(column: pl.Series) -> Floats | None:
-    """Return a column as numbers; None if one of its values is none. The first rows of most texts tell already."""
+    """Return a column as numbers; None if a value is not one. The first rows of most text columns decide this."""
     if not np.isfinite(numbers(column.head(FIRST))).all():
         return None
     value = numbers(column)
@@ -54,7 +54,7 @@ def all_numbers(column: pl.Series) -> Floats | None:
 
 
 def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
-    """Return how far a column of times is from the times of the rows, in seconds; None if it holds no such times.
+    """Return the difference between a column of times and the times of the rows, in seconds; None if it holds others.
 
     A time in another unit, or of another zone, differs by one number or by a few offsets of time zones.
     """
@@ -66,14 +66,14 @@ def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
         return None
     for unit in (1, 1e3, 1e6, 1e9):
         offsets = _few_offsets(value, time, divisor=unit)
-        if offsets is not None and (value % unit == 0).all():  # digits below the second could hold anything
+        if offsets is not None and (value % unit == 0).all():  # digits below the second could encode anything
             return offsets
     longer = (_few_offsets(value, time, factor=unit) for unit in (60, 3600, DAY))
     return next((found for found in longer if found is not None), None)
 
 
 def numbers_rows(column: pl.Series, related: RelatedVenues) -> bool:
-    """Tell whether a column counts the rows: of the file, in time order, or of each user."""
+    """Return whether a column counts the rows: of the file, in time order, or of each user."""
     value, table = all_numbers(column), related.table
     if value is None:
         return False
@@ -87,7 +87,7 @@ def numbers_rows(column: pl.Series, related: RelatedVenues) -> bool:
 
 
 def numbers_sessions(code: Longs, related: RelatedVenues) -> bool:
-    """Tell whether the values (N,) name stretches of a user's time: those between long gaps, or days."""
+    """Return whether the values (N,) name stretches of a user's time: those between long gaps, or days."""
     table, order = related.table, related.order
     same = np.diff(table.user[order]) == 0
     change, gap = (np.diff(code[order]) != 0)[same], np.diff(table.time[order])[same]
@@ -115,13 +115,13 @@ def below_second(time: pl.Series) -> Longs | None:
 
 
 def increases(column: pl.Series) -> bool:
-    """Tell whether a column holds whole numbers that increase from row to row, as the ids of a database do."""
+    """Return whether a column holds whole numbers that increase from row to row, as the ids of a database do."""
     value = all_numbers(column)
     return value is not None and bool((value % 1 == 0).all() and (np.diff(value) > 0).all())
 
 
 def has_few_values(column: pl.Series) -> bool:
-    """Tell whether every value recurs often enough for a test of dependence to notice what it tells."""
+    """Return whether every value recurs often enough for a test of dependence to detect what it reveals."""
     filled = column.filter(has_value(column))
     if not filled.len():
         return True
@@ -138,7 +138,7 @@ def _steps_equal(step: Floats) -> bool:
 
 
 def _few_offsets(value: Floats | Longs, time: Longs, divisor: float = 1, factor: float = 1) -> Longs | None:
-    """Return how far values, in another unit, are from the times if they differ by few offsets only."""
+    """Return the offsets of values, in another unit, from the times; None if there are more than a few."""
     for rows in (slice(FIRST), slice(None)):
         seconds = value[rows] / divisor if factor == 1 else value[rows] * factor
         difference = seconds - time[rows]
@@ -150,7 +150,7 @@ def _few_offsets(value: Floats | Longs, time: Longs, divisor: float = 1, factor:
 
 
 def _seconds(column: pl.Series) -> Longs | None:
-    """Return a column of dates and times as seconds, None if it is another."""
+    """Return a column of dates and times as seconds; None if it holds something else."""
     if not (column.dtype == pl.String or column.dtype.is_temporal()) or column.dtype in (pl.Time, pl.Duration):
         return None
     for some in (column.head(FIRST), column):
@@ -235,7 +235,7 @@ def _is_part(part: Part, value: Floats | Longs, time: Longs) -> bool:
 def _under_offsets(part: Part, hits: Bools, value: Floats | Longs, time: Longs) -> bool:
     """Whether a value is this part of the local time, under one offset from UTC or, with summer time, two.
 
-    `hits` (offsets, SAMPLE) tells for some rows whether it is so under each offset.
+    `hits` (offsets, SAMPLE) marks the rows of a sample where it is, under each offset.
     """
     for hour in (0, 4):  # a second offset, in quarters of an hour
         for i in np.flatnonzero((hits[: len(hits) - hour] | hits[hour:]).mean(axis=1) > LIKELY):
@@ -256,7 +256,7 @@ def _gap(value: Floats, table: Checkins, related: RelatedVenues) -> bool:
     for other in (related.previous_row, related.next_row):
         rows = np.flatnonzero(other >= 0)
         some = rows[:GAPS]
-        # In most columns the first rows have more other values than all rows may have.
+        # In most columns, the first rows already have more other values than all rows may have.
         if len(some) - max(hits(some, other)) > (1 - ALMOST_ALL) * len(rows) + 1:
             continue
         if len(rows) and max(hits(rows, other)) / len(rows) >= ALMOST_ALL:

@@ -37,7 +37,7 @@ def hashed_share(values: pl.Series, rows: Longs, related: RelatedVenues, raw_tim
 
 
 def _texts(row: int, related: RelatedVenues, raw_time: pl.Series) -> Iterator[str]:
-    """Yield the texts that somebody could have hashed to make a key of a check-in or of a venue."""
+    """Yield the texts that could have been hashed to make a key of a check-in or of a venue."""
     table = related.table
     user, time = table.user_ids[table.user[row]], int(table.time[row])
     moment = datetime.fromtimestamp(time, UTC)

@@ -1,4 +1,4 @@
-"""Decode values: everything that base64, hex, URLs, WKB and geohashes hide, as one text."""
+"""Decode values that are written as base64, hex, URLs, WKB or geohashes, into one text."""
 
 import base64
 import binascii

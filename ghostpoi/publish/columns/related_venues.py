@@ -35,7 +35,7 @@ class RelatedVenues:
 
     @cached_property
     def previous_row(self) -> Longs:
-        """The user's previous row of every row, (N,); -1 for the first."""
+        """The row before each row of the same user, (N,); -1 for the first."""
         order, same = self.order, np.diff(self.table.user[self.order]) == 0
         out = np.full(len(order), -1)
         out[order[1:][same]] = order[:-1][same]
@@ -43,7 +43,7 @@ class RelatedVenues:
 
     @cached_property
     def next_row(self) -> Longs:
-        """The user's next row of every row, (N,); -1 for the last."""
+        """The row after each row of the same user, (N,); -1 for the last."""
         out, rows = np.full(len(self.order), -1), np.flatnonzero(self.previous_row >= 0)
         out[self.previous_row[rows]] = rows
         return out
@@ -70,7 +70,7 @@ class RelatedVenues:
 
     @cached_property
     def travel(self) -> dict[str, Floats]:
-        """What the steps of a user measure, (N,) each, NaN where there is no step."""
+        """Distances and speeds of the steps of each user, (N,) each, NaN where there is no step."""
         v, own = self.table.venues, self.table.venue
         time = np.append(self.table.time.astype(float), np.nan)
         km = {

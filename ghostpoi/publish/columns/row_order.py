@@ -15,7 +15,7 @@ RISING = 0.15  # largest allowed excess of rising over falling steps
 CLOSER = 0.15  # largest allowed loss of squared distance between neighbouring rows
 IN_TIME = 0.99  # share of steps in time order from which a file counts as sorted by time
 BLOCK = 20  # venues
-EARLY = 0.1  # of the period of the file
+EARLY = 0.1  # share of the period of the file
 DATED = 0.01  # mean frontier, beyond chance and as a share of the period, from which ids are called dated
 FEWEST = 30  # steps
 
@@ -26,7 +26,7 @@ def order_reveals(related: RelatedVenues) -> str | None:
         return None
     if _grouped(related):
         return "are grouped by venue"
-    numbered = numbered_by_first_row(related)  # such ids rise in any order; there is a warning of its own
+    numbered = numbered_by_first_row(related)  # such ids rise in any order; a separate warning covers them
     for name, key in _keys(related).items():
         if numbered and name.startswith("venue"):
             continue
@@ -38,7 +38,7 @@ def order_reveals(related: RelatedVenues) -> str | None:
 
 
 def _grouped(related: RelatedVenues) -> bool:
-    """Tell whether consecutive rows share a venue more often than chance and the users' sequences explain."""
+    """Return whether consecutive rows share a venue more often than chance and the users' sequences explain."""
     table = related.table
     same, switch = table.venue[1:] == table.venue[:-1], table.user[1:] != table.user[:-1]
     switch &= _unexplained(related)
@@ -51,7 +51,7 @@ def _grouped(related: RelatedVenues) -> bool:
 
 
 def _keys(related: RelatedVenues) -> dict[str, Floats]:
-    """What somebody could have sorted a file by, (V+1,) each."""
+    """The keys by which a file could have been sorted, (V+1,) each."""
     ids = pl.Series(related.table.venue_ids[1:].tolist(), dtype=pl.String)
     venues, number = related.table.venues, ids.cast(pl.Float64, strict=False)
     keys = {"venue id": np.append(0.0, ids.rank("dense").to_numpy()), "latitude": venues.lat, "longitude": venues.lon}
@@ -59,7 +59,7 @@ def _keys(related: RelatedVenues) -> dict[str, Floats]:
 
 
 def _unexplained(related: RelatedVenues) -> Bools:
-    """The steps from row to row, (N-1,), whose order time does not explain: ties, or all in a file of another order."""
+    """Mark the row-to-row steps, (N-1,), that time does not explain: ties, or all if the file has another order."""
     table = related.table
     gap, same_user = np.diff(table.time), np.diff(table.user) == 0
     by_user = same_user if same_user.sum() == len(table) - len(table.user_ids) else np.ones(len(gap), bool)
@@ -78,13 +78,13 @@ def _runs(related: RelatedVenues) -> Iterable[Bools]:
 
 
 def _sorted(step: Floats) -> bool:
-    """Tell whether far more steps rise than fall, or the reverse."""
+    """Return whether far more steps rise than fall, or the reverse."""
     moves = np.sign(step[step != 0])
     return len(moves) >= FEWEST and abs(float(moves.mean())) > max(RISING, ERRORS / np.sqrt(len(moves)))
 
 
 def _close_together(related: RelatedVenues) -> bool:
-    """Tell whether neighbours in the file, of different users, are closer together than neighbours in time."""
+    """Return whether neighbours in the file, of different users, are closer together than neighbours in time."""
     in_file, in_time = np.arange(len(related.table)), related.by_time
     every = np.ones(len(in_file) - 1, bool)
     found, steps = _closeness(related, in_file, _unexplained(related))
@@ -109,7 +109,7 @@ def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> tuple[floa
 
 
 def numbered_by_first_row(related: RelatedVenues) -> bool:
-    """Tell whether ids were given to venues in the order in which they first appear."""
+    """Return whether ids were given to venues in the order in which they first appear."""
     table, n = related.table, len(related.table)
     keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
     for order in (np.arange(n), related.by_time, related.order):
@@ -122,10 +122,10 @@ def numbered_by_first_row(related: RelatedVenues) -> bool:
 
 
 def venues_dated_by_id(related: RelatedVenues) -> float:
-    """Return the share of venues whose id tells that nobody visited them in the first tenth of the period.
+    """Return the share of venues whose id reveals that nobody visited them in the first tenth of the period.
 
     Many services number venues as they are created. A venue cannot have been visited before a venue with a lower id
-    existed, so released venues that are too young give substituted rows away. 0 if random ids would do the same.
+    existed, so a released venue that is too young reveals a substituted row. 0 if random ids would do the same.
     """
     table = related.table
     first = np.full(len(table.venue_ids), table.time.max())
@@ -142,7 +142,7 @@ def venues_dated_by_id(related: RelatedVenues) -> float:
 def _frontier(age: Floats) -> Floats:
     """Return, for blocks of venues in some order, the earliest first visit to the venues of this or a later block.
 
-    The earliest is a low quantile, because some times in a file are wrong. Empty if there are too few venues.
+    A low quantile stands for the earliest, because some times in a file are wrong. Empty if there are too few venues.
     """
     blocks = len(age) // BLOCK
     if blocks < 3:

@@ -19,8 +19,11 @@ from ghostpoi.publish.columns.readings import readings
 from ghostpoi.publish.columns.related_venues import RELATIONS, RelatedVenues
 
 SAMPLE = 4000  # rows
-SPARSE, FEW_FILLED = 0.2, 20  # a column with values in a smaller share of the rows, and in at least so many, is sparse
-LONG_ID = 6  # an id of so many characters is recognised anywhere in a text
+SPARSE, FEW_FILLED = (
+    0.2,
+    20,
+)  # a column is sparse if a smaller share of the rows, but at least so many rows, have a value
+LONG_ID = 6  # an id of at least so many characters is recognised anywhere in a text
 SHORT_NAME = 4  # shorter names are not searched
 CLOSE = (2e-4, 2e-3, 1e-2)  # degrees: tolerances for a noisy coordinate
 NUMBER = re.compile(r"-?\d+\.\d+")
@@ -45,7 +48,7 @@ class Sample:
         return np.random.default_rng(0).permutation(among)[:SAMPLE]
 
     def filled(self, column: pl.Series) -> "Sample":
-        """Return a sample of the rows with a value if few have one: among all rows, they would not count."""
+        """Return a sample of the rows with a value if few have one: in a sample of all rows, they would be too few."""
         rows = np.flatnonzero(has_value(column).to_numpy())
         return replace(self, among=rows) if FEW_FILLED <= len(rows) < SPARSE * len(column) else self
 
@@ -94,7 +97,7 @@ def trace(column: pl.Series, sample: Sample) -> Finding | None:
 
 
 def has_value(column: pl.Series) -> pl.Series:
-    """Tell which rows have a value; an empty text is none."""
+    """Mark the rows that have a value; an empty text is none."""
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return column.is_not_null()
     return column.cast(pl.String).str.strip_chars(' "\t\x1d').fill_null("") != ""
@@ -115,7 +118,7 @@ def _plain(text: object) -> str:
 
 
 def numbers(column: pl.Series) -> Floats:
-    """Return a column as numbers, NaN for the rest."""
+    """Return a column as numbers, NaN for other values."""
     if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
         return np.full(len(column), np.nan)
     if column.dtype.is_temporal():
@@ -145,7 +148,7 @@ def _of(verb: str, relation: str) -> str:
 
 
 def _any_id(texts: list[str], sample: Sample) -> Finding:
-    """Look for ids of any venue. Changed ids tell how often chance would find one in a dense numbering."""
+    """Look for ids of any venue. Changed ids show how often chance would find one in a dense numbering."""
     known = sample.long_ids
 
     def found(change: Callable[[str], str]) -> Bools:
@@ -191,13 +194,13 @@ def _travel(value: Floats, sample: Sample) -> Iterable[Finding]:
 
 
 def _same(value: Floats, true: Floats, unit: float) -> Bools:
-    """Whether two distances agree up to rounding. Short steps are the same too often to tell."""
+    """Return whether two distances agree up to rounding. Short steps are left out: they agree too often by chance."""
     near = np.abs(value - true) < np.maximum(ROUNDING * np.abs(true), 1e-3 * unit)
     return near & (np.abs(true) > 0.05)
 
 
 def _visits(value: Floats, sample: Sample) -> Finding:
-    """Look for the number of the user's visit to the venue. First visits are too many to tell."""
+    """Look for the number of the user's visit to the venue. First visits are left out: they are too many."""
     visit = sample.related.visit_number[sample.rows]
     hit, chance = ((value == number) & (number > 1) for number in (visit, visit[sample.other]))
     return Finding(beyond_chance(hit, chance), "holds the number of the user's visit to the venue")

@@ -1,8 +1,9 @@
-"""Test what a kept column tells about the user behind a pseudonym.
+"""Test what a kept column reveals about the user behind a pseudonym.
 
-Rows of one user under two pseudonyms should look like rows of two users. For each pseudonym of a user the next one of
-the same user is compared with one of another user that begins about the same time: what follows from the time is then
-alike in both. A column gives users away if its values agree, or are close, more often within one user.
+Rows of one user under two pseudonyms should look like rows of two users. For each pseudonym, the next pseudonym of the
+same user is compared with a pseudonym of another user that begins about the same time, so that both have equal values
+in columns that follow from the time. A column identifies users if its values agree, or are close, more often within
+one user.
 """
 
 import re
@@ -24,12 +25,12 @@ AGREE = 0.02  # largest allowed excess of pairs of a user that agree
 CLOSER = 0.05  # largest allowed excess of pairs of a user that are closer than the control
 TOKEN = r"[0-9A-Za-z]+"
 TOKENS = (0, 1, 2, -1)  # places of a text that may hold an id
-LONG_ID = 4  # an id of so many characters is looked for anywhere in a text
-STEPS = 8  # how far from a pseudonym, in the order of time, its control may be
+LONG_ID = 4  # an id of at least so many characters is searched anywhere in a text
+STEPS = 8  # largest distance of a pseudonym from its control, in the order of time
 DRAWS = 8  # rows of each pseudonym
-FEWEST_OF_VALUE = 5  # pairs with a value; fewer tell nothing about it
-CLEARLY = 0.5  # excess of pairs of a user that agree from which a value counts as telling
-SAMPLE = 4000  # rows in which ids are looked for
+FEWEST_OF_VALUE = 5  # pairs with a value; fewer prove nothing about it
+CLEARLY = 0.5  # excess of pairs of a user that agree above which a value counts as identifying
+SAMPLE = 4000  # rows in which ids are searched
 LINKS = "links the pseudonyms of a user"
 GAPS = {"previous": "the time since the user's previous pseudonym", "next": "the time until the user's next pseudonym"}
 
@@ -42,7 +43,7 @@ class UserTests:
         self.pairs = _pairs(related, pseudonym)
 
     def finding(self, kind: str, column: pl.Series, offsets: Longs | None) -> Finding | None:
-        """Return what a column of this kind tells about users, or None. `offsets` are those of a column of times."""
+        """Return what a column of this kind reveals about users, or None. `offsets` are those of a column of times."""
         if kind == "constant" or not self._several:
             return None
         if kind == "user":
@@ -82,7 +83,7 @@ class UserTests:
         return int(self.pseudonym.max()) >= len(self.related.table.user_ids)
 
     def _closeness(self, column: pl.Series) -> Finding | None:
-        """Compare the differences of numbers, as counters have them, which never agree."""
+        """Compare differences of numbers: the values of a counter never agree, but are close."""
         value = numbers(column)
         one, same, other = (value[rows] for rows in self.pairs.random)
         close = _gain(np.sign(np.abs(one - other) - np.abs(one - same)), CLOSER)
@@ -121,7 +122,7 @@ class UserTests:
 
 
 def time_numberings(raw: pl.Series, below_second: Longs | None) -> list[Longs]:
-    """Number how the times of a file are written: digits below the second and, in texts, offset and spelling."""
+    """Number the notations of the times of a file: digits below the second and, in texts, offset and spelling."""
     found = [] if below_second is None else [below_second]
     if raw.dtype == pl.String:
         spelled = raw.str.replace_all(r"[A-Za-z]{2,}", "a").str.replace_all(r"\d", "0")
@@ -131,7 +132,7 @@ def time_numberings(raw: pl.Series, below_second: Longs | None) -> list[Longs]:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Rows under a pseudonym, under the user's next one, and under another user's of that time, (3, n) or more."""
+    """Rows under a pseudonym, the same user's next pseudonym, and another user's of that time, (3, n) or more."""
 
     random: Longs  # (3, n, DRAWS) any rows
     adjacent: Longs  # (3, n) the last row of the first pseudonym, the first rows of the others

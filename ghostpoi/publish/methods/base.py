@@ -20,10 +20,12 @@ Position: TypeAlias = "scored_position.Position"
 Tensor: TypeAlias = "torch.Tensor"
 
 KeepsCategory = Literal["exact", "group", "any"]
-# An aggregate; nothing without categories.
+# An aggregate that a release without categories does not publish.
 CATEGORY_HOURS = "visits per category and four-hour slot of the week, where a category has at least 5"
-LEARNED_GROUPS = "which categories are visited at similar hours of the week"  # the groups show it
-VENUE_USE = "which nearby venues are visited at similar hours and for similar stays"  # learned candidate sets show it
+LEARNED_GROUPS = "which categories are visited at similar hours of the week"  # the groups reveal this
+VENUE_USE = (
+    "which nearby venues are visited at similar hours and for similar stays"  # learned candidate sets reveal this
+)
 KEEP = -1  # a proposal to release the clean venue itself
 
 
@@ -32,6 +34,7 @@ class AnyMethod(Section):
 
     label: ClassVar[str]  # name in tables, charts and pages
     summary: ClassVar[str]  # one sentence on what it does
+    version: ClassVar[int] = 1  # raised whenever the same input gives other draws
     needs_surrogate: ClassVar[bool] = False
     may_keep: ClassVar[bool] = False  # it may propose KEEP, or draw the clean venue from its own sets
     own_sets: ClassVar[bool] = False  # it replaces the candidate rule by sets that include the venue itself
@@ -60,7 +63,7 @@ class AnyMethod(Section):
 
     @property
     def published_aggregates(self) -> tuple[str, ...]:
-        """What its draws show about the whole file, beside each row's candidate set."""
+        """What its draws reveal about the whole file, in addition to each row's candidate set."""
         return ()
 
     @property

@@ -2,8 +2,8 @@
 
 Visits to two venues of one crowd at the same place of a trajectory have the same released distribution. A release
 therefore reveals the crowd and nothing more about a visit, however often a user returns and however many releases are
-made. With `draw` other than `even` it also reveals how popular venues are, with a positive `beta` what follows what
-(docs/explanation/crowd.md).
+made. Unless `draw` is `even`, it also reveals how popular venues are. If `beta` is positive, it reveals which venue
+usually follows which (docs/explanation/crowd.md).
 """
 
 from dataclasses import dataclass
@@ -30,13 +30,16 @@ class Crowd(Method):
     size: int = setting(
         16, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
     )
-    reach_km: float = setting(5.0, "maximum width of a crowd, unless a lonely venue joins it", 0, 20_100)
+    reach_km: float = setting(
+        5.0, "maximum width of a crowd; an isolated venue may join a crowd and make it wider", 0, 20_100
+    )
     category: KeepsCategory = setting(
         "any", "which venues share a crowd: those of one category, of one group of categories, or any"
     )
     draw: Literal["even", "popular", "popular-by-hour"] = setting(
         "popular-by-hour",
-        "draw all venues of a crowd equally often, or popular ones more often, overall or by slot of the week",
+        "even: draw all venues of a crowd equally often; popular: popular venues more often; popular-by-hour: the "
+        "same, and each more often in the slots of the week when venues of its category are visited",
     )
     min_visits: int = setting(5, "a venue counts as having at least this many visits when popular ones are drawn", 1)
     beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 leaves it out", 0, 1e6)

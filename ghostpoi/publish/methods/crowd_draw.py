@@ -1,4 +1,4 @@
-"""The base of methods that draw from crowds as a user would without ghostpoi: the same crowds as `crowd` has."""
+"""The base of standard mechanisms that draw from crowds. They use the same crowds as `crowd`."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""EM: error-minimising unlearnable examples, adapted to POIs."""
+"""EM: error-minimising unlearnable examples, adapted to venues."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,9 +11,9 @@ from ghostpoi.settings import setting
 class Em(Method):
     """Take the candidate with the lowest surrogate loss, so that there is little left to learn.
 
-    The paper also says that EM rewards "high victim-predicted likelihood". With `score=likelihood` it takes the
-    candidate that the surrogate itself predicts after the released prefix. The first position has no prefix, so there
-    the loss decides.
+    The paper also says that EM rewards "high victim-predicted likelihood". With `score=likelihood`, it takes the
+    candidate that the surrogate finds most likely after the released prefix. At the first position, which has no
+    prefix, the loss decides.
     """
 
     label = "EM"
@@ -22,7 +22,7 @@ class Em(Method):
     in_paper = True
 
     score: Literal["loss", "likelihood"] = setting(
-        "loss", "what decides: the surrogate's loss on the next venue, or how likely it finds the candidate"
+        "loss", "what decides: the surrogate's loss on the next venue, or the likelihood that it gives the candidate"
     )
 
     @property

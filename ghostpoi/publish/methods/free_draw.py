@@ -23,7 +23,7 @@ class FreeDraw(AnyMethod, ABC):
     """A way to choose all released venues at once, among all venues."""
 
     may_keep = True
-    own_sets = True  # among all venues is the clean one
+    own_sets = True  # all venues, including the clean one
 
     @property
     def keeps_category(self) -> KeepsCategory:
@@ -31,7 +31,7 @@ class FreeDraw(AnyMethod, ABC):
 
     @abstractmethod
     def release(self, sessions: Sessions, vocabulary: Vocabulary, lm: LanguageModel, seed: Seed) -> Ints:
-        """Return the released POI of every position of the sessions, (N,); `lm` is T_psi if the method needs it."""
+        """Return the released venue of every position of the sessions, (N,); `lm` is T_psi if the method needs it."""
 
     @abstractmethod
     def release_outside(self, places: Places, anchor: Ints, seed: Seed) -> Ints:

@@ -1,7 +1,7 @@
 """geo-indistinguishability: planar Laplace noise on the position of each visit, snapped to the nearest venue.
 
-The usual way to blur positions with a guarantee for each visit on its own. It knows no categories, no speed limit and
-no other visits of the user.
+This is the usual way to blur positions with a guarantee for each single visit. It ignores categories, the speed limit
+and the user's other visits.
 """
 
 from dataclasses import dataclass

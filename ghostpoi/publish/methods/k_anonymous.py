@@ -1,7 +1,7 @@
 """k-anonymous: generalisation, as statistical offices do it. All venues of a crowd become one venue, its centre.
 
-A released row shows the crowd and nothing else; nothing is random. The speed limit has no say: another venue than the
-centre would tell venues of the crowd apart.
+A released row shows the crowd and nothing else; nothing is random. The speed limit is ignored: releasing another venue
+than the centre would distinguish venues of the crowd.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class KAnonymous(CrowdDraw):
 def medoids(crowds: Ints, lat: Floats, lon: Floats) -> Ints:
     """Return the member of each crowd (P+1, K) with the least sum of distances to the others, (P+1,); 0 if it is empty.
 
-    The first of several such members counts.
+    If several members have the least sum, the first is returned.
     """
     each, place = np.unique(crowds, axis=0, return_inverse=True)
     centre = np.zeros(len(each), np.int32)

@@ -7,7 +7,7 @@ from ghostpoi.publish.methods.base import Method
 
 @dataclass(frozen=True)
 class Random(Method):
-    """Draw uniformly from the candidate set, whose candidates all weigh the same, without a model."""
+    """Draw uniformly from the candidate set, without a model."""
 
     label = "random (control)"
     summary = "Draw uniformly from the candidate set: the control."

@@ -1,8 +1,8 @@
-"""randomised-response: keep the venue with a fixed probability, else draw another one of its crowd evenly.
+"""randomised-response: keep the venue with a fixed probability, else draw another venue of its crowd evenly.
 
-Inside a crowd this is local differential privacy of each visit on its own: for any two venues of the crowd, no released
-venue is more than exp(epsilon) times as likely from one as from the other. A user who returns is drawn anew every time,
-so visits that belong together give the venue away.
+Inside a crowd, this is local differential privacy of each single visit: for any two venues of the crowd, no released
+venue is more than exp(epsilon) times as likely from one as from the other. Each visit is drawn again, so the visits of
+a user to one venue, taken together, reveal it.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ class RandomisedResponse(CrowdDraw):
     """Keep p with P = e^epsilon / (e^epsilon + k - 1) in a crowd of k venues; every other venue gets the same share."""
 
     label = "randomised response"
-    summary = "Keep the venue with a fixed probability, else draw another one of its crowd evenly."
+    summary = "Keep the venue with a fixed probability, else draw another venue of its crowd evenly."
 
     epsilon: float = setting(1.0, "privacy loss of a visit inside its crowd; 0 draws all venues evenly", 0, 50)
 

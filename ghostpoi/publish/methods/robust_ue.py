@@ -1,8 +1,8 @@
-"""robust-ue: error-minimising examples that stay so when an adversary perturbs them (Fu et al., 2022).
+"""robust-ue: error-minimising examples that an adversary cannot undo by perturbing them (Fu et al., 2022).
 
 The original minimises the largest loss in a ball around the perturbed image, usually of half the publisher's radius.
-Here an adversary may replace the substitute by any of its nearest candidates in the surrogate's embedding: by default,
-half of them. The surrogate itself is fitted as for all methods, without adversarial training.
+Here, an adversary may replace the substitute by any of its nearest candidates in the surrogate's embedding, by default
+the nearest half. The surrogate itself is fitted as for all methods, without adversarial training.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from ghostpoi.settings import setting
 
 @dataclass(frozen=True)
 class RobustUe(Method):
-    """Take the candidate whose largest loss over itself and its neighbours is lowest, then the one with less loss."""
+    """Take the candidate whose largest loss over itself and its neighbours is lowest; if tied, that with less loss."""
 
     label = "Robust UE"
-    summary = "Take the candidate with the lowest surrogate loss after the worst replacement by a similar candidate."
+    summary = "Take the candidate with the lowest worst-case surrogate loss over similar candidates."
     needs_surrogate = True
 
     share: float = setting(
-        0.5, "share of the other candidates, nearest first, that an adversary may replace a substitute by", 0, 1
+        0.5, "share of the other candidates, nearest first, by which an adversary may replace a substitute", 0, 1
     )
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:

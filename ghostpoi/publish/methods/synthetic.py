@@ -1,8 +1,8 @@
 """synthetic: replace all sessions by sessions that the trajectory LM makes up.
 
-Users, times and the lengths of sessions stay. A released row depends on no clean row but through the LM, so nothing in
-it points to the clean venue of that row; what the LM learned from all rows together is all that a recipient gets.
-Rows outside sessions, which the LM does not know, are drawn by how popular venues are.
+Users, times and the lengths of sessions stay. A released row depends on clean rows only through the LM, so nothing in
+it points to the clean venue of that row. A recipient gets what the LM learned from all rows together. The LM does not
+know rows outside sessions, so their venues are drawn by popularity.
 """
 
 from dataclasses import dataclass

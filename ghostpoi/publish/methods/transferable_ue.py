@@ -1,9 +1,10 @@
 """transferable-ue: class-wise separable examples, which depend on no surrogate (after Ren et al., 2023).
 
-The original makes examples of one class alike and those of different classes different. Here the class of a position is
-its next POI. Each next POI has an order of all POIs of its own, and a position takes its first candidate in that order.
-Two positions with the same next POI then get the same substitute with a probability of |common candidates| / |all
-candidates| of both; with different next POIs they agree by chance alone. The orders are public: a baseline, no defence.
+The original makes examples of one class similar and those of different classes different. Here, the class of a position
+is its next venue. Each next venue has its own order of all venues, and a position takes its first candidate in that
+order. Two positions with the same next venue then get the same substitute with probability |common candidates| / |all
+candidates| of both; with different next venues, they agree only by chance. The orders are public, so this is a baseline
+and no defence.
 """
 
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ BITS = 33
 
 @dataclass(frozen=True)
 class TransferableUe(Method):
-    """Take the candidate that comes first in the order that belongs to the next POI."""
+    """Take the candidate that comes first in the order of the next venue."""
 
     label = "Transferable UE"
-    summary = "Take the candidate that is first in a fixed order that belongs to the next venue."
+    summary = "Take the candidate that comes first in an order of all venues that the next venue determines."
 
     def choose(self, position: Position, uniform: Tensor) -> Tensor:
         rank = _mixed(_mixed(position.target)[:, None] + position.candidates)  # (B, K)

@@ -1,7 +1,7 @@
-"""TS-UE: error-minimising steps on the surrogate's embedding of the clean POI, then the nearest venue of C(p) or p.
+"""TS-UE: error-minimising steps on the surrogate's embedding of the clean venue, then the nearest of C(p) and p.
 
 The steps are projected gradient descent from the clean embedding, so the same prefix, target and surrogate always give
-the same choice. The paper gives no settings. The ball is the smallest one that holds every candidate, and all steps
+the same choice. The paper gives no settings. The ball is the smallest one that holds every candidate. All steps
 together are 2.5 radii long, as is usual for projected gradient descent. Nothing was tuned to the paper's numbers.
 """
 
@@ -13,7 +13,7 @@ from ghostpoi.settings import setting
 
 @dataclass(frozen=True)
 class TsUe(Method):
-    """Unlearnable time series, adapted to POIs. It may keep the clean venue."""
+    """Unlearnable time series, adapted to venues. The method may keep the clean venue."""
 
     label = "TS-UE"
     summary = "Move the embedding of the clean venue to lower the surrogate's loss, then take the nearest venue."
@@ -44,7 +44,7 @@ class TsUe(Method):
         return nearest.masked_fill(from_clean <= near.amin(1), KEEP)
 
     def unit(self, away: Tensor, feasible: Tensor) -> Tensor:
-        """Return what the radius is measured in, (B, 1), from the distances (B, K) to the candidates."""
+        """Return the unit of the radius, (B, 1), from the distances (B, K) to the candidates."""
         return away.masked_fill(~feasible, 0.0).amax(1, keepdim=True)
 
     def begin(self, clean: Tensor, radius: Tensor, uniform: Tensor) -> Tensor:
@@ -52,6 +52,6 @@ class TsUe(Method):
         return clean
 
     def direction(self, gradient: Tensor, clean: Tensor) -> Tensor:
-        """Return the unit vectors (B, d) that a step goes against."""
+        """Return the unit vectors (B, d) against which a step goes."""
         length: Tensor = gradient.norm(dim=1, keepdim=True)
         return gradient / length.clamp(min=1e-12)

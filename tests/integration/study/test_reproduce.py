@@ -12,7 +12,7 @@ from ghostpoi.data import prepared
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import plan, releases, reproduce, run
+from ghostpoi.study import plan, reproduce, run
 from ghostpoi.study.results import PROTOCOLS
 
 
@@ -62,7 +62,7 @@ def test_every_study_city_and_protocol(
         raise AssertionError("nothing was left to do")
 
     monkeypatch.setattr(run.Runner, "_measured", refuse)
-    monkeypatch.setattr(releases, "publish", refuse)
+    monkeypatch.setattr(run, "publish", refuse)
     commands.reproduce(cities, results=tmp_path / "results", workers=1)
     assert "0 measurements are missing" in capsys.readouterr().err
 

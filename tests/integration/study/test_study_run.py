@@ -2,6 +2,7 @@
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,14 @@ from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate import grid, restoration
+from ghostpoi.evaluate import grid
 from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.publish.methods.ts_ue import TsUe
 from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import calibrate, fingerprint, plan, releases, run
+from ghostpoi.study import calibrate, plan, run
 from ghostpoi.study.results import Results
 from ghostpoi.study.store import identity, only_run, some_seeds
 
@@ -140,27 +141,51 @@ def test_cells_controls_and_a_second_run(
     assert clean != on_moves
     assert moved.value(GHOST, "markov") is not None
 
-    monkeypatch.setattr(releases, "publish", refuse)
+    monkeypatch.setattr(run, "publish", refuse)
     monkeypatch.setattr(grid, "train_each", refuse)
     go(study, data, tmp_path / "results")
     assert file.read_bytes() == before
 
 
-def test_cells_of_other_code_are_measured_again(
+def test_cells_of_an_older_stage_are_measured_again(
     study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = go(study, data, tmp_path / "results")
-    before, plain = cells_in(file), fingerprint.code_of
-
-    def changed(*stages: object) -> str:  # as if the code of A3 were another
-        return "other" if any(isinstance(stage, Frequency) for stage in stages) else plain(*stages)
-
-    monkeypatch.setattr(fingerprint, "code_of", changed)
-    monkeypatch.setattr(restoration, "code_of", changed)
-    monkeypatch.setattr(releases, "publish", refuse)  # nothing else is made again
+    before = cells_in(file)
+    monkeypatch.setattr(Frequency, "version", 2)
+    monkeypatch.setattr(run, "publish", refuse)  # nothing else is made again
     go(study, data, tmp_path / "results")
     for old, new in zip(before, cells_in(file), strict=True):
-        assert (old["fingerprint"] != new["fingerprint"]) == (old.get("adversary") == "frequency")
+        raised = {"adversary/frequency": 2} if old.get("adversary") == "frequency" else {}
+        assert new["stages"] == old["stages"] | raised
+
+
+def test_cells_of_other_data_are_measured_again(study: Path, data: Prepared, tmp_path: Path) -> None:
+    before = cells_in(go(study, data, tmp_path / "results"))
+    shorter = replace(data, test=data.test.take(np.arange(len(data.test)) > 0))
+    after = cells_in(go(study, shorter, tmp_path / "results"))
+    assert len(after) == len(before)
+    assert {cell["content"] for cell in before} == {data.content}
+    assert {cell["content"] for cell in after} == {shorter.content}
+
+
+def test_a_cell_names_the_stages_that_it_went_through(study: Path, data: Prepared, tmp_path: Path) -> None:
+    cells = {(c["kind"], c["method"], c.get("adversary")): c for c in cells_in(go(study, data, tmp_path / "results"))}
+    drawn = {"candidates": 1, "method/random": 1, "draw": 1}
+    victim = {"victim/transformer": 1, "accuracy": 1}
+    attack = {"evidence": 1, "adversary/bridge": 1, "restoration": 1}
+    assert cells["accuracy", "random", "bridge"]["stages"] == drawn | attack | victim
+    assert cells["accuracy", "random", "leak-mixed"]["stages"] == drawn | {"evidence": 1, "restoration": 1} | victim
+    assert cells["accuracy", "clean", "clean"]["stages"] == victim
+    assert cells["accuracy", "clean", "leak-only"]["stages"] == {"evidence": 1} | victim
+    assert cells["accuracy", "clean", "leak-stay"]["stages"] == {"evidence": 1, "adversary/distilled": 1} | victim
+    assert cells["floor", "clean", None]["stages"] == {"accuracy": 1}
+    assert cells["floor", "random", None]["stages"] == drawn | {"accuracy": 1}
+    measures = {"trajectory-lm": 1, "plausibility": 1, "utility": 1}
+    assert cells["release", "random", None]["stages"] == drawn | measures
+    assert list(cells["release", GHOST, None]["stages"]) == [
+        "candidates", "trajectory-lm", "method/ghost", "draw", "plausibility", "utility",
+    ]  # fmt: skip
 
 
 def test_more_seeds_join_those_that_are_there(
@@ -170,9 +195,9 @@ def test_more_seeds_join_those_that_are_there(
     two = {identity(cell): cell for cell in cells_in(go(study, data, results))}
     study.write_text(STUDY.replace("seeds = 2", "seeds = 3"))
     assert Results.read(results, str(study), "paper").value("random", "none") is None
-    publish = releases.publish
+    publish = run.publish
     monkeypatch.setattr(
-        releases, "publish", lambda task, seed, device: made.append(seed.value) or publish(task, seed, device)
+        run, "publish", lambda task, seed, device: made.append(seed.value) or publish(task, seed, device)
     )
     before = run.hardware(torch.device("cpu"))
     monkeypatch.setattr(run, "hardware", lambda device: "a card")
@@ -238,7 +263,7 @@ def test_deleted_cells_come_back_the_same(
     file = go(study, data, tmp_path / "results")
     before = file.read_text().splitlines()
     file.write_text("".join(f"{line}\n" for line in before[::2]))
-    monkeypatch.setattr(releases, "publish", refuse)  # all of it is still under .work
+    monkeypatch.setattr(run, "publish", refuse)  # all of it is still under .work
     monkeypatch.setattr(grid, "train_each", refuse)
     go(study, data, tmp_path / "results")
     assert sorted(file.read_text().splitlines()) == sorted(before)
@@ -266,7 +291,7 @@ def test_without_victims_everything_else_is_prepared(
     assert len(list((work / "restorations").iterdir())) == 2 * 2 * (3 + 1)  # with leak-mixed
     assert len(list((work / "measures").iterdir())) == 4
     assert not list((work / "victims").iterdir())
-    for where, name in ((releases, "publish"), (run, "plausibility"), (run, "utility"), (run, "naturalness")):
+    for where, name in ((run, "publish"), (run, "plausibility"), (run, "utility"), (run, "naturalness")):
         monkeypatch.setattr(where, name, refuse)
     assert len(cells_in(runner.run())) == CELLS
 
@@ -288,7 +313,7 @@ def test_a_killed_run_goes_on(
     study: Path, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     whole = measures(go(study, data, tmp_path / "whole"))
-    module, name = (releases, "publish") if at == "publish" else (Transformer, "train")
+    module, name = (run, "publish") if at == "publish" else (Transformer, "train")
     real, calls = getattr(module, name), []
 
     def dies(*arguments: Any, **options: Any) -> Any:

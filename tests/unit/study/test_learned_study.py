@@ -16,8 +16,8 @@ from ghostpoi.evaluate.cache import Cache
 from ghostpoi.settings import CandidateSettings
 from ghostpoi.study.data_facts import read_facts
 from ghostpoi.study.learned_facts import THRESHOLDS, learned_facts, threshold_for
-from ghostpoi.study.releases import Releases
 from ghostpoi.study.results import NYC
+from ghostpoi.study.run import Releases
 
 DAY, HOUR = 86_400, 3600
 
