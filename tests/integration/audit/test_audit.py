@@ -82,7 +82,7 @@ def files(tmp_path: Path) -> Callable[[str], tuple[Path, Path]]:
 def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
     given = {"adversaries": FAST, "seeds": 1, "set": TINY, "cache": release.parent / "cache", "naturalness": False}
     request = AuditRequest(file=file, release=release, **given | options)
-    return audit(request, lambda text: None, lambda label, units: None)
+    return audit(request, None, None, lambda text: None, lambda label, units: None)
 
 
 def released(folder: Path, withhold: bool = False, method: str = "random", *more: str) -> tuple[Path, Path]:
@@ -235,7 +235,7 @@ def test_progress_adds_up_to_the_whole(files: Callable[[str], tuple[Path, Path]]
         cache=file.parent / "cache", all_controls=True,
     )  # fmt: skip
     done: list[float] = []
-    audit(request, lambda text: None, lambda label, units: done.append(units))
+    audit(request, None, None, lambda text: None, lambda label, units: done.append(units))
     assert sum(done) == pytest.approx(work(request))
 
 
