@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.release import Release
 from ghostpoi.api.scale import scale_of, without_region
 from ghostpoi.api.wording import caller, step
@@ -89,26 +89,26 @@ def audit(
     names = adversaries if isinstance(adversaries, str | None) else ",".join(adversaries)
     everybody = names == "all"
     ours = folder_of(release) if isinstance(release, Release) else release
-    with opened(source, reading) as file, opened(ours, {}, "the released table") as released:
-        request = AuditRequest(
-            file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
-            victim=victim, leak=leak, seeds=seeds, protocol=protocol, device=find_device(device),
-            mapping=without_region(map or {}) if at_scale else dict(map or {}), set=assignments(set),
-            config=optional(config), private=private_of(release, private), cache=optional(cache),
-            naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
-        )  # fmt: skip
-        divided = by_region(request, at_scale)
-        if divided and series is not None:
-            raise InputError("--series needs all rows at once; leave out --engine or --series")
-        together = {}
-        if series is not None:
-            from ghostpoi.evaluate.series_audit import audit_series
+    file, released = source_of(source, reading), source_of(ours, reading, "the released table")
+    request = AuditRequest(
+        file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
+        victim=victim, leak=leak, seeds=seeds, protocol=protocol, device=find_device(device),
+        mapping=without_region(map or {}) if at_scale else dict(map or {}), set=assignments(set),
+        config=optional(config), private=private_of(release, private), cache=optional(cache),
+        naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
+    )  # fmt: skip
+    divided = by_region(request, at_scale)
+    if divided and series is not None:
+        raise InputError("--series needs all rows at once; leave out --engine or --series")
+    together = {}
+    if series is not None:
+        from ghostpoi.evaluate.series_audit import audit_series
 
-            together = {"series": audit_series(Path(series), released)}
-        try:
-            with caller().bar(1.0 if divided else work(request)) as progress:
-                return Audit(measure(request, at_scale, regions, caller().say, progress) | together)
-        except InputError:
-            if together:  # which needs no victim: a month can be too small for the other adversaries
-                caller().say(f"several releases: {together['series']['verdict']}")
-            raise
+        together = {"series": audit_series(Path(series), released.path, file.limit)}
+    try:
+        with caller().bar(1.0 if divided else work(request)) as progress:
+            return Audit(measure(request, at_scale, regions, caller().say, progress) | together)
+    except InputError:
+        if together:  # which needs no victim: a month can be too small for the other adversaries
+            caller().say(f"several releases: {together['series']['verdict']}")
+        raise

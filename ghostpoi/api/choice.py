@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.api.wording import caller, step
 from ghostpoi.errors import InputError
@@ -79,7 +79,6 @@ def choose(
     from ghostpoi.evaluate.choose import Asked, Wishes
     from ghostpoi.evaluate.choose import choose as try_settings
     from ghostpoi.evaluate.choose.options import STRICTNESS
-    from ghostpoi.formats import current_reading
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.reports.page import write_choice
@@ -104,10 +103,11 @@ def choose(
         rows=rows, wishes=wishes, leak=leak, seeds=seeds,
         cache=open_cache(Path(cache) if cache else default_folder()),
     )  # fmt: skip
-    with opened(source, reading) as file, caller().bar(1.0) as progress:
-        stated = current_reading().stated
-        if not isinstance(reading.get("venues", ""), str | os.PathLike | None):
-            stated["venues"] = VENUES
+    file = source_of(source, reading)
+    stated = file.reading.stated
+    if not isinstance(reading.get("venues", ""), str | os.PathLike | None):
+        stated["venues"] = VENUES
+    with caller().bar(1.0) as progress:
         found = try_settings(file, request, at_scale, regions, caller().say, progress)
     given: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "memory": memory}
     for trial in found["tried"]:
@@ -120,7 +120,7 @@ def choose(
         trial["command"] = caller().call("protect", str(file), repeated)
         trial["missed"] = [caller().text(wish) for wish in trial["missed"]]
     if page is not None:
-        write_choice(page, file.name, found)
+        write_choice(page, file.path.name, found)
     return Choice(found, page)
 
 

@@ -24,15 +24,18 @@ class Export:
 
 
 @step
-def export(release: ReleaseLike, to: str, output: PathLike, *, private: PathLike | None = None) -> Export:
+def export(
+    release: ReleaseLike, to: str, output: PathLike, *, private: PathLike | None = None, max_size: str | None = None
+) -> Export:
     """Write a release in the form that another tool trains on; with `private`, also clean data to test on.
 
     >>> ghostpoi.export("release", to="hf", output="dataset").folder.name
     'dataset'
     """
     from ghostpoi.exports.write import export as write
+    from ghostpoi.formats.source import limit_of
 
-    left_out = write(folder_of(release), to, Path(output), optional(private)).left_out
+    left_out = write(folder_of(release), to, Path(output), optional(private), limit_of(max_size)).left_out
     if left_out:
         rows = f"{left_out:,} {'row' if left_out == 1 else 'rows'} with missing values"
         caller().say(f"warning: {rows}: left out of the export, because other tools need every value")

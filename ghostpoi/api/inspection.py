@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.api.wording import caller, step
 
@@ -67,8 +67,8 @@ def inspect(
     request = RowsRequest(
         settings=settings, method=method, protocol="strong", device=None, mapping=without_region(map or {})
     )
-    with opened(source, reading) as file, caller().bar(1.0) as report:
-        summary = describe(file, request, at_scale, caller().say, report)
+    with caller().bar(1.0) as report:
+        summary = describe(source_of(source, reading), request, at_scale, caller().say, report)
     for chosen in summary["columns"].values():
         chosen["chosen_by"] = caller().text(chosen["chosen_by"])
     return Inspection(summary)

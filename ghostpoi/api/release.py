@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Unpack
 
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.api.wording import caller, step
 from ghostpoi.errors import InputError
@@ -126,7 +126,8 @@ def protect(
         keep_metadata=keep_metadata,
     )  # fmt: skip
     rows = replace(rows, seed=given_seed(seed, allow_short_seed, caller().say))
-    with opened(source, reading) as file, caller().bar(1.0 if at_scale else work(rows.settings)) as report:
+    file = source_of(source, reading)
+    with caller().bar(1.0 if at_scale else work(rows.settings)) as report:
         if output is None:
             made = release_in_memory(rows, formats.read(file, rows.mapping), caller().say, report)
             return Release(made.manifest, made.rows, pairs=_pairs(made) if pairs else None)

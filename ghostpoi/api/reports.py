@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from ghostpoi.api.reading import PathLike, ReadingOptions, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
 from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
@@ -49,16 +49,16 @@ def report(
     from ghostpoi.reports.release_view import About
 
     folder, about = folder_of(release), About(title, publisher, license)
+    source = source_of(folder, reading)
     if folder.is_dir() and "regions" in read_manifest(folder):
         if with_clean:
             raise InputError(f"--with-clean is for a release of one region, and {folder} has many; leave it out")
         caller().say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
-    with opened(folder, reading):
-        pages = write_pages(
-            folder, private=private_of(release, private) if with_clean else optional(private), with_clean=with_clean,
-            compare=tuple(folder_of(other) for other in compare), output=optional(output), mapping=dict(map or {}),
-            audits=tuple(Path(path) for path in audit), about=about,
-        )  # fmt: skip
+    pages = write_pages(
+        source, private=private_of(release, private) if with_clean else optional(private), with_clean=with_clean,
+        compare=tuple(folder_of(other) for other in compare), output=optional(output), mapping=dict(map or {}),
+        audits=tuple(Path(path) for path in audit), about=about,
+    )  # fmt: skip
     if folder.is_dir() and not seal_of(folder).signer:
         caller().say(
             f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify --against"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from ghostpoi.api.reading import PathLike, ReadingOptions, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
 from ghostpoi.api.scale import scale_of
 from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ghostpoi.api.reading import Source
     from ghostpoi.publish.verify.check import Check
 
@@ -65,9 +61,11 @@ def verify(
     from ghostpoi.world.verify import verify as check
 
     folder = folder_of(release)
-    clean: AbstractContextManager[Path | None] = nullcontext() if against is None else opened(against, reading)
+    stated = source_of(folder if against is None else against, reading)
     own = private if against is None else private_of(release, private)
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
-    with clean as file, caller().bar(1.0) as report:
-        found = check(folder, file, dict(map or {}), signed_by, optional(own), at_scale, caller().say, report)
+    clean = None if against is None else stated
+    given = (dict(map or {}), signed_by, optional(own), stated.limit, at_scale)
+    with caller().bar(1.0) as report:
+        found = check(folder, clean, *given, caller().say, report)
     return Verification(tuple(replace(one, detail=caller().text(one.detail)) for one in found))

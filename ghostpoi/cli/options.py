@@ -53,44 +53,31 @@ def add(app: typer.Typer, command: Callable[..., None], group: str = "", name: s
 
 def reads_files(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the option --max-size, which limits what it reads, and let the API speak to its caller."""
-
-    @functools.wraps(command)
-    def limited(*arguments: Any, max_size: str | None = None, **more: Any) -> None:
-        from ghostpoi.api.wording import called_by
-        from ghostpoi.formats.size_limit import at_most
-
-        with called_by(command_line()), at_most(max_size):
-            command(*arguments, **more)
-
-    return _with_options(limited, command, ["max_size"])
+    return _with_options(command, ["max_size"])
 
 
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that state how to read a file of check-ins."""
+    """Give a command the options that state how to read a file of check-ins. It gets them as keywords."""
+    return _with_options(command, [*READING, "max_size"])
+
+
+def _with_options(command: Callable[..., None], names: Iterable[str]) -> Callable[..., None]:
+    """Add text options to the signature of a command."""
 
     @functools.wraps(command)
-    def stated(*arguments: Any, **more: Any) -> None:
-        from ghostpoi.formats.reading import Reading, read_as
+    def called(*arguments: Any, **more: Any) -> None:
+        from ghostpoi.api.wording import called_by
 
-        given = {name: value for name in READING if (value := more.pop(name, None)) is not None}
-        with read_as(Reading(**given)):
+        with called_by(command_line()):
             command(*arguments, **more)
 
-    return reads_files(_with_options(stated, command, READING))
-
-
-def _with_options(
-    wrapper: Callable[..., None], command: Callable[..., None], names: Iterable[str]
-) -> Callable[..., None]:
-    """Add text options to the signature of a wrapped command."""
     signature = inspect.signature(command)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None) for name in names
     ]
-    wrapper.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), *options]
-    )
-    return wrapper
+    called.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    return called
 
 
 _hints: list[str] = []  # how to go on with the command that was interrupted

@@ -74,7 +74,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
     so an interrupted audit goes on.
     """
     check_request(request)
-    release, private = request.release, request.private_folder
+    release, private = request.release.path, request.private_folder
     manifest = checked_manifest(release) if release.is_dir() else None
     chosen = audit_settings(request, manifest)
     keep = request.store and manifest is not None
@@ -88,7 +88,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
     else:
         if count is not None:
             raise InputError("--regions is for a release of many regions and needs --engine; leave it out")
-        tables = read_pair(request.file, release, request.mapping, private)
+        tables = read_pair(request.file, request.release, request.mapping, private)
         adversaries = completed(request.adversaries, bool(tables.kept), tables.pseudonym is not None)
         request = replace(request, adversaries=adversaries)
         kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
@@ -101,7 +101,8 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
 
 def by_region(request: AuditRequest, scale: Scale | None) -> bool:
     """Tell whether a release is audited region by region."""
-    return scale is not None and request.release.is_dir() and "regions" in read_manifest(request.release)
+    release = request.release.path
+    return scale is not None and release.is_dir() and "regions" in read_manifest(release)
 
 
 def _sampled(

@@ -14,6 +14,7 @@ from ghostpoi.attack.several_months import Left, Month, SeveralMonths, shown_pop
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.accuracy_gaps import spread
+from ghostpoi.formats.source import SizeLimit
 from ghostpoi.publish.manifest import MANIFEST, checked_manifest, read_data, settings_of
 from ghostpoi.publish.methods import METHODS, FreeDraw
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
@@ -53,7 +54,7 @@ def places(folder: Path) -> list[Place]:
     return found
 
 
-def audit_series(folder: Path, release: Path | None = None) -> dict[str, Any]:
+def audit_series(folder: Path, release: Path | None = None, limit: SizeLimit | None = None) -> dict[str, Any]:
     """Measure what an adversary learns from all releases together, beside what it learns from each alone.
 
     `release`, if given, must be one of them.
@@ -68,7 +69,7 @@ def audit_series(folder: Path, release: Path | None = None) -> dict[str, Any]:
             f"--series {folder}: no longer in place: {', '.join(absent)}, so there are no two releases to compare; "
             "move them back, or leave --series out"
         )
-    months, clean = _together([_read(*place) for place in where])
+    months, clean = _together([_read(*place, limit) for place in where])
     rows, habits = months[0].channel.symbols, len(clean)
     in_month = np.stack([np.bincount(month.habit, minlength=habits) for month in months])  # visits by release and habit
     visits = np.where((in_month > 0).sum(axis=0) > 1, in_month, 0)  # of habits that recur in another release
@@ -122,9 +123,9 @@ def _verdict(found: dict[str, Any]) -> str:
     return f"Fails. {len(found['releases'])} releases tell more than one: {told}.{remedy}{absent}"
 
 
-def _read(release: Path, private: Path) -> Known:
+def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
     manifest = checked_manifest(release)
-    settings, written = settings_of(manifest), read_data(release, manifest).table
+    settings, written = settings_of(manifest), read_data(release, manifest, limit).table
     if manifest["method"] not in METHODS or isinstance(settings.method, FreeDraw):
         raise InputError(f"{release}: releases of {manifest['method']} have no sets to intersect; leave --series out")
     pairs = read_pairs(private, written, str(release))

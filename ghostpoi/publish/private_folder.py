@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from ghostpoi import __version__
 from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
-from ghostpoi.formats import current_reading
+from ghostpoi.formats import Source
 from ghostpoi.progress import Say
 from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.publication_settings import Publication
@@ -59,7 +59,7 @@ class RowsRequest:
 class ReleaseRequest(RowsRequest):
     """What the publisher can choose about a release and where it is written."""
 
-    file: Path
+    file: Source
     release: Path
     private: Path
     resume: bool = False
@@ -108,7 +108,7 @@ def check_folders(request: ReleaseRequest) -> Note | None:
         raise InputError(f"{request.release} exists already; choose another folder with -o, or replace it with --force")
     if release.exists() and not (release / MANIFEST).exists() and any(release.iterdir() if release.is_dir() else [1]):
         raise InputError(f"{request.release} is not a release, so --force does not replace it; choose another with -o")
-    if request.file.resolve().is_relative_to(release):
+    if request.file.path.resolve().is_relative_to(release):
         raise InputError(f"{request.file} is inside {request.release}, which would be replaced; move it first")
     if request.private.is_dir() and not unfinished:
         _check_private(request)
@@ -197,7 +197,7 @@ def _asked(request: ReleaseRequest) -> str:
     mapping = sorted(request.mapping.items())
     columns = f"keep={sorted(request.keep)} drop={sorted(request.drop)}" + " keep_metadata" * request.keep_metadata
     groups = f" groups={sorted(request.groups.items())}" if request.groups else ""
-    reading = f" reading={stated}" if (stated := current_reading().stated) else ""
+    reading = f" reading={stated}" if (stated := request.file.reading.stated) else ""
     series = f" series={request.series.resolve()}" if request.series else ""
     return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}{groups}{reading}{series}"
 
@@ -209,7 +209,7 @@ def _choices(request: ReleaseRequest) -> dict[str, str]:
         for section, values in request.settings.public().items()
         for key, value in values.items()
     }
-    reading = {f"--{name.replace('_', '-')}": value for name, value in current_reading().stated.items()}
+    reading = {f"--{name.replace('_', '-')}": value for name, value in request.file.reading.stated.items()}
     groups = hashlib.sha256(repr(sorted(request.groups.items())).encode()).hexdigest()[:8] if request.groups else ""
     return {
         "--method": request.method, **settings, **reading, "--keep": " ".join(sorted(request.keep)),

@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory, gettempdir
 
 from ghostpoi import formats
 from ghostpoi.files import make_private_folder
-from ghostpoi.formats import Reading, current_reading, read_as
-from ghostpoi.formats.size_limit import chosen_limit
+from ghostpoi.formats import Source
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.randomness import Seed
@@ -35,15 +34,15 @@ from ghostpoi.world.venues import join_venues
 
 @contextmanager
 def dataset(
-    path: Path, request: RowsRequest, scale: Scale | None, private: Path | None, say: Say, report: Report
+    source: Source, request: RowsRequest, scale: Scale | None, private: Path | None, say: Say, report: Report
 ) -> Iterator[tuple[Job, Stages]]:
     """Yield a dataset: one region in memory or, if an option asks for that, divided into regions."""
     if scale is None:
-        yield Job.whole(formats.read(path, request.mapping), request), Stages(OneProcess(), report, IN_MEMORY)
+        yield Job.whole(formats.read(source, request.mapping), request), Stages(OneProcess(), report, IN_MEMORY)
         return
-    refuse(request)
+    refuse(request, source.reading)
     with working(scale, private, say, report) as (place, stages):
-        yield divided(job_of(place, path, request, scale.settings, scale.region_column), stages), stages
+        yield divided(job_of(place, source, request, scale.settings, scale.region_column), stages), stages
 
 
 IN_MEMORY = Scale(settings=RegionSettings())
@@ -90,21 +89,18 @@ def _reserved(folder: Path) -> Iterator[None]:
 
 
 def job_of(
-    folder: Path, path: Path, request: RowsRequest, settings: RegionSettings, column: str,
-    reading: Reading | None = None,
+    folder: Path, source: Source, request: RowsRequest, settings: RegionSettings, column: str
 ) -> Job:  # fmt: skip
     """Return a job that reads a dataset. It draws nothing, so its seed is of no use."""
-    reading = reading or current_reading()
-    with read_as(reading):
-        pieces = find_pieces(path, min(settings.most_rows, PIECE_ROWS))
+    pieces = find_pieces(source, min(settings.most_rows, PIECE_ROWS))
     make_private_folder(folder)
-    return Job(folder, pieces, request, reading, chosen_limit(), settings, column, Seed(0), "")
+    return Job(folder, pieces, request, source, settings, column, Seed(0), "")
 
 
 def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     every = range(len(job.pieces.pieces))
-    fit_pieces(stages.engine, stages.scale.memory, stages.scale.workers, job.pieces.pieces)
+    fit_pieces(stages.engine, stages.scale.memory, stages.scale.workers, job)
 
     def piece(number: int) -> str:
         return str(job.pieces.pieces[number].path)
@@ -116,9 +112,10 @@ def divided(job: Job, stages: Stages) -> Job:
     if not all(is_done(job.result(SURVEY, number)) for number in every):
         raise unseen(job.folder)
     format, encoding = kind_of(job)
+    job = replace(job, format=format, source=replace(job.source, encoding=encoding))
     bounds = bounds_of((found.venues for found in surveys_of(job).values()), ranges.VENUES_AT_ONCE)
     done_all(stages.run("joining venues", join_venues, job, range(len(bounds) + 1), bounds), ids)
-    job = replace(job, regions=find_regions(job), format=format, encoding=encoding)
+    job = replace(job, regions=find_regions(job))
     fit(stages.engine, stages.scale.memory, stages.scale.workers, job.regions)
     done_all(stages.run("dividing", scatter, job, every), piece)
     if len(job.regions) > 1:

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from ghostpoi.errors import EngineFailed, InputError
-from ghostpoi.formats import current_reading
+from ghostpoi.formats import Reading, Source
 from ghostpoi.publish.private_folder import RowsRequest
 
 
-def refuse(request: RowsRequest, series: bool = False) -> None:
+def refuse(request: RowsRequest, reading: Reading, series: bool = False) -> None:
     """Refuse options that do not go with regions."""
-    reading, settings = current_reading(), request.settings
+    settings = request.settings
     needs = {
         "--series": series, "--venues": bool(reading.venues), "--cluster-points": bool(reading.cluster_points),
         f"--pseudonyms {settings.identity.pseudonyms}": settings.identity.pseudonyms != "keep",
@@ -25,10 +25,10 @@ def refuse(request: RowsRequest, series: bool = False) -> None:
             )
 
 
-def no_sessions(path: Path) -> InputError:
+def no_sessions(source: Source) -> InputError:
     """Say that models have nothing to learn from."""
     return InputError(
-        f"{path}: the filters leave no sessions in any region; lower filters.min_poi_checkins, "
+        f"{source}: the filters leave no sessions in any region; lower filters.min_poi_checkins, "
         "filters.min_user_checkins or filters.min_session_length, or raise filters.session_gap_s, with --set"
     )
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data.checkins import Ints
+from ghostpoi.formats import Source
 from ghostpoi.progress import Report, Say
-from ghostpoi.publish.manifest import clean_reading, data_reading, read_clean, read_data, settings_of
+from ghostpoi.publish.manifest import clean_source, data_source, read_clean, read_data, settings_of
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.whole_table import prepare
@@ -30,7 +31,7 @@ ROUTES = "routes"  # the region of each row of a part of the release
 
 @contextmanager
 def opened_pair(
-    release: Path, against: Path, mapping: dict[str, str], manifest: dict[str, Any], private: Path,
+    release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], private: Path,
     scale: Scale | None, say: Say, report: Report,
 ) -> Iterator[tuple[Job, Job, Stages] | Check]:  # fmt: skip
     """Yield a clean dataset and its release, or the check that fails if they do not fit together.
@@ -39,7 +40,7 @@ def opened_pair(
     """
     if "regions" not in manifest:
         asked = _request(manifest, mapping)
-        written, clean = read_data(release, manifest), read_clean(against, mapping, manifest)
+        written, clean = read_data(release, manifest, against.limit), read_clean(against, mapping, manifest)
         yield Job.whole(clean, asked), Job.whole(written, asked), Stages(OneProcess(), report, IN_MEMORY)
         return
     with working(scale or IN_MEMORY, private, say, report) as (place, stages):
@@ -54,26 +55,20 @@ def _request(manifest: dict[str, Any], mapping: dict[str, str]) -> RowsRequest:
 
 
 def _divided_pair(
-    release: Path, against: Path, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
+    release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
 ) -> tuple[Job, Job] | Check:
     """Divide a clean dataset and its release; return both, or the check that fails if they do not fit together."""
     stated, fields = manifest["regions"], manifest["columns"]["fields"]
     values = {name: stated[name] for name in ("gap_km", "most_venues", "most_rows") if name in stated}
     settings, column = RegionSettings(**values), str(stated.get("column", ""))
-    data, reading = release / manifest["data"]["file"], data_reading(release, manifest)
-    clean = job_of(
-        place / "clean",
-        against,
-        _request(manifest, mapping or fields),
-        settings,
-        column,
-        clean_reading(against, manifest),
-    )
-    written = job_of(place / "written", data, _request(manifest, fields), settings, column, reading)
+    source, asked = data_source(release, manifest, against.limit), _request(manifest, mapping or fields)
+    clean = job_of(place / "clean", clean_source(against, manifest), asked, settings, column)
+    written = job_of(place / "written", source, _request(manifest, fields), settings, column)
     if clean.pieces.names != written.pieces.names and clean.pieces.several:
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
-    written = replace(written, regions=clean.regions, format=clean.format, encoding=clean.encoding)
+    source = replace(source, encoding=clean.source.encoding)
+    written = replace(written, regions=clean.regions, format=clean.format, source=source)
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
     numbers = [region.number for region in clean.regions]
@@ -127,8 +122,7 @@ def divide_release(job: Job, number: int) -> str:
     """Divide a piece of the release like its clean rows; return what is wrong with its number of rows."""
     piece = job.pieces.pieces[number]
     route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy", mmap_mode="r")[piece.before :]
-    with job.reads():
-        rows = count_rows(piece, job.request.mapping)
+    rows = count_rows(job.source, piece, job.request.mapping)
     last = piece == job.pieces.of_part(piece.part)[-1]
     if rows > len(route) or (last and rows < len(route)):
         return f"{job.pieces.names[piece.part]} has {rows:,} rows, where {len(route):,} are expected"

@@ -8,6 +8,8 @@ from typing import Any
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.displacement import MoveCounts
 from ghostpoi.errors import InputError
+from ghostpoi.formats import Source
+from ghostpoi.formats.source import SizeLimit
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import read_data, read_manifest
 from ghostpoi.publish.verify import folder_checks
@@ -36,8 +38,8 @@ class Compared:
 
 
 def verify(
-    release: Path, against: Path | None, mapping: dict[str, str], signed_by: str | None, private: Path | None,
-    scale: Scale | None, say: Say, report: Report,
+    release: Path, against: Source | None, mapping: dict[str, str], signed_by: str | None, private: Path | None,
+    limit: SizeLimit | None, scale: Scale | None, say: Say, report: Report,
 ) -> list[Check]:  # fmt: skip
     """Run all checks. If the data do not match the manifest, their content is not checked.
 
@@ -52,7 +54,7 @@ def verify(
     if against is None and "regions" in manifest:
         return [*checks, Check("speed", True, UNCOUNTED)]
     if against is None:
-        table = read_data(release, manifest).table
+        table = read_data(release, manifest, limit).table
         return [*checks, counted_speed(_speed(table, manifest), manifest, last=True), *order_check(table, manifest)]
     private = private or Path(f"{release}.private")
     with opened_pair(release, against, mapping, manifest, private, scale, say, report) as pair:

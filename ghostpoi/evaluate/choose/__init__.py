@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from ghostpoi.data.checkins import Checkins
@@ -20,6 +19,7 @@ from ghostpoi.evaluate.choose.trial import ALL, MOVES, VICTIM, Accuracies, Trial
 from ghostpoi.evaluate.controls import CLEAN
 from ghostpoi.evaluate.default_set import default_adversaries
 from ghostpoi.evaluate.measures.accuracy_gaps import SAMPLING_ERRORS, accuracy_lost, spread, strongest
+from ghostpoi.formats import Source
 from ghostpoi.processes import process_pool
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish.private_folder import RowsRequest
@@ -64,11 +64,11 @@ class Asked:
 
 
 def choose(
-    file: Path, asked: Asked, scale: Scale | None, count: int | None, say: Say, report: Report
+    file: Source, asked: Asked, scale: Scale | None, count: int | None, say: Say, report: Report
 ) -> dict[str, Any]:
     """Try settings on a dataset: on `count` of its regions, by default on as many as have enough rows."""
     if scale and asked.wishes.keep_category == "group":
-        refuse(replace(asked.rows, settings=asked.grouping))
+        refuse(replace(asked.rows, settings=asked.grouping), file.reading)
     with dataset(file, asked.rows, scale, asked.cache.folder, say, report) as (data, stages):
         test_all_columns(data, stages)
         chosen = sample(data.regions, count)

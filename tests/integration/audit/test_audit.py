@@ -25,6 +25,7 @@ from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, dif
 from ghostpoi.evaluate.row_matching import align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.stored_audit import public
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
+from ghostpoi.formats import Source
 from ghostpoi.progress import no_report
 from ghostpoi.publish.manifest import MANIFEST, release_identity
 from ghostpoi.publish.methods import METHODS
@@ -81,7 +82,7 @@ def files(tmp_path: Path) -> Callable[[str], tuple[Path, Path]]:
 
 def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
     given = {"adversaries": FAST, "seeds": 1, "set": TINY, "cache": release.parent / "cache", "naturalness": False}
-    request = AuditRequest(file=file, release=release, **given | options)
+    request = AuditRequest(file=Source(file), release=Source(release), **given | options)
     return audit(request, None, None, lambda text: None, lambda label, units: None)
 
 
@@ -93,7 +94,7 @@ def released(folder: Path, withhold: bool = False, method: str = "random", *more
     file.write_text(text(lone).replace("v99,c1", "v99,lonely"))
     settings = override(publication(method), ["candidates.radius_km=2", *more])
     request = ReleaseRequest(
-        file=file, release=release, private=folder / "rel.private", settings=settings, method=method,
+        file=Source(file), release=release, private=folder / "rel.private", settings=settings, method=method,
         protocol="strong", device=torch.device("cpu"), mapping={}, withhold=withhold, seed=Seed(5),
     )  # fmt: skip
     make_release(request, lambda text: None, no_report)
@@ -231,7 +232,7 @@ def test_an_interrupted_audit_goes_on(
 def test_progress_adds_up_to_the_whole(files: Callable[[str], tuple[Path, Path]]) -> None:
     file, release = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
     request = AuditRequest(
-        file=file, release=release, adversaries=parse_adversaries("frequency"), seeds=1, set=TINY,
+        file=Source(file), release=Source(release), adversaries=parse_adversaries("frequency"), seeds=1, set=TINY,
         cache=file.parent / "cache", all_controls=True,
     )  # fmt: skip
     done: list[float] = []
@@ -318,7 +319,7 @@ def test_who_knows_the_rule_restores_more(tmp_path: Path) -> None:
 def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: str, more: tuple[str, ...]) -> None:
     file, release = released(tmp_path, False, method, "speed.limit_kmh=9999", *more)
     pair = read_pair(file, release, {})
-    chosen = audit_settings(AuditRequest(file=file, release=release), pair.manifest)
+    chosen = audit_settings(AuditRequest(file=Source(file), release=Source(release)), pair.manifest)
     data = align(pair, chosen.filters)
     methods = (publisher_of(pair.manifest), METHODS["random"])
     ours, random = (public_rule(pair, data.vocabulary, chosen, m) for m in methods)
@@ -335,7 +336,7 @@ def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: st
 def test_of_another_tool_no_rule_is_known(files: Callable[[str], tuple[Path, Path]]) -> None:
     file, release = files(text(CLEAN, mark="w"))  # with venues that the clean file lacks
     pair = read_pair(file, release, {})
-    chosen = audit_settings(AuditRequest(file=file, release=release), None)
+    chosen = audit_settings(AuditRequest(file=Source(file), release=Source(release)), None)
     data = align(pair, chosen.filters)
     rule = public_rule(pair, data.vocabulary, chosen, publisher_of(pair.manifest))
     assert not rule.exact

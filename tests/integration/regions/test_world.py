@@ -18,7 +18,7 @@ from small_world import SEED, contents, manifest, parts, protected, released, ro
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
-from ghostpoi.formats import Reading
+from ghostpoi.formats import Source
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.randomness import Seed
@@ -290,10 +290,11 @@ def test_a_row_after_a_journey_is_a_crossing(tmp_path: Path) -> None:
     for user, path in (("one", "aabab"), ("two", "aaaaa")):
         lines += [f"{user},{v}{n},bar,{at[v]},2026-01-01T0{n}:00:00Z" for n, v in enumerate(path)]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    pieces = find_pieces(tmp_path / "data.csv", 1000)
+    source = Source(tmp_path / "data.csv")
+    pieces = find_pieces(source, 1000)
     request = RowsRequest(settings=publication("random"), method="random", protocol="", device=None, mapping={})
     (tmp_path / "work").mkdir()
-    job = Job(tmp_path / "work", pieces, request, Reading(), None, RegionSettings(), "", Seed(0), "")
+    job = Job(tmp_path / "work", pieces, request, source, RegionSettings(), "", Seed(0), "")
     survey(job, 0)
     join_venues(job, 0, [])
     job = replace(job, regions=find_regions(job))

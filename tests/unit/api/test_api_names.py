@@ -19,7 +19,7 @@ STEPS = ("audit", "choose", "export", "inspect", "protect", "report", "synth", "
 # What only a terminal needs, or what a frame or a Python value replaces.
 NOT_KEYWORDS = {
     "audit": {"json", "everybody", "make_report"}, "choose": {"json"}, "inspect": {"json"}, "verify": {"json"},
-    "protect": {"json", "dry_run"}, "export": {"max_size"},
+    "protect": {"json", "dry_run"},
     "synth": {"output", "cities", "travellers", "rows_per_part", "format"},
 }  # fmt: skip
 NAMED_OTHERWISE = {"file": "source", "no_store": "store", "audits": "audit"}

@@ -36,7 +36,7 @@ def read(path: Path, content: bytes) -> None:
         if path.suffix == ".geo":
             data = path.with_suffix(".dyna")
             data.write_text(DYNA)
-            formats.read(data, reading=Reading(venues=str(path)))
+            formats.read(formats.Source(data, Reading(venues=str(path))))
             return
         file = formats.read(path)
     except InputError:  # the command line prints it as one line

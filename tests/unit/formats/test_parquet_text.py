@@ -16,7 +16,7 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.formats import parquet
 from ghostpoi.formats.parquet import ParquetRows, read_rows
-from ghostpoi.formats.size_limit import at_most
+from ghostpoi.formats.source import Source, limit_of
 from ghostpoi.publish.row_comparison import difference
 
 KINDS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
@@ -43,8 +43,7 @@ def test_dictionaries_stand_for_the_table_of_the_file(
     nested = pa.array([values[:2]] * ROWS, pa.list_(pa.string()))
     table = pa.table({"a": text, "n": number, "l": nested, "d": number.dictionary_encode()}, metadata={"note": "x"})
     data = packed(table, plain=plain)
-    with at_most(SMALL):
-        rows = read_rows(Path("file"), data)
+    rows = read_rows(Source(Path("file"), limit=limit_of(SMALL)), data)
     whole = pq.ParquetFile(pa.BufferReader(data)).read()
     assert pa.types.is_dictionary(rows.values["a"].type)
     assert rows.table.equals(whole, check_metadata=True)
@@ -81,8 +80,7 @@ def checkins(users: list[str | None]) -> pa.Table:
 
 def read(table: pa.Table, path: Path, limit: str | None) -> Checkins:
     path.write_bytes(packed(table))
-    with at_most(limit):
-        return formats.read(path).table
+    return formats.read(Source(path, limit=limit_of(limit))).table
 
 
 @pytest.mark.parametrize("users", [["b", "a", "c"], ["a" * 30, "ä"], ["1", "01", " 1"]])
@@ -116,7 +114,6 @@ def test_dictionaries_are_compared_as_their_texts_are(texts: list[str], row: int
 
 def rows_of(table: pa.Table) -> ParquetRows:
     data = packed(table)
-    with at_most("8KB"):
-        rows = read_rows(Path("file"), data)
+    rows = read_rows(Source(Path("file"), limit=limit_of("8KB")), data)
     assert pa.types.is_dictionary(rows.values["a"].type)
     return rows
