@@ -28,7 +28,7 @@ from ghostpoi.world.regions import find_regions
 from ghostpoi.world.routes import with_pieces
 from ghostpoi.world.scale import Scale, Stages, done_all
 from ghostpoi.world.scatter import scatter
-from ghostpoi.world.survey import kind_of, survey, surveys_of
+from ghostpoi.world.survey import survey, surveys_of, with_kind
 from ghostpoi.world.venues import join_venues
 
 
@@ -111,8 +111,7 @@ def divided(job: Job, stages: Stages) -> Job:
     done_all(stages.run("reading", survey, job, every), piece)
     if not all(is_done(job.result(SURVEY, number)) for number in every):
         raise unseen(job.folder)
-    format, encoding = kind_of(job)
-    job = replace(job, format=format, source=replace(job.source, encoding=encoding))
+    job = with_kind(job)
     bounds = bounds_of((found.venues for found in surveys_of(job).values()), ranges.VENUES_AT_ONCE)
     done_all(stages.run("joining venues", join_venues, job, range(len(bounds) + 1), bounds), ids)
     job = replace(job, regions=find_regions(job))

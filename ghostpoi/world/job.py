@@ -52,9 +52,11 @@ class Job:
     key: str  # of the run, for checkpoints
     regions: tuple[Region, ...] = ()
     columns: TestedColumns | None = None
-    format: str | None = None  # of all files, once they were read: some of the rows alone may look otherwise
+    format: str = ""  # of all files, once they were read
+    fields: dict[str, str] = field(default_factory=dict)  # and the column of each field
     device: str = "auto"  # where models run, as the publisher named it: machines differ
     file: CheckinFile | None = None  # all rows, if the dataset is one region in memory
+    held: CheckinFile | None = None  # its only piece, if this process has read it
 
     @staticmethod
     def whole(file: CheckinFile, request: RowsRequest) -> "Job":

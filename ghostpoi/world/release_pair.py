@@ -68,7 +68,7 @@ def _divided_pair(
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
     source = replace(source, encoding=clean.source.encoding)
-    written = replace(written, regions=clean.regions, format=clean.format, source=source)
+    written = replace(written, regions=clean.regions, format=clean.format, fields=fields, source=source)
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
     numbers = [region.number for region in clean.regions]

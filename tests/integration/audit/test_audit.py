@@ -31,10 +31,10 @@ from ghostpoi.publish.manifest import MANIFEST, release_identity
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.private_folder import ReleaseRequest
 from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.release import make_release
 from ghostpoi.randomness import Seed
 from ghostpoi.reports.texts import victim_label
 from ghostpoi.settings import override
+from ghostpoi.world.release import make_release
 
 QUICK = default_adversaries()
 USERS, DAYS, POIS = 12, 25, 24
@@ -97,7 +97,7 @@ def released(folder: Path, withhold: bool = False, method: str = "random", *more
         file=Source(file), release=release, private=folder / "rel.private", settings=settings, method=method,
         protocol="strong", device=torch.device("cpu"), mapping={}, withhold=withhold, seed=Seed(5),
     )  # fmt: skip
-    make_release(request, lambda text: None, no_report)
+    make_release(request, None, lambda text: None, no_report)
     return file, release
 
 
