@@ -33,7 +33,7 @@ MANY = 1000  # rows of a group that is compressed; with fewer, that takes eight 
 AT_ONCE = 100_000  # rows that are decoded at once, which bounds the memory
 PLACE = np.dtype(np.int32)
 Head = Any  # what the groups have in common: the dialect of a text, or the schema of a Parquet file
-RETURNS = "\0returns"  # the column of groups of text that says which lines end with a carriage return
+RETURNS = "\n"  # the column of groups of text that says which lines end with a carriage return
 OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type
 
 
