@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ghostpoi.cli.options import say, show
+from ghostpoi.cli.output import say, show
 from ghostpoi.errors import InputError
 from ghostpoi.extras import missing
 from ghostpoi.files import replacing

@@ -1,7 +1,7 @@
 """Run the demonstration and write what it prints about its first release into README.md.
 
 python docs/rerun_readme.py takes about two minutes. Run it when the output of `make demo` changes;
-tests/integration/cli/test_demo.py fails if README.md differs from what this script writes.
+tests/nightly/test_readme_demo.py fails if README.md differs from what this script writes.
 """
 
 import os

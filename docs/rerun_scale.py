@@ -58,7 +58,7 @@ def section(found: dict[str, Any]) -> str:
         )
     if found["growth"] is not None:
         parts.append(
-            f"Time per row at {short(largest['rows'])} rows: {found['growth']:.2f} times that at "
+            f"A row takes {found['growth']:.2f} times as long at {short(largest['rows'])} rows as at "
             f"{short(found['growth_from'])}.\n"
         )
     if sample:

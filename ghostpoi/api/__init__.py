@@ -2,11 +2,9 @@
 
 from ghostpoi.api.audits import Audit, audit
 from ghostpoi.api.choice import Choice, choose
-from ghostpoi.api.exports import Export, export
 from ghostpoi.api.inspection import Inspection, inspect
+from ghostpoi.api.outputs import Export, Report, export, report, synth
 from ghostpoi.api.release import Release, protect
-from ghostpoi.api.reports import Report, report
-from ghostpoi.api.synthetic import synth
 from ghostpoi.api.verification import Verification, verify
 
 __all__ = [

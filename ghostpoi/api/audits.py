@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.release import Release
 from ghostpoi.api.scale import scale_of, without_region
-from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
 
@@ -60,7 +60,7 @@ class Audit:
 
 @step
 def audit(
-    source: Source, release: ReleaseLike | Source, *, adversaries: Sequence[str] | str | None = None,
+    door: Door, source: Source, release: ReleaseLike | Source, *, adversaries: Sequence[str] | str | None = None,
     victim: str = "transformer", leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto",
     map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None,
     private: PathLike | None = None, cache: PathLike | None = None, naturalness: bool = True,
@@ -106,9 +106,9 @@ def audit(
 
         together = {"series": audit_series(Path(series), released.path, file.limit)}
     try:
-        with caller().bar(1.0 if divided else work(request)) as progress:
-            return Audit(measure(request, at_scale, regions, caller().say, progress) | together)
+        with door.bar(1.0 if divided else work(request)) as progress:
+            return Audit(measure(request, at_scale, regions, door.say, progress) | together)
     except InputError:
         if together:  # which needs no victim: a month can be too small for the other adversaries
-            caller().say(f"several releases: {together['series']['verdict']}")
+            door.say(f"several releases: {together['series']['verdict']}")
         raise

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
-from ghostpoi.api.wording import caller, step
 from ghostpoi.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Choice:
 
 @step
 def choose(
-    source: Source, *, output: PathLike | None = None, max_mean_km: float = 2.0, min_flows: float = 0.5,
+    door: Door, source: Source, *, output: PathLike | None = None, max_mean_km: float = 2.0, min_flows: float = 0.5,
     max_popularity_js: float = 0.1, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
     seeds: int = 3, map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (),
     config: PathLike | None = None, taxonomy: PathLike | None = None, keep: Sequence[str] = (),
@@ -107,8 +107,8 @@ def choose(
     stated = file.reading.stated
     if not isinstance(reading.get("venues", ""), str | os.PathLike | None):
         stated["venues"] = VENUES
-    with caller().bar(1.0) as progress:
-        found = try_settings(file, request, at_scale, regions, caller().say, progress)
+    with door.bar(1.0) as progress:
+        found = try_settings(file, request, at_scale, regions, door.say, progress)
     given: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "memory": memory}
     for trial in found["tried"]:
         grouping = "method.category=group" in trial["settings"]
@@ -117,8 +117,8 @@ def choose(
             **stated, "config": config, "taxonomy": taxonomy if grouping else None,
             "pseudonyms": pseudonyms if asked else None, **{name: value or None for name, value in given.items()},
         }  # fmt: skip
-        trial["command"] = caller().call("protect", str(file), repeated)
-        trial["missed"] = [caller().text(wish) for wish in trial["missed"]]
+        trial["command"] = door.call("protect", str(file), repeated)
+        trial["missed"] = [door.text(wish) for wish in trial["missed"]]
     if page is not None:
         write_choice(page, file.path.name, found)
     return Choice(found, page)

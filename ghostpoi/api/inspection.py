@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
-from ghostpoi.api.wording import caller, step
 
 if TYPE_CHECKING:
     from ghostpoi.api.reading import Source
@@ -44,7 +44,7 @@ class Inspection:
 
 @step
 def inspect(
-    source: Source, method: str = "crowd", *, map: Mapping[str, str] | None = None,
+    door: Door, source: Source, method: str = "crowd", *, map: Mapping[str, str] | None = None,
     set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None, engine: str | None = None,
     workers: int = 0, scheduler: str = "", memory: str | None = None, **reading: Unpack[ReadingOptions],
 ) -> Inspection:  # fmt: skip
@@ -67,8 +67,8 @@ def inspect(
     request = RowsRequest(
         settings=settings, method=method, protocol="strong", device=None, mapping=without_region(map or {})
     )
-    with caller().bar(1.0) as report:
-        summary = describe(source_of(source, reading), request, at_scale, caller().say, report)
+    with door.bar(1.0) as report:
+        summary = describe(source_of(source, reading), request, at_scale, door.say, report)
     for chosen in summary["columns"].values():
-        chosen["chosen_by"] = caller().text(chosen["chosen_by"])
+        chosen["chosen_by"] = door.text(chosen["chosen_by"])
     return Inspection(summary)

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Unpack
 
+from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
-from ghostpoi.api.wording import caller, step
 from ghostpoi.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ class Release(Generic[Frame]):
 
 @step
 def protect(
-    source: PathLike | Frame, method: str = "crowd", *, output: PathLike | None = None, private: PathLike | None = None,
-    seed: int | None = None, protocol: str = "strong", device: str = "auto", map: Mapping[str, str] | None = None,
-    set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None, keep: Sequence[str] = (),
-    drop: Sequence[str] = (), no_candidate: str = "keep", pseudonyms: str | None = None,
+    door: Door, source: PathLike | Frame, method: str = "crowd", *, output: PathLike | None = None,
+    private: PathLike | None = None, seed: int | None = None, protocol: str = "strong", device: str = "auto",
+    map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None,
+    keep: Sequence[str] = (), drop: Sequence[str] = (), no_candidate: str = "keep", pseudonyms: str | None = None,
     taxonomy: PathLike | None = None, resume: bool = False, force: bool = False, keep_metadata: bool = False,
     allow_short_seed: bool = False, series: PathLike | None = None, engine: str | None = None, workers: int = 0,
     scheduler: str = "", memory: str | None = None, pairs: bool = False,
@@ -126,18 +126,18 @@ def protect(
         config=config, keep=keep, drop=drop, no_candidate=no_candidate, pseudonyms=pseudonyms, taxonomy=taxonomy,
         keep_metadata=keep_metadata,
     )  # fmt: skip
-    rows = replace(rows, seed=given_seed(seed, allow_short_seed, caller().say))
+    rows = replace(rows, seed=given_seed(seed, allow_short_seed, door.say))
     file = source_of(source, reading)
-    with caller().bar(1.0 if at_scale else work(rows.settings)) as report:
+    with door.bar(1.0 if at_scale else work(rows.settings)) as report:
         if output is None:
-            made = release_in_memory(rows, formats.read(file, rows.mapping), caller().say, report)
+            made = release_in_memory(rows, formats.read(file, rows.mapping), door.say, report)
             return Release(made.manifest, made.rows, pairs=_pairs(made) if pairs else None)
         folder, own = Path(output), Path(private or f"{output}.private")
         request = ReleaseRequest(
             **vars(rows), file=file, release=folder, private=own, resume=resume, force=force, series=optional(series)
         )
         scale = replace(at_scale, device=device) if at_scale else None
-        manifest, released = make_release(request, scale, caller().say, report)
+        manifest, released = make_release(request, scale, door.say, report)
         if released is None:
             return Release(manifest, None, folder, own)
         return Release(manifest, released.rows, folder, own, _pairs(released) if pairs else None)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
+from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
 from ghostpoi.api.scale import scale_of
-from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Verification:
 
 @step
 def verify(
-    release: ReleaseLike, *, against: Source | None = None, private: PathLike | None = None,
+    door: Door, release: ReleaseLike, *, against: Source | None = None, private: PathLike | None = None,
     signed_by: str | None = None, map: Mapping[str, str] | None = None, engine: str | None = None, workers: int = 0,
     scheduler: str = "", memory: str | None = None, **reading: Unpack[ReadingOptions],
 ) -> Verification:  # fmt: skip
@@ -61,11 +61,11 @@ def verify(
     from ghostpoi.world.verify import verify as check
 
     folder = folder_of(release)
-    stated = source_of(folder if against is None else against, reading)
     own = private if against is None else private_of(release, private)
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
+    stated = source_of(folder if against is None else against, reading)
     clean = None if against is None else stated
     given = (dict(map or {}), signed_by, optional(own), stated.limit, at_scale)
-    with caller().bar(1.0) as report:
-        found = check(folder, clean, *given, caller().say, report)
-    return Verification(tuple(replace(one, detail=caller().text(one.detail)) for one in found))
+    with door.bar(1.0) as report:
+        found = check(folder, clean, *given, door.say, report)
+    return Verification(tuple(replace(one, detail=door.text(one.detail)) for one in found))

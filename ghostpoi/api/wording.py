@@ -1,29 +1,9 @@
-"""How a step speaks to its caller.
+"""Keywords for options that messages do not name as data yet."""
 
-Messages name options as the command line has them: `--keep near`. Python callers read the same messages with the
-keywords of the function that they called: `keep=["near"]`.
-"""
-
-from __future__ import annotations
-
-import functools
-import inspect
-import os
 import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
 
-from ghostpoi.api.arguments import READING, checked
-from ghostpoi.api.reading import FRAMES
-from ghostpoi.errors import InputError
-from ghostpoi.progress import Report, Say, no_report
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from ghostpoi.options import declared, in_python
 
 # Words that continue the sentence after an option. Any other word after an option that takes one is its value.
 PROSE = {
@@ -34,66 +14,15 @@ PROSE = {
 SHORT = {"-o": "output"}
 
 
-@dataclass(frozen=True)
-class Caller:
-    """Who called a step: how to give messages, show progress, name options, and write a call that repeats a step."""
-
-    say: Say
-    bar: Callable[[float], AbstractContextManager[Report]]
-    text: Callable[[str], str]  # a message with the caller's names of options
-    call: Callable[[str, str, Mapping[str, Any]], str]  # step, source, keywords
-
-
-_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
-
-
-def caller() -> Caller:
-    """Return who called the step that runs."""
-    found = _caller.get()
-    assert found is not None, "only a step may ask who called it"
-    return found
-
-
-@contextmanager
-def called_by(who: Caller) -> Iterator[None]:
-    """Let steps inside the block speak to this caller."""
-    token = _caller.set(who)
-    try:
-        yield
-    finally:
-        _caller.reset(token)
-
-
-def step(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function a step of the API: it checks types and speaks of keywords, unless a command called it."""
-
-    @functools.wraps(function)
-    def speaking(*arguments: P.args, **keywords: P.kwargs) -> R:
-        if _caller.get() is not None:
-            return function(*arguments, **keywords)
-        text = functools.partial(with_keywords, kinds=kinds_of(function), values=_texts([*arguments, keywords]))
-        with called_by(Caller(functools.partial(_warn, text), _no_bar, text, python_call)):
-            try:
-                run: Callable[..., R] = function
-                return run(**checked(function, arguments, keywords))
-            except InputError as e:
-                e.args = (text(str(e)),)
-                raise
-
-    return speaking
-
-
-def kinds_of(function: Callable[..., Any]) -> dict[str, str]:
-    """Return what each keyword of a step holds: flag, list, mapping or value."""
-    kinds: dict[str, str] = {}
-    for p in inspect.signature(function).parameters.values():
-        if p.kind is p.VAR_KEYWORD:
-            kinds |= dict.fromkeys(READING, "value")
-        else:
-            hint = str(p.annotation)
-            many = "mapping" if "Mapping" in hint else "list" if "Sequence" in hint else "value"
-            kinds[p.name] = "flag" if isinstance(p.default, bool) else many
-    return kinds
+def spoken(message: str) -> str:
+    """Return a message as a caller of the Python API reads it."""
+    kinds = {}
+    for options in declared().values():
+        for one in options.values():
+            if one.only != "command":
+                many = "mapping" if one.type in ("mapping", "settings") else "list" if one.is_list else "value"
+                kinds[one.keyword] = "flag" if one.type == "flag" else many
+    return with_keywords(in_python(message), kinds)
 
 
 def with_keywords(message: str, kinds: Mapping[str, str], values: Sequence[str] = ()) -> str:
@@ -123,31 +52,6 @@ def with_keywords(message: str, kinds: Mapping[str, str], values: Sequence[str] 
             out += between + _written(name, kind, value)
         end, last = stop, name if value is not None else ""
     return out + message[end:]
-
-
-def python_call(step: str, source: str, keywords: Mapping[str, Any]) -> str:
-    """Return the Python call of a step with these keywords.
-
-    >>> python_call("protect", "c.csv", {"set": ["method.size=8"], "keep": ["note"], "config": None})
-    'ghostpoi.protect("c.csv", set={"method.size": 8}, keep=["note"])'
-    """
-    arguments = []
-    for name, value in keywords.items():
-        if isinstance(value, Mapping):
-            value = [f"{key}={one}" for key, one in value.items()]
-            arguments += [f"{name}={{{', '.join(_item('mapping', text) for text in value)}}}"] if value else []
-        elif name == "set":
-            arguments += [f"set={{{', '.join(_item('mapping', text) for text in value)}}}"] if value else []
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            arguments += [f"{name}=[{', '.join(_quoted(str(one)) for one in value)}]"] if value else []
-        elif value is not None:
-            arguments += [f"{name}={value if isinstance(value, int) else _variable(str(value))}"]
-    return f"ghostpoi.{step}({', '.join([_variable(source), *arguments])})"
-
-
-def _variable(text: str) -> str:
-    """Return a text in quotes, but a name for a data frame."""
-    return FRAMES.get(text) or _quoted(text)
 
 
 def _keyword(flag: str, kinds: Mapping[str, str]) -> tuple[str, str]:
@@ -191,32 +95,3 @@ def _bare(text: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _texts(values: Any) -> list[str]:
-    """Return the texts and paths among the arguments of a call, as messages show them."""
-    if isinstance(values, Mapping):
-        return [f"{key}={one}" for key, one in values.items()] + _texts(list(values.values()))
-    if isinstance(values, list | tuple):
-        return [text for value in values for text in _texts(value)]
-    return [str(values)] if isinstance(values, str | os.PathLike) else []
-
-
-def _warn(text: Callable[[str], str], message: str) -> None:
-    """Show a warning as Python does. Notes about progress are for a terminal only."""
-    label, _, said = message.partition("warning: ")
-    if said and not label:
-        warnings.warn(text(said), stacklevel=_levels())
-
-
-def _levels() -> int:
-    """Return how many calls lie between a warning and the code outside this package that called the step."""
-    inside, level = os.path.dirname(os.path.dirname(__file__)), 1
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith((inside, functools.__file__)):
-        frame, level = frame.f_back, level + 1
-    return level - 1
-
-
-def _no_bar(total: float) -> AbstractContextManager[Report]:
-    return nullcontext(no_report)

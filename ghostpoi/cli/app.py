@@ -1,34 +1,84 @@
-"""The application: commands, exit codes and error messages."""
+"""The application: commands with the options that options.toml declares, exit codes and error messages."""
 
 import contextlib
+import inspect
 import io
 import os
 import signal
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from ghostpoi import __version__
-from ghostpoi.cli import commands, series, study
+from ghostpoi.cli import commands, study
+from ghostpoi.cli.commands import interruption
 from ghostpoi.cli.demo import demo
-from ghostpoi.cli.options import add, interruption, say
+from ghostpoi.cli.output import say
 from ghostpoi.errors import InputError
 from ghostpoi.extras import missing
+from ghostpoi.options import Option, declared
 
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
+TYPES: dict[str, Any] = {
+    "text": str, "names": str, "whole": int, "number": float, "flag": bool, "path": Path, "source": Path,
+    "release": Path, "released": Path, "mapping": list[str], "settings": list[str],
+}  # fmt: skip
 
-app = typer.Typer(
-    no_args_is_help=True,
+
+def _group(help: str, **options: Any) -> typer.Typer:
+    return typer.Typer(no_args_is_help=True, help=help, **options)
+
+
+def _add(app: typer.Typer, run: Callable[..., None], name: str, group: str = "") -> None:
+    """Add a command with its declared options to an application."""
+
+    def command(**given: Any) -> None:
+        run(**given)
+
+    options = declared()[f"{group}-{name}" if group else name]
+    parameters = [_parameter(one) for one in options.values() if one.only != "Python"]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    app.command(name, help=inspect.getdoc(run))(command)
+
+
+def _parameter(one: Option) -> inspect.Parameter:
+    """Return an option as typer takes it."""
+    kind = TYPES[one.type]
+    kind = list[kind] if one.many else kind  # type: ignore[valid-type]
+    texts: dict[str, Any] = {"help": one.help, "metavar": one.metavar, "min": one.min, "max": one.max}
+    flags = one.flags or ([one.flag] if one.type == "flag" and not one.default else [])  # typer would add --no-...
+    make = typer.Argument if one.argument else typer.Option
+    default: Any = inspect.Parameter.empty
+    if not (one.required or (one.argument and one.default is None)):
+        default = commands.default(one)
+        kind = kind | None if default is None else kind
+    return inspect.Parameter(
+        one.name, inspect.Parameter.KEYWORD_ONLY, default=default,
+        annotation=Annotated[kind, make(*flags, readable=one.readable, **texts)],
+    )  # fmt: skip
+
+
+app = _group(
+    "Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.",
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.",
 )
-publishing = (commands.inspect, commands.choose, commands.protect, commands.verify, commands.audit, commands.report)
-for command in (*publishing, commands.export, commands.synth, commands.prepare, demo, commands.plugins):
-    add(app, command)
-app.add_typer(series.app, name="series")
-app.add_typer(study.app, name="study")
+steps = (commands.inspect, commands.choose, commands.protect, commands.verify, commands.audit, commands.report)
+for run in (*steps, commands.export, commands.synth, commands.prepare, demo, commands.plugins):
+    _add(app, run, run.__name__)
+series_app = _group("Look into a series of releases, made with protect --series.")
+_add(series_app, commands.show_series, "show", "series")
+_add(series_app, commands.verify_series, "verify", "series")
+study_app = _group("Reproduce the paper's tables and figures, or run a study of your own.")
+_add(study_app, study.list_studies, "list", "study")
+studied = (study.run, study.reproduce, study.calibrate, study.levels, study.facts, study.tables, study.figures)
+for work in (*studied, study.page):
+    _add(study_app, work, work.__name__, "study")
+app.add_typer(series_app, name="series")
+app.add_typer(study_app, name="study")
 
 
 def _version(show: bool) -> None:
@@ -77,7 +127,7 @@ def main() -> None:
     except OSError as e:
         _fail(_sentence(e))
     except MemoryError:
-        _fail("the memory is not enough; use a larger machine, a smaller file or smaller settings")
+        _fail("not enough memory; use a larger machine, a smaller file or smaller settings")
     except Exception as e:
         if hasattr(e, "format_message"):  # a usage error of typer
             _fail(f"{e.format_message().rstrip('.') or 'name a command'}; see ghostpoi --help")

@@ -1,189 +1,188 @@
-"""The commands of publishers and auditors."""
+"""What each command does with its options, which options.toml declares."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from ghostpoi.cli import terminal_output
-from ghostpoi.cli.options import console, interruptible, mapping, reads_files, reads_tables, say, show, tell
+from ghostpoi.cli import output as terminal
+from ghostpoi.cli.output import console, say, show, tell
 from ghostpoi.errors import InputError
+from ghostpoi.options import Option, declared, groups, option
 
-Texts = list[str] | None  # of an option that may be repeated
+
+def default(one: Option) -> Any:
+    """Return what a command takes if an option is not given."""
+    if one.type == "flag":
+        return bool(one.default)
+    return Path(one.default) if one.type == "path" and one.default is not None else one.default
 
 
-@reads_tables
-def inspect(
-    file: Path, method: str = "crowd", json: bool = False, map: Texts = None, set: Texts = None,
-    config: Path | None = None, engine: str | None = None, workers: int = 0, scheduler: str = "",
-    memory: str | None = None, **reading: Any,
-) -> None:  # fmt: skip
+def defaults(command: str) -> dict[str, Any]:
+    """Return what a command takes if none of its options are given."""
+    return {one.name: default(one) for one in declared()[command].values() if one.only != "Python"}
+
+
+def step(name: str, asked: dict[str, Any]) -> Any:
+    """Call a step of the Python API with what a command was given, as somebody at a terminal."""
+    from ghostpoi import api
+    from ghostpoi.api.door import through
+
+    options = [one for one in declared()[name].values() if not one.only and one.name in asked]
+    given = {one.keyword: keyword_value(one, asked[one.name]) for one in options}
+    return through(terminal.door(), getattr(api, name))(**given)
+
+
+def keyword_value(one: Option, value: Any) -> Any:
+    """Return the value of a keyword for what the command line gives."""
+    if one.type == "flag":
+        return value is not one.negates
+    if one.type == "mapping":
+        return mapping(value)
+    if one.type == "names":
+        return None if value is None else [value]
+    return value or () if one.is_list else value
+
+
+def mapping(texts: list[str] | None) -> dict[str, str]:
+    """Parse `--map FIELD=COLUMN`."""
+    found = {}
+    for text in texts or []:
+        field, equals, column = text.partition("=")
+        if not (equals and column):
+            example = option("map", "poi=venue_id")
+            raise InputError(f"{option('map', text, shown=repr)} is not of the form field=column, e.g. {example}")
+        found[field] = column
+    return found
+
+
+_hints: list[str] = []  # how to go on with the command that was interrupted
+
+
+@contextmanager
+def interruptible(how: str) -> Iterator[None]:
+    """Let the message about an interruption inside the block say how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _hints.append(how)
+        raise
+
+
+def interruption() -> str:
+    """Return the message about an interruption, once."""
+    return f"interrupted: {_hints.pop()}" if _hints else "interrupted"
+
+
+def inspect(json: bool, **asked: Any) -> None:
     """Describe a file: its contents, what each filter drops, and how many check-ins a method can substitute."""
-    from ghostpoi.api.inspection import inspect
-
-    found = inspect(
-        file, method, map=mapping(map), set=set or (), config=config, engine=engine, workers=workers,
-        scheduler=scheduler, memory=memory, **reading,
-    )  # fmt: skip
-    show(found.summary, json, terminal_output.inspection, file)
+    show(step("inspect", asked).summary, json, terminal.inspection, asked["file"])
 
 
-@reads_tables
-def protect(
-    file: Path, output: Path, method: str = "crowd", seed: int | None = None, protocol: str = "strong",
-    device: str = "auto", private: Path | None = None, map: Texts = None, set: Texts = None,
-    config: Path | None = None, keep: Texts = None, drop: Texts = None, no_candidate: str = "keep",
-    pseudonyms: str | None = None, taxonomy: Path | None = None, resume: bool = False, force: bool = False,
-    dry_run: bool = False, keep_metadata: bool = False, allow_short_seed: bool = False, series: Path | None = None,
-    engine: str | None = None, workers: int = 0, scheduler: str = "", memory: str | None = None, json: bool = False,
-    **reading: Any,
-) -> None:  # fmt: skip
+def protect(json: bool, dry_run: bool, **asked: Any) -> None:
     """Make a release: the same rows with plausible substitutes for their venues."""
-    from ghostpoi.api.release import protect, rows_request
     from ghostpoi.publish.seal import fingerprint
 
-    asked: dict[str, Any] = {
-        "protocol": protocol, "device": device, "map": mapping(map), "set": set or (), "config": config,
-        "keep": keep or (), "drop": drop or (), "no_candidate": no_candidate, "pseudonyms": pseudonyms,
-        "taxonomy": taxonomy, "keep_metadata": keep_metadata,
-    }  # fmt: skip
-    if dry_run and series:
-        raise InputError("--dry-run estimates a release that stands alone; leave --series out")
-    if dry_run and (engine or workers or scheduler or memory):
-        raise InputError(
-            "--dry-run reads the whole file at once; leave --engine and the other options of regions out, or describe "
-            "the regions with ghostpoi inspect"
-        )
     if dry_run:
-        from ghostpoi.api.reading import source_of
-        from ghostpoi.publish.cost_estimate import estimate
-
-        r = rows_request(method, **asked)
-        found = estimate(source_of(file, reading), r.mapping, r.keep, r.drop, r.settings, r.device, r.groups)
-        show(found, json, terminal_output.estimate)
-        return
-    with interruptible("go on with --resume"):
-        made = protect(
-            file, method, output=output, private=private, seed=seed, resume=resume, force=force,
-            allow_short_seed=allow_short_seed, series=series, engine=engine, workers=workers, scheduler=scheduler,
-            memory=memory, **asked, **reading,
-        )  # fmt: skip
-    own = made.private or output
-    show(made.manifest, json, terminal_output.released, output, own, fingerprint(own))
+        return _estimate(json, asked)
+    with interruptible(f"go on with {option('resume')}"):
+        made = step("protect", asked)
+    own = made.private or asked["output"]
+    show(made.manifest, json, terminal.released, asked["output"], own, fingerprint(own))
 
 
-@reads_tables
-def verify(
-    release: Path, against: Path | None = None, private: Path | None = None, signed_by: str | None = None,
-    map: Texts = None, engine: str | None = None, workers: int = 0, scheduler: str = "", memory: str | None = None,
-    json: bool = False, **reading: Any,
-) -> None:  # fmt: skip
-    """Check a release against its manifest; exit code 1 if a check fails."""
-    from ghostpoi.api.verification import verify
+def _estimate(json: bool, asked: dict[str, Any]) -> None:
+    from ghostpoi.api.reading import source_of
+    from ghostpoi.api.release import rows_request
+    from ghostpoi.publish.cost_estimate import estimate
 
-    found = verify(
-        release, against=against, private=private, signed_by=signed_by, map=mapping(map), engine=engine,
-        workers=workers, scheduler=scheduler, memory=memory, **reading,
+    if asked["series"]:
+        raise InputError(f"{option('dry_run')} estimates a release that stands alone; leave {option('series')} out")
+    if any(asked[name] for name in groups()["region options"]):
+        raise InputError(
+            f"{option('dry_run')} reads the whole file at once; leave {option('engine')} and the other options of "
+            "regions out, or describe the regions with ghostpoi inspect"
+        )
+    names = ("method", "protocol", "device", "config", "no_candidate", "pseudonyms", "taxonomy", "keep_metadata")
+    source = source_of(asked["file"], _reading(asked))
+    r = rows_request(
+        map=mapping(asked["map"]), set=asked["set"] or (), keep=asked["keep"] or (), drop=asked["drop"] or (),
+        **{name: asked[name] for name in names},
     )  # fmt: skip
-    details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in found.checks]
-    show({"passed": found.passed, "checks": details}, json, terminal_output.verification)
-    if not found:
+    show(estimate(source, r.mapping, r.keep, r.drop, r.settings, r.device, r.groups), json, terminal.estimate)
+
+
+def _reading(asked: dict[str, Any]) -> Any:
+    options = declared()["prepare"]
+    return {name: keyword_value(options[name], asked[name]) for name in groups()["reading options"]}
+
+
+def verify(json: bool, **asked: Any) -> None:
+    """Check a release against its manifest; exit code 1 if a check fails."""
+    _checked(step("verify", asked).checks, json)
+
+
+def _checked(checks: Any, json: bool) -> None:
+    details = [{"check": check.name, "passed": check.passed, "detail": check.detail} for check in checks]
+    passed = all(check.passed for check in checks)
+    show({"passed": passed, "checks": details}, json, terminal.verification)
+    if not passed:
         raise typer.Exit(1)
 
 
-@reads_tables
-def audit(
-    file: Path, release: Path, adversaries: str | None = None, everybody: bool = False, victim: str = "transformer",
-    leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto", map: Texts = None,
-    set: Texts = None, config: Path | None = None, private: Path | None = None, cache: Path | None = None,
-    naturalness: bool = True, all_controls: bool = False, no_store: bool = False, replace: bool = False,
-    make_report: bool = False, series: Path | None = None, engine: str | None = None, workers: int = 0,
-    scheduler: str = "", memory: str | None = None, regions: int | None = None, json: bool = False, **reading: Any,
-) -> None:  # fmt: skip
+def audit(json: bool, everybody: bool, make_report: bool, **asked: Any) -> None:
     """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
-    from ghostpoi.api.audits import audit
-
-    if make_report and (no_store or not release.is_dir()):
-        raise InputError("--report needs a release folder and a stored audit; leave --no-store out")
-    if everybody and adversaries is not None:
-        raise InputError(f"--all and --adversaries {adversaries} contradict each other; give one of them")
+    release, names = asked["release"], asked["adversaries"]
+    if make_report and (asked["no_store"] or not release.is_dir()):
+        raise InputError(
+            f"{option('make_report')} needs a release folder and a stored audit; leave {option('no_store')} out"
+        )
+    if everybody and names is not None:
+        raise InputError(
+            f"{option('everybody')} and {option('adversaries', names)} contradict each other; give one of them"
+        )
     with interruptible("call it again to go on"):
-        found = audit(
-            file, release, adversaries="all" if everybody else adversaries, victim=victim, leak=leak, seeds=seeds,
-            protocol=protocol, device=device, map=mapping(map), set=set or (), config=config, private=private,
-            cache=cache, naturalness=naturalness, all_controls=all_controls, store=not no_store, replace=replace,
-            series=series, engine=engine, workers=workers, scheduler=scheduler, memory=memory, regions=regions,
-            **reading,
-        )  # fmt: skip
-    show(found.found, json, terminal_output.audited, release)
+        found = step("audit", asked | {"adversaries": "all" if everybody else names})
+    show(found.found, json, terminal.audited, release)
     if make_report:
-        from ghostpoi.api.reports import report
-
-        for path in report(release, **reading).pages:
+        for path in step("report", defaults("report") | {"release": release, "max_size": asked["max_size"]}).pages:
             say(f"wrote {path}")
 
 
-@reads_tables
-def choose(
-    file: Path, output: Path = Path("choice.html"), max_mean_km: float = 2.0, min_flows: float = 0.5,
-    max_popularity_js: float = 0.1, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
-    seeds: int = 3, map: Texts = None, set: Texts = None, config: Path | None = None, taxonomy: Path | None = None,
-    keep: Texts = None, drop: Texts = None, cache: Path | None = None, engine: str | None = None, workers: int = 0,
-    scheduler: str = "", memory: str | None = None, regions: int | None = None, json: bool = False, **reading: Any,
-) -> None:  # fmt: skip
+def choose(json: bool, **asked: Any) -> None:
     """Try settings on a file and recommend the safest one that keeps what you need; exit code 1 if none does."""
-    from ghostpoi.api.choice import choose
-
     with interruptible("call it again to go on"):
-        choice = choose(
-            file, output=output, max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
-            keep_category=keep_category, pseudonyms=pseudonyms, leak=leak, seeds=seeds, map=mapping(map),
-            set=set or (), config=config, taxonomy=taxonomy, keep=keep or (), drop=drop or (), cache=cache,
-            engine=engine, workers=workers, scheduler=scheduler, memory=memory, regions=regions, **reading,
-        )  # fmt: skip
-    show(choice.found, json, terminal_output.chosen, output)
+        choice = step("choose", asked)
+    show(choice.found, json, terminal.chosen, asked["output"])
     if not choice:
         raise typer.Exit(1)
 
 
-@reads_tables
-def report(
-    release: Path, output: Path | None = None, compare: list[Path] | None = None, private: Path | None = None,
-    with_clean: bool = False, map: Texts = None, audits: list[Path] | None = None, title: str = "",
-    publisher: str = "", license: str = "", **reading: Any,
-) -> None:  # fmt: skip
+def report(**asked: Any) -> None:
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off."""
-    from ghostpoi.api.reports import report
-
-    made = report(
-        release, output=output, compare=compare or (), private=private, with_clean=with_clean, map=mapping(map),
-        audit=audits or (), title=title, publisher=publisher, license=license, **reading,
-    )  # fmt: skip
-    for path in made.pages:
+    for path in step("report", asked).pages:
         tell(path)
 
 
-@reads_files
-def export(release: Path, to: str, output: Path, private: Path | None = None, **reading: Any) -> None:
+def export(**asked: Any) -> None:
     """Write a release in the form that another tool trains on; with --private, also clean data to test on."""
-    from ghostpoi.api.exports import export
-
-    tell(export(release, to, output, private=private, **reading).folder)
-    if private is not None:
-        say(f"{output} holds clean data, so it is private: never publish it")
+    tell(step("export", asked).folder)
+    if asked["private"] is not None:
+        say(f"{asked['output']} holds clean data, so it is private: never publish it")
 
 
 def synth(
-    output: Path, users: int = 500, pois: int = 1500, days: int = 120, seed: int = 0, density: float = 40.0,
-    cities: int | None = None, travellers: float | None = None, rows_per_part: int | None = None,
-    format: str | None = None,
+    output: Path, users: int, pois: int, days: int, seed: int, density: float, cities: int | None,
+    travellers: float | None, rows_per_part: int | None, format: str | None,
 ) -> None:  # fmt: skip
     """Write a synthetic city, or many: people with homes, jobs and habits who check in at clustered venues."""
     from ghostpoi.data.synthetic_file import write_city
 
-    for flag, value in (("travellers", travellers), ("rows-per-part", rows_per_part), ("format", format)):
+    for name, value in (("travellers", travellers), ("rows_per_part", rows_per_part), ("format", format)):
         if cities is None and value is not None:
-            raise InputError(f"--{flag} is for several cities; add --cities")
+            raise InputError(f"{option(name)} is for several cities; add {option('cities')}")
     if cities is None:
         rows, where = write_city(output, users, pois, days, seed, density), ""
     else:
@@ -200,10 +199,8 @@ def synth(
     say(f"{output}: {rows:,} check-ins of {users:,} people at {pois:,} venues{where} over {days:,} days")
 
 
-@reads_tables
-def prepare(
-    file: Path, output: Path, map: Texts = None, set: Texts = None, config: Path | None = None, **reading: Any,
-) -> None:  # fmt: skip
+def prepare(file: Path, output: Path, map: list[str] | None, set: list[str] | None, config: Path | None,
+            **reading: Any) -> None:  # fmt: skip
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.api.reading import source_of
     from ghostpoi.data import prepared
@@ -211,8 +208,8 @@ def prepare(
     from ghostpoi.settings import Settings, changed
 
     if not output.parent.is_dir():
-        raise InputError(f"-o {output}: the folder {output.parent} does not exist; create it first")
-    data = prepare_file(source_of(file, reading), mapping(map), changed(Settings(), set or [], config))
+        raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
+    data = prepare_file(source_of(file, _reading(reading)), mapping(map), changed(Settings(), set or [], config))
     prepared.save(output, data)
     sessions = " / ".join(f"{len(part):,}" for part in (data.train, data.val, data.test))
     say(f"{output}: {sessions} sessions, {len(data.vocabulary) - 1:,} venues")
@@ -220,4 +217,21 @@ def prepare(
 
 def plugins() -> None:
     """List methods, adversaries, victims, formats and exports, including those of installed packages."""
-    terminal_output.plugins(console())
+    terminal.plugins(console())
+
+
+def show_series(folder: Path, json: bool) -> None:
+    """List the releases of a series: what was released when, and what its crowds hold."""
+    from ghostpoi.publish.series_overview import describe
+
+    show(describe(folder), json, terminal.series, folder)
+
+
+def verify_series(folder: Path, json: bool) -> None:
+    """Check that a series folder is whole and agrees with its releases; exit code 1 if a check fails."""
+    from dataclasses import replace
+
+    from ghostpoi.options import in_shell
+    from ghostpoi.publish.series_overview import verify_series
+
+    _checked([replace(check, detail=in_shell(check.detail)) for check in verify_series(folder)], json)

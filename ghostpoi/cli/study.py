@@ -2,13 +2,8 @@
 
 from pathlib import Path
 
-import typer
-
-from ghostpoi.cli.options import add, say, tell
+from ghostpoi.cli.output import say, tell
 from ghostpoi.errors import InputError
-
-app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables and figures, or run a study of your own.")
-RESULTS = Path("results")
 
 
 def list_studies() -> None:
@@ -20,8 +15,8 @@ def list_studies() -> None:
 
 
 def run(
-    names: list[str], data: Path, protocol: str = "strong", device: str = "auto", results: Path = RESULTS,
-    workers: int = 1, victims: bool = True, show_tables: bool = False,
+    names: list[str], data: Path, protocol: str, device: str, results: Path, workers: int, victims: bool,
+    show_tables: bool,
 ) -> None:  # fmt: skip
     """Measure the missing cells of studies. Call it again to resume after an interruption."""
     from ghostpoi.data.prepared import load
@@ -35,10 +30,10 @@ def run(
     for study, path in zip(studies, run_all(runners, victims, workers), strict=True):
         say(f"{study.name}: cells in {path}")
     for name in names if show_tables else ():
-        tables(name, results, protocol, city=prepared.name)
+        tables(name, results, protocol, latex=False, city=prepared.name)
 
 
-def reproduce(data: list[Path], device: str = "auto", results: Path = RESULTS, workers: int = 0) -> None:
+def reproduce(data: list[Path], device: str, results: Path, workers: int) -> None:
     """Make every cell of the reproduction: all studies of the paper, both protocols, each data set. Resumes."""
     from ghostpoi.data.prepared import load
     from ghostpoi.models.devices import device as find_device
@@ -48,9 +43,7 @@ def reproduce(data: list[Path], device: str = "auto", results: Path = RESULTS, w
         tell(path)
 
 
-def calibrate(
-    data: Path, protocol: str = "paper", device: str = "auto", results: Path = RESULTS, seeds: int = 3, trials: int = 7
-) -> None:
+def calibrate(data: Path, protocol: str, device: str, results: Path, seeds: int, trials: int) -> None:
     """Measure what the paper leaves open, from the clean model and TS-UE's substitution rate. Changes no setting."""
     from ghostpoi.data.prepared import load
     from ghostpoi.models.devices import device as find_device
@@ -70,7 +63,7 @@ def calibrate(
     write_json(results / f"calibration-{protocol}.json", found)
 
 
-def levels(data: Path, protocol: str = "strong", device: str = "auto", results: Path = RESULTS) -> None:
+def levels(data: Path, protocol: str, device: str, results: Path) -> None:
     """Measure the naturalness of releases in several readings of the paper's Table III. Changes no setting."""
     from ghostpoi.data.prepared import load
     from ghostpoi.evaluate.cache import Cache
@@ -90,7 +83,7 @@ def levels(data: Path, protocol: str = "strong", device: str = "auto", results: 
     tell(path)
 
 
-def facts(data: list[Path], results: Path = RESULTS) -> None:
+def facts(data: list[Path], results: Path) -> None:
     """Count small candidate sets, far candidates and fast steps of prepared data. Needs no model."""
     from ghostpoi.data.prepared import load
     from ghostpoi.study.data_facts import write_facts
@@ -98,9 +91,7 @@ def facts(data: list[Path], results: Path = RESULTS) -> None:
     tell(write_facts([load(path) for path in data], results))
 
 
-def tables(
-    name: str, results: Path = RESULTS, protocol: str = "strong", latex: bool = False, city: str | None = None
-) -> None:
+def tables(name: str, results: Path, protocol: str, latex: bool, city: str | None) -> None:
     """Print the tables of a study, with the paper's printed numbers where it has any."""
     from ghostpoi.study.results import PROTOCOLS, Results
     from ghostpoi.study.tables import tables
@@ -115,8 +106,7 @@ def tables(
 
 
 def figures(
-    name: str, results: Path = RESULTS, protocol: str = "strong", output: Path = Path("figures"),
-    data: Path | None = None, city: str | None = None,
+    name: str, results: Path, protocol: str, output: Path, data: Path | None, city: str | None
 ) -> None:  # fmt: skip
     """Draw the figures of a study as PNG and SVG."""
     from ghostpoi.study import figures
@@ -131,13 +121,8 @@ def figures(
         tell(path)
 
 
-def page(output: Path, name: str = "reproduction", results: Path = RESULTS, folder: Path | None = None) -> None:
+def page(output: Path, name: str, results: Path, folder: Path | None) -> None:
     """Write a result page from its template. Fails if a claim contradicts the results."""
     from ghostpoi.study import pages
 
     tell(pages.write(name, results, output, folder, say))
-
-
-add(app, list_studies, "study", "list")
-for command in (run, reproduce, calibrate, levels, facts, tables, figures, page):
-    add(app, command, "study")

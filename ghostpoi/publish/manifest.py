@@ -246,13 +246,13 @@ def data_source(release: Path, manifest: dict[str, Any], limit: SizeLimit | None
     return Source(release / manifest["data"]["file"], _reading(manifest).of_release(release), limit)
 
 
-def read_clean(source: Source, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
+def read_clean(source: Source | Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
     """Read the clean file of a release: as the user says with an option, otherwise as the manifest says.
 
     If the user names no table of venues, it lies beside the clean file.
     """
     fields, format = mapping or manifest["columns"]["fields"], manifest["data"]["format"]
-    return formats.read(clean_source(source, manifest), fields, format)
+    return formats.read(clean_source(Source.of(source), manifest), fields, format)
 
 
 def clean_source(source: Source, manifest: dict[str, Any]) -> Source:

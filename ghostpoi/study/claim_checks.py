@@ -24,7 +24,7 @@ class CheckedClaim(NamedTuple):
 def compare(
     signs: Sequence[int], results: Results, one: str, two: str, under: str | Sequence[str], leak: float | None = None
 ) -> CheckedClaim:
-    """CheckedClaim how one method compares with another in all keys, for instance `under` several adversaries."""
+    """Check how one method compares with another in all keys, for instance `under` several adversaries."""
     keys = [under] if isinstance(under, str) else under
     found = dict(zip(keys, holm([results.against(one, two, key, leak) for key in keys]), strict=True))
     text = f"{one} is {' or '.join(SIGNS[s] for s in signs)} {two} in {results.study.name}-{results.protocol}: "
@@ -37,12 +37,12 @@ unclear, not_lower = partial(compare, [0]), partial(compare, [0, 1])
 
 
 def holds(text: str, condition: bool, *numbers: Shown) -> CheckedClaim:
-    """CheckedClaim anything that a template can compute; the numbers are for the message."""
+    """Check anything that a template can compute; the numbers are for the message."""
     return CheckedClaim(bool(condition), f"{text}: {', '.join(show(n) for n in numbers)}" if numbers else text)
 
 
 def complete(*found: Results) -> CheckedClaim:
-    """CheckedClaim that no cell of the plans is missing."""
+    """Check that no cell of the plans is missing."""
     missing = [
         f"{r.study.name}-{r.protocol}: {victim}, {method}, {key}, leak {leak}"
         for r in found

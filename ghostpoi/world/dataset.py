@@ -100,7 +100,7 @@ def job_of(
 def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     every = range(len(job.pieces.pieces))
-    fit_pieces(stages.engine, stages.scale.memory, stages.scale.workers, job)
+    fit_pieces(stages.engine, stages.scale.memory, stages.scale.workers, job.source, job.pieces.pieces)
 
     def piece(number: int) -> str:
         return str(job.pieces.pieces[number].path)

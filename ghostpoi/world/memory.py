@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.compression import expanded_size
-from ghostpoi.formats.source import shown
+from ghostpoi.formats.source import Source, shown
 from ghostpoi.world.engine import Engine, OneProcess
-from ghostpoi.world.job import Job, Region
-from ghostpoi.world.pieces import PIECE_ROWS, count_rows, is_parquet
+from ghostpoi.world.job import Region
+from ghostpoi.world.pieces import PIECE_ROWS, Piece, count_rows, is_parquet
 
 PROCESS = 400 * 10**6  # bytes that a process needs before it reads a row
 PER_ROW = 800  # bytes for each row that a task holds; `python -m benchmarks scale` measures the sum
 PER_BYTE = 6  # bytes for each byte of text
 
 
-def fit_pieces(engine: Engine, memory: int | None, workers: int, job: Job) -> None:
+def fit_pieces(engine: Engine, memory: int | None, workers: int, dataset: Source, pieces: Sequence[Piece]) -> None:
     """Let as many workers read as fit; refuse what must be read whole and does not fit.
 
     That is text that cannot be cut, or a row group of Parquet.
@@ -22,9 +22,9 @@ def fit_pieces(engine: Engine, memory: int | None, workers: int, job: Job) -> No
     if memory is None:
         return
     most = PROCESS + PER_ROW * PIECE_ROWS
-    for piece in (piece for piece in job.pieces.pieces if not piece.span):
+    for piece in (piece for piece in pieces if not piece.span):
         if is_parquet(piece.path):
-            rows = count_rows(job.source, piece, {})
+            rows = count_rows(dataset, piece, {})
             most = max(most, need := PROCESS + PER_ROW * rows)
             if need > memory and rows > PIECE_ROWS:  # `fit` counts smaller ones
                 raise InputError(
@@ -32,7 +32,7 @@ def fit_pieces(engine: Engine, memory: int | None, workers: int, job: Job) -> No
                     f"or allow that with --memory {shown(need)}"
                 )
             continue
-        most = max(most, need := PROCESS + PER_BYTE * expanded_size(job.source.at(piece.path)))
+        most = max(most, need := PROCESS + PER_BYTE * expanded_size(dataset.at(piece.path)))
         if need > memory:
             raise InputError(
                 f"{piece.path} must be read whole and needs about {shown(need)}, because it is compressed, no table of "

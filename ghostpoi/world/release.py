@@ -80,7 +80,7 @@ def _held(request: ReleaseRequest, pieces: Pieces, stages: Stages) -> tuple[Chec
         return None, 0
     scale = stages.scale
     job = Job(Path(), pieces, request, request.file, scale.settings, scale.region_column, Seed(0), "")
-    fit_pieces(stages.engine, scale.memory, scale.workers, job)
+    fit_pieces(stages.engine, scale.memory, scale.workers, request.file, pieces.pieces)
     file = formats.read(request.file, request.mapping)
     found = regions_of(job, file)
     fit(stages.engine, scale.memory, scale.workers, found)

@@ -16,20 +16,18 @@ from types import SimpleNamespace
 from typing import cast
 
 import dask
-import distributed
 import polars as pl
 import psutil
 import pytest
 from distributed import Client, LocalCluster, SpecCluster, Worker, get_worker
-from small_city import called, scratch, sentence
+from small_city import scratch
 from small_world import FAST, SEED, contents, parts, protected, released, rows
 
-from ghostpoi import __version__
-from ghostpoi.errors import EngineFailed, InputError
+from ghostpoi.errors import InputError
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.world import engine as engine_module
 from ghostpoi.world import release as release_of_regions
-from ghostpoi.world.engine import GPU, NO_MEMORY, Dask, Failure, _tried_on_worker, engine_of
+from ghostpoi.world.engine import GPU, NO_MEMORY, Dask, Failure, engine_of
 from ghostpoi.world.job import Job
 from ghostpoi.world.scale import Stages
 
@@ -203,41 +201,6 @@ def test_an_error_of_a_task_is_raised_here_and_not_logged(tmp_path: Path, capfd:
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EngineFailed, match=rf"a worker has ghostpoi {__version__}, not 9.9; install the same version"):
-        _tried_on_worker(fails, tmp_path, 0, False, "9.9")
-
-
-class Ended:
-    """A future of Dask that will never have a result."""
-
-    def __init__(self, status: str, error: Exception | None = None) -> None:
-        self.status, self.error = status, error
-
-    def exception(self) -> Exception | None:
-        return self.error
-
-
-@pytest.mark.parametrize(
-    ("future", "said"),
-    [
-        (Ended("cancelled"), "the connection to the scheduler of Dask was lost"),
-        (
-            Ended("error", ModuleNotFoundError("ghostpoi")),
-            r"could not run a task \(ModuleNotFoundError\); install ghost",
-        ),
-        (Ended("error", EngineFailed("elsewhere")), "elsewhere"),
-    ],
-)
-def test_a_cluster_that_fails_is_told_from_a_task(
-    future: Ended, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = cast("Job", SimpleNamespace(folder=tmp_path))
-    monkeypatch.setattr(distributed, "as_completed", iter)
-    with pytest.raises(EngineFailed, match=said):
-        Dask(SimpleNamespace(submit=lambda *a, **k: future)).run(fails, job, [0], lambda number: None)
-
-
 def test_a_scheduler_without_workers_or_keys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "PATIENCE", 0.1)
     with SpecCluster({}) as cluster:
@@ -251,14 +214,3 @@ def test_a_scheduler_without_workers_or_keys_is_refused(monkeypatch: pytest.Monk
 def test_fewer_workers_go_on_if_memory_is_short(world: Path, release: Path, tmp_path: Path) -> None:
     words = ("--engine", "dask", "--workers", 3, "--memory", "1300MB")
     assert contents(protected(world, tmp_path / "release", *words)) == contents(release)
-
-
-def test_verify_runs_on_dask(world: Path, release: Path) -> None:
-    done = called("verify", release, "--against", world, "--engine", "dask", "--workers", 2)
-    assert done.returncode == 0, done.stdout
-
-
-def test_a_scheduler_that_does_not_answer(world: Path, tmp_path: Path) -> None:
-    words = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
-    said = sentence(called("protect", world, "-o", tmp_path / "release", *SEED, *words))
-    assert said.startswith("--scheduler tcp://127.0.0.1:9: no scheduler answers there")

@@ -26,6 +26,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats import Columns
 from ghostpoi.formats.points import POINT
 from ghostpoi.formats.zones import TIMEZONE
+from ghostpoi.options import option
 from ghostpoi.publish.columns.dependence import (
     MOST_ROWS,
     Units,
@@ -93,7 +94,8 @@ def classify(
     refused = {name: one for name, one in found.items() if one is not None}
     if wrong := {name: one for name, one in refused.items() if name not in keep}:
         raise InputError(_refusal(path, wrong, "clean venues" if pseudonym is None else "clean venues or users"))
-    warnings = [f"the column {name!r}, which --keep names, {one}" for name, one in refused.items() if one.share > 0]
+    keeps = option("keep")
+    warnings = [f"the column {name!r}, which {keeps} names, {one}" for name, one in refused.items() if one.share > 0]
     warnings += [f"the column {name!r} {one}" for name in found if not found[name] and (one := tests.rare_values(name))]
     if dated := venues_dated_by_id(tests.related):
         warnings.append(IDS_IN_ORDER.format(dated))
@@ -265,22 +267,24 @@ class Tests:
 def _check_options(
     rows: Columns, mapping: dict[str, str], path: Path | str, keep: Sequence[str], drop: Sequence[str]
 ) -> None:
-    for option, names in (("--keep", keep), ("--drop", drop)):
+    for flag, names in (("keep", keep), ("drop", drop)):
         for name in names:
             if name not in rows.columns:
                 listed = ", ".join(rows.columns)
-                raise InputError(f"{option} {name}: {path} has no column {name!r}; its columns are {listed}")
+                raise InputError(f"{option(flag, name)}: {path} has no column {name!r}; its columns are {listed}")
     if clash := sorted({mapping[f] for f in VENUE_FIELDS if f in mapping}.intersection(keep)):
-        raise InputError(f"--keep {clash[0]}: this column describes the venue and must change; remove the option")
+        kept = option("keep", clash[0])
+        raise InputError(f"{kept}: this column describes the venue and must change; remove the option")
     if mapping.get(TIMEZONE) in drop:
         raise InputError(
-            f"--drop {mapping[TIMEZONE]}: the times need this column; write them in UTC, or state one zone for all "
-            "with --timezone"
+            f"{option('drop', mapping[TIMEZONE])}: the times need this column; write them in UTC, or state one zone "
+            f"for all with {option('timezone')}"
         )
     if clash := sorted(set(mapping.values()).intersection(drop)):
-        raise InputError(f"--drop {clash[0]}: a release needs this column; remove the option")
+        raise InputError(f"{option('drop', clash[0])}: a release needs this column; remove the option")
     if clash := sorted(set(keep).intersection(drop)):
-        raise InputError(f"--keep {clash[0]} and --drop {clash[0]} contradict each other; give one of them")
+        both = " and ".join(option(flag, clash[0]) for flag in ("keep", "drop"))
+        raise InputError(f"{both} contradict each other; give one of them")
 
 
 def constant_within(code: Longs, group: Ints | Longs) -> bool:
@@ -293,7 +297,7 @@ def constant_within(code: Longs, group: Ints | Longs) -> bool:
 def _refusal(path: Path | str, refused: dict[str, Finding], secret: str) -> str:
     """Name all refused columns, what they reveal, and the remedies, in one sentence."""
     parts = ", ".join(f"{name!r} {one}" for name, one in refused.items())
-    drops, keeps = (" ".join(f"{option} {quote(name)}" for name in refused) for option in ("--drop", "--keep"))
+    drops, keeps = (option(flag, *refused, shown=quote) for flag in ("drop", "keep"))
     if len(refused) == 1:
         what, them = f"the column {parts}, so it could reveal {secret}", "it"
     else:

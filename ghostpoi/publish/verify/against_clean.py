@@ -229,7 +229,7 @@ def figure_checks(found: dict[str, Any], manifest: dict[str, Any]) -> list[Check
     measures = _differences(found, stated, "plausibility")
     rows, moved = found["rows"], found["plausibility"]
     if moved is None:
-        fine = "as in the manifest, which states no figures of draws, since few rows are new"
+        fine = "as in the manifest, which states no figures of draws, since some rows were released before"
         return [Check("counts", not (wrong := [*counts, *measures]), "; ".join(wrong) or fine)]
     substituted = f"{sum(rows[part]['substituted'] for part in ('in_sessions', 'outside_sessions')):,} rows substituted"
     mean = f"{moved['mean_km']:g} km on average"

@@ -11,7 +11,8 @@ import polars
 import pytest
 
 import ghostpoi
-from ghostpoi.api import wording
+from ghostpoi import options
+from ghostpoi.api import door
 
 NAMES = [name for name in ghostpoi.__all__ if name != "__version__"]
 FLAGS = doctest.ELLIPSIS | doctest.REPORT_NDIFF
@@ -34,7 +35,8 @@ def test_the_example_of_a_public_name(name: str) -> None:
 
 
 def test_the_examples_of_messages() -> None:
-    assert _run(wording, "wording") > 3
+    assert _run(options, "options") > 2
+    assert _run(door, "door") > 0
 
 
 def _run(thing: Any, name: str) -> int:

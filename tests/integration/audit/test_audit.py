@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import HEADER, ghostpoi
+from conftest import ghostpoi
+from round_city import CLEAN, POIS, TINY, run, text
 from small_city import called, sentence
 
 from ghostpoi.api import verify
@@ -37,35 +38,6 @@ from ghostpoi.settings import override
 from ghostpoi.world.release import make_release
 
 QUICK = default_adversaries()
-USERS, DAYS, POIS = 12, 25, 24
-TINY = (
-    "victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "victim.layers=1", "training.epochs=6",
-    "training.learning_rate=0.02", "training.batch_sessions=16", "lm.dim=16", "lm.heads=2", "lm.feed_forward=16",
-    "lm_training.epochs=1",
-)  # fmt: skip
-FAST = ("none", "frequency", "bigram")
-Row = tuple[str, int, int]  # user, POI, time
-DAY = 86_400
-
-
-def rows() -> list[Row]:
-    """People who go round a circle of venues, four check-ins every other day."""
-    rng = np.random.default_rng(3)
-    out = []
-    for user in range(USERS):
-        for day in range(DAYS):
-            start = int(rng.integers(POIS))
-            times = 1_333_400_000 + user + 2 * DAY * day + 3600 * np.arange(4)
-            out += [(f"u{user}", (start + k) % POIS, int(t)) for k, t in enumerate(times)]
-    return out
-
-
-def text(table: list[Row], north: float = 40.7, mark: str = "v") -> str:
-    lines = [f"{u},{mark}{p},c{p % 2},{north + 0.002 * (p % 5)},{-74 + 0.002 * (p // 5)},{t}" for u, p, t in table]
-    return "\n".join([HEADER, *lines]) + "\n"
-
-
-CLEAN = rows()
 
 
 @pytest.fixture
@@ -78,12 +50,6 @@ def files(tmp_path: Path) -> Callable[[str], tuple[Path, Path]]:
         return tmp_path / "clean.csv", tmp_path / "release.csv"
 
     return write
-
-
-def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
-    given = {"adversaries": FAST, "seeds": 1, "set": TINY, "cache": release.parent / "cache", "naturalness": False}
-    request = AuditRequest(file=Source(file), release=Source(release), **given | options)
-    return audit(request, None, None, lambda text: None, lambda label, units: None)
 
 
 def released(folder: Path, withhold: bool = False, method: str = "random", *more: str) -> tuple[Path, Path]:
@@ -238,18 +204,6 @@ def test_progress_adds_up_to_the_whole(files: Callable[[str], tuple[Path, Path]]
     done: list[float] = []
     audit(request, None, None, lambda text: None, lambda label, units: done.append(units))
     assert sum(done) == pytest.approx(work(request))
-
-
-def test_victims_side_by_side_are_those_one_by_one(
-    files: Callable[[str], tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
-    one = run(*pair, adversaries=("none",))
-    monkeypatch.setattr("ghostpoi.attack.parallel_victims.WORTHWHILE", 0)
-    torch.set_num_threads(2)
-    two = run(*pair, adversaries=("none",), cache=pair[0].parent / "other")
-    assert two["clean"] == one["clean"]
-    assert two["controls"] == one["controls"]
 
 
 STRANGE = {

@@ -1,11 +1,9 @@
-"""The demonstration: all of it on a smaller city than it uses, and the part that README shows on the whole city."""
+"""The demonstration, all of it, on a smaller city than it uses."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
 from ghostpoi.api import verify
 from ghostpoi.cli import demo
@@ -36,17 +34,3 @@ def test_the_demo_ends_with_a_verified_release_and_its_page(
     assert "Contains clean data" not in page.read_text()
     assert "Contains clean data" in own.read_text()
     assert own.stat().st_mode & 0o777 == 0o600
-
-
-def test_readme_shows_what_the_demo_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    spec = importlib.util.spec_from_file_location("rerun_readme", ROOT / "docs" / "rerun_readme.py")
-    assert spec
-    assert spec.loader
-    readme = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(readme)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "OTHERS", ())  # the releases for comparison come later, and README does not show them
-    demo.demo(Path("demo"))
-    assert readme.block((ROOT / "README.md").read_text("utf-8")) == readme.excerpt(capsys.readouterr().out)

@@ -81,7 +81,7 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(commands, "mapping", fill)
     said = sentence(called("inspect", city()))
-    assert said == "the memory is not enough; use a larger machine, a smaller file or smaller settings"
+    assert said == "not enough memory; use a larger machine, a smaller file or smaller settings"
 
 
 @pytest.mark.parametrize("streams", [">&-", ">&- 2>&-"])

@@ -234,7 +234,7 @@ def test_tables_of_the_page() -> None:
 
 def test_the_page_says_what_is_not_measured() -> None:
     page = rerun.section(found())
-    assert "Time per row at 4.5 million rows: 1.11 times that at 1 million." in page
+    assert "A row takes 1.11 times as long at 4.5 million rows as at 1 million." in page
     assert "GHOST ran on 1 of 45 cities (2,000 rows, 3.0 ms each, on the CPU); its times are extrapolated." in page
     assert "Other work" not in page
     assert "the load of the 2 cores was 6.9." in rerun.section(found() | {"load_before": 6.92})

@@ -157,10 +157,3 @@ def test_what_is_refused(release: Path) -> None:
 
 def test_without_an_engine_a_release_of_regions_is_audited_at_once(release: Path) -> None:
     assert "regions" not in audited(release, "--seeds", 1, "--no-store")
-
-
-def test_dask_finds_the_same(release: Path, tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    words = ("--seeds", 1, "--no-store")
-    dask = audited(release, *words, "--engine", "dask", "--workers", 2, "--cache", tmp_path / "dask")
-    assert dask == audited(release, *words, *LOCAL, "--cache", tmp_path / "local")

@@ -64,16 +64,3 @@ def test_what_is_refused() -> None:
     assert "the filters leave too few sessions in all 3 regions of the sample" in few
     needed = sentence(called(*words, *LOCAL, "--drop", "user"))  # columns are tested as protect tests them
     assert "--drop user: a release needs this column" in needed
-
-
-def test_dask_finds_the_same() -> None:
-    pytest.importorskip("distributed")
-    words = ("--regions", 2, "--map", "region=city")
-    found = chosen(three_cities(), "--engine", "dask", "--workers", 2, *words, cache="choose-dask")
-    local = chosen(three_cities(), *LOCAL, *words)
-    for trial in (*found["tried"], *local["tried"]):
-        trial.pop("command", None)
-    for choice in (found, local):
-        choice["recommended"].pop("command")
-        choice["nearest"].pop("command")
-    assert {**found, "page": ""} == {**local, "page": ""}

@@ -1,7 +1,6 @@
 """`inspect --engine`: a dataset is described region by region."""
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +94,3 @@ def test_the_api_and_what_is_refused() -> None:
     assert "--engine nowhere: there is no such engine" in sentence(called("inspect", one_city(), "--engine", "nowhere"))
     refused = sentence(called("inspect", one_city(), *BY_REGION, "--set", "method.category=group"))
     assert refused.startswith("--set method.category=group needs all rows at once")
-
-
-def test_dask_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    words = (three_cities(), *SETS)
-    assert inspected(*words, "--engine", "dask", "--workers", 2) == inspected(*words, *BY_REGION)
-    assert not list(tmp_path.glob("tmp*"))  # clean data is removed

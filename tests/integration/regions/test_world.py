@@ -330,7 +330,7 @@ def test_fewer_workers_read_if_memory_is_short(tmp_path: Path) -> None:
     engine = SimpleNamespace(keep_workers=kept.append)
     (tmp_path / "x.csv").write_text("user\n1\n")
     for memory in (None, 10**10, 2 * 10**9, 10**9):
-        fit_pieces(engine, memory, 8, [Piece(0, 0, tmp_path / "x.csv")])
+        fit_pieces(engine, memory, 8, Source(tmp_path), [Piece(0, 0, tmp_path / "x.csv")])
     assert kept == [2, 1]  # besides the main process with 400 MB, each has up to 800 MB
 
 

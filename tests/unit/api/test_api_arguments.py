@@ -1,7 +1,6 @@
 """Arguments of the API: of the right type, of one that can stand for it, or refused in one sentence."""
 
 import inspect
-import tomllib
 from math import inf
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -9,21 +8,19 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ROOT
 from small_city import SEED, SMALL, release, rich_frame
 
 import ghostpoi
 from ghostpoi import InputError
-from ghostpoi.api.arguments import RANGES, READING, checked
-from ghostpoi.api.wording import python_call
+from ghostpoi.api.arguments import checked
+from ghostpoi.options import Option, declared
 
 STEPS = ("audit", "choose", "export", "inspect", "protect", "report", "synth", "verify")
 GIVEN: dict[str, Any] = {"map": {"user": "Who", "poi": "spot"}}
 
 
-def keywords(step: str) -> list[str]:
-    parameters = inspect.signature(getattr(ghostpoi, step)).parameters
-    return [name for key in parameters for name in (READING if key == "reading" else [key])]
+def keywords(step: str) -> dict[str, Option]:
+    return {one.keyword: one for one in declared()[step].values() if one.only != "command"}
 
 
 def call(step: str, name: str, value: Any) -> Any:
@@ -39,18 +36,12 @@ def test_every_keyword_refuses_what_is_not_of_its_type(step: str) -> None:
             call(step, name, object())
 
 
-def test_ranges_are_those_of_the_commands() -> None:
-    options = tomllib.loads((ROOT / "ghostpoi" / "cli" / "options.toml").read_text("utf-8"))
-    stated = {
-        name: (text["min"], text.get("max", inf))
-        for step in ("common", *STEPS)
-        for name, text in options.get(step, {}).items()
-        if "min" in text
-    }
-    assert stated == RANGES
-    for step in STEPS:
-        for name in set(keywords(step)) & set(RANGES):
-            with pytest.raises(InputError, match=rf"^{name}=-1: give [01] (or more|to 1)$"):
+@pytest.mark.parametrize("step", STEPS)
+def test_ranges_are_those_of_the_commands(step: str) -> None:
+    for name, one in keywords(step).items():
+        if one.min is not None:
+            to = "or more" if one.max in (None, inf) else f"to {one.max:g}"
+            with pytest.raises(InputError, match=rf"^{name}=-1: give {one.min:g} {to}$"):
                 call(step, name, -1)
 
 
@@ -79,7 +70,7 @@ def test_the_sentence_says_what_to_give(step: str, name: str, value: Any, says: 
 
 def test_what_can_stand_for_a_value() -> None:
     def taken(step: str, **given: Any) -> dict[str, Any]:
-        return checked(getattr(ghostpoi, step), ["x"], given)
+        return checked(step, inspect.signature(getattr(ghostpoi, step)), ["x"], given)
 
     assert taken("protect", keep="note", drop=pd.Index(["a", "b"]), set="method.size=5") == {
         "source": "x", "keep": ["note"], "drop": ["a", "b"], "set": ["method.size=5"],
@@ -103,7 +94,3 @@ def test_one_text_stands_for_a_list_of_one(tmp_path: Any) -> None:
         ghostpoi.inspect(tmp_path / "plain.csv", columns=c, **GIVEN) for c in (frame.columns, ",".join(frame.columns))
     ]
     assert found[0].summary == found[1].summary
-
-
-def test_a_call_names_a_frame_of_venues() -> None:
-    assert python_call("protect", "the table", {"venues": "the venues"}) == "ghostpoi.protect(table, venues=venues)"

@@ -7,22 +7,14 @@ import sys
 import typing
 
 import pytest
-import typer.main
 from conftest import ROOT
 
 import ghostpoi
 from ghostpoi.api.reading import ReadingOptions
-from ghostpoi.cli import app
 from ghostpoi.formats import Reading
+from ghostpoi.options import declared, groups
 
 STEPS = ("audit", "choose", "export", "inspect", "protect", "report", "synth", "verify")
-# What only a terminal needs, or what a frame or a Python value replaces.
-NOT_KEYWORDS = {
-    "audit": {"json", "everybody", "make_report"}, "choose": {"json"}, "inspect": {"json"}, "verify": {"json"},
-    "protect": {"json", "dry_run"},
-    "synth": {"output", "cities", "travellers", "rows_per_part", "format"},
-}  # fmt: skip
-NAMED_OTHERWISE = {"file": "source", "no_store": "store", "audits": "audit"}
 
 
 def test_dir_shows_exactly_the_public_names() -> None:
@@ -54,19 +46,22 @@ def test_the_import_takes_nothing_slow_along() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_every_option_of_a_command_is_a_keyword(step: str) -> None:
-    command = typer.main.get_command(app).commands[step]  # type: ignore[attr-defined]
-    options = {NAMED_OTHERWISE.get(p.name, p.name) for p in command.params} - NOT_KEYWORDS.get(step, set())
-    parameters = inspect.signature(getattr(ghostpoi, step)).parameters
-    keywords = {p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD}
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        keywords |= set(typing.get_type_hints(ReadingOptions))
-    assert options - {"help"} <= keywords
-    assert keywords - options == ({"pairs"} if step == "protect" else set())
+def test_a_step_has_the_keywords_and_defaults_that_are_declared(step: str) -> None:
+    options = {one.keyword: one for one in declared()[step].values() if one.only != "command"}
+    parameters = inspect.signature(getattr(ghostpoi, step)).parameters.values()
+    given = {p.name: p.default for p in parameters if p.kind is not p.VAR_KEYWORD}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        given |= dict.fromkeys(groups()["reading options"])
+    required = inspect.Parameter.empty
+    assert given == {
+        name: required if (one.argument or one.required) and not one.optional else one.python_default
+        for name, one in options.items()
+    }
 
 
 def test_the_options_of_reading_are_those_of_files() -> None:
     assert set(typing.get_type_hints(ReadingOptions)) == {f.name for f in dataclasses.fields(Reading)} | {"max_size"}
+    assert set(typing.get_type_hints(ReadingOptions)) == set(groups()["reading options"])
 
 
 @pytest.mark.parametrize("step", STEPS)

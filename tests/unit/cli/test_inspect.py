@@ -11,7 +11,7 @@ from rich.console import Console
 from small_city import called, sentence
 from summaries import summarise
 
-from ghostpoi.cli.terminal_output import inspection
+from ghostpoi.cli.output import inspection
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.whole_table import count_sets, described_sets

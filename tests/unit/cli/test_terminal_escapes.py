@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_city import SEED, SETS, called, city, release, sentence
 
-from ghostpoi.cli.options import console, printable
+from ghostpoi.cli.output import console, printable
 
 RED, BELL, FLIP = "\x1b[31m", "\x07", "\u202e"
 HOME = f"h{RED}\x9b2J{FLIP}"

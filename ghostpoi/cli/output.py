@@ -1,21 +1,90 @@
-"""Print results for people. Functions import rich themselves: commands import this file before they have a result."""
+"""Print results for people. Functions import rich themselves: commands import this file before they have a result.
+
+Everything that is printed passes `printable` or `SafeConsole`: names from files may contain terminal escapes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ghostpoi.cli.options import printable
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.extras import missing
+from ghostpoi.options import declared, in_shell
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from ghostpoi.api.door import Door
+
+LEFT = ("column", "chosen by", "drops", "status", "from", "to", "place")  # columns of text
 MANY = 1 / 3  # of the rows draw their clean venue: worth a note
+
+
+def printable(text: object) -> str:
+    """Show control characters, including line ends, as escapes such as \\x1b."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
+def say(text: str) -> None:
+    """Print a message on stderr."""
+    print(printable(in_shell(text)), file=sys.stderr)
+
+
+def tell(text: object) -> None:
+    """Print a line on stdout."""
+    print(printable(text))
+
+
+def console() -> Console:
+    """Return a console for stdout, 120 columns wide if stdout is not a terminal. It shows control characters."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class SafeConsole(Console):
+        def render(self, *arguments: Any, **more: Any) -> Iterator[Segment]:
+            for segment in super().render(*arguments, **more):
+                text = segment.text
+                if not segment.control and not text.isprintable():
+                    text = "\n".join(map(printable, text.split("\n")))
+                yield Segment(text, segment.style, segment.control)
+
+    return SafeConsole(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
+
+
+def show(result: dict[str, Any], as_json: bool, render: Callable[..., None], *names: object) -> None:
+    """Print a result on stdout: as one JSON object, or with a function of `render`."""
+    if as_json:
+        text = json.dumps(result, indent=2, ensure_ascii=False)
+        print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+    else:
+        render(console(), *names, result)
+
+
+def door() -> Door:
+    """Return how a step speaks to somebody at a terminal."""
+    from ghostpoi.api.door import Door
+    from ghostpoi.progress import bar
+
+    return Door(say, bar, in_shell, command_of)
+
+
+def command_of(step: str, source: str, keywords: Mapping[str, Any]) -> str:
+    """Return the command line of a step with these options."""
+    flags = {one.keyword: one.flag for one in declared()[step].values()}
+    words = ["ghostpoi", step, source, "-o", "RELEASE"]
+    for name, value in keywords.items():
+        many = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value
+        values = many if isinstance(many, list) else [many] if many is not None else []
+        words += [word for one in values for word in (flags[name], str(one))]
+    return shlex.join(words)
 
 
 def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
@@ -106,7 +175,7 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
         left = rows["left_genuine"]
         console.print(
             f"{title}: {shown:,} rows released with {manifest['method']}; {left['rows']:,} ({left['share']:.1%}) are "
-            "left genuine; how many drew their own venue is not stated, since few rows are new",
+            "left genuine; how many drew their own venue is not stated, since some rows were released before",
             soft_wrap=True,
         )
     else:
@@ -291,6 +360,22 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     say(f"page (it describes clean data: keep it private): {_valid(page)}")
 
 
+def series(console: Console, folder: Path, found: dict[str, Any]) -> None:
+    """Print the releases of a series."""
+    console.print(
+        f"{folder}: a series of {found['method']} since {found['created'][:10]}; {found['rows']:,} rows released; "
+        f"{found['venues']:,} venues in {found['crowds']:,} crowds, {found['guests']:,} of them guests, "
+        f"{found['without_crowd']:,} without a crowd",
+        markup=False, emoji=False, soft_wrap=True,
+    )  # fmt: skip
+    table = _table("release", "status", "from", "to", "rows", "repeated", "new venues", "place")
+    for one in found["releases"]:
+        first, last = (f"{datetime.fromtimestamp(one[name], UTC):%Y-%m-%d}" for name in ("first", "last"))
+        counts = (f"{one[name]:,}" for name in ("rows", "repeated", "new_venues"))
+        table.add_row(str(one["number"]), one["status"], first, last, *counts, one["release"])
+    console.print(table, markup=False, emoji=False)
+
+
 def plugins(console: Console) -> None:
     """Print all plug-ins with their summaries."""
     from rich.markup import escape
@@ -346,5 +431,5 @@ def _table(*columns: str) -> Table:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        table.add_column(column, justify="left" if column in (columns[0], "column", "chosen by", "drops") else "right")
+        table.add_column(column, justify="left" if column in (columns[0], *LEFT) else "right")
     return table

@@ -1,16 +1,19 @@
-"""`ghostpoi.report`: write pages about a release."""
+"""`ghostpoi.report`, `ghostpoi.export` and `ghostpoi.synth`: pages, files for other tools, synthetic check-ins."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
+from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
-from ghostpoi.api.wording import caller, step
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
+
+if TYPE_CHECKING:
+    import polars
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Report:
 
 @step
 def report(
-    release: ReleaseLike, *, output: PathLike | None = None, compare: Sequence[ReleaseLike] = (),
+    door: Door, release: ReleaseLike, *, output: PathLike | None = None, compare: Sequence[ReleaseLike] = (),
     private: PathLike | None = None, with_clean: bool = False, map: Mapping[str, str] | None = None,
     audit: Sequence[PathLike] = (), title: str = "", publisher: str = "", license: str = "",
     **reading: Unpack[ReadingOptions],
@@ -53,14 +56,61 @@ def report(
     if folder.is_dir() and "regions" in read_manifest(folder):
         if with_clean:
             raise InputError(f"--with-clean is for a release of one region, and {folder} has many; leave it out")
-        caller().say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
+        door.say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
     pages = write_pages(
         source, private=private_of(release, private) if with_clean else optional(private), with_clean=with_clean,
         compare=tuple(folder_of(other) for other in compare), output=optional(output), mapping=dict(map or {}),
         audits=tuple(Path(path) for path in audit), about=about,
     )  # fmt: skip
     if folder.is_dir() and not seal_of(folder).signer:
-        caller().say(
+        door.say(
             f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify --against"
         )
     return Report(tuple(pages))
+
+
+@dataclass(frozen=True)
+class Export:
+    """A release in the form of another tool, in `folder`. `private` says whether it holds clean data.
+
+    >>> found = ghostpoi.export("release", to="recbole", output="city")
+    >>> sorted(path.name for path in found.folder.iterdir()), found.private
+    (['README.md', 'city.inter', 'city.item', 'city.yaml'], False)
+    """
+
+    folder: Path
+    private: bool
+
+
+@step
+def export(
+    door: Door, release: ReleaseLike, to: str, output: PathLike, *, private: PathLike | None = None,
+    max_size: str | None = None,
+) -> Export:  # fmt: skip
+    """Write a release in the form that another tool trains on; with `private`, also clean data to test on.
+
+    >>> ghostpoi.export("release", to="hf", output="dataset").folder.name
+    'dataset'
+    """
+    from ghostpoi.exports.write import export as write
+    from ghostpoi.formats.source import limit_of
+
+    left_out = write(folder_of(release), to, Path(output), optional(private), limit_of(max_size)).left_out
+    if left_out:
+        rows = f"{left_out:,} {'row' if left_out == 1 else 'rows'} with missing values"
+        door.say(f"warning: {rows}: left out of the export, because other tools need every value")
+    return Export(Path(output), private is not None)
+
+
+@step
+def synth(
+    door: Door, users: int = 500, pois: int = 1500, days: int = 120, *, seed: int = 0, density: float = 40.0
+) -> polars.DataFrame:
+    """Return the check-ins of a synthetic city: people with homes, jobs and habits at clustered venues.
+
+    >>> ghostpoi.synth(users=150, pois=300, days=60, seed=7).write_csv("checkins.csv")
+    """
+    from ghostpoi.data.synthetic import make_city
+    from ghostpoi.data.synthetic_file import city_frame
+
+    return city_frame(make_city(users, pois, days, seed, density), seed)

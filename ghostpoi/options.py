@@ -1,0 +1,185 @@
+"""The options of commands and of the steps of the Python API, which options.toml declares, and how messages name them.
+
+A message carries the options that it names as data: `option("keep", "note")` is a marked piece of text, which f-strings
+and joins leave whole. At the door `in_shell` writes it as `--keep note`, `in_python` as `keep=["note"]`.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+# Unicode reserves these characters for use inside a program. Nothing else in a message has them.
+OPEN, VALUE, SHOWN, CLOSE = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
+MARKED = re.compile(f"{OPEN}([a-z_]+)([^{OPEN}{CLOSE}]*){CLOSE}")
+MARKS = re.compile(f"[{OPEN}-{CLOSE}]")
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
+COMMON, GROUPS = "common", "groups"
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter of a command, of a step of the Python API, or of both. `options.toml` explains the fields."""
+
+    name: str
+    type: str = "text"
+    help: str = ""
+    default: Any = None
+    argument: bool = False
+    required: bool = False
+    many: bool = False
+    flags: tuple[str, ...] = ()
+    min: float | None = None
+    max: float | None = None
+    readable: bool = True
+    metavar: str | None = None
+    keyword: str = ""
+    only: str = ""
+    optional: bool = False
+    example: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keyword", self.keyword or self.name)
+        object.__setattr__(self, "flags", tuple(self.flags))
+
+    @property
+    def flag(self) -> str:
+        """How the command line spells it first."""
+        return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
+
+    @property
+    def negates(self) -> bool:
+        """Whether it switches off what the keyword switches on."""
+        return self.name == f"no_{self.keyword}"
+
+    @property
+    def is_list(self) -> bool:
+        """Whether Python takes a list."""
+        return self.many or self.type in ("names", "settings")
+
+    @property
+    def python_default(self) -> Any:
+        """What the Python function has by default. Its parameter has no default where this is one and required."""
+        if self.type == "flag":
+            return self.negates or bool(self.default)
+        if self.many or self.type == "settings":
+            return ()
+        return None if self.optional else self.default
+
+    def takes_none(self) -> bool:
+        """Whether None means that it is not given."""
+        return self.python_default is None and not (self.argument or (self.required and not self.optional))
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+@cache
+def declared() -> dict[str, dict[str, Option]]:
+    """Return the parameters of each command in order, by name. `study-run` is the command `study run`."""
+    common, found = _tables()[COMMON], {}
+    for command, own in _tables().items():
+        if command not in (COMMON, GROUPS):
+            names = [name for taken in own["takes"] for name in groups().get(taken, [taken])]
+            found[command] = {name: Option(name, **(common.get(name, {}) | own.get(name, {}))) for name in names}
+    return found
+
+
+def groups() -> dict[str, list[str]]:
+    """Return the names of options that belong together."""
+    return _tables()[GROUPS]
+
+
+@cache
+def _by_name() -> dict[str, Option]:
+    """Return one option of each name. Those of one name are spelled the same in all commands."""
+    return {name: option for options in reversed(declared().values()) for name, option in options.items()}
+
+
+@dataclass(frozen=True)
+class Named:
+    """An option that a message names, with the values that it names; `shown` is how the command line writes them."""
+
+    option: Option
+    values: tuple[str, ...]
+    shown: tuple[str, ...]
+
+
+def option(name: str, *values: object, shown: Callable[[str], str] = str) -> str:
+    """Return the mark of an option in a message. Values with blanks take `shown=quote`.
+
+    >>> in_shell(f"leave it out with {option('drop', 'a', 'b c')}")
+    'leave it out with --drop a --drop b c'
+    >>> in_python(f"leave it out with {option('drop', 'a', 'b c')}")
+    'leave it out with drop=["a", "b c"]'
+    """
+    texts = [MARKS.sub("\ufffd", str(value)) for value in values]
+    return OPEN + _by_name()[name].name + "".join(f"{VALUE}{text}{SHOWN}{shown(text)}" for text in texts) + CLOSE
+
+
+def options_of(message: str) -> list[Named]:
+    """Return the options that a message names."""
+    return [_named(found) for found in MARKED.finditer(message)]
+
+
+def in_shell(message: str) -> str:
+    """Return a message with its options as the command line has them."""
+    return MARKED.sub(lambda found: _shell(_named(found)), message) if OPEN in message else message
+
+
+def in_python(message: str) -> str:
+    """Return a message with its options as keywords.
+
+    >>> in_python(f"use {option('missing', 'drop')}, {option('set', 'method.size=8')} or {option('no_store')}")
+    'use missing="drop", set={"method.size": 8} or store=False'
+    """
+    return MARKED.sub(lambda found: _keyword(_named(found)), message) if OPEN in message else message
+
+
+def _named(found: re.Match[str]) -> Named:
+    pairs = [text.split(SHOWN) for text in found[2].split(VALUE)[1:]]
+    return Named(_by_name()[found[1]], tuple(pair[0] for pair in pairs), tuple(pair[-1] for pair in pairs))
+
+
+def _shell(named: Named) -> str:
+    return " ".join(f"{named.option.flag} {text}" for text in named.shown) or named.option.flag
+
+
+def _keyword(named: Named) -> str:
+    return keyword(named.option, named.values)
+
+
+def keyword(option: Option, values: Sequence[object]) -> str:
+    """Return a keyword with its value as Python writes them; without values, the name of the keyword alone."""
+    name = option.keyword
+    if option.type == "flag":
+        return f"{name}={not option.negates}"
+    if not values:
+        return f"{name}="
+    texts = [str(value) for value in values]
+    if option.type in ("mapping", "settings") and all("=" in text for text in texts):
+        return f"{name}={{{', '.join(_item(option, text) for text in texts)}}}"
+    if option.is_list:
+        return f"{name}=[{', '.join(map(quoted, texts))}]"
+    return f"{name}={_literal(texts[0]) if option.type in ('whole', 'number') else quoted(texts[0])}"
+
+
+def _item(option: Option, text: str) -> str:
+    key, _, value = text.partition("=")
+    return f"{quoted(key)}: {_literal(value) if option.type == 'settings' else quoted(value)}"
+
+
+def _literal(text: str) -> str:
+    """Return a number bare, anything else in quotes."""
+    return text if NUMBER.fullmatch(text) else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """Return a text in the double quotes of Python."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
