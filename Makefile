@@ -20,9 +20,11 @@ test: .venv/ready lint
 check: .venv/ready lint
 	$(BIN)/pytest -n 2 tests/unit
 
-# What takes long: mutated inputs, kills at random moments, Dask clusters, browsers, and the tools that exports are for.
+# What takes long: mutated inputs, kills at random moments, Dask clusters, browsers, the tools that exports are for, and
+# many more examples of the invariants that `make test` tries with few.
 nightly: .venv/ready tools
 	$(BIN)/pytest -n 2 tests/nightly
+	$(BIN)/pytest -n 2 -m hypothesis --hypothesis-profile thorough
 
 # Speed, as ratios within one run; some minutes each. `make bench BENCH="scoring training"` runs some of them.
 BENCH ?= prepare scoring training protect busy estimate scale trace

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.attack.several_months import Left, Month, SeveralMonths, shown_popularity
+from ghostpoi.attack.adversaries.several_releases import Left, Month, SeveralMonths, shown_popularity
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.accuracy_gaps import spread

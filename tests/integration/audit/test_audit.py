@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import ghostpoi
 from round_city import CLEAN, POIS, TINY, run, text
 from small_city import called, sentence
 
 from ghostpoi.api import verify
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.parallel_victims import train_each
+from ghostpoi.attack.victims.base import train_each
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
 from ghostpoi.evaluate.audit import audit
@@ -70,7 +69,7 @@ def released(folder: Path, withhold: bool = False, method: str = "random", *more
 def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     file, release = released(tmp_path)
     sets = [word for s in TINY for word in ("--set", s)]
-    done = ghostpoi("audit", file, release, "--seeds", 2, "--json", "--device", "cpu", *sets)
+    done = called("audit", file, release, "--seeds", 2, "--json", "--device", "cpu", *sets)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {"clean", "adversaries", "controls", "gaps", "strongest", "plausibility", "naturalness"} <= set(found)
@@ -93,7 +92,7 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     cache = tmp_path / "rel.private" / "audit"
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
     assert verify(release, against=file).passed
-    again = ghostpoi("audit", file, release, "--seeds", 2, "--device", "cpu", *sets)
+    again = called("audit", file, release, "--seeds", 2, "--device", "cpu", *sets)
     assert again.returncode == 0, again.stderr
     first, second = again.stdout.splitlines()[:2]
     assert first.startswith(f"{release}: ")
@@ -309,7 +308,7 @@ def test_a_changed_release_and_a_cache_inside_it_are_refused(tmp_path: Path) -> 
 
 
 def test_bad_input_is_one_sentence_and_exit_code_2(files: Callable[[str], tuple[Path, Path]]) -> None:
-    done = ghostpoi("audit", *files(text(CLEAN[::-1])))
+    done = called("audit", *files(text(CLEAN[::-1])))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("ghostpoi: ")

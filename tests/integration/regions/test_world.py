@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called, sentence
 from small_world import SEED, contents, manifest, parts, protected, released, rows
@@ -82,7 +82,6 @@ def test_venues_and_users_are_joined_by_ranges(
 IDS = st.lists(st.text(max_size=3).map(lambda text: "long" * 30 + text), unique=True, max_size=40)
 
 
-@settings(max_examples=25)
 @given(st.lists(IDS, min_size=1, max_size=4), st.integers(1, 30))
 def test_ranges_hold_all_ids_in_order(lists: list[list[str]], at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:

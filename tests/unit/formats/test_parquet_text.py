@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
-from hypothesis import settings as tests
 from hypothesis import strategies as st
 
 from ghostpoi import formats
@@ -31,7 +30,6 @@ def packed(table: pa.Table, rows: int = 150, plain: bool = False) -> bytes:
     return out.getvalue()
 
 
-@tests(deadline=None, max_examples=40)
 @given(
     st.lists(st.one_of(st.none(), st.text(max_size=4)), min_size=1, max_size=9), st.sampled_from(KINDS), st.booleans()
 )
@@ -99,7 +97,6 @@ def test_a_missing_id_is_found_in_dictionaries(missing: str | None, tmp_path: Pa
         read(checkins(["a", "b", missing]), tmp_path / "a.parquet", SMALL)
 
 
-@tests(deadline=None, max_examples=60)
 @given(st.lists(st.text(max_size=2), min_size=1, max_size=5), st.integers(0, ROWS - 1), st.text(max_size=2))
 def test_dictionaries_are_compared_as_their_texts_are(texts: list[str], row: int, other: str) -> None:
     values = [texts[i % len(texts)] for i in range(ROWS)]

@@ -8,7 +8,7 @@ from fake_results import Fabricated
 from study_cells import main_cells
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.none import NoAdversary
+from ghostpoi.attack.adversaries.tables import NoAdversary
 from ghostpoi.errors import InputError
 from ghostpoi.study import claim_checks, plan
 from ghostpoi.study.results import Results

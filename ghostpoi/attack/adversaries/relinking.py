@@ -1,4 +1,4 @@
-"""Sessions under fresh pseudonyms, assigned to users with leaked sessions: the model of A17.
+"""A17 and A18: sessions under fresh pseudonyms, assigned to users with leaked sessions.
 
 A user returns to venues, at the same hours, and stays in a region. So does a stranger within one session: what a
 session repeats of itself is no evidence for anyone. Two pseudonyms of one user are never as close in time as check-ins
@@ -13,11 +13,15 @@ from itertools import pairwise
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
+from ghostpoi.attack.adversaries.base import Adversary, Device, Measures
+from ghostpoi.attack.adversaries.deconvolution import TINY, estimate_popularity, popularity_hint, sum_by
+from ghostpoi.attack.adversaries.distillation import Distilled
+from ghostpoi.attack.adversaries.habits import HabitsLeak
+from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States
 from ghostpoi.attack.evidence import Evidence, Rule
-from ghostpoi.attack.inference.habit_model import HabitModel
-from ghostpoi.attack.inference.visits import TINY, estimate_popularity, popularity_hint, sum_by
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
+from ghostpoi.randomness import Seed
 
 HOURS = 24
 LAST = 16  # positions before each one that it may repeat
@@ -247,7 +251,7 @@ class Scene:
 
 def _geography(evidence: Evidence, rule: Rule, near_km: float) -> "tuple[scipy.sparse.csr_array, Floats, Floats]":
     """Return `lift`, `place` and `density` of a scene."""
-    habits = HabitModel()
+    habits = HabitsLeak()
     channel, rows = habits.channel(evidence, rule).covering(evidence.symbol), evidence.rows
     released = np.bincount(evidence.symbol, minlength=channel.symbols).astype(float)
     leaked = np.bincount(evidence.clean[evidence.positions], minlength=rows).astype(float)
@@ -283,3 +287,57 @@ def _blocks(size: Longs, most: int) -> Iterator[slice]:
         last = max(int(np.searchsorted(end, limit, "right")), first + 1)
         yield slice(first, last)
         first = last
+
+
+@dataclass(frozen=True)
+class RelinkedSteps(HiddenMarkov):
+    """Links sessions from the leak that it is given: A16 hides half of it to see how far links can be trusted."""
+
+    relinker: Relinker = Relinker()
+
+    def infer(self, evidence: Evidence, rule: Rule) -> tuple[States, Floats]:
+        return super().infer(evidence.with_users(self.relinker.users(evidence, rule)), rule)
+
+
+@dataclass(frozen=True)
+class Relink(Adversary):
+    """A17 finds out whose sessions stand under fresh pseudonyms, then runs A9 with the users found.
+
+    A session is linked to a user with leaked sessions if it shows the same venues or crowds at the same hours. Without
+    a rule or a leak, A17 is A9.
+    """
+
+    number = 17
+    title = "relinking"
+    holds = "what A9 holds"
+    does = "assigns sessions under fresh pseudonyms to users with leaked sessions, then runs A9"
+    needs_pseudonyms = True
+
+    relinker: Relinker = Relinker()
+    then: Adversary = HiddenMarkov()
+
+    def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
+        """Add the share of sessions that were linked, of those whose pseudonym did not leak."""
+        user = self.users(evidence)
+        hidden = evidence.released.user == evidence.pseudonym
+        linked = float((user != evidence.released.user)[hidden].mean()) if np.any(hidden) else 0.0
+        return self.then.restore(evidence.with_users(user), seed, device), {"linked": linked}
+
+    def users(self, evidence: Evidence) -> Ints:
+        return self.relinker.users(evidence, evidence.rule) if evidence.rule else evidence.released.user
+
+
+@dataclass(frozen=True)
+class RelinkDistilled(Distilled):
+    """A18 is A16 with the users that A17 finds, also while half of the leak decides how much to trust them."""
+
+    number = 18
+    title = "relinking, distilled"
+    holds = "what A9 holds"
+    does = "links sessions as A17 does, then runs A16"
+    needs_pseudonyms = True
+
+    steps: HiddenMarkov = RelinkedSteps()
+
+    def users(self, evidence: Evidence) -> Ints:
+        return Relinker().users(evidence, evidence.rule) if evidence.rule else evidence.released.user

@@ -1,13 +1,58 @@
-"""A19: releases of several months, made from different rows of the same people."""
+"""A11 and A19: several releases of the same rows, and releases of several months of the same people."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.adversaries.base import Described
-from ghostpoi.data.checkins import Floats, Longs
+from ghostpoi.attack.adversaries.base import Described, Device, Measures
+from ghostpoi.attack.adversaries.deconvolution import popularity_hint, sum_by
+from ghostpoi.attack.adversaries.habits import HabitsLeak
+from ghostpoi.attack.evidence import Evidence
+from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.publish.public_channel import Channel
+from ghostpoi.randomness import Seed
+
+
+@dataclass(frozen=True)
+class MultiRelease(HabitsLeak):
+    """A11 extends A8 to several releases: a publisher who draws again gives several draws per visit.
+
+    Only a venue that could have been released as all of them stands behind them. With one release, A11 is A8.
+    """
+
+    number = 11
+    title = "several releases"
+    holds = "what A8 holds, for several releases of the same rows"
+    does = "multiplies the evidence of all releases"
+    many_releases = True
+
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
+        if evidence.rule is None:
+            return super().restore(evidence, seed, device)
+        each = evidence.per_release()
+        channels = [self.channel(e, evidence.rule).covering(e.released.poi) for e in each]
+        symbols, symbol = np.unique(np.stack([e.released.poi for e in each], 1), axis=0, return_inverse=True)
+        hint = np.mean([popularity_hint(e) for e in each], axis=0)
+        visits, _, share = self.explain(evidence, joint_channel(channels, symbols.astype(np.int64)), symbol, hint=hint)
+        return evidence.fill(visits.argmax(share))
+
+    def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
+        return self.restore(evidence, seed, device), {"releases": 1 + len(evidence.further)}
+
+
+def joint_channel(channels: list[Channel], symbols: Longs) -> Channel:
+    """Return the channel to joint symbols (S, K), the POIs of K releases; the first decides if no POI fits all."""
+    owner, entry = channels[0].behind(symbols[:, 0])
+    clean, chance = channels[0].clean[entry], channels[0].probability[entry]
+    product: Floats = chance.copy()
+    for k, channel in enumerate(channels[1:], 1):
+        at = channel.find(clean, symbols[owner, k])
+        product *= np.where(at >= 0, channel.probability[at], 0.0)
+    possible = sum_by(owner, product, len(symbols)) > 0
+    product = np.where(possible[owner], product, chance)
+    real = product > 0
+    return Channel.of(clean[real], owner[real], product[real], len(symbols))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is known about steps, distilled into sessions that teach it to a victim: the models of A16 and A20."""
+"""A16 and A20: what is known about steps, distilled into sessions that teach it to a victim."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,10 +8,9 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.random import Generator
 
+from ghostpoi.attack.adversaries.base import Adversary, Device
+from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States, StepLengths
 from ghostpoi.attack.evidence import Evidence, Rule
-from ghostpoi.attack.inference.column_guesses import with_half_of_leak
-from ghostpoi.attack.inference.hidden_markov import States, TransitionModel
-from ghostpoi.attack.inference.step_lengths import KnownLengths
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.randomness import Seed
@@ -21,17 +20,32 @@ POWER = 8.0  # of a chain's weights: walks take likely steps, because a victim n
 
 
 @dataclass(frozen=True)
-class Distillation:
-    """Predicts steps by a Markov chain over POIs, and walks along it."""
+class Distilled(Adversary):
+    """A16 does not restore visits: it predicts steps, and makes sessions that teach a victim these predictions.
 
-    steps: TransitionModel = TransitionModel()
+    A leak weighs little among restored sessions that are mostly wrong. A16 weighs leaked steps, the steps that A9
+    infers, and staying, and half of the leak decides how. Without a rule or with fewer than two leaked sessions, A16 is
+    A9.
+    """
+
+    number = 16
+    title = "distilled steps"
+    holds = "what A9 holds"
+    does = "weighs leaked steps, inferred steps and staying, and makes sessions that teach the result"
+
+    steps: HiddenMarkov = HiddenMarkov()
     inferred: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3, 1.0)  # tried weights of an inferred step; a leaked one has 1
     stay: tuple[float, ...] = (0.0, 0.3, 0.9, 3.0)  # tried weights of staying
     draws: int = 8  # of all sessions, that inferred steps are counted in
 
-    def restore(self, evidence: Evidence, rule: Rule | None, seed: Seed) -> Ints:
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
+        if evidence.rule is None or evidence.leaked.sum() < 2:
+            return self.steps.restore(evidence, seed, device)
+        return self.distil(evidence, evidence.rule, seed)
+
+    def distil(self, evidence: Evidence, rule: Rule | None, seed: Seed) -> Ints:
         """Return walks in place of the sessions that did not leak, (N,). Without a rule, the release is not used."""
-        noise, known = seed.generator("distillation"), with_half_of_leak(evidence)
+        noise, known = seed.generator("distillation"), evidence.with_half_of_leak()
         hidden = evidence.released.take(evidence.leaked & ~known.leaked)
         poi = evidence.clean[evidence.positions & ~known.positions]
         parts = self.parts(known, rule, noise)
@@ -56,21 +70,31 @@ class Distillation:
 
 
 @dataclass(frozen=True)
-class LeaklessDistillation:
-    """Predicts steps by released and inferred ones. No leak tells how to weigh them, so the weights are fixed.
+class DistilledRelease(Adversary):
+    """A20 is A16 without a leak: it weighs released steps, the steps that A14 infers, and staying.
 
-    They were chosen on validation sessions of NYC, with releases that no study uses.
+    Anybody knows that people often stay where they are. An adversary that only restores visits does not use it. The
+    weights are fixed, because no leak tells how to weigh; they were chosen on validation sessions of NYC, with releases
+    that no study uses. Without a rule, the release stays.
     """
 
-    steps: KnownLengths = KnownLengths()
+    number = 20
+    title = "distilled release"
+    holds = "what A14 holds"
+    does = "weighs released steps, inferred steps and staying, and makes sessions that teach the result"
+    uses_leak = False
+
+    steps: StepLengths = StepLengths()
     inferred: float = 3.0  # weight of an inferred step; a released one has 1
     stay: float = 4.0  # weight of staying
     draws: int = 8
 
-    def restore(self, evidence: Evidence, rule: Rule, seed: Seed) -> Ints:
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         """Return walks in place of all sessions, (N,)."""
+        if evidence.rule is None:
+            return evidence.released.poi
         noise = seed.generator("distillation without leak")
-        return walks(self.chain(evidence, rule, noise), evidence.released, noise)
+        return walks(self.chain(evidence, evidence.rule, noise), evidence.released, noise)
 
     def chain(self, evidence: Evidence, rule: Rule, noise: Generator) -> "scipy.sparse.csr_array":
         """Return the weights of all steps, (P+1, P+1)."""
