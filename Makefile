@@ -47,14 +47,13 @@ lint: .venv/ready
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
-# Generate the reference and result pages, then build the site in site/, offline.
+# Fill the generated pages and blocks, then build the site in site/, offline.
 docs: .venv/ready pages
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pages: .venv/ready
 	$(BIN)/python docs/generate_reference.py
-	$(BIN)/ghostpoi study page reproduction -o docs/results/reproduction.md --figures docs/figures
-	$(BIN)/ghostpoi study page frontier -o docs/results/frontier.md --figures docs/figures
+	$(BIN)/python -m docs.blocks
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ghostpoi needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'

@@ -29,7 +29,6 @@ from ghostpoi.publish.manifest import store_manifest
 from ghostpoi.publish.private_folder import (
     RUN,
     UNFINISHED,
-    Hashed,
     Note,
     ReleaseRequest,
     RowsRequest,
@@ -90,7 +89,7 @@ def work(settings: Publication) -> float:
 
 
 def release_file(
-    request: ReleaseRequest, file: CheckinFile, hashed: Hashed, unfinished: Note | None, series: Series | None,
+    request: ReleaseRequest, file: CheckinFile, sha256: bytes, unfinished: Note | None, series: Series | None,
     say: Say, report: Report,
 ) -> ReleasedRows:  # fmt: skip
     """Protect one region, which is in memory, and write the release."""
@@ -98,7 +97,7 @@ def release_file(
     part, request = planned.series, replace(request, seed=planned.request.seed)
     if part:
         part.start()
-    run = resume(request, hashed, unfinished) if unfinished else begin(request, hashed, say)
+    run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
     if part:
         venues = part.draw(planned.whole, report)
     else:

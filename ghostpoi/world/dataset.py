@@ -120,4 +120,4 @@ def divided(job: Job, stages: Stages) -> Job:
     if len(job.regions) > 1:
         bounds = bounds_of((found.users for found in surveys_of(job).values()), ranges.AT_ONCE)
         done_all(stages.run("finding journeys", find_crossings, job, range(len(bounds) + 1), bounds), ids)
-    return with_pieces(job)
+    return with_pieces(replace(job, held=None))

@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from ghostpoi.files import PARTIAL, make_private_folder
 from ghostpoi.formats import CheckinFile
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import store_manifest
-from ghostpoi.publish.private_folder import Hashed, Note, ReleaseRequest, Run, begin, check_folders, resume
+from ghostpoi.publish.private_folder import Note, ReleaseRequest, Run, begin, check_folders, resume
 from ghostpoi.publish.release import hashes_of, in_place, keep_private, release_file, work
 from ghostpoi.publish.released_rows import ReleasedRows
 from ghostpoi.publish.series.series_release import open_series
@@ -36,11 +36,6 @@ WORLD = "world"  # how folders in the folder of a run begin that hold the result
 LAYOUT = "packs"  # of the results: those of older versions are of no use
 
 
-@dataclass(frozen=True)
-class _Input:
-    sha256: bytes
-
-
 Made = tuple[dict[str, Any], ReleasedRows | None]  # the manifest; the rows, if all were in memory at once
 
 
@@ -56,22 +51,22 @@ def _make(request: ReleaseRequest, scale: Scale | None, say: Say, report: Report
     if scale is None:
         series = open_series(request)
         file = formats.read(request.file, request.mapping)
-        released = release_file(request, file, file, unfinished, series, say, report)
+        released = release_file(request, file, file.sha256, unfinished, series, say, report)
         return released.manifest, released
     pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report, scale)
         held, count = _held(request, pieces, stages)
-        hashed = _Input(content_hash(pieces))
+        sha256 = content_hash(pieces)
         if held and count == 1:
             units = work(request.settings)
 
             def share(label: str, done: float) -> None:
                 report(label, done / units)
 
-            released = release_file(request, held, hashed, unfinished, None, say, share)
+            released = release_file(request, held, sha256, unfinished, None, say, share)
             return released.manifest, released
-        return _by_region(request, pieces, held, hashed, unfinished, stages, say), None
+        return _by_region(request, pieces, held, sha256, unfinished, stages, say), None
 
 
 def _held(request: ReleaseRequest, pieces: Pieces, stages: Stages) -> tuple[CheckinFile | None, int]:
@@ -88,13 +83,13 @@ def _held(request: ReleaseRequest, pieces: Pieces, stages: Stages) -> tuple[Chec
 
 
 def _by_region(
-    request: ReleaseRequest, pieces: Pieces, held: CheckinFile | None, content: Hashed, unfinished: Note | None,
+    request: ReleaseRequest, pieces: Pieces, held: CheckinFile | None, sha256: bytes, unfinished: Note | None,
     stages: Stages, say: Say,
 ) -> dict[str, Any]:  # fmt: skip
     """Divide a dataset, protect each region and write the release; return its manifest."""
     # A refused engine or input leaves nothing: with other options or another file, this run would be of no use.
     is_new = not request.private.exists()
-    run = resume(request, content, unfinished) if unfinished else begin(request, content, say)
+    run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
     try:
         job = replace(_job(request, stages.scale, pieces, run, say), held=held)
         job, manifest = _released(job, request, run, stages, say)

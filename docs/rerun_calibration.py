@@ -2,9 +2,16 @@
 
 Calibration looks only at the clean model and at the substitution rate, with seeds that no study uses. It prints and
 stores what it finds and changes no setting.
+
+    python docs/rerun_calibration.py nyc.npz [--protocol paper] [--device cuda] [--seeds 3] [--trials 7]
+
+writes results/calibration-PROTOCOL.json.
 """
 
+import argparse
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +19,8 @@ import torch
 
 from ghostpoi.attack.victims.base import STAGE, final_ranks, readable, victim_settings
 from ghostpoi.attack.victims.stacked_model import initial_transformer
-from ghostpoi.data.prepared import Prepared
-from ghostpoi.models import fit
+from ghostpoi.data.prepared import Prepared, load
+from ghostpoi.models import devices, fit
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.progress import Say
 from ghostpoi.publish.methods.ts_ue_calibrated import TsUeCalibrated
@@ -21,11 +28,31 @@ from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import publish
 from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
+from ghostpoi.study.run import commit, hardware
 
+RESULTS = Path(__file__).parent.parent / "results"
 CLEAN_ACCURACY, RATE = 0.1379, 0.749  # in the paper, on NYC
 FIRST_SEED = 100  # studies count from 0
 EPOCHS = 40
 REACHES = (1.0, 1000.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="the file that ghostpoi prepare wrote")
+    parser.add_argument("--protocol", default="paper")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--seeds", type=int, default=3, help="clean victims to train")
+    parser.add_argument("--trials", type=int, default=7, help="radii to try")
+    given = parser.parse_args()
+    data, device = load(given.data), devices.device(given.device)
+    found = {
+        "protocol": given.protocol, "data": data.name, "hardware": hardware(device), "commit": commit(),
+        "clean": clean_epochs(data, given.protocol, device, given.seeds, print),
+        "ts-ue": reach(data, given.protocol, device, given.trials, print),
+    }  # fmt: skip
+    path = RESULTS / f"calibration-{given.protocol}.json"
+    path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
 def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int, say: Say) -> dict[str, Any]:
@@ -67,3 +94,7 @@ def reach(data: Prepared, protocol: str, device: torch.device, trials: int, say:
     best = min(tried, key=lambda t: abs(t[1] - RATE))
     say(f"radius {best[0]:g}: {best[1]:.4f}, the paper has {RATE}")
     return {"reach": best[0], "rate": best[1], "tried": tried}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,5 @@
 """Readings of Table III: scores follow their definition, LMs are fitted to the clean value, rows are written."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 from builders import sessions_of
-from small_city import called, sentence
 
-from ghostpoi.data import prepared
+from docs import rerun_levels as levels
+from docs.rerun_levels import SCORES, Course, Levels, Reading, with_end
+from ghostpoi.evaluate.cache import Cache
 from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.models.trajectory_lm import load_or_train, log_likelihood, naturalness
 from ghostpoi.models.transformer import CausalTransformer
@@ -18,8 +18,6 @@ from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
-from ghostpoi.study import levels
-from ghostpoi.study.levels import SCORES, Course, Reading, with_end
 
 ROWS = 9
 SHAPE = ModelSettings(8, 2, 1, 8, 8, tied=True, start=1.0)
@@ -105,7 +103,7 @@ def test_every_session_gets_an_end() -> None:
     assert ended.length.tolist() == [8, 4, 3]
 
 
-def test_the_command_writes_one_row_per_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_one_row_per_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, bool]] = []
 
     def publish(task: Task, seed: Seed, device: torch.device) -> Substitution:
@@ -119,27 +117,13 @@ def test_the_command_writes_one_row_per_reading(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(levels, "LONGEST", 1)
     monkeypatch.setattr(levels, "publish", publish)
     city = prepare_city(12, 30, 25, 0)
-    prepared.save(tmp_path / "city.npz", city)
-    refused = called("study", "levels", "--data", tmp_path / "city.npz", "--results", tmp_path, "--device", "cpu")
-    assert refused.returncode == 2
-    assert "compared with the paper's NYC" in refused.stderr
-    prepared.save(tmp_path / "city.npz", replace(city, name="a small NYC"))
-    done = called("study", "levels", "--data", tmp_path / "city.npz", "--results", tmp_path, "--device", "cpu")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{tmp_path / 'levels-strong.json'}\n"
+    rows = Levels(city, "strong", CPU, Cache(tmp_path), lambda text: None).rows()
     # GHOST alone releases anew with another LM; the third reading has the first one's.
     others = [("TsUe", False), ("Em", False), ("Pgd", False), ("Random", False)]
     assert made == [("Ghost", True), *others, ("Ghost", True)]
-    found = json.loads((tmp_path / "levels-strong.json").read_text())
-    assert [row["name"] for row in found["rows"]] == ["ours", "end", "b"]
-    assert found["printed"]["ghost"] == -10.0208
-    plain, _, bits = (row["values"] for row in found["rows"])
+    assert [row["name"] for row in rows] == ["ours", "end", "b"]
+    assert levels.printed()["ghost"] == -10.0208
+    plain, _, bits = (row["values"] for row in rows)
     assert set(plain) == {"clean", "random", "pgd", "ghost", "em", "ts-ue"}
     assert bits["random"] == pytest.approx(plain["random"] / np.log(2))
-    assert all(row["epochs"] == 1 and set(row["fits"]) == {"clean", "levels", "order"} for row in found["rows"])
-
-
-def test_data_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    told = sentence(called("study", "levels", "--data", tmp_path / "no.npz", "--results", tmp_path / "results"))
-    assert "no.npz does not exist; make it with ghostpoi prepare" in told
-    assert not (tmp_path / "results").exists()
+    assert all(row["epochs"] == 1 and set(row["fits"]) == {"clean", "levels", "order"} for row in rows)

@@ -2,21 +2,31 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import sessions_of
+from builders import flat_sessions, sessions_of
 from hypothesis import given
 from hypothesis import strategies as st
-from small_city import called, sentence
 
-from ghostpoi.data import prepared
+from docs.rerun_facts import (
+    RESULTS,
+    RULES,
+    THRESHOLDS,
+    beyond_nominal,
+    candidate_facts,
+    data_facts,
+    learned_facts,
+    speed_facts,
+    threshold_for,
+)  # fmt: skip
 from ghostpoi.data.candidates import Candidates, find
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Vocabulary
-from ghostpoi.study.data_facts import RULES, beyond_nominal, candidate_facts, data_facts, speed_facts
+from ghostpoi.settings import CandidateSettings
+from ghostpoi.study.results import NYC
 
+DAY, HOUR = 86_400, 3600
 KM = 1 / 111.195  # degrees of latitude
 
 
@@ -79,21 +89,30 @@ def test_few_candidates_remain_few_under_either_reading_of_the_widening(km: list
     assert (four["pois_few"], four["pois_none"]) == (six["pois_few"], six["pois_none"])
 
 
-def test_the_command_adds_a_city_beside_others(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    for name in ("one", "two"):
-        prepared.save(tmp_path / f"{name}.npz", replace(line(), name=name))
-        done = called("study", "facts", "--data", tmp_path / f"{name}.npz", "--results", results)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout == f"{results / 'data-facts.json'}\n"
-    found = json.loads((results / "data-facts.json").read_text())
-    assert found == {name: data_facts(replace(line(), name=name)) for name in ("one", "two")}
+def town() -> Prepared:
+    """Two cafés (1, 2: category 0) visited at 8, a bar at 20 (3: category 1) and a café that is used as a bar (4)."""
+    rows = [(venue, day) for venue in (1, 2, 3, 4) for day in range(5)]
+    time = np.array([(4 + day) * DAY + (8 if venue < 3 else 20) * HOUR for venue, day in rows])
+    train = flat_sessions(np.array([venue for venue, _ in rows]), [5] * 4, [0, 1, 2, 3], time)
+    lat, category = np.array([np.nan, 1, 1.001, 1.002, 1.003]), np.array([-1, 0, 0, 1, 0], np.int32)
+    v = Vocabulary(lat, np.array([np.nan, 1, 1, 1, 1]), category, np.arange(5, dtype=np.int32))
+    same = Candidates(np.array([[0, 0], [2, 4], [1, 4], [0, 0], [1, 2]], np.int32), np.ones(5))
+    return Prepared(v, train, train, train, same, "town")
 
 
-def test_a_damaged_file_of_facts_is_refused(tmp_path: Path) -> None:
-    prepared.save(tmp_path / "one.npz", line())
-    (tmp_path / "data-facts.json").write_text("[")
-    told = sentence(called("study", "facts", "--data", tmp_path / "one.npz", "--results", tmp_path))
-    assert "data-facts.json cannot be read" in told
-    assert "delete it and run ghostpoi study facts --data FILE again" in told
-    assert (tmp_path / "data-facts.json").read_text() == "["
+def test_facts_compare_the_sets_with_the_categories() -> None:
+    found = learned_facts(town())
+    assert list(found) == [f"{t:g}" for t in THRESHOLDS]
+    # Of 12 ordered pairs, 6 are of two cafés; alike are (1, 2) and (3, 4), of which the first has one category.
+    assert found["-1"]["near_precision"] == found["-1"]["precision"] == 6 / 12
+    assert (found["-1"]["near_recall"], found["-1"]["mean_size"]) == (1, 3)
+    assert found["0.6"]["near_precision"] == found["0.6"]["precision"] == 2 / 4
+    assert found["0.6"]["near_recall"] == pytest.approx(2 / 6)
+    assert (found["0.6"]["mean_size"], found["0.6"]["visits_none"]) == (1, 0)
+    assert found["0.6"]["draws_same_category"] == found["0.6"]["draws_same_group"] == 1 / 2
+
+
+def test_the_default_threshold_is_the_lowest_that_reaches_the_target() -> None:
+    curve = {"-1": {"near_precision": 0.1}, "0.5": {"near_precision": 0.2}, "0.6": {"near_precision": 0.3}}
+    assert [threshold_for(curve, target) for target in (0.05, 0.15, 0.2, 0.3)] == [-1, 0.5, 0.5, 0.6]
+    assert threshold_for(json.loads(RESULTS.read_text("utf-8"))[NYC]["learned"]) == CandidateSettings().plausibility

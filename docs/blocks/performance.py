@@ -1,51 +1,25 @@
-"""Measure how cost grows with the rows, and write the figures of it on docs/explanation/performance.md.
+"""The block of docs/explanation/performance.md that shows how cost grows with the rows."""
 
-    python docs/rerun_scale.py --folder WORLDS [--rows N...] [--ghost K]
-
-runs `python -m benchmarks scale`, stores results/bench-scale.json and writes tables and curve. WORLDS
-needs 8 times the disk of the largest world. Without a folder, it only writes tables and curve again.
-"""
-
-import argparse
 import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-RESULTS, PAGE = ROOT / "results" / "bench-scale.json", ROOT / "docs" / "explanation" / "performance.md"
-FIGURES = ROOT / "docs" / "figures"
-SECTION = re.compile(r"(?<=<!-- results/bench-scale.json -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
-ROWS = (300_000, 1_000_000, 3_000_000, 10_000_000, 33_000_000)
+from docs.blocks.common import RESULTS, Block
+from docs.blocks.common import table as _markdown
+
 BUSY = 1.0  # a higher load before the measurement is mentioned
 ON_PAPER, CORES = (1_000_000_000, 10_000_000_000), (64, 512)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, help="where to make the worlds; they are kept")
-    parser.add_argument("--rows", nargs="+", type=int, default=ROWS)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--ghost", type=int, default=3, help="cities to protect with GHOST")
-    given = parser.parse_args()
-    if given.folder:
-        sizes = [word for rows in given.rows for word in ("--rows", str(rows))]
-        options = [
-            "--workers",
-            str(given.workers),
-            "--ghost",
-            str(given.ghost),
-            "--folder",
-            str(given.folder),
-        ]
-        command = [sys.executable, "-m", "benchmarks", "scale", *sizes, *options, "-o", str(RESULTS)]
-        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
-    found = json.loads(RESULTS.read_text("utf-8"))
-    draw(found, FIGURES)
-    PAGE.write_text(SECTION.sub(lambda _: section(found), PAGE.read_text("utf-8")), "utf-8")
+def scale() -> str:
+    """Tables, curve and what `python -m benchmarks scale` measured."""
+    return section(stored())
+
+
+def stored() -> dict[str, Any]:
+    """Read what `python -m benchmarks scale -o results/bench-scale.json` wrote."""
+    found: dict[str, Any] = json.loads((RESULTS / "bench-scale.json").read_text("utf-8"))
+    return found
 
 
 def section(found: dict[str, Any]) -> str:
@@ -80,7 +54,7 @@ def table(found: dict[str, Any]) -> str:
             figure(one["protect"]["peak_bytes"] / 1e9), figure(one["verify"]["seconds"]),
             figure(one["verify"]["peak_bytes"] / 1e9), "" if guess is None else figure(guess / 3600),
         ])  # fmt: skip
-    return _markdown(lines)
+    return _markdown(lines[0], lines[1:])
 
 
 def on_paper(found: dict[str, Any]) -> str:
@@ -95,7 +69,7 @@ def on_paper(found: dict[str, Any]) -> str:
             short(rows), figure(cpu / 3600), *(figure((serial + (cpu - serial) / cores) / 3600) for cores in CORES),
             figure(found["sizes"][-1]["protect"]["worker_bytes"] / 1e9), figure(main / 1e9), figure(disk / 1e9),
         ])  # fmt: skip
-    return _markdown(lines)
+    return _markdown(lines[0], lines[1:])
 
 
 def on_the_line(found: dict[str, Any], key: str, rows: int) -> float:
@@ -107,7 +81,9 @@ def on_the_line(found: dict[str, Any], key: str, rows: int) -> float:
 
 def draw(found: dict[str, Any], folder: Path) -> list[Path]:
     """Draw time and memory against rows."""
-    from ghostpoi.study.figures import STYLE, plt, save
+    import matplotlib.pyplot as plt
+
+    from ghostpoi.study.figures import STYLE, save
 
     rows = [one["rows"] for one in found["sizes"]]
     with plt.rc_context(STYLE["rc"]):
@@ -140,10 +116,4 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
-def _markdown(lines: list[list[str]]) -> str:
-    """A table without blanks: its words count."""
-    return "".join(f"|{'|'.join(line)}|\n" for line in (lines[0], ["---"] * len(lines[0]), *lines[1:]))
-
-
-if __name__ == "__main__":
-    main()
+BLOCKS: dict[str, Block] = {"scale": scale}

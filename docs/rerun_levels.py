@@ -3,22 +3,29 @@
 A reading names the LM and what is averaged. Its LM is trained until the clean sessions reach the printed value, as far
 as it can; then GHOST releases with this LM, and all releases are scored. What the paper prints for releases is not
 fitted, so a reading that comes near it explains it.
+
+    python docs/rerun_levels.py nyc.npz [--protocol paper] [--device cuda]
+
+writes results/levels-PROTOCOL.json. It changes no setting.
 """
 
+import argparse
 import copy
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ghostpoi.data.prepared import Prepared
+from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.evaluate.cache import Cache, Record, key_of
-from ghostpoi.models import fit
+from ghostpoi.models import devices, fit
 from ghostpoi.models.training_windows import Windows, from_start
 from ghostpoi.models.trajectory_lm import cache_key, of_targets, weights_key
 from ghostpoi.models.transformer import CausalTransformer
@@ -28,9 +35,13 @@ from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
 from ghostpoi.study.cells import release_stages
-from ghostpoi.study.levels_table import fits, printed
+from ghostpoi.study.paper import section
 from ghostpoi.study.plan import Variant
+from ghostpoi.study.run import commit, hardware
+from ghostpoi.study.store import WORK
 
+RESULTS = Path(__file__).parent.parent / "results"
+NEAR_CLEAN, NEAR_LEVELS = 0.15, 0.5  # distances to the printed values that count as the same
 METHODS = ("ghost", "ts-ue", "em", "pgd", "random")
 SEED = 0
 LONGEST = 20  # epochs of an LM that does not reach the printed clean value
@@ -195,3 +206,38 @@ def with_end(sessions: Sessions, end: int) -> Sessions:
     poi = np.insert(sessions.poi, last, end)
     time, row = (np.insert(a, last, a[last - 1]) for a in (sessions.time, sessions.row))
     return replace(sessions, start=start, poi=poi, time=time, row=row)
+
+
+def printed(city: str = "nyc", without: Collection[str] = ()) -> dict[str, float]:
+    """Return Table III: the clean value and that of each method, without some."""
+    rows = section(city, "naturalness").items()
+    return {method: row["naturalness"][0] for method, row in rows if method not in without}
+
+
+def fits(found: Mapping[str, float], table: Mapping[str, float]) -> dict[str, bool]:
+    """Say what a reading explains: the clean value, the levels of all printed releases, and their order."""
+    methods = [method for method in table if method != "clean"]
+    return {
+        "clean": abs(found["clean"] - table["clean"]) <= NEAR_CLEAN,
+        "levels": all(abs(found[method] - table[method]) <= NEAR_LEVELS for method in methods),
+        "order": sorted(methods, key=lambda m: found[m]) == sorted(methods, key=lambda m: table[m]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="the paper's NYC, as ghostpoi prepare wrote it")
+    parser.add_argument("--protocol", default="strong")
+    parser.add_argument("--device", default="auto")
+    given = parser.parse_args()
+    data, device = load(given.data), devices.device(given.device)
+    if "nyc" not in data.name.lower():
+        raise SystemExit(f"{given.data}: the readings are compared with the paper's NYC; prepare dataset_TSMC2014_NYC")
+    study = Levels(data, given.protocol, device, Cache(RESULTS / WORK), print)
+    about = {"data": data.name, "protocol": given.protocol, "hardware": hardware(device), "commit": commit()}
+    found = about | {"printed": printed(), "rows": study.rows()}
+    (RESULTS / f"levels-{given.protocol}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
