@@ -69,7 +69,7 @@ def test_trials_of_choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         wishes, settings = Wishes(keep_category="exact"), override(publication("crowd"), ["filters.min_poi_checkins=5"])
         rows = RowsRequest(settings=settings, method="crowd", protocol="strong", device=None, mapping={})
         asked = Asked(rows=rows, wishes=wishes, seeds=1, cache=Cache(tmp_path / name))
-        return choose(Source(city()), asked, None, None, lambda text: None, lambda label, units: None)
+        return choose(Source(tmp_path / "city.txt"), asked, None, None, lambda text: None, lambda label, units: None)
 
     alone = found("alone")
     monkeypatch.setattr(choosing, "WORTHWHILE", 0)
