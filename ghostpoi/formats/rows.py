@@ -146,6 +146,10 @@ class Rows(ABC):
         """Return the rows of all parts as rows of this kind. `other`: what the types of a part differ from."""
         raise TypeError(f"rows of {type(self).__name__} cannot be joined")
 
+    def as_file(self, source: Any, format: str, mapping: dict[str, str]) -> Any:
+        """Return the check-ins, a `CheckinFile`; `mapping` names the columns that were found when rows were read."""
+        raise TypeError(f"rows of {type(self).__name__} cannot be read again")
+
     def to_frame(self, mapping: dict[str, str]) -> Any:
         """Return a data frame. Columns of a file without types are text, except coordinates, which are numbers."""
         return with_degrees(pl.DataFrame({name: self.get_column(name) for name in self.columns}), mapping)

@@ -14,6 +14,7 @@ from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.points import POINT
 from ghostpoi.formats.rows import Dialect, FieldRows, Index, Rows, with_degrees
+from ghostpoi.formats.source import Source
 from ghostpoi.formats.zones import TIMEZONE
 
 RETURN = text.RETURN.decode()
@@ -86,6 +87,13 @@ class TextRows(FieldRows):
             returns = pl.concat([m if p.returns is None else p.returns for p, m in zip(texts, missing, strict=True)])
         return TextRows(frame, text.joined([part.dialect for part in [self, *texts]]), returns)
 
+    def as_file(self, source: Source, format: str, mapping: dict[str, str]) -> CheckinFile:
+        column, quoted = _columns(source, mapping), self.dialect.quoted
+        fields = self.frame.select(text.value(pl.col(c), quoted).alias(field) for field, c in column.items())
+        return to_file(
+            source, self.dialect.start, format, mapping, fields, lambda row: f"{source}, row {row + 1}", lambda: self
+        )
+
     def to_frame(self, mapping: dict[str, str]) -> pl.DataFrame:
         values = self.frame.select(text.value(pl.col(c), self.dialect.quoted).alias(c) for c in self.columns)
         return with_degrees(values, mapping)
@@ -125,9 +133,8 @@ KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
-    source, elsewhere = body.source, body.source.elsewhere
-    own = (field for field in (*FIELDS, GROUP, DATE, POINT, TIMEZONE) if field in mapping and field not in elsewhere)
-    column = {field: mapping[field] for field in own}
+    source = body.source
+    column = _columns(source, mapping)
     frame = None
     plain = not body.dialect.control_separated and not source.reading.decimal
     if plain and len(set(column.values())) == len(column):
@@ -142,6 +149,12 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     return to_file(
         source, data, format, mapping, fields, lambda row: f"{source}, line {body.line(row)}", lambda: TextRows.of(body)
     )
+
+
+def _columns(source: Source, mapping: dict[str, str]) -> dict[str, str]:
+    """Return the column of each field that the file itself gives."""
+    every = (*FIELDS, GROUP, DATE, POINT, TIMEZONE)
+    return {field: mapping[field] for field in every if field in mapping and field not in source.elsewhere}
 
 
 def _padded(ids: pl.Series) -> bool:
