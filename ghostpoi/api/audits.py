@@ -14,6 +14,7 @@ from ghostpoi.api.release import Release
 from ghostpoi.api.scale import scale_of, without_region
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
     from ghostpoi.api.reading import Source
@@ -83,7 +84,7 @@ def audit(
     from ghostpoi.models.devices import device as find_device
 
     if replace and not store:
-        raise InputError("--replace and --no-store contradict each other; give one of them")
+        raise InputError(f"{option('replace')} and {option('no_store')} contradict each other; give one of them")
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
     names = adversaries if isinstance(adversaries, str | None) else ",".join(adversaries)
     everybody = names == "all"
@@ -98,13 +99,17 @@ def audit(
         )  # fmt: skip
         if at_scale is not None and _has_regions(released):
             if series is not None:
-                raise InputError("--series needs all rows at once; leave out --engine or --series")
+                raise InputError(
+                    f"{option('series')} needs all rows at once; leave out {option('engine')} or {option('series')}"
+                )
             from ghostpoi.evaluate.region_audit import audit_regions
 
             with door.bar(1.0) as progress:
                 return Audit(audit_regions(request, at_scale, regions, door.say, progress))
         if regions is not None:
-            raise InputError("--regions is for a release of many regions and needs --engine; leave it out")
+            raise InputError(
+                f"{option('regions')} is for a release of many regions and needs {option('engine')}; leave it out"
+            )
         together = {}
         if series is not None:
             from ghostpoi.evaluate.series_audit import audit_series

@@ -11,6 +11,7 @@ from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, opened, optional
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
     import polars
@@ -54,7 +55,9 @@ def report(
     folder, about = folder_of(release), About(title, publisher, license)
     if folder.is_dir() and "regions" in read_manifest(folder):
         if with_clean:
-            raise InputError(f"--with-clean is for a release of one region, and {folder} has many; leave it out")
+            raise InputError(
+                f"{option('with_clean')} is for a release of one region, and {folder} has many; leave it out"
+            )
         door.say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
     with opened(folder, reading):
         pages = write_pages(
@@ -64,7 +67,8 @@ def report(
         )  # fmt: skip
     if folder.is_dir() and not seal_of(folder).signer:
         door.say(
-            f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify --against"
+            f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify "
+            f"{option('against')}"
         )
     return Report(tuple(pages))
 

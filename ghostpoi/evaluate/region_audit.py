@@ -28,6 +28,7 @@ from ghostpoi.evaluate.restoration import Contest
 from ghostpoi.evaluate.rounding import rounded
 from ghostpoi.evaluate.row_matching import align, pair_of
 from ghostpoi.evaluate.stored_audit import check_writable, store
+from ghostpoi.options import option
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish.manifest import complaint_about, read_manifest, with_groups
 from ghostpoi.publish.verify.check import Check
@@ -71,7 +72,8 @@ def audit_regions(
     if not each:
         raise InputError(
             f"{request.release}: the filters leave too few sessions in all {len(regions):,} audited regions; audit "
-            "more with --regions, or lower filters.min_poi_checkins or filters.min_session_length with --set"
+            f"more with {option('regions')}, or lower filters.min_poi_checkins or filters.min_session_length with "
+            f"{option('set')}"
         )
     together = joined(list(each.values()))
     found = result(request, chosen, manifest, together) | {

@@ -14,6 +14,7 @@ from ghostpoi.attack.several_months import Left, Month, SeveralMonths, shown_pop
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.accuracy_gaps import spread
+from ghostpoi.options import option
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, FreeDraw
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
@@ -47,9 +48,11 @@ def places(folder: Path) -> list[Place]:
         inside = sorted(path for path in folder.iterdir() if (path / MANIFEST).is_file())
         found = [(path, Path(f"{path}.private")) for path in inside]
     else:
-        raise InputError(f"--series {folder} is not a folder; give a series folder, or a folder of releases")
+        raise InputError(f"{option('series', folder)} is not a folder; give a series folder, or a folder of releases")
     if len(found) < 2:
-        raise InputError(f"--series {folder} has {len(found)} complete releases; several months take at least two")
+        raise InputError(
+            f"{option('series', folder)} has {len(found)} complete releases; several months take at least two"
+        )
     return found
 
 
@@ -60,13 +63,15 @@ def audit_series(folder: Path, release: Path | None = None) -> dict[str, Any]:
     """
     recorded = places(folder)
     if release is not None and release.resolve() not in [place.resolve() for place, _ in recorded]:
-        raise InputError(f"--series {folder} does not hold {release}; give the series or the folder of this release")
+        raise InputError(
+            f"{option('series', folder)} does not hold {release}; give the series or the folder of this release"
+        )
     where = [place for place in recorded if (place[0] / MANIFEST).is_file()]
     absent = [str(place) for place, _ in recorded if not (place / MANIFEST).is_file()]
     if len(where) < 2:
         raise InputError(
-            f"--series {folder}: no longer in place: {', '.join(absent)}, so there are no two releases to compare; "
-            "move them back, or leave --series out"
+            f"{option('series', folder)}: no longer in place: {', '.join(absent)}, so there are no two releases to "
+            f"compare; move them back, or leave {option('series')} out"
         )
     months, clean = _together([_read(*place) for place in where])
     rows, habits = months[0].channel.symbols, len(clean)
@@ -74,7 +79,9 @@ def audit_series(folder: Path, release: Path | None = None) -> dict[str, Any]:
     visits = np.where((in_month > 0).sum(axis=0) > 1, in_month, 0)  # of habits that recur in another release
     used = np.flatnonzero(visits.sum(axis=1))
     if not len(used):
-        raise InputError(f"--series {folder}: no visit recurs from release to release, so there is nothing to combine")
+        raise InputError(
+            f"{option('series', folder)}: no visit recurs from release to release, so there is nothing to combine"
+        )
     # Popularity is shown on purpose. Both adversaries know what all releases show of it, so it is no gain.
     adversary, popular = SeveralMonths(), shown_popularity(months, rows)
     together = adversary.intersect(months, popular)
@@ -128,7 +135,9 @@ def _read(release: Path, private: Path) -> Known:
         raise InputError(f"{release}: {complaint}; make the release again with protect")
     settings, written = settings_of(manifest), read_data(release, manifest).table
     if manifest["method"] not in METHODS or isinstance(settings.method, FreeDraw):
-        raise InputError(f"{release}: releases of {manifest['method']} have no sets to intersect; leave --series out")
+        raise InputError(
+            f"{release}: releases of {manifest['method']} have no sets to intersect; leave {option('series')} out"
+        )
     pairs = read_pairs(private, written, str(release))
     table, crowds = with_series(private, _clean_table(pairs, private, written, manifest), manifest)
     whole, v = prepare(table, settings, crowds=crowds), table.venues

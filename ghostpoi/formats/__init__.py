@@ -15,6 +15,7 @@ from ghostpoi.formats.missing import none_complete
 from ghostpoi.formats.other_kinds import other_kind
 from ghostpoi.formats.reading import Reading, current_reading, read_as
 from ghostpoi.formats.venue_table import read_venues
+from ghostpoi.options import option
 from ghostpoi.plugins import Registry
 
 FORMATS: Registry[Format] = Registry(
@@ -86,7 +87,7 @@ def recognised(path: Path, head: bytes, has_columns: bool) -> str:
             if not has_columns:
                 return name
             if (words := kind_of(name, head).words) != "text":
-                raise InputError(f"{path} is {words}, which names its columns itself; leave --columns out")
+                raise InputError(f"{path} is {words}, which names its columns itself; leave {option('columns')} out")
     if kind := other_kind(head):
         raise InputError(f"{path} {kind}")
     if has_columns or FORMATS["table"].recognises(head):

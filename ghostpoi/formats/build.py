@@ -18,6 +18,7 @@ from ghostpoi.formats.points import POINT, as_written
 from ghostpoi.formats.reading import POSITIONS, current_reading
 from ghostpoi.formats.stays import MIN_PEOPLE, MIN_STAYS, place_id, venue_positions
 from ghostpoi.formats.zones import TIMEZONE, needs_zone, states_zones
+from ghostpoi.options import option
 
 DATE_LIKE = r'^[ "]*(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})\b'
 
@@ -45,7 +46,7 @@ def to_file(
             raise InputError(
                 f"{path}: {len(lost):,} of {len(lat):,} points lie where nobody stays: in no cluster of {MIN_STAYS} "
                 f"stays of {MIN_PEOPLE} people within {reading.cluster_points} ({places(lost, place)}); widen "
-                "--cluster-points, or leave them out with --missing drop"
+                f"{option('cluster_points')}, or leave them out with {option('missing', 'drop')}"
             )
         present = np.delete(np.arange(len(table) + len(missing)), missing)
         every = np.zeros((2, len(present) + len(missing)))
@@ -71,7 +72,8 @@ def _with_used_zones(path: Path, mapping: dict[str, str], fields: pl.DataFrame) 
         return mapping, fields
     if not any(plain_name(column) in tier for tier in COLUMN_NAMES[TIMEZONE]):
         raise InputError(
-            f"--map timezone={column}: {path} needs no zones, or this column names none as America/New_York; remove it"
+            f"{option('map', f'timezone={column}')}: {path} needs no zones, or this column names none as "
+            "America/New_York; remove it"
         )
     return {f: c for f, c in mapping.items() if f != TIMEZONE}, fields.drop(TIMEZONE)
 

@@ -11,6 +11,7 @@ from ghostpoi.formats.base import VenueTable
 from ghostpoi.formats.missing import Where, places
 from ghostpoi.formats.points import POINT
 from ghostpoi.formats.reading import current_reading
+from ghostpoi.options import option
 
 _table: ContextVar[VenueTable | None] = ContextVar("venues", default=None)
 
@@ -53,8 +54,8 @@ def with_venue_fields(frame: pl.DataFrame, where: Where) -> pl.DataFrame:
         rows = unknown.arg_true().to_numpy()
         more = f" ({len(rows):,} rows have such a venue: {places(rows, where)})" if len(rows) > 1 else ""
         raise InputError(
-            f"{where(int(rows[0]))}: the venue of this row is not in {table.path}{more}; add it there, or "
-            "use --missing drop or --missing keep"
+            f"{where(int(rows[0]))}: the venue of this row is not in {table.path}{more}; add it there, or use "
+            f"{option('missing', 'drop')} or {option('missing', 'keep')}"
         )
     own = frame.drop([name for name in frame.columns if name in table.fields.columns and name != "poi"])
     joined = own.with_columns(key.alias("poi")).join(table.fields, on="poi", how="left", maintain_order="left")

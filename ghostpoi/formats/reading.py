@@ -15,6 +15,7 @@ from typing import Any
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
 from ghostpoi.formats.zones import is_zone
+from ghostpoi.options import option
 
 # A form has directives that the parser knows, and all of a date: the year, and month and day, or the day of the year.
 FORM = re.compile(
@@ -42,30 +43,39 @@ class Reading:
         names = self.column_names
         if names is not None and (not all(names) or max(Counter(names).values()) > 1):
             raise InputError(
-                f"--columns {self.columns!r}: name every column once, separated by commas, e.g. user,time,lat,lon,poi"
+                f"{option('columns', self.columns, shown=repr)}: name every column once, separated by commas, e.g. "
+                "user,time,lat,lon,poi"
             )
 
         if self.missing not in ("", "keep", "drop", "refuse"):
-            raise InputError(f"--missing {self.missing}: use keep, drop or refuse")
+            raise InputError(f"{option('missing', self.missing)}: use keep, drop or refuse")
         if self.decimal not in ("", ","):
-            raise InputError(f"--decimal {self.decimal!r}: the sign can be a comma only; leave it out for points")
+            raise InputError(
+                f"{option('decimal', self.decimal, shown=repr)}: the sign can be a comma only; leave it out for points"
+            )
         if self.time_format and not FORM.fullmatch(self.time_format):
             raise InputError(
-                f"--time-format {self.time_format!r}: give the form of a date and a time with directives of strptime, "
-                "e.g. '%d/%m/%Y %H:%M'"
+                f"{option('time_format', self.time_format, shown=repr)}: give the form of a date and a time with "
+                "directives of strptime, e.g. '%d/%m/%Y %H:%M'"
             )
         if self.timezone and not is_zone(self.timezone):
             raise InputError(
-                f"--timezone {self.timezone!r}: there is no such zone; give a name such as America/New_York"
+                f"{option('timezone', self.timezone, shown=repr)}: there is no such zone; give a name such as "
+                "America/New_York"
             )
 
         if self.cluster_points and self.cluster_points != POSITIONS and not 1 <= self.radius_m <= 5000:
-            raise InputError(f"--cluster-points {self.cluster_points}: give a distance from 1m to 5km, e.g. 100m")
+            raise InputError(
+                f"{option('cluster_points', self.cluster_points)}: give a distance from 1m to 5km, e.g. 100m"
+            )
         if self.cluster_points and self.venues:
-            raise InputError("--cluster-points makes venues, and --venues lists them; give one of them")
+            raise InputError(
+                f"{option('cluster_points')} makes venues, and {option('venues')} lists them; give one of them"
+            )
         if self.cluster_points and self.missing == "keep":
             raise InputError(
-                "--missing keep would release raw points, which --cluster-points hides; use --missing drop"
+                f"{option('missing', 'keep')} would release raw points, which {option('cluster_points')} hides; use "
+                f"{option('missing', 'drop')}"
             )
 
     @property

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 USUAL = 4 * 10**9  # bytes; the largest public check-in files have about 2 GB, and parsing takes six times the text
 MAX_RATIO = 200  # real tables shrink to a tenth; bombs shrink to a hundredth and less
@@ -27,11 +28,13 @@ class SizeLimit:
         """Refuse content of this size. `packed` is the size of the compressed file that it came from."""
         if size > self.size:
             verb = "is larger than" if packed is None else "expands to more than"
-            raise InputError(f"{path} {verb} {shown(self.size)}; allow more with --max-size {shown(4 * self.size)}")
+            raise InputError(
+                f"{path} {verb} {shown(self.size)}; allow more with {option('max_size', shown(4 * self.size))}"
+            )
         if packed is not None and not self.chosen and size > max(SMALL, MAX_RATIO * packed):
             raise InputError(
-                f"{path} expands to more than {MAX_RATIO} times its size, as a decompression bomb does; "
-                f"if that is right, read it with --max-size {shown(self.size)}"
+                f"{path} expands to more than {MAX_RATIO} times its size, as a decompression bomb does; if that is "
+                f"right, read it with {option('max_size', shown(self.size))}"
             )
 
 
@@ -60,7 +63,7 @@ def current_limit() -> SizeLimit:
 @contextmanager
 def at_most(text: str | None) -> Iterator[None]:
     """Read at most this much inside the block, e.g. "20GB". None means the usual limit."""
-    with limited_to(None if text is None else SizeLimit(bytes_of(text, "--max-size"), chosen=True)):
+    with limited_to(None if text is None else SizeLimit(bytes_of(text, "max_size"), chosen=True)):
         yield
 
 
@@ -74,12 +77,13 @@ def limited_to(limit: SizeLimit | None) -> Iterator[None]:
         _limit.reset(token)
 
 
-def bytes_of(text: str, option: str) -> int:
+def bytes_of(text: str, name: str) -> int:
     """Return the size that an option names, e.g. 20GB, in bytes."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([KMGT]I?)?B?", text.strip().upper())
     size = int(float(match[1]) * UNITS[match[2] or ""]) if match else 0
     if size <= 0:
-        raise InputError(f"{option} {text!r} is not a size; give a number with a unit, e.g. {option} 20GB")
+        given, example = option(name, text, shown=repr), option(name, "20GB")
+        raise InputError(f"{given} is not a size; give a number with a unit, e.g. {example}")
     return size
 
 

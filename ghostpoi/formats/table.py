@@ -11,6 +11,7 @@ from ghostpoi.formats.fields import find_columns
 from ghostpoi.formats.kinds import PARQUET
 from ghostpoi.formats.reading import current_reading
 from ghostpoi.formats.rows import read_text
+from ghostpoi.options import option
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -31,7 +32,7 @@ class TableFormat:
             from ghostpoi.formats.parquet import read_parquet  # pyarrow is slow to import
 
             if names:
-                raise InputError(f"{path} is Parquet, which names its columns itself; leave --columns out")
+                raise InputError(f"{path} is Parquet, which names its columns itself; leave {option('columns')} out")
             return read_parquet(path, data, mapping)
         body = open_table(path, data, names)
         place = str(path) if names else f"{path}, line 1"

@@ -12,6 +12,7 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, remove_partial, replacing
 from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.publish.seal import SIGNATURE, Seal, fingerprint, has_key, read_seal, sign
@@ -252,7 +253,7 @@ def clean_reading(path: Path, manifest: dict[str, Any]) -> formats.Reading:
     if "venues" in ours and "venues" not in given and not Path(ours["venues"]).exists():
         raise InputError(
             f"the release of {path} was made with a table of venues, and {ours['venues']} does not exist; name the "
-            "table with --venues FILE"
+            f"table with {option('venues', 'FILE')}"
         )
     return formats.Reading(**ours | given)
 

@@ -17,6 +17,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.options import option
 from ghostpoi.progress import BEFORE, Report, no_report
 from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.methods import KEEP, Method
@@ -115,5 +116,5 @@ def _refit(
     report(label, 0)
     for loss in fit.epochs(surrogate, optimizer, pairs, s.training, seed, ("refit", number), range(s.rounds.inner)):
         if not math.isfinite(loss):
-            raise InputError("the surrogate's training diverged; lower --set training.learning_rate=1e-3")
+            raise InputError(f"the surrogate's training diverged; lower {option('set', 'training.learning_rate=1e-3')}")
         report(label, 1)

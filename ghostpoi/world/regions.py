@@ -10,6 +10,7 @@ import polars as pl
 from ghostpoi.data import regions
 from ghostpoi.data.checkins import Ints, joined_groups
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.settings import RegionSettings
 from ghostpoi.world.job import Job, Region, is_done, leaving
 from ghostpoi.world.survey import read_survey, surveys_of
@@ -99,7 +100,7 @@ def _check_size(job: Job, count: int, venues: int) -> None:
         return
     column, gap = job.region_column, job.settings.gap_km
     if column or gap < RegionSettings().gap_km:
-        asked = f"--map region={column}" if column else f"--set regions.gap_km={gap:g}"
+        asked = option("map", f"region={column}") if column else option("set", f"regions.gap_km={gap:g}")
         raise InputError(
             f"{asked}: {count:,} regions for {venues:,} venues would leave most rows genuine, because substitutes come "
             "from the same region; make regions larger, say cities, or leave the option out"

@@ -11,6 +11,7 @@ from ghostpoi.errors import EngineFailed, InputError, RegionsFailed
 from ghostpoi.files import PARTIAL, make_private_folder
 from ghostpoi.formats import current_reading
 from ghostpoi.formats.size_limit import chosen_limit
+from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import store_manifest
 from ghostpoi.publish.private_folder import ReleaseRequest, Run, begin, check_folders, resume
@@ -55,7 +56,7 @@ def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> di
                 _job(request, scale, pieces, run, say), request, run, Stages(engine, report, scale), say
             )
         except (TaskFailed, EngineFailed) as e:
-            raise RegionsFailed(f"{e}; then continue with --resume") from None
+            raise RegionsFailed(f"{e.text}; then continue with {option('resume')}") from None
         except InputError as e:
             if not unfinished and not isinstance(e, RegionsFailed):
                 shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
@@ -124,7 +125,7 @@ def _check_left(request: ReleaseRequest, job: Job) -> None:
         raise no_sessions(request.file)
 
 
-NO_SETS = "leave out --no-candidate withhold, or choose another method"
+NO_SETS = f"leave out {option('no_candidate', 'withhold')}, or choose another method"
 
 
 def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
@@ -135,7 +136,7 @@ def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
         return InputError(first.why)
     region, others = job.regions[first.number], f" and {len(failed) - 1} more" if len(failed) > 1 else ""
     # Other options and other data are another run, which cannot go on with this one.
-    then = "then start again with --force" if refused else "then continue with --resume"
+    then = f"then start again with {option('force')}" if refused else f"then continue with {option('resume')}"
     why = first.why.removeprefix(f"{job.name_of(region.number)}: ")
     return RegionsFailed(
         f"{every - len(failed):,} of {every:,} regions are protected, but not region {first.number + 1} "

@@ -11,6 +11,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.choose import FAST, Asked, Found, decide, protection
 from ghostpoi.evaluate.choose.options import Option, options
 from ghostpoi.evaluate.choose.trial import Accuracies, Trial, Useful
+from ghostpoi.options import option as named
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.whole_table import check_category, grouped
@@ -112,7 +113,8 @@ def _tried(job: Job, chosen: Sequence[Region], request: RegionsRequest, stages: 
     if not begun:
         raise InputError(
             f"{job.pieces.path}: the filters leave too few sessions in all {len(chosen):,} regions of the sample; try "
-            "more with --regions, or lower filters.min_poi_checkins or filters.min_session_length with --set"
+            f"more with {named('regions')}, or lower filters.min_poi_checkins or filters.min_session_length with "
+            f"{named('set')}"
         )
     return _OnRegions(job, request, stages, begun)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.publish.manifest import hash_complaint, read_clean, read_data, read_manifest
 from ghostpoi.publish.seal import parse_fingerprint
 from ghostpoi.publish.verify.check import Check
@@ -24,13 +25,19 @@ def verify(
     of many regions is compared by `world.verify`.
     """
     if private is not None and against is None:
-        raise InputError("--private is for a comparison with the clean file; add --against FILE, or leave it out")
+        raise InputError(
+            f"{option('private')} is for a comparison with the clean file; add {option('against', 'FILE')}, or leave "
+            "it out"
+        )
     manifest = read_manifest(release)
     checks, complaint = folder_checks(release, manifest, signed_by)
     if complaint:
         return checks
     if "regions" in manifest:
-        return [*checks, Check("speed", True, "not checked: it is counted by region, which takes --against FILE")]
+        return [
+            *checks,
+            Check("speed", True, f"not checked: it is counted by region, which takes {option('against', 'FILE')}"),
+        ]
     written = read_data(release, manifest)
     checks.append(counted_speed(written.table, manifest, last=against is None))
     checks += order_check(written.table, manifest)
