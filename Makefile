@@ -20,9 +20,11 @@ test: .venv/ready lint
 check: .venv/ready lint
 	$(BIN)/pytest -n 2 tests/unit
 
-# What takes long: mutated inputs, kills at random moments, Dask clusters, browsers, and the tools that exports are for.
+# What takes long: mutated inputs, kills at random moments, Dask clusters, browsers, the tools that exports are for, and
+# many more examples of the invariants that `make test` tries with few.
 nightly: .venv/ready tools
 	$(BIN)/pytest -n 2 tests/nightly
+	$(BIN)/pytest -n 2 -m hypothesis --hypothesis-profile thorough
 
 # Speed, as ratios within one run; some minutes each. `make bench BENCH="scoring training"` runs some of them.
 BENCH ?= prepare scoring training protect busy estimate scale trace
@@ -45,14 +47,13 @@ lint: .venv/ready
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
-# Generate the reference and result pages, then build the site in site/, offline.
+# Fill the generated pages and blocks, then build the site in site/, offline.
 docs: .venv/ready pages
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pages: .venv/ready
 	$(BIN)/python docs/generate_reference.py
-	$(BIN)/ghostpoi study page reproduction -o docs/results/reproduction.md --figures docs/figures
-	$(BIN)/ghostpoi study page frontier -o docs/results/frontier.md --figures docs/figures
+	$(BIN)/python -m docs.blocks
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ghostpoi needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'

@@ -37,7 +37,7 @@ exit code | meaning
 --- | ---
 0 | done
 1 | a check or a region failed, or no setting that `choose` tried keeps what you need
-2 | bad input or usage, or an error of disk or permissions; one sentence on stderr names the problem, the place and the remedy
+2 | bad input or usage, or an error of disk or permissions; one sentence on stderr names problem, place and remedy
 130 | interrupted
 141 | broken pipe
 
@@ -46,7 +46,7 @@ its final name only when it is complete. `ghostpoi --version` prints the version
 
 In the tables, `--option=VALUE` shows the default value if there is one. In the usage lines, brackets mark options, and
 groups of options, that several commands share; they are described here once.
-"""  # noqa: E501
+"""
 
 SETTINGS = """# Settings
 

@@ -2,13 +2,12 @@
 
     python docs/rerun_choose.py FILE [--keep COLUMN...] [--scratch DIR]
 
-stores results/choose.json and writes the table on docs/how-to/protect.md. On NYC it takes about ten minutes on
-two cores. Without a file, it only writes the table anew.
+stores results/choose.json; `make pages` then writes the table on docs/how-to/protect.md. On NYC it takes about ten
+minutes on two cores.
 """
 
 import argparse
 import json
-import re
 import shlex
 import subprocess
 import sys
@@ -19,24 +18,20 @@ from typing import Any
 from ghostpoi.attack.adversaries import ADVERSARIES
 
 ROOT = Path(__file__).parent.parent
-RESULTS, PAGE = ROOT / "results" / "choose.json", ROOT / "docs" / "how-to" / "protect.md"
-TABLE = re.compile(r"(?<=<!-- results/choose.json -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
+RESULTS = ROOT / "results" / "choose.json"
 SEED = 133449441170179652605563928414472319799
 CONTROLS = ("leak-only", "leak-stay", "stay")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("file", type=Path)
     parser.add_argument("--keep", nargs="+", default=[], help="columns that the release keeps")
     parser.add_argument("--scratch", type=Path, help="a private folder; what is done there is not done again")
     given = parser.parse_args()
-    if given.file:
-        with tempfile.TemporaryDirectory() as temporary:
-            found = measured(given.file, given.keep, given.scratch or Path(temporary))
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    found = json.loads(RESULTS.read_text("utf-8"))
-    PAGE.write_text(TABLE.sub(lambda _: table(found), PAGE.read_text("utf-8")), "utf-8")
+    with tempfile.TemporaryDirectory() as temporary:
+        found = measured(given.file, given.keep, given.scratch or Path(temporary))
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
 def measured(file: Path, keep: list[str], scratch: Path) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Train models of RecBole on exported releases, test them on clean rows, and write the figures and their table.
+"""Train models of RecBole on exported releases, and test them on clean rows.
 
     ghostpoi export RELEASE --to recbole -o NAME --private RELEASE.private     # once per release
     python docs/rerun_recbole.py NAME... --seeds 0 1 2
 
 runs in an environment of its own (see docs/results/third-party.md); it does not import ghostpoi. One training takes
 two to four minutes on a GPU and up to an hour on a core. Runs that results/recbole.json holds already are not repeated.
-`python docs/rerun_recbole.py` without names only writes the table anew.
+`make pages` then writes the table on docs/results/third-party.md.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import platform
-import re
 import statistics
 import time
 from collections import Counter
@@ -22,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-RESULTS, PAGE = ROOT / "results" / "recbole.json", ROOT / "docs" / "results" / "third-party.md"
-TABLE = re.compile(r"(?<=<!-- results/recbole.json -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
+RESULTS = ROOT / "results" / "recbole.json"
 MODELS = ("GRU4Rec", "SASRec")
 CLEAN = "clean"
 PACKAGES = ("recbole", "torch", "numpy", "pandas", "scipy")
@@ -36,7 +34,7 @@ GROUPS = 4  # of sequences of similar length, in a batch on a CPU; a GPU takes t
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", type=Path, metavar="NAME", help="folders that ghostpoi export wrote")
+    parser.add_argument("folders", nargs="+", type=Path, metavar="NAME", help="folders that ghostpoi export wrote")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument(
@@ -46,9 +44,8 @@ def main() -> None:
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")  # RecBole's epochs
     found = json.loads(given.results.read_text()) if given.results.exists() else {"runs": []}
-    if given.folders:
-        found |= {"floors": floors(given.folders[0])}
-        given.results.write_text(json.dumps(found, indent=1) + "\n")
+    found |= {"floors": floors(given.folders[0])}
+    given.results.write_text(json.dumps(found, indent=1) + "\n")
     for seed in given.seeds:
         for model in given.models:
             for folder, part in parts(given.folders):
@@ -66,8 +63,6 @@ def main() -> None:
                     "runs": [*found["runs"], run],
                 }
                 given.results.write_text(json.dumps(found, indent=1) + "\n")
-    if PAGE.exists() and given.results == RESULTS:
-        PAGE.write_text(TABLE.sub(lambda _: table(found), PAGE.read_text("utf-8")), "utf-8")
 
 
 def parts(folders: list[Path]) -> list[tuple[Path, str]]:

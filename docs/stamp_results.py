@@ -151,7 +151,7 @@ def compared(old: Cell, new: Cell) -> dict[str, Any]:
     before, after = dict(leaves(old["measures"])), dict(leaves(new["measures"]))
     places = [old["seeds"].index(seed) for seed in new["seeds"]]
     values = {name: judged(before[name], after[name], places) for name in after if name in before}
-    headlines = {name: value for name, value in values.items() if name in HEADLINES or old["method"] == "clean"}
+    headlines = {name: value for name, value in values.items() if name in HEADLINES or old["kind"] == "floor"}
     return {
         "study": old["study"], "cell": name_of(old), "agrees": all(one["agrees"] for one in headlines.values()),
         "seeds": new["seeds"], "identical": sum(one["stored"] == one["measured"] for one in values.values()),
@@ -177,6 +177,9 @@ def leaves(measures: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(measures, dict):
         for name, value in measures.items():
             yield from leaves(value, f"{path}.{name}" if path else name)
+    elif isinstance(measures, list) and measures and isinstance(measures[0], list):  # several numbers for each seed
+        for number, each in enumerate(zip(*measures, strict=False)):
+            yield from leaves(list(each), f"{path}.{number}")
     elif not path.endswith("seconds"):
         yield path, measures
 

@@ -15,8 +15,10 @@ import torch
 
 from ghostpoi.data.checkins import Checkins
 
-hypothesis.settings.register_profile("ghostpoi", deadline=None)  # a busy machine is not a failure
-hypothesis.settings.load_profile("ghostpoi")
+# A busy machine is not a failure, and `make test` tries the same examples each time. `make nightly` looks for new ones.
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20, derandomize=True)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=400, print_blob=True)
+hypothesis.settings.load_profile("quick")
 os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one_thread
 
 HEADER = "user,poi,category,lat,lon,time"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.release import Release
 from ghostpoi.api.scale import scale_of, without_region
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
@@ -89,39 +89,40 @@ def audit(
     names = adversaries if isinstance(adversaries, str | None) else ",".join(adversaries)
     everybody = names == "all"
     ours = folder_of(release) if isinstance(release, Release) else release
-    with opened(source, reading) as file, opened(ours, {}, "the released table") as released:
-        request = AuditRequest(
-            file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
-            victim=victim, leak=leak, seeds=seeds, protocol=protocol, device=find_device(device),
-            mapping=without_region(map or {}) if at_scale else dict(map or {}), set=assignments(set),
-            config=optional(config), private=private_of(release, private), cache=optional(cache),
-            naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
-        )  # fmt: skip
-        if at_scale is not None and _has_regions(released):
-            if series is not None:
-                raise InputError(
-                    f"{option('series')} needs all rows at once; leave out {option('engine')} or {option('series')}"
-                )
-            from ghostpoi.evaluate.region_audit import audit_regions
-
-            with door.bar(1.0) as progress:
-                return Audit(audit_regions(request, at_scale, regions, door.say, progress))
-        if regions is not None:
-            raise InputError(
-                f"{option('regions')} is for a release of many regions and needs {option('engine')}; leave it out"
-            )
-        together = {}
+    file = source_of(source, reading)
+    released = source_of(ours, reading, "the released table")
+    request = AuditRequest(
+        file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
+        victim=victim, leak=leak, seeds=seeds, protocol=protocol, device=find_device(device),
+        mapping=without_region(map or {}) if at_scale else dict(map or {}), set=assignments(set),
+        config=optional(config), private=private_of(release, private), cache=optional(cache),
+        naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
+    )  # fmt: skip
+    if at_scale is not None and _has_regions(released.path):
         if series is not None:
-            from ghostpoi.evaluate.series_audit import audit_series
+            raise InputError(
+                f"{option('series')} needs all rows at once; leave out {option('engine')} or {option('series')}"
+            )
+        from ghostpoi.evaluate.region_audit import audit_regions
 
-            together = {"series": audit_series(Path(series), released)}
-        try:
-            with door.bar(work(request)) as progress:
-                return Audit(measure(request, door.say, progress) | together)
-        except InputError:
-            if together:  # which needs no victim: a month can be too small for the other adversaries
-                door.say(f"several releases: {together['series']['verdict']}")
-            raise
+        with door.bar(1.0) as progress:
+            return Audit(audit_regions(request, at_scale, regions, door.say, progress))
+    if regions is not None:
+        raise InputError(
+            f"{option('regions')} is for a release of many regions and needs {option('engine')}; leave it out"
+        )
+    together = {}
+    if series is not None:
+        from ghostpoi.evaluate.series_audit import audit_series
+
+        together = {"series": audit_series(Path(series), released.path, file.limit)}
+    try:
+        with door.bar(work(request)) as progress:
+            return Audit(measure(request, door.say, progress) | together)
+    except InputError:
+        if together:  # which needs no victim: a month can be too small for the other adversaries
+            door.say(f"several releases: {together['series']['verdict']}")
+        raise
 
 
 def _has_regions(release: Path) -> bool:

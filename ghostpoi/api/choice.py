@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
 if TYPE_CHECKING:
+    from ghostpoi import formats
     from ghostpoi.api.reading import Source
     from ghostpoi.publish.private_folder import RowsRequest
 
@@ -79,7 +80,6 @@ def choose(
     from ghostpoi.data.taxonomy import read_taxonomy
     from ghostpoi.evaluate.cache import default_folder, open_cache
     from ghostpoi.evaluate.choose.options import STRICTNESS, Wishes
-    from ghostpoi.formats import current_reading
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.reports.page import write_choice
@@ -104,18 +104,18 @@ def choose(
     )  # fmt: skip
     own: dict[str, Any] = {"settings": settings, "wishes": wishes, "leak": leak, "seeds": seeds}
     own["cache"] = open_cache(Path(cache) if cache else default_folder())
-    with opened(source, reading) as file:
-        stated = current_reading().stated
-        if not isinstance(reading.get("venues", ""), str | os.PathLike | None):
-            stated["venues"] = VENUES
-        if at_scale is None:
-            found = _on_table(door, file, rows, own)
-        else:
-            from ghostpoi.evaluate.choose.region_trials import RegionsRequest, choose_by_regions
+    file = source_of(source, reading)
+    stated = file.reading.stated
+    if not isinstance(reading.get("venues", ""), str | os.PathLike | None):
+        stated["venues"] = VENUES
+    if at_scale is None:
+        found = _on_table(door, file, rows, own)
+    else:
+        from ghostpoi.evaluate.choose.region_trials import RegionsRequest, choose_by_regions
 
-            request = RegionsRequest(rows=rows, **own)
-            with door.bar(1.0) as progress:
-                found = choose_by_regions(file, request, at_scale, regions, door.say, progress)
+        request = RegionsRequest(rows=rows, **own)
+        with door.bar(1.0) as progress:
+            found = choose_by_regions(file, request, at_scale, regions, door.say, progress)
     given: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "memory": memory}
     for trial in found["tried"]:
         grouping = "method.category=group" in trial["settings"]
@@ -127,11 +127,11 @@ def choose(
         trial["command"] = door.call("protect", str(file), repeated)
         trial["missed"] = [door.text(wish) for wish in trial["missed"]]
     if page is not None:
-        write_choice(page, file.name, found)
+        write_choice(page, file.path.name, found)
     return Choice(found, page)
 
 
-def _on_table(door: Door, file: Path, rows: RowsRequest, own: dict[str, Any]) -> dict[str, Any]:
+def _on_table(door: Door, file: formats.Source, rows: RowsRequest, own: dict[str, Any]) -> dict[str, Any]:
     """Try settings on a table that is read at once."""
     from ghostpoi import formats
     from ghostpoi.evaluate.choose import ChooseRequest, choose, work

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from ghostpoi import formats
     from ghostpoi.api.reading import Source
     from ghostpoi.publish.private_folder import RowsRequest
 
@@ -69,20 +68,20 @@ def inspect(
     request = RowsRequest(
         settings=settings, method=method, protocol="strong", device=None, mapping=without_region(map or {})
     )
-    with opened(source, reading) as file:
-        if at_scale is None:
-            summary = _whole(file, request)
-        else:
-            from ghostpoi.world.inspect import inspect
+    file = source_of(source, reading)
+    if at_scale is None:
+        summary = _whole(file, request)
+    else:
+        from ghostpoi.world.inspect import inspect
 
-            with door.bar(1.0) as report:
-                summary = inspect(file, request, at_scale, door.say, report)
+        with door.bar(1.0) as report:
+            summary = inspect(file, request, at_scale, door.say, report)
     for chosen in summary["columns"].values():
         chosen["chosen_by"] = door.text(chosen["chosen_by"])
     return Inspection(summary)
 
 
-def _whole(file: Path, request: RowsRequest) -> dict[str, Any]:
+def _whole(file: formats.Source, request: RowsRequest) -> dict[str, Any]:
     """Summarise a table that is read at once."""
     from ghostpoi import formats
     from ghostpoi.data.inspect import summarise

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
@@ -53,18 +53,18 @@ def report(
     from ghostpoi.reports.release_view import About
 
     folder, about = folder_of(release), About(title, publisher, license)
+    source = source_of(folder, reading)
     if folder.is_dir() and "regions" in read_manifest(folder):
         if with_clean:
             raise InputError(
                 f"{option('with_clean')} is for a release of one region, and {folder} has many; leave it out"
             )
         door.say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
-    with opened(folder, reading):
-        pages = write_pages(
-            folder, private=private_of(release, private) if with_clean else optional(private), with_clean=with_clean,
-            compare=tuple(folder_of(other) for other in compare), output=optional(output), mapping=dict(map or {}),
-            audits=tuple(Path(path) for path in audit), about=about,
-        )  # fmt: skip
+    pages = write_pages(
+        source, private=private_of(release, private) if with_clean else optional(private), with_clean=with_clean,
+        compare=tuple(folder_of(other) for other in compare), output=optional(output), mapping=dict(map or {}),
+        audits=tuple(Path(path) for path in audit), about=about,
+    )  # fmt: skip
     if folder.is_dir() and not seal_of(folder).signer:
         door.say(
             f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify "
@@ -87,15 +87,19 @@ class Export:
 
 
 @step
-def export(door: Door, release: ReleaseLike, to: str, output: PathLike, *, private: PathLike | None = None) -> Export:
+def export(
+    door: Door, release: ReleaseLike, to: str, output: PathLike, *, private: PathLike | None = None,
+    max_size: str | None = None,
+) -> Export:  # fmt: skip
     """Write a release in the form that another tool trains on; with `private`, also clean data to test on.
 
     >>> ghostpoi.export("release", to="hf", output="dataset").folder.name
     'dataset'
     """
     from ghostpoi.exports.write import export as write
+    from ghostpoi.formats.source import limit_of
 
-    left_out = write(folder_of(release), to, Path(output), optional(private)).left_out
+    left_out = write(folder_of(release), to, Path(output), optional(private), limit_of(max_size)).left_out
     if left_out:
         rows = f"{left_out:,} {'row' if left_out == 1 else 'rows'} with missing values"
         door.say(f"warning: {rows}: left out of the export, because other tools need every value")

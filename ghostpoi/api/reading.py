@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
@@ -12,8 +11,11 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
+    from ghostpoi import formats
+
 TABLE = "the table"  # what messages call a data frame
 VENUES = "the venues"
+VENUES_FILE = "venues.csv"  # as which a data frame of venues is read
 FRAMES = {TABLE: "table", VENUES: "venues"}  # how a call that is shown names them
 PathLike: TypeAlias = str | os.PathLike[str]
 if TYPE_CHECKING:
@@ -35,39 +37,29 @@ class ReadingOptions(TypedDict, total=False):
     max_size: str  # read at most this much from a file, e.g. "20GB"
 
 
-@contextmanager
-def opened(source: Any, options: ReadingOptions, name: str = TABLE) -> Iterator[Path]:
-    """Yield the path of a file, or one under which a data frame is read, and apply the options inside the block."""
+def source_of(source: Any, options: Mapping[str, Any], name: str = TABLE) -> formats.Source:
+    """Return how to read a file or a data frame, with what the caller states about it."""
+    from ghostpoi import formats
+    from ghostpoi.formats.source import limit_of
+
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
-    with ExitStack() as stack:
-        if "max_size" in given:
-            from ghostpoi.formats.size_limit import at_most
+    limit, beside = limit_of(given.pop("max_size", None)), {}
+    if "columns" in given:
+        columns = given["columns"]
+        given["columns"] = columns if isinstance(columns, str) else ",".join(columns)
+    if "venues" in given:
+        venues = given["venues"]
+        if not isinstance(venues, str | os.PathLike):
+            text: str = venues.write_csv() if hasattr(venues, "write_csv") else venues.to_csv(index=False)
+            venues, beside = VENUES_FILE, {VENUES_FILE: text.encode()}
+        given["venues"] = str(venues)
+    is_path = isinstance(source, str | os.PathLike)
+    stated = formats.Source(Path(source if is_path else name), formats.Reading(**given), limit, beside=beside)
+    if is_path:
+        return stated
+    from ghostpoi.formats.frames import frame_source
 
-            stack.enter_context(at_most(given.pop("max_size")))
-        if "columns" in given:
-            given["columns"] = ",".join(given["columns"])
-        if "venues" in given:
-            path = isinstance(given["venues"], str | os.PathLike)
-            given["venues"] = str(given["venues"] if path else stack.enter_context(_held_venues(given["venues"])))
-        if given:
-            from ghostpoi.formats.reading import Reading, read_as
-
-            stack.enter_context(read_as(Reading(**given)))
-        if isinstance(source, str | os.PathLike):
-            yield Path(source)
-        else:
-            from ghostpoi.formats.frames import frame_content
-            from ghostpoi.formats.in_memory import held
-
-            yield stack.enter_context(held(name, frame_content(source)))
-
-
-def _held_venues(frame: Any) -> AbstractContextManager[Path]:
-    """Hold a table of venues as the text that its reader takes."""
-    from ghostpoi.formats.in_memory import Content, held
-
-    text: str = frame.write_csv() if hasattr(frame, "write_csv") else frame.to_csv(index=False)
-    return held("venues.csv", Content(text.encode(), ".csv"))
+    return frame_source(source, stated)
 
 
 def assignments(settings: Mapping[str, Any] | Sequence[str]) -> list[str]:

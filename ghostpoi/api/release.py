@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, opened, optional
+from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
@@ -133,7 +133,8 @@ def protect(
         keep_metadata=keep_metadata,
     )  # fmt: skip
     rows = replace(rows, seed=given_seed(seed, allow_short_seed, door.say))
-    with opened(source, reading) as file, door.bar(1.0 if at_scale else work(rows.settings)) as report:
+    file = source_of(source, reading)
+    with door.bar(1.0 if at_scale else work(rows.settings)) as report:
         if output is None:
             made = release_in_memory(rows, formats.read(file, rows.mapping), door.say, report)
             return Release(made.manifest, made.rows, pairs=_pairs(made) if pairs else None)

@@ -20,7 +20,7 @@ def scale_of(
     own = [text for text in set if text.startswith(SECTION)]
     if not (own or FIELD in map or engine or workers or scheduler or memory):
         return None
-    from ghostpoi.formats.size_limit import bytes_of
+    from ghostpoi.formats.source import bytes_of
     from ghostpoi.settings import Divided, override
     from ghostpoi.world.scale import Scale
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, opened
+from ghostpoi.api.reading import PathLike, ReadingOptions, source_of
 from ghostpoi.api.scale import scale_of
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
+    from ghostpoi import formats
     from ghostpoi.api.reading import Source
     from ghostpoi.publish.verify.check import Check
     from ghostpoi.world.scale import Scale
@@ -66,18 +67,18 @@ def verify(
     folder = folder_of(release)
     own = private if against is None else private_of(release, private)
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
-    with opened(folder if against is None else against, reading) as path:
-        file = None if against is None else path
-        if file is not None and "regions" in read_manifest(folder):
-            found = _by_region(door, folder, file, dict(map or {}), signed_by, own, at_scale)
-        else:
-            found = check(folder, file, dict(map or {}), signed_by, None if own is None else Path(own))
+    stated = source_of(folder if against is None else against, reading)
+    file = None if against is None else stated
+    if file is not None and "regions" in read_manifest(folder):
+        found = _by_region(door, folder, file, dict(map or {}), signed_by, own, at_scale)
+    else:
+        found = check(folder, file, dict(map or {}), signed_by, None if own is None else Path(own), stated.limit)
     return Verification(tuple(replace(one, detail=door.text(one.detail)) for one in found))
 
 
 def _by_region(
-    door: Door, folder: Path, file: Path, map: dict[str, str], signed_by: str | None, private: PathLike | None,
-    scale: Scale | None,
+    door: Door, folder: Path, file: formats.Source, map: dict[str, str], signed_by: str | None,
+    private: PathLike | None, scale: Scale | None,
 ) -> list[Check]:  # fmt: skip
     """Compare a release of many regions with the clean dataset."""
     from ghostpoi.settings import RegionSettings

@@ -118,6 +118,12 @@ class Evidence:
             released = replace(released, user=apparent_users(released.user, self.pseudonym, leaked))
         return replace(self, released=released, leaked=leaked, clean=clean)
 
+    def with_half_of_leak(self) -> "Evidence":
+        """Return the evidence of an adversary who holds every other leaked session only."""
+        half = self.leaked.copy()
+        half[np.flatnonzero(half)[1::2]] = False
+        return self.with_leak(half)
+
     def with_users(self, user: Ints) -> "Evidence":
         """Return the same evidence as it would be if these were the users, (S,): a guess of the adversary."""
         return replace(self, released=replace(self.released, user=user), pseudonym=None)

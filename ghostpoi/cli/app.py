@@ -74,8 +74,7 @@ _add(series_app, commands.show_series, "show", "series")
 _add(series_app, commands.verify_series, "verify", "series")
 study_app = _group("Reproduce the paper's tables and figures, or run a study of your own.")
 _add(study_app, study.list_studies, "list", "study")
-studied = (study.run, study.reproduce, study.calibrate, study.levels, study.facts, study.tables, study.figures)
-for work in (*studied, study.page):
+for work in (study.run, study.reproduce, study.tables, study.figures):
     _add(study_app, work, work.__name__, "study")
 app.add_typer(series_app, name="series")
 app.add_typer(study_app, name="study")

@@ -94,7 +94,7 @@ def protect(json: bool, dry_run: bool, **asked: Any) -> None:
 
 
 def _estimate(json: bool, asked: dict[str, Any]) -> None:
-    from ghostpoi.api.reading import opened
+    from ghostpoi.api.reading import source_of
     from ghostpoi.api.release import rows_request
     from ghostpoi.publish.cost_estimate import estimate
 
@@ -106,12 +106,12 @@ def _estimate(json: bool, asked: dict[str, Any]) -> None:
             "regions out, or describe the regions with ghostpoi inspect"
         )
     names = ("method", "protocol", "device", "config", "no_candidate", "pseudonyms", "taxonomy", "keep_metadata")
-    with opened(asked["file"], _reading(asked)) as file:
-        r = rows_request(
-            map=mapping(asked["map"]), set=asked["set"] or (), keep=asked["keep"] or (), drop=asked["drop"] or (),
-            **{name: asked[name] for name in names},
-        )  # fmt: skip
-        show(estimate(file, r.mapping, r.keep, r.drop, r.settings, r.device, r.groups), json, terminal.estimate)
+    source = source_of(asked["file"], _reading(asked))
+    r = rows_request(
+        map=mapping(asked["map"]), set=asked["set"] or (), keep=asked["keep"] or (), drop=asked["drop"] or (),
+        **{name: asked[name] for name in names},
+    )  # fmt: skip
+    show(estimate(source, r.mapping, r.keep, r.drop, r.settings, r.device, r.groups), json, terminal.estimate)
 
 
 def _reading(asked: dict[str, Any]) -> Any:
@@ -147,7 +147,7 @@ def audit(json: bool, everybody: bool, make_report: bool, **asked: Any) -> None:
         found = step("audit", asked | {"adversaries": "all" if everybody else names})
     show(found.found, json, terminal.audited, release)
     if make_report:
-        for path in step("report", defaults("report") | {"release": release}).pages:
+        for path in step("report", defaults("report") | {"release": release, "max_size": asked["max_size"]}).pages:
             say(f"wrote {path}")
 
 
@@ -166,12 +166,9 @@ def report(**asked: Any) -> None:
         tell(path)
 
 
-def export(max_size: str | None, **asked: Any) -> None:
+def export(**asked: Any) -> None:
     """Write a release in the form that another tool trains on; with --private, also clean data to test on."""
-    from ghostpoi.formats.size_limit import at_most
-
-    with at_most(max_size):
-        tell(step("export", asked).folder)
+    tell(step("export", asked).folder)
     if asked["private"] is not None:
         say(f"{asked['output']} holds clean data, so it is private: never publish it")
 
@@ -205,15 +202,14 @@ def synth(
 def prepare(file: Path, output: Path, map: list[str] | None, set: list[str] | None, config: Path | None,
             **reading: Any) -> None:  # fmt: skip
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
-    from ghostpoi.api.reading import opened
+    from ghostpoi.api.reading import source_of
     from ghostpoi.data import prepared
     from ghostpoi.formats.prepare import prepare_file
     from ghostpoi.settings import Settings, changed
 
     if not output.parent.is_dir():
         raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
-    with opened(file, _reading(reading)) as path:
-        data = prepare_file(path, mapping(map), changed(Settings(), set or [], config))
+    data = prepare_file(source_of(file, _reading(reading)), mapping(map), changed(Settings(), set or [], config))
     prepared.save(output, data)
     sessions = " / ".join(f"{len(part):,}" for part in (data.train, data.val, data.test))
     say(f"{output}: {sessions} sessions, {len(data.vocabulary) - 1:,} venues")

@@ -1,9 +1,8 @@
-"""`ghostpoi study`: run studies, print their tables, draw their figures, write the result pages."""
+"""`ghostpoi study`: run studies, print their tables, draw their figures."""
 
 from pathlib import Path
 
 from ghostpoi.cli.output import say, tell
-from ghostpoi.errors import InputError
 
 
 def list_studies() -> None:
@@ -43,54 +42,6 @@ def reproduce(data: list[Path], device: str, results: Path, workers: int) -> Non
         tell(path)
 
 
-def calibrate(data: Path, protocol: str, device: str, results: Path, seeds: int, trials: int) -> None:
-    """Measure what the paper leaves open, from the clean model and TS-UE's substitution rate. Changes no setting."""
-    from ghostpoi.data.prepared import load
-    from ghostpoi.models.devices import device as find_device
-    from ghostpoi.study import calibrate
-    from ghostpoi.study.run import commit, hardware
-    from ghostpoi.study.store import write_json
-
-    prepared, where = load(data), find_device(device)
-    found = {
-        "protocol": protocol,
-        "data": prepared.name,
-        "hardware": hardware(where),
-        "commit": commit(),
-        "clean": calibrate.clean_epochs(prepared, protocol, where, seeds, say),
-        "ts-ue": calibrate.reach(prepared, protocol, where, trials, say),
-    }
-    write_json(results / f"calibration-{protocol}.json", found)
-
-
-def levels(data: Path, protocol: str, device: str, results: Path) -> None:
-    """Measure the naturalness of releases in several readings of the paper's Table III. Changes no setting."""
-    from ghostpoi.data.prepared import load
-    from ghostpoi.evaluate.cache import Cache
-    from ghostpoi.models.devices import device as find_device
-    from ghostpoi.study import levels_table
-    from ghostpoi.study.levels import Levels
-    from ghostpoi.study.run import commit, hardware
-    from ghostpoi.study.store import WORK, write_json
-
-    prepared, where = load(data), find_device(device)
-    if "nyc" not in prepared.name.lower():
-        raise InputError(f"--data {data}: the readings are compared with the paper's NYC; prepare dataset_TSMC2014_NYC")
-    study = Levels(prepared, protocol, where, Cache(results / WORK), say)
-    about = {"data": prepared.name, "protocol": protocol, "hardware": hardware(where), "commit": commit()}
-    path = levels_table.path(results, protocol)
-    write_json(path, about | {"printed": levels_table.printed(), "rows": study.rows()})
-    tell(path)
-
-
-def facts(data: list[Path], results: Path) -> None:
-    """Count small candidate sets, far candidates and fast steps of prepared data. Needs no model."""
-    from ghostpoi.data.prepared import load
-    from ghostpoi.study.data_facts import write_facts
-
-    tell(write_facts([load(path) for path in data], results))
-
-
 def tables(name: str, results: Path, protocol: str, latex: bool, city: str | None) -> None:
     """Print the tables of a study, with the paper's printed numbers where it has any."""
     from ghostpoi.study.results import PROTOCOLS, Results
@@ -119,10 +70,3 @@ def figures(
         paths = figures.draw(Results.read(results, name, protocol, city), folder=output)
     for path in paths:
         tell(path)
-
-
-def page(output: Path, name: str, results: Path, folder: Path | None) -> None:
-    """Write a result page from its template. Fails if a claim contradicts the results."""
-    from ghostpoi.study import pages
-
-    tell(pages.write(name, results, output, folder, say))

@@ -58,7 +58,7 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
     chosen = audit_settings(request, pair.manifest)
     keep = request.store and pair.manifest is not None
     if keep:
-        check_writable(request.release)
+        check_writable(request.release.path)
     adversaries = completed(request.adversaries, bool(pair.kept), pair.pseudonym is not None)
     request = replace(request, adversaries=adversaries)
     data = align(pair, chosen.filters)
@@ -66,7 +66,7 @@ def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
     contests = run_contests(request, grid, random_controls(pair.manifest), data.test.positions - len(data.test))
     found = result(request, chosen, pair.manifest, measured(request, chosen, pair, data, grid, contests, say))
     found["release_sha256"] = pair.sha256
-    made = store(request.release, request.private_folder, found, say, request.replace) if keep else found
+    made = store(request.release.path, request.private_folder, found, say, request.replace) if keep else found
     return made | {"rows": {"audited": len(pair.released), "kept_genuine": kept}}
 
 

@@ -16,6 +16,7 @@ from ghostpoi.evaluate.default_set import default_adversaries
 from ghostpoi.evaluate.matched_control import differs_from_random
 from ghostpoi.evaluate.restoration import Contest
 from ghostpoi.evaluate.row_matching import publisher_of
+from ghostpoi.formats import Source
 from ghostpoi.options import option
 from ghostpoi.publish.manifest import read_manifest, settings_of
 from ghostpoi.publish.publication_settings import publication
@@ -40,8 +41,8 @@ class AuditSettings(Settings):
 class AuditRequest:
     """What the auditor asks for."""
 
-    file: Path
-    release: Path
+    file: Source
+    release: Source
     adversaries: tuple[str, ...] = field(default_factory=default_adversaries)
     victim: str = "transformer"
     leak: float = 0.05
@@ -82,7 +83,7 @@ def random_controls(manifest: dict[str, Any] | None) -> list[str]:
 
 def work(request: AuditRequest) -> float:
     """Return all units of work for the progress bar, in victims."""
-    random = random_controls(read_manifest(request.release) if request.release.is_dir() else None)
+    random = random_controls(read_manifest(request.release.path) if request.release.path.is_dir() else None)
     victims = len(request.contests(random)) + len(random) * (not request.all_controls)
     return request.seeds * victims + LM_UNITS * request.naturalness
 
@@ -117,6 +118,6 @@ def cache_of(request: AuditRequest) -> Cache:
     """Open the cache. It is derived from clean data, so it must lie outside the release."""
     private = request.private_folder
     folder = request.cache or (private / "audit" if private.is_dir() else default_folder())
-    if folder.resolve().is_relative_to(request.release.resolve()):
+    if folder.resolve().is_relative_to(request.release.path.resolve()):
         raise InputError(f"{option('cache', folder)} lies inside the release {request.release}; choose another folder")
     return open_cache(folder)

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ghostpoi.attack.adversaries.distillation import Distilled
 from ghostpoi.attack.evidence import Evidence, KeptColumn, leak
-from ghostpoi.attack.inference.distillation import Distillation
-from ghostpoi.attack.parallel_victims import train_each
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim
-from ghostpoi.attack.victims.transformer import Transformer
+from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim, train_each
+from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.cache import Cache, Record, key_of
@@ -115,7 +114,7 @@ class Grid:
         """Sessions that teach leaked steps and staying: what the strongest use of the leak gives without a release."""
         nothing = with_poi(self.train, np.ones_like(self.train.poi))
         evidence = Evidence.of(nothing, self.train.poi, leak(self.train, contest.leak or 0.0, seed), self.rows)
-        return with_poi(self.train, Distillation().restore(evidence, None, seed))
+        return with_poi(self.train, Distilled().distil(evidence, None, seed))
 
     def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""

@@ -55,16 +55,16 @@ def audit_regions(
 ) -> dict[str, Any]:  # fmt: skip
     """Audit `count` regions of a release, by default as many as have enough rows, and store the joint result."""
     check_request(request)
-    manifest = read_manifest(request.release)
-    if complaint := complaint_about(request.release, manifest):
+    manifest = read_manifest(request.release.path)
+    if complaint := complaint_about(request.release.path, manifest):
         raise InputError(f"{request.release}: {complaint}; make the release again with protect")
     chosen = audit_settings(request, manifest)
     if request.store:
-        check_writable(request.release)
+        check_writable(request.release.path)
     adversaries = completed(request.adversaries, bool(manifest["columns"].get("kept")), pseudonyms=False)
     request = replace(request, adversaries=adversaries)
     with working(scale, request.private_folder, say, report) as (place, stages):
-        pair = divided_pair(request.release, request.file, request.mapping, manifest, place, stages)
+        pair = divided_pair(request.release.path, request.file, request.mapping, manifest, place, stages)
         if isinstance(pair, Check):
             raise InputError(f"{request.release} does not fit {request.file}: {pair.detail}; give the file it shows")
         regions = sample(pair[0].regions, count)
@@ -80,7 +80,7 @@ def audit_regions(
         "release_sha256": str(manifest["data"]["sha256"]),
         "regions": sampled(pair[0].regions, regions, each),
     }
-    made = store(request.release, request.private_folder, found, say, request.replace) if request.store else found
+    made = store(request.release.path, request.private_folder, found, say, request.replace) if request.store else found
     return made | {"rows": {"audited": together.released, "kept_genuine": together.kept}}
 
 

@@ -25,8 +25,7 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.evaluate.undone_pseudonyms import undo
-from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.in_memory import raw_bytes
+from ghostpoi.formats import CheckinFile, Rows, Source
 from ghostpoi.options import option
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.kept_table import KeptCrowds
@@ -68,23 +67,25 @@ class AlignedSessions:
     pseudonym: Longs | None  # (S,) of train, by the first row of each session; None: the release keeps the user ids
 
 
-def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path | None = None) -> TablePair:
+def read_pair(
+    file: Source | Path, release: Source | Path, mapping: dict[str, str], private: Path | None = None
+) -> TablePair:  # fmt: skip
     """Read a file and its release; refuse a release of other rows.
 
     The private folder, by default RELEASE.private, undoes pseudonyms.
     """
-    manifest, pseudonym = None, None
-    if release.is_dir():
-        manifest = read_manifest(release)
-        if complaint := complaint_about(release, manifest):
+    file, released, manifest, pseudonym = Source.of(file), Source.of(release), None, None
+    if (folder := released.path).is_dir():
+        manifest = read_manifest(folder)
+        if complaint := complaint_about(folder, manifest):
             raise InputError(f"{release}: {complaint}; make the release again with protect")
-        after, before = read_data(release, manifest), read_clean(file, mapping, manifest)
+        after, before = read_data(folder, manifest, file.limit), read_clean(file, mapping, manifest)
         digest = str(manifest["data"]["sha256"])
         if settings_of(manifest).identity.pseudonyms != "keep":
             after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))
     else:
-        before, after = formats.read(file, mapping), formats.read(release, mapping)
-        digest = hashlib.sha256(raw_bytes(release)).hexdigest()
+        before, after = formats.read(file, mapping), formats.read(released, mapping)
+        digest = hashlib.sha256(released.raw_bytes).hexdigest()
     clean, crowds = before.table, None
     if manifest is not None:
         clean, crowds = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)
@@ -92,7 +93,7 @@ def read_pair(file: Path, release: Path, mapping: dict[str, str], private: Path 
 
 
 def pair_of(
-    before: CheckinFile, after: CheckinFile, names: tuple[Path, Path], manifest: dict[str, Any] | None, digest: str,
+    before: CheckinFile, after: CheckinFile, names: tuple[object, object], manifest: dict[str, Any] | None, digest: str,
     pseudonym: Longs | None = None, crowds: KeptCrowds | None = None, whole_file: bool = True,
 ) -> TablePair:  # fmt: skip
     """Match the rows of a file, or of a region of it, with those of its release; refuse a release of other rows."""
@@ -224,7 +225,7 @@ def _renumber(ours: Any, theirs: Any) -> Longs:
     return np.array([known.setdefault(name, len(known)) for name in theirs], np.int64)
 
 
-def _check_city(file: Path, release: Path, clean: Checkins, released: Checkins) -> None:
+def _check_city(file: object, release: object, clean: Checkins, released: Checkins) -> None:
     if not set(clean.venue_ids[1:]).isdisjoint(released.venue_ids[1:]):
         return
     centres = (np.array(np.median(values)) for values in (clean.lat, clean.lon, released.lat, released.lon))
@@ -236,7 +237,7 @@ def _check_city(file: Path, release: Path, clean: Checkins, released: Checkins) 
         )
 
 
-def _check_rows(file: Path, release: Path, pair: TablePair) -> None:
+def _check_rows(file: object, release: object, pair: TablePair) -> None:
     """Every row must have the same user and time."""
     clean, released, rows = pair.clean, pair.released, pair.clean_row
     user = _renumber(clean.user_ids, released.user_ids)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.attack.several_months import Left, Month, SeveralMonths, shown_popularity
+from ghostpoi.attack.adversaries.several_releases import Left, Month, SeveralMonths, shown_popularity
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.accuracy_gaps import spread
+from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, FreeDraw
@@ -56,7 +57,7 @@ def places(folder: Path) -> list[Place]:
     return found
 
 
-def audit_series(folder: Path, release: Path | None = None) -> dict[str, Any]:
+def audit_series(folder: Path, release: Path | None = None, limit: SizeLimit | None = None) -> dict[str, Any]:
     """Measure what an adversary learns from all releases together, beside what it learns from each alone.
 
     `release`, if given, must be one of them.
@@ -73,7 +74,7 @@ def audit_series(folder: Path, release: Path | None = None) -> dict[str, Any]:
             f"{option('series', folder)}: no longer in place: {', '.join(absent)}, so there are no two releases to "
             f"compare; move them back, or leave {option('series')} out"
         )
-    months, clean = _together([_read(*place) for place in where])
+    months, clean = _together([_read(*place, limit) for place in where])
     rows, habits = months[0].channel.symbols, len(clean)
     in_month = np.stack([np.bincount(month.habit, minlength=habits) for month in months])  # visits by release and habit
     visits = np.where((in_month > 0).sum(axis=0) > 1, in_month, 0)  # of habits that recur in another release
@@ -129,11 +130,11 @@ def _verdict(found: dict[str, Any]) -> str:
     return f"Fails. {len(found['releases'])} releases tell more than one: {told}.{remedy}{absent}"
 
 
-def _read(release: Path, private: Path) -> Known:
+def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
     manifest = read_manifest(release)
     if complaint := complaint_about(release, manifest):
         raise InputError(f"{release}: {complaint}; make the release again with protect")
-    settings, written = settings_of(manifest), read_data(release, manifest).table
+    settings, written = settings_of(manifest), read_data(release, manifest, limit).table
     if manifest["method"] not in METHODS or isinstance(settings.method, FreeDraw):
         raise InputError(
             f"{release}: releases of {manifest['method']} have no sets to intersect; leave {option('series')} out"

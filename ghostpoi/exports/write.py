@@ -12,6 +12,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.exports import EXPORTS
 from ghostpoi.exports.base import ExportData, ExportVenues, Texts, Visits
 from ghostpoi.files import new_folder
+from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.publish.manifest import PRIVATE_MARK, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
@@ -21,14 +22,16 @@ PRIVATE = f"<!-- {PRIVATE_MARK} -->\n**This folder is private: it holds clean da
 PUBLIC = "It says nothing that the release does not say.\n"
 
 
-def export(release: Path, to: str, output: Path, private: Path | None = None) -> ExportData:
+def export(
+    release: Path, to: str, output: Path, private: Path | None = None, limit: SizeLimit | None = None
+) -> ExportData:
     """Write a release in the form of another tool; with its private folder, also the clean side."""
     if to not in EXPORTS:
         raise InputError(f"{option('to', to)}: there is no such export; choose one of {', '.join(EXPORTS)}")
     form = EXPORTS[to]
     if output.resolve().is_relative_to(release.resolve()):
         raise InputError(f"{option('output', output)} lies inside the release {release}; choose another folder")
-    data = read_release(release, output.resolve().name, private)
+    data = read_release(release, output.resolve().name, private, limit)
     kind = PUBLIC if private is None else PRIVATE
     about = f"# {data.name}\n\nA release of ghostpoi, exported for {to}.\n{kind}\n{form.usage(data)}"
     files = {name: text if isinstance(text, bytes) else text.encode() for name, text in form.files(data).items()}
@@ -39,12 +42,12 @@ def export(release: Path, to: str, output: Path, private: Path | None = None) ->
     return data
 
 
-def read_release(release: Path, name: str, private: Path | None = None) -> ExportData:
+def read_release(release: Path, name: str, private: Path | None = None, limit: SizeLimit | None = None) -> ExportData:
     """Read a release and, from its private folder if given, the clean sessions and venues."""
     manifest = read_manifest(release)
     if complaint := complaint_about(release, manifest):
         raise InputError(f"{release} is damaged ({complaint}); make the release again with protect")
-    file = read_data(release, manifest)
+    file = read_data(release, manifest, limit)
     table, left_out = file.table, len(file.kept)
     order = by_user_and_time(table.user, table.time)
     first = np.flatnonzero(np.diff(table.user[order], prepend=-1))

@@ -3,20 +3,23 @@
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import CheckinFile, Columns, Format, Rows
+from ghostpoi.formats.base import CheckinFile, Format
 from ghostpoi.formats.compression import load
 from ghostpoi.formats.folder import is_empty, is_folder, read_folder
-from ghostpoi.formats.in_memory import content_of
-from ghostpoi.formats.joined import joined_with
 from ghostpoi.formats.kinds import kind_of
 from ghostpoi.formats.missing import none_complete
 from ghostpoi.formats.other_kinds import other_kind
-from ghostpoi.formats.reading import Reading, current_reading, read_as
-from ghostpoi.formats.venue_table import read_venues
+from ghostpoi.formats.rows import Columns, Rows
+from ghostpoi.formats.source import Reading, Source
+from ghostpoi.formats.venues import read_venues
 from ghostpoi.options import option
 from ghostpoi.plugins import Registry
+
+if TYPE_CHECKING:
+    from ghostpoi.formats.frames import Frame
 
 FORMATS: Registry[Format] = Registry(
     "formats",
@@ -34,68 +37,67 @@ FORMATS: Registry[Format] = Registry(
 HEAD = 65_536  # bytes that a format sees to recognise a file
 
 __all__ = [
-    "FORMATS", "CheckinFile", "Columns", "Format", "Reading", "Rows", "current_reading", "has_rows", "read",
-    "read_as", "recognised",
+    "FORMATS", "CheckinFile", "Columns", "Format", "Reading", "Rows", "Source", "has_rows", "read", "recognised",
 ]  # fmt: skip
 
 
 def read(
-    path: Path, mapping: dict[str, str] | None = None, format: str | None = None, reading: Reading | None = None,
-    part: bool = False,
-) -> CheckinFile:  # fmt: skip
-    """Read a check-in file, or a folder of them, in the given format, or in the first format that recognises it.
+    source: Source | Path, mapping: dict[str, str] | None = None, format: str | None = None, part: bool = False
+) -> CheckinFile:
+    """Read check-ins, of a folder of files too, in the given format, or in the first format that recognises them.
 
-    `reading`: what the publisher states about the file. Default: the options of the command. `part`: there are other
-    files, so that all rows of this one may lack a value.
+    `part`: there are other files, so that all rows of this one may lack a value.
     """
-    reading = current_reading() if reading is None else reading
+    source, given = Source.of(source), mapping or {}
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
+    venues = read_venues(source.venue_source, given) if source.reading.venues else None
+    source = replace(source, venues=venues)
 
-    def recognise(path: Path, data: bytes) -> str:
-        return format or recognised(path, data[:HEAD], bool(reading.columns))
+    def recognise(source: Source, data: bytes) -> str:
+        return format or recognised(source, data[:HEAD])
 
-    def read_one(name: str, path: Path, data: bytes) -> CheckinFile:
-        return FORMATS[name].read(path, data, mapping or {})
+    def read_one(name: str, source: Source, data: bytes) -> CheckinFile:
+        return FORMATS[name].read(source, data, given)
 
-    with read_as(reading):
-        venues = read_venues(Path(reading.venues), mapping or {}) if reading.venues else None
-        with joined_with(venues):
-            if content_of(path) is None and is_folder(path):
-                file = read_folder(path, recognise, read_one)
-            else:
-                data = load(path)
-                file = read_one(recognise(path, data), path, data)
+    if is_folder(source):
+        file = read_folder(source, recognise, read_one)
+    else:
+        data = load(source)
+        file = read_one(recognise(source, data), source, data)
     if not (part or len(file.table)):
-        raise none_complete(path)
-    file = replace(file, reading=reading, venues=venues)
-    return _wrapped(replace(file, sha256=sha256(file.sha256 + venues.sha256).digest()) if venues else file)
+        raise none_complete(source)
+    if venues:
+        file = replace(file, sha256=sha256(file.sha256 + venues.sha256).digest())
+    return _as_given(source.frame, file) if source.frame else file
 
 
-def has_rows(path: Path) -> bool:
+def has_rows(source: Source) -> bool:
     """Tell whether a file has rows; some tools write parts that have columns only."""
-    if path.stat().st_size > HEAD:
+    if source.path.stat().st_size > HEAD:
         return True
-    data = load(path)
-    return not is_empty(recognised(path, data[:HEAD], bool(current_reading().columns)), data)
+    data = load(source)
+    return not is_empty(source, recognised(source, data[:HEAD]), data)
 
 
-def recognised(path: Path, head: bytes, has_columns: bool) -> str:
+def recognised(source: Source, head: bytes) -> str:
     """Return the format of a file. `table` accepts any text, so it is tried last."""
+    has_columns = bool(source.reading.columns)
     for name in FORMATS:
         if name != "table" and FORMATS[name].recognises(head):
             if not has_columns:
                 return name
             if (words := kind_of(name, head).words) != "text":
-                raise InputError(f"{path} is {words}, which names its columns itself; leave {option('columns')} out")
+                raise InputError(f"{source} is {words}, which names its columns itself; leave {option('columns')} out")
     if kind := other_kind(head):
-        raise InputError(f"{path} {kind}")
+        raise InputError(f"{source} {kind}")
     if has_columns or FORMATS["table"].recognises(head):
         return "table"
-    raise InputError(f"{path} is a binary file; give a text table (CSV, TSV, TSMC2014), JSON or Parquet")
+    raise InputError(f"{source} is a binary file; give a text table (CSV, TSV, TSMC2014), JSON or Parquet")
 
 
-def _wrapped(file: CheckinFile) -> CheckinFile:
-    """Return a table in memory with the rows that its holder wants; a file as it is."""
-    content = content_of(file.path)
-    return file if content is None else replace(file, parse_rows=lambda: content.wrap(file.all_rows))
+def _as_given(frame: "Frame", file: CheckinFile) -> CheckinFile:
+    """Return a data frame that was read with rows that know the caller's frame."""
+    from ghostpoi.formats.frames import FrameRows  # slow to import
+
+    return replace(file, parse_rows=lambda: FrameRows(file.all_rows, frame))

@@ -17,10 +17,8 @@ from typing import BinaryIO, TextIO
 
 import zstandard
 
-from ghostpoi import files
 from ghostpoi.errors import InputError
-from ghostpoi.formats.in_memory import content_of
-from ghostpoi.formats.size_limit import SizeLimit, current_limit
+from ghostpoi.formats.source import SizeLimit, Source
 
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))  # not used in text files
 STDIN = Path("-")
@@ -29,24 +27,23 @@ ZSTD_INPUT = 1 << 11  # bytes of a frame; each block of 4 bytes can expand to 12
 XZ_MEMORY = 1 << 29  # bytes; xz -9 needs 65 MiB
 
 
-def load(path: Path) -> bytes:
+def load(source: Source) -> bytes:
     """Read a whole file, decompressed if its first bytes identify a compression format.
 
     The file is opened once, so that it may be a pipe.
     """
-    if (content := content_of(path)) is not None:
-        return content.data
-    limit = current_limit()
-    with readable(path):
-        if path == STDIN and sys.stdin is not None:
-            data = _stdin(sys.stdin, limit)
+    if source.content is not None:
+        return source.content
+    with readable(source.path):
+        if source.path == STDIN and sys.stdin is not None:
+            data = _stdin(sys.stdin, source.limit)
         else:
-            with path.open("rb") as file:
-                data = _read(path, file, limit)
+            with source.path.open("rb") as file:
+                data = _read(source, file)
     if (pieces := _pieces_of(data)) is not None:
-        data = _decompressed(path, data, pieces, limit)
+        data = b"".join(_checked(source, data, pieces))
     if not data[:4096].strip() and not data.strip():
-        raise InputError(f"{path} is empty; give a file with at least one check-in")
+        raise InputError(f"{source} is empty; give a file with at least one check-in")
     return data
 
 
@@ -65,16 +62,16 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError(f"{path} cannot be read: {e.strerror or e}; check the disk and the path") from None
 
 
-def expanded_size(path: Path) -> int:
+def expanded_size(source: Source) -> int:
     """Return the bytes of a file, decompressed."""
-    with readable(path), path.open("rb") as file:
+    with readable(source.path), source.path.open("rb") as file:
         if not compression(file.read(len(XZ))):
             return os.fstat(file.fileno()).st_size
         file.seek(0)
-        data = _read(path, file, current_limit())
+        data = _read(source, file)
     if (pieces := _pieces_of(data)) is None:
         return len(data)
-    return sum(map(len, _checked(path, data, pieces, current_limit())))
+    return sum(map(len, _checked(source, data, pieces)))
 
 
 def _pieces_of(data: bytes) -> Callable[[bytes], Iterator[bytes]] | None:
@@ -84,47 +81,38 @@ def _pieces_of(data: bytes) -> Callable[[bytes], Iterator[bytes]] | None:
 
 
 @cache
-def _stdin(stream: TextIO, limit: SizeLimit) -> bytes:
+def _stdin(stream: TextIO, limit: SizeLimit | None) -> bytes:
     """Read standard input once, however often it is asked for."""
-    return _read(STDIN, stream.buffer, limit)
+    return _read(Source(STDIN, limit=limit), stream.buffer)
 
 
-def _read(path: Path, file: BinaryIO, limit: SizeLimit) -> bytes:
+def _read(source: Source, file: BinaryIO) -> bytes:
     status = os.fstat(file.fileno())
     if stat.S_ISREG(status.st_mode):
-        limit.check(path, status.st_size)
+        source.check_size(status.st_size)
     out = io.BytesIO()
     while piece := file.read(PIECE):
         out.write(piece)
-        limit.check(path, out.tell())
+        source.check_size(out.tell())
     return out.getvalue()
 
 
-def _decompressed(path: Path, data: bytes, pieces: Callable[[bytes], Iterator[bytes]], limit: SizeLimit) -> bytes:
-    out = io.BytesIO()
-    for piece in _checked(path, data, pieces, limit):
-        out.write(piece)
-    return out.getvalue()
-
-
-def _checked(
-    path: Path, data: bytes, pieces: Callable[[bytes], Iterator[bytes]], limit: SizeLimit
-) -> Iterator[bytes]:  # fmt: skip
+def _checked(source: Source, data: bytes, pieces: Callable[[bytes], Iterator[bytes]]) -> Iterator[bytes]:
     """Yield decompressed pieces, as long as they keep to the limit and are not damaged."""
     size = 0
     try:
         for piece in pieces(data):
             size += len(piece)
-            limit.check(path, size, len(data))
+            source.check_size(size, len(data))
             yield piece
     except SeveralFiles as e:
         raise InputError(
-            f"{path} is a zip archive of {e} files; unpack it and give the file of check-ins inside it"
+            f"{source} is a zip archive of {e} files; unpack it and give the file of check-ins inside it"
         ) from None
     except Encrypted:
-        raise InputError(f"{path} is an encrypted zip archive; decrypt it and give the file inside it") from None
+        raise InputError(f"{source} is an encrypted zip archive; decrypt it and give the file inside it") from None
     except DAMAGED as e:
-        raise InputError(f"{path} is a damaged compressed file ({e}); download or compress it again") from None
+        raise InputError(f"{source} is a damaged compressed file ({e}); download or compress it again") from None
 
 
 class SeveralFiles(Exception):
@@ -216,9 +204,3 @@ DAMAGED = (
 def is_binary(head: bytes) -> bool:
     """Tell whether bytes are not text: they have a zero byte, or more than 1% control characters."""
     return b"\x00" in head or len(head.translate(None, CONTROL)) < 0.99 * len(head)
-
-
-def extension(path: Path) -> str:
-    """Return the extension of a file, or the one that content in memory would have."""
-    content = content_of(path)
-    return files.extension(path) if content is None else content.extension

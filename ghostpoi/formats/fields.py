@@ -12,11 +12,9 @@ import polars as pl
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, Checkins, renumber
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import VENUE
-from ghostpoi.formats.joined import fields_elsewhere, place_elsewhere
 from ghostpoi.formats.missing import Where, lacking, lacks_value, places
 from ghostpoi.formats.points import POINT, with_positions
-from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.source import VENUE, Source
 from ghostpoi.formats.times import parse_times, stripped
 from ghostpoi.formats.zones import TIMEZONE, is_short, split_names, zone_of
 from ghostpoi.options import option
@@ -28,14 +26,13 @@ NO_CATEGORY = ""  # the category of all venues of a file that names none
 COLUMN_NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
 
 
-def find_columns(
-    columns: Sequence[str], given: dict[str, str], place: str | Path, header: bool = False
-) -> dict[str, str]:
+def find_columns(source: Source, columns: Sequence[str], given: dict[str, str], header: bool = False) -> dict[str, str]:
     """Return the column of each field: the user's choice in `given`, otherwise by name. There may be no category.
 
-    `place` is for messages. `header`: the names come from the first line of a text, which may be a row instead.
+    `header`: the names come from the first line of a text, which may be a row instead.
     """
-    elsewhere, zone = fields_elsewhere(), current_reading().timezone
+    place = f"{source}, line 1" if header else str(source)
+    elsewhere, zone = source.elsewhere, source.reading.timezone
     for field, column in given.items():
         if field not in (known := (*FIELDS, GROUP, DATE, POINT, TIMEZONE, *[VENUE] * bool(elsewhere))):
             listed = ", ".join(known)
@@ -58,7 +55,7 @@ def find_columns(
         if field == TIMEZONE and (zone or plain_name(found["time"]) in COLUMN_NAMES["time"][0]):
             continue  # no time needs it
         match = _best(plain, tiers, field, place)
-        if match is None and (field in ("category", TIMEZONE) or (field == "poi" and current_reading().cluster_points)):
+        if match is None and (field in ("category", TIMEZONE) or (field == "poi" and source.reading.cluster_points)):
             continue  # many files have none
         if match is None:
             remedies = [f"name it with {option('map', f'{field}=COLUMN')}", *ELSEWHERE.get(field, ())]
@@ -66,7 +63,7 @@ def find_columns(
             listed = ", or ".join(filter(None, (", ".join(remedies[:-1]), remedies[-1])))
             raise InputError(f"{place}: no column looks like the {called(field)} among {_listed(columns)}; {listed}")
         found[field] = match
-    if "poi" in found and current_reading().cluster_points:
+    if "poi" in found and source.reading.cluster_points:
         raise InputError(f"{place}: the column {found['poi']!r} holds venue ids; leave {option('cluster_points')} out")
     return found | elsewhere
 
@@ -82,7 +79,7 @@ ELSEWHERE = {  # what else a file may need that lacks a field
 }
 
 
-def find_venue_columns(columns: Sequence[str], given: dict[str, str], path: Path) -> dict[str, str]:
+def find_venue_columns(source: Source, columns: Sequence[str], given: dict[str, str]) -> dict[str, str]:
     """Return the columns of a table of venues: the id, the position and, if it has one, the category."""
     plain = {c: plain_name(c) for c in columns if c not in given.values()}
     libcity = (
@@ -92,21 +89,21 @@ def find_venue_columns(columns: Sequence[str], given: dict[str, str], path: Path
     for field in (VENUE, "lat", "lon", "category"):
         if field in found or (field in ("lat", "lon") and POINT in found):
             continue
-        match = _best(plain, tiers[field], field, path)
-        if match is None and field == "lat" and (match := _best(plain, tiers[POINT], POINT, path)):
+        match = _best(plain, tiers[field], field, str(source))
+        if match is None and field == "lat" and (match := _best(plain, tiers[POINT], POINT, str(source))):
             field = POINT
         if match is not None:
             found[field] = match
         elif field != "category":
             what = "id" if field == VENUE else called(field)
             raise InputError(
-                f"{option('venues', path)}: no column looks like the {what} of a venue among {_listed(columns)}; name "
-                f"it with {option('map', f'{field}=COLUMN')}"
+                f"{option('venues', source)}: no column looks like the {what} of a venue among {_listed(columns)}; "
+                f"name it with {option('map', f'{field}=COLUMN')}"
             )
     return found
 
 
-def _best(plain: dict[str, str], tiers: Sequence[Sequence[str]], field: str, place: str | Path) -> str | None:
+def _best(plain: dict[str, str], tiers: Sequence[Sequence[str]], field: str, place: str) -> str | None:
     """Return the column whose plain name fits best, or None; refuse two that fit equally well."""
     matches = next(filter(None, ([c for c, name in plain.items() if name in tier] for tier in tiers)), [])
     if len(matches) > 1:
@@ -140,13 +137,13 @@ def _listed(columns: Sequence[str], most: int = 20) -> str:
 
 
 def to_checkins(
-    frame: pl.DataFrame, category_field: str, where: Where, name: str = "the table",
+    source: Source, frame: pl.DataFrame, category_field: str, where: Where,
     dates: Callable[[], Sequence[str]] = tuple,
 ) -> Checkins:  # fmt: skip
     """Convert a frame with the columns of FIELDS and perhaps GROUP, DATE and TIMEZONE.
 
-    Without a category, all venues have the same. For messages, `where` gives the place of a row, `name` the file and
-    `dates` the columns of the file that look like dates.
+    Without a category, all venues have the same. For messages, `where` gives the place of a row and `dates` the
+    columns of the file that look like dates.
     """
 
     def refuse(bad: pl.Series, field: str, complaint: str, remedy: str) -> None:
@@ -156,16 +153,16 @@ def to_checkins(
             # Python cannot represent all times of polars.
             shown = repr((column.to_physical() if column.dtype.is_temporal() else column)[row])
             shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
-            place = place_elsewhere(field, frame["poi"][row]) or where(row)
+            place = _elsewhere(source, field, frame["poi"][row]) or where(row)
             raise InputError(f"{place}: {complaint.format(shown)}; {remedy}")
 
     if not category_field:
         frame = frame.drop("category", strict=False)
-    _refuse_missing(frame, where)
+    _refuse_missing(source, frame, where)
     if not category_field:
         frame = frame.with_columns(category=pl.lit(NO_CATEGORY))
     groups = _category_groups(frame) if GROUP in frame.columns and category_field else {}
-    reading = current_reading()
+    reading = source.reading
     if POINT in frame.columns:
         frame = with_positions(frame)
         form = "POINT (longitude latitude) or [longitude, latitude]"
@@ -195,7 +192,7 @@ def to_checkins(
         degrees[field] = number.cast(pl.Float64).to_numpy()
     if (reading.time_format or reading.timezone) and frame["time"].dtype != pl.String:
         raise InputError(
-            f"{name}: its times are not text, so leave {option('time_format')} and {option('timezone')} out"
+            f"{source}: its times are not text, so leave {option('time_format')} and {option('timezone')} out"
         )
     time = parse_times(frame["time"], reading.time_format, reading.timezone or "UTC", zones)
     if not (reading.timezone or reading.time_format) and time.null_count() and frame["time"].dtype == pl.String:
@@ -225,17 +222,22 @@ def to_checkins(
     category, categories = _numbered(frame["category"])
     return Checkins(
         user, venue + np.int32(1), category, degrees["lat"], degrees["lon"], time.to_numpy(),
-        users, np.concatenate([[""], venues]), categories, category_field, name, groups,
+        users, np.concatenate([[""], venues]), categories, category_field, str(source), groups,
     )  # fmt: skip
 
 
-def _refuse_missing(frame: pl.DataFrame, where: Where) -> None:
+def _elsewhere(source: Source, field: str, poi: object) -> str | None:
+    """Name where the table of venues gives this field of a venue; None if the file of check-ins gives it."""
+    return source.venues.place_of(field, poi) if source.venues else None
+
+
+def _refuse_missing(source: Source, frame: pl.DataFrame, where: Where) -> None:
     """Refuse the first row that lacks a value, and count the others."""
     for field in (f for f in (*FIELDS, DATE, POINT) if f in frame.columns):
         if not (lacks := lacking(frame[field], field)).any():
             continue
         row = int(lacks.arg_true()[0])
-        value, elsewhere = frame[field][row], place_elsewhere(field, frame["poi"][row])
+        value, elsewhere = frame[field][row], _elsewhere(source, field, frame["poi"][row])
         word = value.strip() if isinstance(value, str) else ""
         every = lacks_value(frame).arg_true().to_numpy()
         more = f" ({len(every):,} rows lack a value: {places(every, where)})" if len(every) > 1 else ""

@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import concatenated
 from ghostpoi.errors import InputError
-from ghostpoi.files import COMPRESSED, replacing
-from ghostpoi.formats.base import CheckinFile, Rows
-from ghostpoi.formats.compression import extension, load
+from ghostpoi.files import COMPRESSED, extension, replacing
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.compression import load
 from ghostpoi.formats.joined_rows import can_join, joined_rows
 from ghostpoi.formats.kinds import PARQUET
-from ghostpoi.formats.reading import current_reading
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.source import Source
 from ghostpoi.formats.table import delimiter_of
 from ghostpoi.formats.text import first_line, is_utf8
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.options import option
 
 HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
@@ -33,8 +34,8 @@ PAIRS = {".dyna": ".geo", ".inter": ".item"}  # check-ins and their venues: LibC
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 WILD = re.compile(r"[*?]|\[[^\]]+\]")  # signs of a pattern
 
-Recognise = Callable[[Path, bytes], str]  # returns the name of a format
-ReadPart = Callable[[str, Path, bytes], CheckinFile]
+Recognise = Callable[[Source, bytes], str]  # returns the name of a format
+ReadPart = Callable[[str, Source, bytes], CheckinFile]
 
 
 @dataclass(frozen=True)
@@ -109,32 +110,35 @@ def write_rows(path: Path, rows: Rows) -> None:
         rows.write(out)
 
 
-def is_folder(path: Path) -> bool:
+def is_folder(source: Source) -> bool:
     """Tell whether a path names several files: a folder, or a pattern such as visits/*.csv that is no file itself."""
+    path = source.path
+    if source.in_memory:
+        return False
     return os.path.isdir(path) or (bool(WILD.search(str(path))) and not os.path.exists(path))
 
 
-def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> CheckinFile:
+def read_folder(source: Source, recognise: Recognise, read_part: ReadPart) -> CheckinFile:
     """Read all parts and join them in the order of their names."""
-    if current_reading().cluster_points:
-        raise InputError(f"{path}: {option('cluster_points')} needs all points in one file; join the parts first")
-    found = parts_of(path)
+    if source.reading.cluster_points:
+        raise InputError(f"{source}: {option('cluster_points')} needs all points in one file; join the parts first")
+    found = parts_of(source.path)
     names = list(found)
     digest, files, empty = sha256(), dict[str, CheckinFile](), dict[Path, list[str]]()
-    for name, file in found.items():
-        data = load(file)
+    for name, path in found.items():
+        data = load(file := source.at(path))
         digest.update(f"{len(name.encode())} {name} {len(data)} ".encode() + data)
         format = recognise(file, data)
-        if is_empty(format, data):
-            empty[file] = columns_of(file, data)
+        if is_empty(file, format, data):
+            empty[path] = columns_of(file, data)
         else:
             files[name] = read_part(format, file, data)
     if not files:
-        raise InputError(f"{path} has no check-ins; give files with at least one row of data")
+        raise InputError(f"{source} has no check-ins; give files with at least one row of data")
     first = next(iter(files.values()))
-    for file, columns in empty.items():
+    for path, columns in empty.items():
         if columns != first.all_rows.columns:
-            raise no_part(file, first.path)
+            raise no_part(path, first.path)
     like = first
     for other in files.values():
         _check_alike(like, other)
@@ -152,7 +156,7 @@ def read_folder(path: Path, recognise: Recognise, read_part: ReadPart) -> Checki
         )  # fmt: skip
 
     return replace(
-        first, path=path, table=concatenated([file.table for file in files.values()], str(path)),
+        first, source=source, table=concatenated([file.table for file in files.values()], str(source)),
         sha256=digest.digest(), parse_rows=parse_rows,
         missing=np.concatenate([file.missing + start[name] for name, file in files.items()]).astype(np.int64),
         missing_at=next((file.missing_at for file in files.values() if file.missing_at), ""),
@@ -209,24 +213,24 @@ def _plain(name: str) -> str:
     return str(path.with_suffix("")) if path.suffix.lower() in COMPRESSED else name
 
 
-def is_empty(format: str, data: bytes) -> bool:
+def is_empty(source: Source, format: str, data: bytes) -> bool:
     """Tell whether a part has columns but no rows; some tools write such parts."""
     if data.startswith(PARQUET):
         from ghostpoi.formats.parquet import parquet_rows  # pyarrow is slow to import
 
         return parquet_rows(data) == 0
-    return format == "table" and not current_reading().columns and b"\n" not in data.strip(b"\r\n")
+    return format == "table" and not source.reading.columns and b"\n" not in data.strip(b"\r\n")
 
 
-def columns_of(path: Path, data: bytes) -> list[str]:
+def columns_of(source: Source, data: bytes) -> list[str]:
     """Return the names of the columns of a part without rows."""
     if data.startswith(PARQUET):
         from ghostpoi.formats.parquet import read_rows
 
-        return read_rows(path, data).columns
+        return read_rows(source, data).columns
     line = data[first_line(data) :].strip(b"\r\n").decode("utf-8" if is_utf8(data) else "latin-1")
     try:
-        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter_of(path, data)))]
+        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter_of(source, data)))]
     except csv.Error:
         return []
 

@@ -4,7 +4,7 @@ A pandas index becomes columns, because it may reveal the venue like any column.
 """
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import Rows
 from ghostpoi.formats.folder import FolderRows
-from ghostpoi.formats.in_memory import Content
 from ghostpoi.formats.parquet import ParquetRows
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.source import Source
 from ghostpoi.formats.text import value
+from ghostpoi.formats.text_rows import TextRows
 
 Index = NDArray[np.int64]
 OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type
@@ -166,8 +166,8 @@ class FrameRows:
         return FrameRows(self.rows.without_metadata(), self.frame.without_metadata())
 
 
-def frame_content(frame: Any) -> Content:
-    """Return a data frame as what a Parquet file would hold; refuse anything else."""
+def frame_source(frame: Any, like: Source) -> Source:
+    """Return how to read a data frame, which is held as Parquet, in the way that `like` states."""
     own: Frame = PolarsFrame(frame) if isinstance(frame, pl.DataFrame) else PandasFrame(frame)
     plain = frame if isinstance(frame, pl.DataFrame) else _from_pandas(frame)
     out = io.BytesIO()
@@ -175,7 +175,7 @@ def frame_content(frame: Any) -> Content:
         pq.write_table(plain.to_arrow(compat_level=OLDEST), out, compression="none", use_dictionary=False)
     except (ValueError, TypeError, pl.exceptions.PolarsError, NotImplementedError) as e:
         raise _unreadable(e) from None
-    return Content(out.getvalue(), ".parquet", lambda rows: FrameRows(rows, own))
+    return replace(like, content=out.getvalue(), suffix=".parquet", frame=own)
 
 
 def to_frame(rows: Rows, mapping: dict[str, str]) -> Any:

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from ghostpoi.errors import InputError
@@ -19,6 +18,7 @@ from ghostpoi.formats.json_text import (
     parsed,
 )  # fmt: skip
 from ghostpoi.formats.records import json_text, read_records
+from ghostpoi.formats.source import Source
 
 AXES = ("longitude", "latitude", "altitude")
 NOWHERE = (None, None)
@@ -73,34 +73,36 @@ class GeoJsonFormat:
             return True
         return text.startswith("{") and COLLECTION.search(text[:4096]) is not None
 
-    def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        text = decoded(path, data)
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        text = decoded(source, data)
         members, is_collection = {}, True
         if isinstance(first_object(text), dict) and first_object(text).get("type") == "Feature":
-            values, is_collection = lines(path, text), False
+            values, is_collection = lines(source, text), False
         else:
-            members = parsed(path, text)
+            members = parsed(source, text)
             values = members.pop("features", None)
             members.pop("type", None)
         if not isinstance(values, list) or not values:
-            raise InputError(f"{path} is GeoJSON without features; give a file with at least one check-in")
+            raise InputError(f"{source} is GeoJSON without features; give a file with at least one check-in")
         named = str(members.get("crs"))
         if "crs" in members and not DEGREES.search(named):
-            raise InputError(f"{path} has another coordinate system than WGS 84 ({named[:80]}); convert it to degrees")
-        place = f"{path}, feature {{}}"
+            raise InputError(
+                f"{source} has another coordinate system than WGS 84 ({named[:80]}); convert it to degrees"
+            )
+        place = f"{source}, feature {{}}"
         records = [_record(feature, place.format(n)) for n, feature in enumerate(objects(values, place), 1)]
         columns, paths = {}, {}
         for names, texts in flattened(records).items():
             name = ".".join(names).removeprefix("properties.")
             name = name if names[0] in ("properties", "geometry") else f"feature.{name}"
             if name in columns:
-                raise InputError(f"{path}: two columns would be named {name!r}; rename one of them")
+                raise InputError(f"{source}: two columns would be named {name!r}; rename one of them")
             columns[name], paths[name] = texts, names
         words = "GeoJSON: " + ("a collection of points" if is_collection else "one point per line")
         mime_type, root = ("application/json", "$.features[*]") if is_collection else ("application/jsonlines", "$")
         layout = GeoJsonLayout(paths, "", "\n", "\n", words, mime_type, root, is_collection=is_collection)
         own = {} if "point" in mapping else MAPPING
-        return read_records(path, data, "geojson", columns, own | mapping, layout.with_members(members), "feature")
+        return read_records(source, data, "geojson", columns, own | mapping, layout.with_members(members), "feature")
 
 
 def _record(feature: dict[str, Any], place: str) -> dict[str, Any]:

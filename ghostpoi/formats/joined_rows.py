@@ -6,8 +6,8 @@ from dataclasses import replace
 import polars as pl
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import Rows
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.text_rows import TextRows
 
 
 def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:

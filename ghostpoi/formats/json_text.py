@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.records import json_text, read_records
+from ghostpoi.formats.source import Source
 
 Names = tuple[str, ...]  # the keys that lead to a value
 Tree = dict[str, Any]  # name -> subtree or JSON text
@@ -64,14 +64,14 @@ class JsonFormat:
         first = first_object(text)
         return isinstance(first, dict) and bool(first)
 
-    def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        text = decoded(path, data)
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        text = decoded(source, data)
         if text.lstrip().startswith("["):
-            records, unit = objects(parsed(path, text), f"{path}, row {{}}"), "row"
+            records, unit = objects(parsed(source, text), f"{source}, row {{}}"), "row"
             start, between, end, words = "[\n", ",\n", "\n]\n", "a JSON array with one object per row"
             mime_type, root = "application/json", "$[*]"
         else:
-            records, unit = objects(lines(path, text), f"{path}, line {{}}"), "line"
+            records, unit = objects(lines(source, text), f"{source}, line {{}}"), "line"
             start, between, end, words = "", "\n", "\n", "JSON lines: one object per line"
             mime_type, root = "application/jsonlines", "$"
         columns = flattened(records)
@@ -79,8 +79,8 @@ class JsonFormat:
         layout = JsonLayout(paths, start, between, end, words, mime_type, root)
         named = dict(zip(paths, columns.values(), strict=False))
         if len(named) < len(columns):
-            raise InputError(f"{path}: a key contains a point, so that two columns have one name; rename it")
-        return read_records(path, data, "json", named, mapping, layout, unit)
+            raise InputError(f"{source}: a key contains a point, so that two columns have one name; rename it")
+        return read_records(source, data, "json", named, mapping, layout, unit)
 
 
 def first_object(text: str) -> Any:
@@ -91,27 +91,27 @@ def first_object(text: str) -> Any:
         return None
 
 
-def decoded(path: Path, data: bytes) -> str:
+def decoded(source: Source, data: bytes) -> str:
     """Decode the content, which JSON demands to be UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path} is JSON, but not in UTF-8; save it as UTF-8") from None
+        raise InputError(f"{source} is JSON, but not in UTF-8; save it as UTF-8") from None
 
 
-def parsed(path: Path, text: str, line: int = 0) -> Any:
+def parsed(source: Source, text: str, line: int = 0) -> Any:
     """Parse JSON; name the line of an error. `line` is the number of a line that is parsed alone."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as e:
-        raise InputError(f"{path}, line {line or e.lineno}: this is not valid JSON ({e.msg}); correct it") from None
+        raise InputError(f"{source}, line {line or e.lineno}: this is not valid JSON ({e.msg}); correct it") from None
     except (ValueError, RecursionError):  # numbers of thousands of digits, endless nesting
-        raise InputError(f"{path}: its JSON is nested too deeply or holds too long a number; correct it") from None
+        raise InputError(f"{source}: its JSON is nested too deeply or holds too long a number; correct it") from None
 
 
-def lines(path: Path, text: str) -> list[Any]:
+def lines(source: Source, text: str) -> list[Any]:
     """Parse one value per line; empty lines at the end do not count."""
-    return [parsed(path, line, number) for number, line in enumerate(text.rstrip().split("\n"), 1)]
+    return [parsed(source, line, number) for number, line in enumerate(text.rstrip().split("\n"), 1)]
 
 
 def objects(values: Any, place: str) -> list[dict[str, Any]]:

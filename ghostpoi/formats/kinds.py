@@ -1,11 +1,10 @@
 """What a file holds, whatever its name says."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from ghostpoi.files import COMPRESSED
-from ghostpoi.formats.compression import STDIN, compression, extension
-from ghostpoi.formats.in_memory import content_of
+from ghostpoi.formats.compression import STDIN, compression
+from ghostpoi.formats.source import Source
 
 PARQUET = b"PAR1"  # the first bytes of such a file
 SUFFIXES = {  # what a name promises
@@ -40,15 +39,17 @@ def kind_of(format: str, data: bytes) -> Kind:
     return Kind("text", ".txt" if format != "table" else ".tsv" if tabs else ".csv")
 
 
-def ending(path: Path, kind: Kind) -> str:
+def ending(source: Source, kind: Kind) -> str:
     """Return the extension for a release of a file: its own, or that of its kind where the name could have none."""
-    nameless = content_of(path) is None and (path == STDIN or path.suffix.lower() in COMPRESSED)
-    return extension(path) or (kind.suffix if nameless else "")
+    path = source.path
+    nameless = not source.in_memory and (path == STDIN or path.suffix.lower() in COMPRESSED)
+    return source.extension or (kind.suffix if nameless else "")
 
 
-def misnamed(path: Path, kind: Kind) -> str:
+def misnamed(source: Source, kind: Kind) -> str:
     """Say in which way a file, of this kind, is not what its name says; "" if it is."""
-    if content_of(path) is not None or not path.is_file():
+    path = source.path
+    if source.in_memory or not path.is_file():
         return ""
     with path.open("rb") as file:
         found = compression(file.read(16))
@@ -59,7 +60,7 @@ def misnamed(path: Path, kind: Kind) -> str:
     if found != packed:
         says = f", not {packed}" if packed else ", which its name does not say"
         remarks.append(f"is compressed as {found}{says}" if found else "is not compressed, although its name says so")
-    promised = next((words for words, suffixes in SUFFIXES.items() if extension(path).lower() in suffixes), kind.words)
+    promised = next((words for words, suffixes in SUFFIXES.items() if source.extension.lower() in suffixes), kind.words)
     if promised != kind.words:
         remarks.append(f"holds {kind.words}, not {promised} as its name says, and so will the release")
     return f"{path.name} {' and '.join(remarks)}" if remarks else ""

@@ -13,7 +13,7 @@ import polars as pl
 from ghostpoi.data.checkins import DATE, FIELDS, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats.points import POINT, is_empty_point
-from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.source import Reading, Source
 from ghostpoi.formats.zones import TIMEZONE
 from ghostpoi.options import option
 
@@ -58,21 +58,21 @@ def _is_word(texts: pl.Series, words: tuple[str, ...]) -> pl.Series:
     return marked.scatter(short.filter(found), True)
 
 
-def complete_rows(frame: pl.DataFrame, where: Where) -> tuple[pl.DataFrame, Where, Longs]:
+def complete_rows(frame: pl.DataFrame, where: Where, reading: Reading) -> tuple[pl.DataFrame, Where, Longs]:
     """Return the rows that lack nothing, their places, and the numbers of the other rows, as --missing says.
 
     If it says to refuse them, all rows are returned: `to_checkins` refuses the first that lacks a value.
     """
-    if current_reading().missing not in ("keep", "drop"):
+    if reading.missing not in ("keep", "drop"):
         return frame, where, NONE
     lacking = lacks_value(frame)
     present = (~lacking).arg_true().to_numpy().astype(np.int64)
     return frame.filter(~lacking), lambda row: where(int(present[row])), lacking.arg_true().to_numpy().astype(np.int64)
 
 
-def none_complete(path: Path) -> InputError:
+def none_complete(source: Source | Path) -> InputError:
     """Say that a dataset has no row that lacks nothing."""
-    return InputError(f"{path}: all rows lack a value; map other columns with {option('map', 'FIELD=COLUMN')}")
+    return InputError(f"{source}: all rows lack a value; map other columns with {option('map', 'FIELD=COLUMN')}")
 
 
 def places(rows: Longs, where: Where) -> str:

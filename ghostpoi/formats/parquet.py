@@ -16,9 +16,8 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.formats.in_memory import before
-from ghostpoi.formats.joined import fields_elsewhere
 from ghostpoi.formats.parquet_table import decoded, is_coded, read_table
+from ghostpoi.formats.source import Source
 from ghostpoi.formats.times import EARLIEST, LATEST
 
 GROUP = 1 << 20  # rows of a row group, as pyarrow writes them
@@ -32,27 +31,31 @@ LISTS = {
 }  # fmt: skip
 
 
-def read_parquet(path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+def read_parquet(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     """Read the check-ins of a Parquet file."""
-    rows = read_rows(path, data)
-    refuse_duplicate_names(rows.columns, str(path))
-    found = find_columns(rows.columns, mapping, str(path))
+    rows = read_rows(source, data)
+    refuse_duplicate_names(rows.columns, str(source))
+    found = find_columns(source, rows.columns, mapping)
     if not len(rows):
-        raise InputError(f"{path} has columns but no check-ins; give a file with at least one row of data")
+        raise InputError(f"{source} has columns but no check-ins; give a file with at least one row of data")
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
-    elsewhere = fields_elsewhere()
+    elsewhere = source.elsewhere
     own = {field: column for field, column in found.items() if field not in elsewhere}
     # With a table of venues, ids are looked up as text.
     ids = {} if elsewhere else {field: rows.values[own[field]] for field in IDS if field in own}
     numbered = {field: pl.Series(column) for field, column in ids.items() if is_coded(column)}
-    frame = pl.DataFrame({f: numbered[f] if f in numbered else _field(rows, f, column) for f, column in own.items()})
-    return to_file(path, data, "table", found, frame, lambda row: f"{path}, row {before(path) + row + 1}", lambda: rows)
+    frame = pl.DataFrame(
+        {f: numbered[f] if f in numbered else _field(source, rows, f, column) for f, column in own.items()}
+    )
+    return to_file(
+        source, data, "table", found, frame, lambda row: f"{source}, row {source.before + row + 1}", lambda: rows
+    )
 
 
-def read_rows(path: Path, data: bytes) -> "ParquetRows":
+def read_rows(source: Source, data: bytes) -> "ParquetRows":
     """Read all fields of a Parquet file."""
-    table, schema = read_table(path, data)
-    return ParquetRows(dict(zip(schema.names, table.columns, strict=True)), schema, path)
+    table, schema = read_table(source, data)
+    return ParquetRows(dict(zip(schema.names, table.columns, strict=True)), schema, source.path)
 
 
 def parquet_rows(data: bytes) -> int | None:
@@ -201,7 +204,7 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:
+def _field(source: Source, rows: ParquetRows, field: str, name: str) -> pl.Series:
     """Return the column of a field: numbers, times or text. Times are instants in UTC."""
     column = _storage(decoded(rows.values[name], rows.schema.field(name).type))
     kind = _value_type(column.type)
@@ -214,7 +217,7 @@ def _field(rows: ParquetRows, field: str, name: str) -> pl.Series:
     series = rows.get_column(name)
     if field == "time" and pa.types.is_temporal(kind) and series.dtype.is_integer():
         per_day = 1 if pa.types.is_date(kind) else 86_400 * PER_SECOND[kind.unit]
-        row = before(rows.path) + int((~_in_range(series, per_day)).arg_true()[0])
+        row = source.before + int((~_in_range(series, per_day)).arg_true()[0])
         raise InputError(
             f"{rows.path}, row {row + 1}: the time is outside the years 1 to 9999; correct it or remove the row"
         )

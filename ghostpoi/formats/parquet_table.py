@@ -1,6 +1,5 @@
 """Read the table of a Parquet file within the size limit."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -8,39 +7,38 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.size_limit import current_limit
+from ghostpoi.formats.source import Source
 
 WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types
 MOST_TEXT = 2**31 - 1  # bytes of a column that pyarrow always keeps in one piece
 
 
-def read_table(path: Path, data: bytes) -> tuple[pa.Table, pa.Schema]:
+def read_table(source: Source, data: bytes) -> tuple[pa.Table, pa.Schema]:
     """Read the whole table, and return the schema of the file: a large table has dictionaries in place of text.
 
     Its size is checked first, because a short file can encode any number of equal values.
     """
-    limit = current_limit()
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        limit.check(path, sum(_least_size(group, file.schema) for group in groups), len(data))
+        source.check_size(sum(_least_size(group, file.schema) for group in groups), len(data))
         # A chunk can hold a long text once and repeat it. Its metadata would say whether it does, but on some
         # damaged files pyarrow ends the process when asked for it.
-        if sum(max(g.num_rows, 0) * max(g.total_byte_size, 0) for g in groups) > limit.size:
+        if sum(max(g.num_rows, 0) * max(g.total_byte_size, 0) for g in groups) > source.size_limit.size:
             names = [f.name for f in file.schema_arrow if _is_text(f.type)]
             coded = pq.ParquetFile(pa.BufferReader(data), read_dictionary=names).read()
             coded.validate(full=True)
             sizes = [_expanded(coded.column(at)) for at, f in enumerate(file.schema_arrow) if _is_text(f.type)]
-            limit.check(path, sum(sizes), len(data))
+            source.check_size(sum(sizes), len(data))
             if max(sizes, default=0) <= MOST_TEXT:
                 return _in_one_piece(coded, file.schema_arrow), file.schema_arrow
         table = file.read()
         table.validate(full=True)
     except MemoryError:
-        raise InputError(f"{path} does not fit into the memory; read it on a larger machine") from None
+        raise InputError(f"{source} does not fit into the memory; read it on a larger machine") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         why = (str(e).splitlines() or ["it cannot be read"])[0]
-        raise InputError(f"{path} is a damaged Parquet file ({why}); write it again") from None
+        raise InputError(f"{source} is a damaged Parquet file ({why}); write it again") from None
     return table, table.schema
 
 

@@ -6,12 +6,16 @@ from tempfile import TemporaryDirectory
 from ghostpoi import formats
 from ghostpoi.data.prepared import Prepared, prepare
 from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.formats import Source
 from ghostpoi.settings import Settings
 
 
-def prepare_file(path: Path, mapping: dict[str, str] | None = None, settings: Settings | None = None) -> Prepared:
+def prepare_file(
+    source: Source | Path, mapping: dict[str, str] | None = None, settings: Settings | None = None
+) -> Prepared:
     """Read a check-in file, build and split its sessions, and find the candidate sets."""
-    return prepare(formats.read(path, mapping).table, settings or Settings(), path.name.split(".")[0])
+    source = Source.of(source)
+    return prepare(formats.read(source, mapping).table, settings or Settings(), source.path.name.split(".")[0])
 
 
 def prepare_city(users: int, pois: int, days: int, seed: int) -> Prepared:

@@ -18,7 +18,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.formats.joined import fields_elsewhere
+from ghostpoi.formats.source import Source
 
 TIME = "@"  # before the text of a time, which JSON lacks
 MARKED = rf'^["{TIME}]'
@@ -111,19 +111,19 @@ def _shown(text: str) -> str:
 
 
 def read_records(
-    path: Path, data: bytes, format: str, columns: Mapping[str, list[str | None]], given: dict[str, str],
+    source: Source, data: bytes, format: str, columns: Mapping[str, list[str | None]], given: dict[str, str],
     layout: Layout, unit: str, first: int = 1,
 ) -> CheckinFile:  # fmt: skip
     """Read check-ins from columns of JSON texts. Messages call a row `unit`; `first` is the number of the first one."""
-    refuse_duplicate_names(list(columns), str(path))
+    refuse_duplicate_names(list(columns), str(source))
     try:
         frame = pl.DataFrame({name: pl.Series(name, texts, dtype=pl.String) for name, texts in columns.items()})
     except UnicodeEncodeError:
-        raise InputError(f"{path} contains half of a character (a lone surrogate); write it as UTF-8") from None
-    rows = RecordRows(frame, layout, path)
-    found = find_columns(frame.columns, given, str(path))
-    elsewhere = fields_elsewhere()
+        raise InputError(f"{source} contains half of a character (a lone surrogate); write it as UTF-8") from None
+    rows = RecordRows(frame, layout, source.path)
+    found = find_columns(source, frame.columns, given)
+    elsewhere = source.elsewhere
     fields = {field: rows.get_column(c) for field, c in found.items() if field not in elsewhere}
     return to_file(
-        path, data, format, found, pl.DataFrame(fields), lambda row: f"{path}, {unit} {row + first}", lambda: rows
+        source, data, format, found, pl.DataFrame(fields), lambda row: f"{source}, {unit} {row + first}", lambda: rows
     )

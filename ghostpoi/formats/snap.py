@@ -2,12 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from ghostpoi.formats import text
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.fields import find_columns
-from ghostpoi.formats.rows import read_text
+from ghostpoi.formats.source import Source
+from ghostpoi.formats.text_rows import read_text
 
 COLUMNS = ("user", "check-in time", "latitude", "longitude", "location id")
 MAPPING = dict(zip(("user", "time", "lat", "lon", "poi"), COLUMNS, strict=True))
@@ -26,9 +26,9 @@ class SnapFormat:
         likely = sum(bool(LINE.fullmatch(line.rstrip(b"\r"))) for line in lines)
         return bool(lines) and lines[0].count(b"\t") == len(COLUMNS) - 1 and likely * 2 >= len(lines)
 
-    def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        columns = find_columns(COLUMNS, MAPPING | mapping, str(path))
-        return read_text(text.open_body(path, data, "\t", COLUMNS, None, quotes=False), data, "snap", columns)
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        columns = find_columns(source, COLUMNS, MAPPING | mapping)
+        return read_text(text.open_body(source, data, "\t", COLUMNS, None, quotes=False), data, "snap", columns)
 
 
 SNAP = SnapFormat()

@@ -9,9 +9,6 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -21,8 +18,7 @@ import polars as pl
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.fields import refuse_duplicate_names
-from ghostpoi.formats.in_memory import before
-from ghostpoi.formats.reading import current_reading
+from ghostpoi.formats.source import Source
 from ghostpoi.options import option
 
 UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # replace a delimiter, a line feed, a carriage return
@@ -54,6 +50,7 @@ class Body:
 
     data: bytes
     dialect: Dialect
+    source: Source
 
     @property
     def record(self) -> bytes:
@@ -86,54 +83,41 @@ class Body:
 
     def line(self, row: int) -> int:
         """Return the number, from 1, of the line on which a row starts."""
-        line = before(self.dialect.path) + self.dialect.start.count(b"\n") + row + 1
+        line = self.source.before + self.dialect.start.count(b"\n") + row + 1
         if not self.dialect.control_separated:
             return line
         return line + sum(earlier.count(b"\n") for earlier in self.data.split(RECORD, row)[:row])
 
 
 def open_body(
-    path: Path, data: bytes, delimiter: str, columns: tuple[str, ...] | None, encoding: str | None, quotes: bool
+    source: Source, data: bytes, delimiter: str, columns: tuple[str, ...] | None, encoding: str | None, quotes: bool
 ) -> Body:
     """Find the layout of a file. Without `columns`, the first line names them. `quotes`: fields may be quoted."""
-    encoding = encoding or _encoding.get() or ("utf-8" if is_utf8(data) else "latin-1")
+    encoding = encoding or source.encoding or ("utf-8" if is_utf8(data) else "latin-1")
     begin, stop = first_line(data), len(data)
     while begin < stop and data[stop - 1] in b"\r\n":
         stop -= 1
     if data.find(b"\n", begin, stop) < 0 <= data.find(b"\r", begin, stop):
-        raise InputError(f"{path} ends its lines with carriage returns only; save it with line feeds (\\n)")
+        raise InputError(f"{source} ends its lines with carriage returns only; save it with line feeds (\\n)")
     if columns is None:
         feed = data.find(b"\n", begin, stop)
         if feed < 0:
-            raise InputError(f"{path} has a header line but no check-ins; give a file with at least one row of data")
-        columns = _header(path, data[begin:feed].decode(encoding), delimiter)
+            raise InputError(f"{source} has a header line but no check-ins; give a file with at least one row of data")
+        columns = _header(source, data[begin:feed].decode(encoding), delimiter)
         begin = feed + 1
     start, content, tail = data[:begin], _to_utf8(data, begin, stop, encoding), data[stop:]
     quoted = quotes and b'"' in content
     control_separated = quoted or b"\r" in content
     controls = not control_separated and has_controls(content)
     if control_separated:
-        content = _to_control_separated(path, content, delimiter, quoted)
+        content = _to_control_separated(source, content, delimiter, quoted)
     dialect = Dialect(
-        path, delimiter, columns, encoding, start, tail, control_separated, quoted, data.isascii(), controls
+        source.path, delimiter, columns, encoding, start, tail, control_separated, quoted, data.isascii(), controls
     )  # fmt: skip
-    body = Body(content, dialect)
+    body = Body(content, dialect, source)
     _check_width(body)
     _check_quoted_lines(body)
     return body
-
-
-_encoding: ContextVar[str | None] = ContextVar("encoding", default=None)
-
-
-@contextmanager
-def encoded_as(encoding: str | None) -> Iterator[None]:
-    """Read text in this encoding inside the block, where its format does not say; None: as its content tells."""
-    token = _encoding.set(encoding)
-    try:
-        yield
-    finally:
-        _encoding.reset(token)
 
 
 def first_line(data: bytes) -> int:
@@ -216,20 +200,20 @@ def has_controls(data: bytes) -> bool:
     return any(character in data for character in (UNIT, RECORD, RETURN))
 
 
-def _header(path: Path, line: str, delimiter: str) -> tuple[str, ...]:
+def _header(source: Source, line: str, delimiter: str) -> tuple[str, ...]:
     try:
         names = [name.strip() for name in next(csv.reader([line.rstrip("\r")], delimiter=delimiter))]
     except csv.Error as e:
-        raise InputError(f"{path}, line 1: the header cannot be read ({e}); give a line of column names") from None
-    refuse_duplicate_names(names, f"{path}, line 1")
+        raise InputError(f"{source}, line 1: the header cannot be read ({e}); give a line of column names") from None
+    refuse_duplicate_names(names, f"{source}, line 1")
     return tuple(names)
 
 
-def _to_control_separated(path: Path, content: bytes, delimiter: str, quotes: bool) -> bytes:
+def _to_control_separated(source: Source, content: bytes, delimiter: str, quotes: bool) -> bytes:
     """Replace all carriage returns, and the delimiters and line feeds outside quotes, by control characters."""
     if has_controls(content):
         raise InputError(
-            f"{path} contains control characters (bytes 1d to 1f) as well as quotes or carriage returns; remove them"
+            f"{source} contains control characters (bytes 1d to 1f) as well as quotes or carriage returns; remove them"
         )
     outside = bytes.maketrans(delimiter.encode() + b"\n\r", UNIT + RECORD + RETURN)
     inside = bytes.maketrans(b"\r", RETURN)
@@ -300,7 +284,7 @@ def _check_width(body: Body) -> None:
         if fields != width:
             blank = not line.strip(b" \t\x1d")
             problem = "is blank" if blank else f"has {fields} column{'s' * (fields != 1)}, not {width}"
-            named = current_reading().columns and not (row or blank)  # by the user, who may have miscounted
+            named = body.source.reading.columns and not (row or blank)  # by the user, who may have miscounted
             remedy = f"give {fields} names with {option('columns')}" if named else "correct or remove that line"
             raise InputError(f"{body.dialect.path}, line {body.line(row)} {problem}; {remedy}")
 

@@ -2,12 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from ghostpoi.formats import text
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.fields import find_columns
-from ghostpoi.formats.rows import read_text
+from ghostpoi.formats.source import Source
+from ghostpoi.formats.text_rows import read_text
 
 COLUMNS = ("user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time")
 MAPPING = {
@@ -32,9 +32,9 @@ class Tsmc2014Format:
         likely = sum((len(fields) > 1 and bool(TIME.search(fields[-1]))) or _has_position(fields) for fields in lines)
         return likely * 2 >= len(lines)
 
-    def read(self, path: Path, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        columns = find_columns(COLUMNS, MAPPING | mapping, str(path))
-        body = text.open_body(path, data, "\t", COLUMNS, "latin-1", quotes=False)
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        columns = find_columns(source, COLUMNS, MAPPING | mapping)
+        body = text.open_body(source, data, "\t", COLUMNS, "latin-1", quotes=False)
         return read_text(body, data, "tsmc2014", columns)
 
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ghostpoi import formats
 from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.displacement import displacement
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.formats import CheckinFile
+from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.progress import no_report
 from ghostpoi.publish import pseudonyms, rows_outside_sessions
 from ghostpoi.publish.kept_rows import check_kept
@@ -57,12 +56,12 @@ class Stopwatch:
 
 
 def estimate(
-    path: Path, mapping: dict[str, str], keep: Sequence[str], drop: Sequence[str], settings: Publication,
+    source: Source, mapping: dict[str, str], keep: Sequence[str], drop: Sequence[str], settings: Publication,
     device: "torch.device | None", groups: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Estimate a run of `protect`; refuse a file that it would refuse."""
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
-    file = formats.read(path, mapping)
+    file = formats.read(source, mapping)
     check_category(file.table, settings)
     check_kept(file, settings.identity.pseudonyms != "keep")
     new = pseudonyms.wanted(file, settings)
@@ -171,7 +170,7 @@ def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Sto
     watch.skip()
     file.rows.take(row).copy_fields(change, np.arange(len(row))).write(io.BytesIO())
     watch.lap("writing", len(file.table) / len(row))
-    formats.read(file.path, file.mapping, file.format, file.reading)
+    formats.read(file.source, file.mapping, file.format)
     watch.lap("writing")
 
 

@@ -11,7 +11,8 @@ from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, remove_partial, replacing
-from ghostpoi.formats import CheckinFile
+from ghostpoi.formats import CheckinFile, Source
+from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
@@ -227,35 +228,35 @@ def settings_of(manifest: dict[str, Any]) -> Publication:
     return settings
 
 
-def read_data(release: Path, manifest: dict[str, Any]) -> CheckinFile:
+def read_data(release: Path, manifest: dict[str, Any], limit: SizeLimit | None = None) -> CheckinFile:
     """Read the data file of a release as its manifest says."""
-    data, reading = manifest["data"], data_reading(release, manifest)
-    return formats.read(release / data["file"], manifest["columns"]["fields"], data["format"], reading)
+    source = data_source(release, manifest, limit)
+    return formats.read(source, manifest["columns"]["fields"], manifest["data"]["format"])
 
 
-def data_reading(release: Path, manifest: dict[str, Any]) -> formats.Reading:
+def data_source(release: Path, manifest: dict[str, Any], limit: SizeLimit | None) -> Source:
     """Return how to read the data file of a release."""
-    return _reading(manifest).of_release(release)
+    return Source(release / manifest["data"]["file"], _reading(manifest).of_release(release), limit)
 
 
-def read_clean(path: Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
+def read_clean(source: Source | Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
     """Read the clean file of a release: as the user says with an option, otherwise as the manifest says.
 
     If the user names no table of venues, it lies beside the clean file.
     """
-    reading = clean_reading(path, manifest)
-    return formats.read(path, mapping or manifest["columns"]["fields"], manifest["data"]["format"], reading)
+    fields, format = mapping or manifest["columns"]["fields"], manifest["data"]["format"]
+    return formats.read(clean_source(Source.of(source), manifest), fields, format)
 
 
-def clean_reading(path: Path, manifest: dict[str, Any]) -> formats.Reading:
+def clean_source(source: Source, manifest: dict[str, Any]) -> Source:
     """Return how to read the clean file of a release."""
-    ours, given = _reading(manifest).in_folder(path.parent).stated, formats.current_reading().stated
+    ours, given = _reading(manifest).in_folder(source.path.parent).stated, source.reading.stated
     if "venues" in ours and "venues" not in given and not Path(ours["venues"]).exists():
         raise InputError(
-            f"the release of {path} was made with a table of venues, and {ours['venues']} does not exist; name the "
+            f"the release of {source} was made with a table of venues, and {ours['venues']} does not exist; name the "
             f"table with {option('venues', 'FILE')}"
         )
-    return formats.Reading(**ours | given)
+    return replace(source, reading=formats.Reading(**ours | given))
 
 
 def _reading(manifest: dict[str, Any]) -> formats.Reading:

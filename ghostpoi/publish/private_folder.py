@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from ghostpoi import __version__
 from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
-from ghostpoi.formats import current_reading
+from ghostpoi.formats import Source
 from ghostpoi.options import option
 from ghostpoi.progress import Say
 from ghostpoi.publish.manifest import MANIFEST
@@ -60,7 +60,7 @@ class RowsRequest:
 class ReleaseRequest(RowsRequest):
     """What the publisher can choose about a release and where it is written."""
 
-    file: Path
+    file: Source
     release: Path
     private: Path
     resume: bool = False
@@ -116,7 +116,7 @@ def check_folders(request: ReleaseRequest) -> Note | None:
             f"{request.release} is not a release, so {option('force')} does not replace it; choose another with "
             f"{option('output')}"
         )
-    if request.file.resolve().is_relative_to(release):
+    if request.file.path.resolve().is_relative_to(release):
         raise InputError(f"{request.file} is inside {request.release}, which would be replaced; move it first")
     if request.private.is_dir() and not unfinished:
         _check_private(request)
@@ -211,7 +211,7 @@ def _asked(request: ReleaseRequest) -> str:
     mapping = sorted(request.mapping.items())
     columns = f"keep={sorted(request.keep)} drop={sorted(request.drop)}" + " keep_metadata" * request.keep_metadata
     groups = f" groups={sorted(request.groups.items())}" if request.groups else ""
-    reading = f" reading={stated}" if (stated := current_reading().stated) else ""
+    reading = f" reading={stated}" if (stated := request.file.reading.stated) else ""
     series = f" series={request.series.resolve()}" if request.series else ""
     return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}{groups}{reading}{series}"
 
@@ -225,7 +225,7 @@ def _choices(request: ReleaseRequest) -> dict[str, str]:
     }
     groups = hashlib.sha256(repr(sorted(request.groups.items())).encode()).hexdigest()[:8] if request.groups else ""
     return {
-        "method": request.method, **settings, **current_reading().stated, "keep": " ".join(sorted(request.keep)),
+        "method": request.method, **settings, **request.file.reading.stated, "keep": " ".join(sorted(request.keep)),
         "drop": " ".join(sorted(request.drop)), "no_candidate": "withhold" if request.withhold else "keep",
         "keep_metadata": "on" if request.keep_metadata else "", "taxonomy": groups,
         "map": " ".join(f"{field}={column}" for field, column in sorted(request.mapping.items())),
@@ -233,7 +233,7 @@ def _choices(request: ReleaseRequest) -> dict[str, str]:
 
 
 def _differing(note: Note, request: ReleaseRequest) -> str:
-    """Name the choices that differ from those of a run; nothing if its note does not tell."""
+    """Name the choices that differ from those of a run; nothing if its note cannot be compared."""
     try:
         old, new = dict(json.loads(note.get("choices", "{}"))), _choices(request)
         if old.get("method") != new["method"]:  # other methods have other settings

@@ -9,8 +9,8 @@ import hashlib
 import io
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,10 +20,8 @@ import numpy as np
 from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays
-from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.compression import extension
+from ghostpoi.formats import CheckinFile, Rows, Source
 from ghostpoi.formats.folder import write_rows
-from ghostpoi.formats.in_memory import Content, content_of, held
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
@@ -141,11 +139,7 @@ def release_in_memory(request: RowsRequest, file: CheckinFile, say: Say, report:
     planned, seed = plan(request, file, say), request.seed or Seed.fresh()
     venues = protect_table(planned.whole, request.settings, seed, request.device, say=say, report=report)
     released = release_rows(planned, venues, seed)
-    with ExitStack() as stack:
-        path = stack.enter_context(held("the release", Content(b"", extension(file.path))))
-        for name, content in released.beside.items():
-            stack.enter_context(held(name, Content(content, extension(Path(name)))))
-        written = write_data(path, file, released)
+    written = write_data(in_memory(file, released.beside), file, released)
     return released.with_manifest(described_data(request, file, released, written))
 
 
@@ -170,7 +164,7 @@ def _write_folder(staging: Path, request: ReleaseRequest, file: CheckinFile, rel
     for name, content in released.beside.items():
         with replacing(staging / name) as out:
             out.write(content)
-    described = described_data(request, file, released, write_data(data, file, released))
+    described = described_data(request, file, released, write_data(file.source.of_release(data), file, released))
     described["data"] = {"file": data.name, **described["data"], **hashes_of(data)}
     released = released.with_manifest(described)
     store_manifest(staging, released.manifest, request.private)
@@ -199,12 +193,18 @@ def described_data(
     }
 
 
-def write_data(path: Path, file: CheckinFile, released: ReleasedRows) -> CheckinFile:
+def in_memory(file: CheckinFile, beside: Mapping[str, bytes] | None = None) -> Source:
+    """Return where the release of a file is written to that stays in memory, with the files `beside` it."""
+    source = file.source.of_release(Path("the release"))
+    return replace(source, content=b"", suffix=file.source.extension, beside=beside or {})
+
+
+def write_data(target: Source, file: CheckinFile, released: ReleasedRows) -> CheckinFile:
     """Write the rows, read them back and compare every field. A stray quote that moved may need quotes of its own."""
     rows, changed = released.rows, released.manifest["columns"]["changed_with_the_venue"]
-    written = _written(path, file, rows)
+    written = _written(target, file, rows)
     if isinstance(written, str):
-        written = _written(path, file, rows.requote(changed))
+        written = _written(target, file, rows.requote(changed))
     if isinstance(written, str):
         raise InputError(
             f"{file.path} cannot be released: what was written does not read back the same ({written}); "
@@ -213,15 +213,15 @@ def write_data(path: Path, file: CheckinFile, released: ReleasedRows) -> Checkin
     return written
 
 
-def _written(path: Path, file: CheckinFile, rows: Rows) -> CheckinFile | str:
+def _written(target: Source, file: CheckinFile, rows: Rows) -> CheckinFile | str:
     """Write the rows and return the file as it reads back, or how it differs."""
-    if (content := content_of(path)) is not None:
+    if target.in_memory:
         rows.write(memory := io.BytesIO())
-        content.data = memory.getvalue()
+        target = replace(target, content=memory.getvalue())
     else:
-        write_rows(path, rows)
+        write_rows(target.path, rows)
     try:
-        found = formats.read(path, file.mapping, file.format, file.reading.of_release(path.parent))
+        found = formats.read(target, file.mapping, file.format)
         return difference(rows, found.all_rows) or found
     except InputError as e:
-        return e.text.replace(str(path), path.name)
+        return e.text.replace(str(target), target.path.name)

@@ -5,7 +5,7 @@ from collections.abc import Container
 import numpy as np
 
 from ghostpoi.formats import Rows
-from ghostpoi.formats.base import Coded
+from ghostpoi.formats.rows import Coded
 
 
 def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str | None:

@@ -17,11 +17,10 @@ from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
 from ghostpoi.formats import CheckinFile
-from ghostpoi.formats.base import VenueTable
 from ghostpoi.formats.compression import STDIN
 from ghostpoi.formats.folder import FolderRows
-from ghostpoi.formats.in_memory import content_of
 from ghostpoi.formats.kinds import ending
+from ghostpoi.formats.source import VenueTable
 from ghostpoi.formats.times import parse_times
 from ghostpoi.options import option
 from ghostpoi.publish.columns import VenueColumns, classify
@@ -38,8 +37,8 @@ def data_name(file: CheckinFile) -> str:
     """Return the name of the data file. A file with a table of venues keeps its own, because tools go by the names."""
     if isinstance(file.all_rows, FolderRows):
         return "checkins"
-    if file.venues is None or file.path == STDIN or content_of(file.path) is not None:
-        return f"checkins{ending(file.path, file.kind)}"
+    if file.venues is None or file.path == STDIN or file.source.in_memory:
+        return f"checkins{ending(file.source, file.kind)}"
     name, other = _plain(file.path), _plain(file.venues.path)
     for one in (name, other):
         if one in (MANIFEST, SIGNATURE, *PAGES) or not one.isprintable():

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from ghostpoi.formats import Rows
 from ghostpoi.formats.folder import FolderRows
 from ghostpoi.formats.records import Layout, RecordRows
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.reports import texts
 from ghostpoi.reports.audit_view import headline
 from ghostpoi.reports.release_view import NOTHING_SAID, About, ReleaseView

@@ -17,6 +17,7 @@ from ghostpoi import __version__
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.files import remove_partial, replacing
+from ghostpoi.formats import Source
 from ghostpoi.options import option
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.reports import texts
@@ -30,21 +31,23 @@ PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
 
 
 def write_pages(
-    release: Path, *, compare: Sequence[Path] = (), private: Path | None = None, with_clean: bool = False,
+    source: Source | Path, *, compare: Sequence[Path] = (), private: Path | None = None, with_clean: bool = False,
     output: Path | None = None, mapping: Mapping[str, str] | None = None, audits: Sequence[Path] = (),
     about: About = NOTHING_SAID,
 ) -> list[Path]:  # fmt: skip
     """Write the page and, for a public one in its release, the dataset card and the Croissant metadata.
 
-    `release` is a folder of protect or another tool's file; `mapping` and `audits` are for files of other tools.
+    `source` is a folder of protect or another tool's file; `mapping` and `audits` are for files of other tools.
     """
+    source = Source.of(source)
+    release = source.path
     _check_private(release, private, with_clean, output)
     folder = private or release
     if private is not None and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give the one that protect wrote")
     place = output or folder / PAGE
     _check_place(place, release, compare, audits, with_clean)
-    data = read_page_data(release, compare, private, dict(mapping or {}), audits)
+    data = read_page_data([source, *map(source.at, compare)], private, dict(mapping or {}), audits)
     pages = {place: render(data, about)}
     if not with_clean and output is None:
         pages[release / CARD] = card(data.main, about)

@@ -13,6 +13,7 @@ from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
+from ghostpoi.formats import Source
 from ghostpoi.options import option
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.reports.release_view import ReleaseView, open_release, read_audits
@@ -144,7 +145,7 @@ class PageData:
 
 
 def read_page_data(
-    release: Path, others: Sequence[Path], private: Path | None, mapping: dict[str, str] | None = None,
+    releases: Sequence[Source], private: Path | None, mapping: dict[str, str] | None = None,
     audits: Sequence[Path] = (),
 ) -> PageData:  # fmt: skip
     """Read everything. `private` is the folder of the pairs where the clean side is wanted.
@@ -155,7 +156,7 @@ def read_page_data(
     first on a public page, would give an adversary more evidence.
     """
     measured = read_audits(audits)
-    main, *more = (open_release(path, mapping, measured) for path in (release, *others))
+    main, *more = (open_release(source, mapping, measured) for source in releases)
     files = {r.manifest["data"]["sha256"] for r in (main, *more) if not r.ours}
     if strange := [path for path, digest in zip(audits, measured, strict=True) if digest not in files]:
         raise InputError(
@@ -164,7 +165,7 @@ def read_page_data(
         )
     pairs = None if private is None else read_pairs(private, main.table, main.folder)
     users = None if private is None else clean_users(private, main.table, bool(main.pseudonyms))
-    rows = [align(main, other, path, users) for other, path in zip(more, others, strict=True)]
+    rows = [align(main, other, source.path, users) for other, source in zip(more, releases[1:], strict=True)]
     if pairs is None:
         table, place = main.table, main.table.venues
         category = ["", *table.category_ids[place.category[1:]].tolist()]

@@ -13,7 +13,7 @@ from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash
-from ghostpoi.formats import CheckinFile
+from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.options import option
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, AnyMethod
@@ -173,13 +173,17 @@ class ReleaseView:
         return {**TEXTS["outcomes"], **own, **withheld}
 
 
-def open_release(path: Path, mapping: dict[str, str] | None = None, audits: Audits | None = None) -> ReleaseView:
+def open_release(
+    source: Source | Path, mapping: dict[str, str] | None = None, audits: Audits | None = None
+) -> ReleaseView:  # fmt: skip
     """Read a release folder, or another tool's file with the columns of `mapping` and its audit.
 
     Refuse a release that is damaged or whose manifest lacks something.
     """
+    source = Source.of(source)
+    path = source.path
     if is_file(path):
-        return _open_file(path, mapping or {}, audits or {})
+        return _open_file(source, mapping or {}, audits or {})
     manifest = read_manifest(path)
     if complaint := complaint_about(path, manifest):
         raise InputError(f"{path} is damaged ({complaint}); make the release again with protect")
@@ -190,7 +194,7 @@ def open_release(path: Path, mapping: dict[str, str] | None = None, audits: Audi
             raise InputError(
                 f"{path / MANIFEST} lacks {lacking}, which the report needs; make the release again with protect"
             )
-    file = read_data(path, manifest)
+    file = read_data(path, manifest, source.limit)
     audit = AuditView.read(manifest, path)
     return ReleaseView(folder=path.resolve().name, manifest=manifest, audit=audit, file=file)
 
@@ -223,8 +227,8 @@ def read_audits(paths: Sequence[Path]) -> Audits:
     return audits
 
 
-def _open_file(path: Path, mapping: dict[str, str], audits: Audits) -> ReleaseView:
-    file, limits = formats.read(path, mapping), SpeedSettings()
+def _open_file(source: Source, mapping: dict[str, str], audits: Audits) -> ReleaseView:
+    file, limits, path = formats.read(source, mapping), SpeedSettings(), source.path
     digest = joint_hash(file_hashes(path))
     manifest: dict[str, Any] = {
         "data": {"file": path.name, "format": file.format, "rows": len(file.table), "sha256": digest},

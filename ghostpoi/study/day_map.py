@@ -15,7 +15,6 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN
-from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.models import trajectory_lm
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import publish
@@ -36,6 +35,8 @@ def draw_map(
     folder: Path, say: Callable[[str], None], data: Path | None = None, formats: Sequence[str] = FORMATS
 ) -> list[Path]:
     """Release a city once per method and draw one day: prepared data, or a synthetic city, the one fit to publish."""
+    from ghostpoi.formats.prepare import prepare_city  # needs polars
+
     city, device, released = prepared.load(data) if data else prepare_city(*CITY), torch.device("cpu"), {}
     train, v = city.train, city.vocabulary
     with TemporaryDirectory() as place:

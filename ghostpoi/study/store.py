@@ -125,12 +125,6 @@ def _write(path: Path, text: str) -> None:
         out.write(text.encode())
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON file, complete or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, json.dumps(value, indent=1) + "\n")
-
-
 @contextmanager
 def only_run(results: Path, name: str) -> Iterator[None]:
     """Refuse a second run of the same study at the same time; a killed run holds no lock."""

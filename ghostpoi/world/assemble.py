@@ -13,10 +13,8 @@ from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import Rows
-from ghostpoi.formats.compression import extension
-from ghostpoi.formats.in_memory import Content, held
 from ghostpoi.formats.kinds import PARQUET
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.publish.row_comparison import difference
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job
 from ghostpoi.world.packs import Group, Head, content_of, head_of, numbers_of, read_group, table_of
@@ -95,9 +93,9 @@ def _checked(job: Job, name: str, rows: Rows) -> Rows:
 
 def _read(job: Job, name: str, data: bytes) -> Rows:
     """Return all fields of rows that a task wrote."""
+    source = job.source.at(Path(name)).holding(data)
     if data.startswith(PARQUET):
         from ghostpoi.formats.parquet import read_rows
 
-        return read_rows(Path(name), data)
-    with held(name, Content(data, extension(Path(name)))) as path, job.reads():
-        return formats.read(path, job.request.mapping, job.format, part=True).all_rows
+        return read_rows(source, data)
+    return formats.read(source, job.request.mapping, job.format, part=True).all_rows

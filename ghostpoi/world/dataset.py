@@ -10,8 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 from ghostpoi.files import make_private_folder
-from ghostpoi.formats import Reading, current_reading, read_as
-from ghostpoi.formats.size_limit import chosen_limit
+from ghostpoi.formats import Source
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.randomness import Seed
@@ -73,21 +72,18 @@ def _reserved(folder: Path) -> Iterator[None]:
 
 
 def job_of(
-    folder: Path, path: Path, request: RowsRequest, settings: RegionSettings, column: str,
-    reading: Reading | None = None,
+    folder: Path, source: Source, request: RowsRequest, settings: RegionSettings, column: str
 ) -> Job:  # fmt: skip
     """Return a job that reads a dataset. It draws nothing, so its seed is of no use."""
-    reading = reading or current_reading()
-    with read_as(reading):
-        pieces = find_pieces(path, min(settings.most_rows, PIECE_ROWS))
+    pieces = find_pieces(source, min(settings.most_rows, PIECE_ROWS))
     make_private_folder(folder)
-    return Job(folder, pieces, request, reading, chosen_limit(), settings, column, Seed(0), "")
+    return Job(folder, pieces, request, source, settings, column, Seed(0), "")
 
 
 def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     every = range(len(job.pieces.pieces))
-    fit_pieces(stages.engine, stages.scale.memory, stages.scale.workers, job.pieces.pieces)
+    fit_pieces(stages.engine, stages.scale.memory, stages.scale.workers, job.source, job.pieces.pieces)
 
     def piece(number: int) -> str:
         return str(job.pieces.pieces[number].path)
@@ -99,9 +95,10 @@ def divided(job: Job, stages: Stages) -> Job:
     if not all(is_done(job.result(SURVEY, number)) for number in every):
         raise unseen(job.folder)
     format, encoding = kind_of(job)
+    job = replace(job, format=format, source=replace(job.source, encoding=encoding))
     bounds = bounds_of((found.venues for found in surveys_of(job).values()), ranges.VENUES_AT_ONCE)
     done_all(stages.run("joining venues", join_venues, job, range(len(bounds) + 1), bounds), ids)
-    job = replace(job, regions=find_regions(job), format=format, encoding=encoding)
+    job = replace(job, regions=find_regions(job))
     fit(stages.engine, stages.scale.memory, stages.scale.workers, job.regions)
     done_all(stages.run("dividing", scatter, job, every), piece)
     if len(job.regions) > 1:

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ghostpoi.data.inspect import Counted, added, count, summary
+from ghostpoi.formats import Source
 from ghostpoi.formats.chosen_columns import chosen_columns
 from ghostpoi.formats.kinds import Kind, misnamed
 from ghostpoi.progress import Report, Say
@@ -43,11 +43,11 @@ class Described:
     sets: Counter[str]
 
 
-def inspect(path: Path, request: RowsRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
+def inspect(source: Source, request: RowsRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
     """Return the summary of a dataset. Of a dataset with one region, it is that of the whole table."""
-    refuse(request)
+    refuse(request, source.reading)
     with working(scale, None, say, report) as (place, stages):
-        job = divided(job_of(place, path, request, scale.settings, scale.region_column), stages)
+        job = divided(job_of(place, source, request, scale.settings, scale.region_column), stages)
         numbers = [region.number for region in job.regions]
         found, failed = stages.run("describing", describe_region, job, numbers, sizes=[r.rows for r in job.regions])
         done_all((found, failed), job.name_of)
@@ -56,11 +56,11 @@ def inspect(path: Path, request: RowsRequest, scale: Scale, say: Say, report: Re
         missing = sum(one.missing for one in each)
         first = _first_missing(job) if missing else ""
     if not counted.lengths.sum():
-        raise no_sessions(path)
+        raise no_sessions(source)
     sets: Counter[str] = sum((one.sets for one in each), Counter())
     return {
         "format": each[0].format,
-        "misnamed": misnamed(path, each[0].kind),
+        "misnamed": misnamed(source, each[0].kind),
         "columns": each[0].columns,
         "missing": {"rows": missing, "first": first},
         **summary(counted, request.settings),
@@ -119,7 +119,6 @@ def _first_missing(job: Job) -> str:
     for piece in job.pieces.pieces:
         found = read_survey(job, piece.number)
         if found is not None and not found.venue.all():
-            with job.reads():
-                file = read_piece(piece, job.request.mapping)
+            file = read_piece(job.source, piece, job.request.mapping)
             return file.missing_at if file else ""
     return ""

@@ -3,15 +3,12 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from ghostpoi.formats import Reading
-from ghostpoi.formats.reading import read_as
-from ghostpoi.formats.size_limit import SizeLimit, limited_to
-from ghostpoi.formats.text import encoded_as
+from ghostpoi.formats import Source
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.randomness import Seed
@@ -48,8 +45,7 @@ class Job:
     folder: Path
     pieces: Pieces
     request: RowsRequest
-    reading: Reading
-    limit: SizeLimit | None
+    source: Source  # the dataset; once all files were read, it says how text with accents is encoded
     settings: RegionSettings
     region_column: str  # the column that names regions; "": they follow from distances
     seed: Seed
@@ -57,7 +53,6 @@ class Job:
     regions: tuple[Region, ...] = ()
     columns: TestedColumns | None = None
     format: str | None = None  # of all files, once they were read: some of the rows alone may look otherwise
-    encoding: str | None = None  # of all files, if they are text with accents
     device: str = "auto"  # where models run, as the publisher named it: machines differ
 
     def result(self, stage: str, number: int) -> Path:
@@ -72,16 +67,6 @@ class Job:
     def seed_of(self, region: Region) -> Seed:
         """Return the seed of a region. The only region of a dataset has the seed of the release."""
         return self.seed if len(self.regions) == 1 else Seed(self.seed.derive("region", region.key))
-
-    @contextmanager
-    def reads(self) -> Iterator[None]:
-        """Read files as the publisher stated, wherever the task runs."""
-        with ExitStack() as stack:
-            stack.enter_context(read_as(self.reading))
-            stack.enter_context(encoded_as(self.encoding))
-            if self.limit is not None:
-                stack.enter_context(limited_to(self.limit))
-            yield
 
 
 @contextmanager

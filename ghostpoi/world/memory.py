@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.compression import expanded_size
-from ghostpoi.formats.size_limit import shown
+from ghostpoi.formats.source import Source, shown
 from ghostpoi.options import option
 from ghostpoi.world.engine import Engine, OneProcess
 from ghostpoi.world.job import Region
@@ -15,7 +15,7 @@ PER_ROW = 800  # bytes for each row that a task holds; `python -m benchmarks sca
 PER_BYTE = 6  # bytes for each byte of text
 
 
-def fit_pieces(engine: Engine, memory: int | None, workers: int, pieces: Sequence[Piece]) -> None:
+def fit_pieces(engine: Engine, memory: int | None, workers: int, dataset: Source, pieces: Sequence[Piece]) -> None:
     """Let as many workers read as fit; refuse what must be read whole and does not fit.
 
     That is text that cannot be cut, or a row group of Parquet.
@@ -25,7 +25,7 @@ def fit_pieces(engine: Engine, memory: int | None, workers: int, pieces: Sequenc
     most = PROCESS + PER_ROW * PIECE_ROWS
     for piece in (piece for piece in pieces if not piece.span):
         if is_parquet(piece.path):
-            rows = count_rows(piece, {})
+            rows = count_rows(dataset, piece, {})
             most = max(most, need := PROCESS + PER_ROW * rows)
             if need > memory and rows > PIECE_ROWS:  # `fit` counts smaller ones
                 raise InputError(
@@ -33,7 +33,7 @@ def fit_pieces(engine: Engine, memory: int | None, workers: int, pieces: Sequenc
                     f"or allow that with {option('memory', shown(need))}"
                 )
             continue
-        most = max(most, need := PROCESS + PER_BYTE * expanded_size(piece.path))
+        most = max(most, need := PROCESS + PER_BYTE * expanded_size(dataset.at(piece.path)))
         if need > memory:
             raise InputError(
                 f"{piece.path} must be read whole and needs about {shown(need)}, because it is compressed, no table "
@@ -55,8 +55,11 @@ def fit(engine: Engine, memory: int | None, workers: int, regions: Sequence[Regi
     need = PROCESS + PER_ROW * max(largest.rows, PIECE_ROWS)
     can = (memory - beside) // need
     if can < 1:
-        smaller = option("set", f"regions.most_rows={largest.rows // 2}")
-        cut = f", or cut it with {smaller}" if largest.rows > PIECE_ROWS else ""
+        cut = (
+            f", or cut it with {option('set', f'regions.most_rows={largest.rows // 2}')}"
+            if largest.rows > PIECE_ROWS
+            else ""
+        )
         raise InputError(
             f"region {largest.number + 1} ({largest.label}; {largest.rows:,} rows) needs about "
             f"{shown(need + beside)}; allow that with {option('memory', shown(need + beside))}{cut}"

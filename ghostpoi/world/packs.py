@@ -20,7 +20,7 @@ import numpy as np
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.formats import Rows
 from ghostpoi.formats.joined_rows import joined_rows
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 
 if TYPE_CHECKING:
     from ghostpoi.formats.parquet import ParquetRows

@@ -3,20 +3,16 @@
 import hashlib
 import io
 from bisect import bisect_left
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
-from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.compression import extension, load, readable
+from ghostpoi.formats import CheckinFile, Rows, Source
+from ghostpoi.formats.compression import load, readable
 from ghostpoi.formats.folder import is_folder, parts_of
-from ghostpoi.formats.in_memory import Content, held
 from ghostpoi.formats.kinds import PARQUET, ending, kind_of
-from ghostpoi.formats.reading import current_reading
 from ghostpoi.world.spans import Span, find_spans
 
 PIECE_ROWS = 500_000  # of a large file; the division into pieces changes no result
@@ -49,33 +45,34 @@ class Pieces:
         return list(self.pieces[begin:end])
 
 
-def find_pieces(path: Path, most_rows: int = PIECE_ROWS) -> Pieces:
+def find_pieces(source: Source, most_rows: int = PIECE_ROWS) -> Pieces:
     """List the pieces of a dataset. A file of more than `most_rows` rows has several, if it can be divided."""
-    several = is_folder(path)
-    found = parts_of(path) if several else {f"checkins{_ending(path)}": path}
+    several, path = is_folder(source), source.path
+    found = parts_of(path) if several else {f"checkins{_ending(source)}": path}
     pieces: list[Piece] = []
     for part, file in enumerate(found.values()):
         whole = Piece(0, part, file.absolute())  # workers have other working folders
-        for piece in _divided(whole, most_rows) or [whole]:
+        for piece in _divided(source, whole, most_rows) or [whole]:
             pieces.append(replace(piece, number=len(pieces)))
     return Pieces(path, several, tuple(found), tuple(pieces))
 
 
-def _ending(path: Path) -> str:
+def _ending(source: Source) -> str:
     """Return the extension of the release. The name of a compressed file may have none."""
-    if extension(path) or path.suffix.lower() not in COMPRESSED or not path.is_file():
-        return extension(path)
-    data = load(path)
-    return ending(path, kind_of(formats.recognised(path, data[: formats.HEAD], bool(current_reading().columns)), data))
+    path = source.path
+    if source.extension or path.suffix.lower() not in COMPRESSED or not path.is_file():
+        return source.extension
+    data = load(source)
+    return ending(source, kind_of(formats.recognised(source, data[: formats.HEAD]), data))
 
 
-def _divided(whole: Piece, most_rows: int) -> list[Piece]:
+def _divided(source: Source, whole: Piece, most_rows: int) -> list[Piece]:
     """Divide a large file; return no pieces if it cannot be divided, or is not large."""
     if not whole.path.is_file():
         raise InputError(f"{whole.path} does not exist; check the path")
     if is_parquet(whole.path):
         return _row_groups(whole, most_rows)
-    return [replace(whole, span=span, before=span.rows) for span in find_spans(whole.path, most_rows)]
+    return [replace(whole, span=span, before=span.rows) for span in find_spans(source.at(whole.path), most_rows)]
 
 
 def _row_groups(whole: Piece, most_rows: int) -> list[Piece]:
@@ -102,30 +99,29 @@ def _row_groups(whole: Piece, most_rows: int) -> list[Piece]:
     return found
 
 
-def read_piece(piece: Piece, mapping: dict[str, str]) -> CheckinFile | None:
+def read_piece(dataset: Source, piece: Piece, mapping: dict[str, str]) -> CheckinFile | None:
     """Read and validate a piece; None if it has no rows."""
-    with _opened(piece) as path:
-        if not (piece.groups or piece.span or formats.has_rows(path)):
-            return None
-        return formats.read(path, mapping, piece.span.format if piece.span else None, part=True)
+    if not (piece.groups or piece.span or formats.has_rows(dataset.at(piece.path))):
+        return None
+    return formats.read(_source(dataset, piece), mapping, piece.span.format if piece.span else None, part=True)
 
 
-def raw_rows(piece: Piece, mapping: dict[str, str]) -> Rows:
+def raw_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Rows:
     """Read all fields of a piece. What `read_piece` has validated is not validated again, where that saves time."""
     if not piece.groups and is_parquet(piece.path):
         from ghostpoi.formats.parquet import read_rows
 
-        return read_rows(piece.path, piece.path.read_bytes())
-    with _opened(piece) as path:
-        return formats.read(path, mapping, piece.span.format if piece.span else None, part=True).all_rows
+        return read_rows(dataset.at(piece.path), piece.path.read_bytes())
+    source = _source(dataset, piece)
+    return formats.read(source, mapping, piece.span.format if piece.span else None, part=True).all_rows
 
 
-def count_rows(piece: Piece, mapping: dict[str, str]) -> int:
+def count_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> int:
     """Return how many rows a piece has."""
     if not is_parquet(piece.path):
-        if not formats.has_rows(piece.path):
+        if not formats.has_rows(dataset.at(piece.path)):
             return 0
-        rows = raw_rows(piece, mapping)
+        rows = raw_rows(dataset, piece, mapping)
         return len(rows.get_column(rows.columns[0]))
     import pyarrow.parquet as pq
 
@@ -143,22 +139,18 @@ def content_hash(pieces: Pieces) -> bytes:
     return digest.digest()
 
 
-@contextmanager
-def _opened(piece: Piece) -> Iterator[Path]:
-    """Yield a path from which the rows of a piece, and no others, can be read."""
+def _source(dataset: Source, piece: Piece) -> Source:
+    """Return how to read the rows of a piece, and no others."""
+    source = dataset.at(piece.path)
     if piece.span:
-        content = Content(piece.span.read(piece.path), extension(piece.path), before=piece.span.lines)
-    elif piece.groups:
-        import pyarrow.parquet as pq
+        return source.holding(piece.span.read(piece.path), before=piece.span.lines)
+    if not piece.groups:
+        return source
+    import pyarrow.parquet as pq
 
-        out = io.BytesIO()
-        pq.write_table(pq.ParquetFile(piece.path).read_row_groups(list(piece.groups)), out)
-        content = Content(out.getvalue(), extension(piece.path), before=piece.before)
-    else:
-        yield piece.path
-        return
-    with held(str(piece.path), content) as path:
-        yield path
+    out = io.BytesIO()
+    pq.write_table(pq.ParquetFile(piece.path).read_row_groups(list(piece.groups)), out)
+    return source.holding(out.getvalue(), before=piece.before)
 
 
 def is_parquet(path: Path) -> bool:

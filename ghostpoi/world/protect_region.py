@@ -9,14 +9,12 @@ import numpy as np
 
 from ghostpoi.data.displacement import MoveCounts, moves
 from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.compression import extension
 from ghostpoi.formats.folder import FolderRows
-from ghostpoi.formats.in_memory import Content, held
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.device_choice import device_for
 from ghostpoi.publish.protect import protect_table
-from ghostpoi.publish.release import described_data, write_data, write_pairs
+from ghostpoi.publish.release import described_data, in_memory, write_data, write_pairs
 from ghostpoi.publish.released_rows import plan, release_rows
 from ghostpoi.world.columns import check_columns
 from ghostpoi.world.job import RELEASED, Job, Region, is_done, leaving, make_inside
@@ -54,10 +52,10 @@ def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFi
     venues = protect_table(planned.whole, request.settings, seed, device, cache=work, checkpoint=checkpoint)
     released = release_rows(planned, venues, seed)
     whole = released.rows.whole if isinstance(released.rows, FolderRows) else released.rows
-    with job.reads(), held("the release", Content(b"", extension(job.pieces.pieces[0].path))) as path:
-        withheld = not len(released.shown) and not len(file.kept)
-        written = without_rows(file) if withheld else write_data(path, file, replace(released, rows=_ended(whole)))
-        described = described_data(request, file, released, written)
+    withheld = not len(released.shown) and not len(file.kept)
+    released_rows = replace(released, rows=_ended(whole))
+    written = without_rows(file) if withheld else write_data(in_memory(file), file, released_rows)
+    described = described_data(request, file, released, written)
     write_pack(folder, origin.shown(file, released.shown), None if withheld else written.all_rows)
     write_pairs(folder / PAIRS, released)
     table = released.whole.table

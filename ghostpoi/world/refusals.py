@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from ghostpoi.errors import EngineFailed, InputError
-from ghostpoi.formats import current_reading
+from ghostpoi.formats import Reading, Source
 from ghostpoi.options import option
 from ghostpoi.publish.private_folder import RowsRequest
 
 
-def refuse(request: RowsRequest, series: bool = False) -> None:
+def refuse(request: RowsRequest, reading: Reading, series: bool = False) -> None:
     """Refuse options that do not go with regions."""
-    reading, settings = current_reading(), request.settings
+    settings = request.settings
     needs = {
         option("series"): series, option("venues"): bool(reading.venues),
         option("cluster_points"): bool(reading.cluster_points),
@@ -27,10 +27,10 @@ def refuse(request: RowsRequest, series: bool = False) -> None:
             )
 
 
-def no_sessions(path: Path) -> InputError:
+def no_sessions(source: Source) -> InputError:
     """Say that models have nothing to learn from."""
     return InputError(
-        f"{path}: the filters leave no sessions in any region; lower filters.min_poi_checkins, "
+        f"{source}: the filters leave no sessions in any region; lower filters.min_poi_checkins, "
         "filters.min_user_checkins or filters.min_session_length, or raise filters.session_gap_s, with "
         f"{option('set')}"
     )

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from ghostpoi import formats
 from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.compression import extension
 from ghostpoi.formats.folder import FolderRows
-from ghostpoi.formats.in_memory import Content, held
 from ghostpoi.world.crossings import crossing_rows
 from ghostpoi.world.job import FRAGMENTS, Job, Region
 from ghostpoi.world.packs import content_of, read_group
@@ -41,11 +40,10 @@ def _read(job: Job, pieces: Iterable[int], number: int, named: str) -> tuple[Che
     every = ((piece, read_group(job.result(FRAGMENTS, piece), number)) for piece in pieces)
     found = {piece: group for piece, group in every if group is not None}
     origin = Origin.of({piece: group.places for piece, group in found.items()})
-    content = Content(content_of([*found.values()], named), extension(job.pieces.pieces[0].path))
+    source = job.source.at(job.pieces.pieces[0].path).holding(content_of([*found.values()], named))
     del found  # which may be large
-    with held(named, content) as path, job.reads():
-        file = formats.read(path, job.request.mapping, job.format)
-        rows = file.all_rows  # parsed while they are held
+    file = formats.read(replace(source, path=Path(named)), job.request.mapping, job.format)
+    rows = file.all_rows
     groups = groups_of(job) or file.table.category_groups
     table = replace(file.table, name=named, category_groups=groups)
     return replace(file, table=table, parse_rows=lambda: rows), origin

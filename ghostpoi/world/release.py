@@ -9,8 +9,6 @@ from typing import Any
 
 from ghostpoi.errors import EngineFailed, InputError, RegionsFailed
 from ghostpoi.files import PARTIAL, make_private_folder
-from ghostpoi.formats import current_reading
-from ghostpoi.formats.size_limit import chosen_limit
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import store_manifest
@@ -43,7 +41,7 @@ def make_release(request: ReleaseRequest, scale: Scale, say: Say, report: Report
 
 
 def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
-    refuse(request, series=request.series is not None)
+    refuse(request, request.file.reading, series=request.series is not None)
     unfinished = check_folders(request)
     pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
     # A refused engine or input leaves nothing: with other options or another file, this run would be of no use.
@@ -156,8 +154,8 @@ def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: S
     make_private_folder(folder)
     remove_unfinished(folder)
     return Job(
-        folder, pieces, request, current_reading(), chosen_limit(), scale.settings, scale.region_column, run.seed,
-        run.key, device=scale.device,
+        folder, pieces, request, request.file, scale.settings, scale.region_column, run.seed, run.key,
+        device=scale.device,
     )  # fmt: skip
 
 

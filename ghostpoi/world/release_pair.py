@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data.checkins import Ints
-from ghostpoi.publish.manifest import clean_reading, data_reading, settings_of
+from ghostpoi.formats import Source
+from ghostpoi.publish.manifest import clean_source, data_source, settings_of
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.whole_table import prepare
@@ -25,7 +26,7 @@ ROUTES = "routes"  # the region of each row of a part of the release
 
 
 def divided_pair(
-    release: Path, against: Path, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
+    release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
 ) -> tuple[Job, Job] | Check:
     """Divide a clean dataset and its release; return both, or the check that fails if they do not fit together."""
     stated, fields = manifest["regions"], manifest["columns"]["fields"]
@@ -37,15 +38,14 @@ def divided_pair(
             settings=settings_of(manifest), method=manifest["method"], protocol="", device=None, mapping=mapping
         )
 
-    data, reading = release / manifest["data"]["file"], data_reading(release, manifest)
-    clean = job_of(
-        place / "clean", against, asked(mapping or fields), settings, column, clean_reading(against, manifest)
-    )
-    written = job_of(place / "written", data, asked(fields), settings, column, reading)
+    source = data_source(release, manifest, against.limit)
+    clean = job_of(place / "clean", clean_source(against, manifest), asked(mapping or fields), settings, column)
+    written = job_of(place / "written", source, asked(fields), settings, column)
     if clean.pieces.names != written.pieces.names and clean.pieces.several:
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
-    written = replace(written, regions=clean.regions, format=clean.format, encoding=clean.encoding)
+    source = replace(source, encoding=clean.source.encoding)
+    written = replace(written, regions=clean.regions, format=clean.format, source=source)
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
     numbers = [region.number for region in clean.regions]
@@ -99,8 +99,7 @@ def divide_release(job: Job, number: int) -> str:
     """Divide a piece of the release like its clean rows; return what is wrong with its number of rows."""
     piece = job.pieces.pieces[number]
     route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy", mmap_mode="r")[piece.before :]
-    with job.reads():
-        rows = count_rows(piece, job.request.mapping)
+    rows = count_rows(job.source, piece, job.request.mapping)
     last = piece == job.pieces.of_part(piece.part)[-1]
     if rows > len(route) or (last and rows < len(route)):
         return f"{job.pieces.names[piece.part]} has {rows:,} rows, where {len(route):,} are expected"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ghostpoi.data.checkins import Ints
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.world.job import FRAGMENTS, Job, is_done, leaving
 from ghostpoi.world.packs import write_pack
 from ghostpoi.world.pieces import raw_rows
@@ -29,8 +29,7 @@ def divide(job: Job, number: int, route: Ints, sample: Sequence[int] = ()) -> No
         if not len(route):
             write_pack(folder, {})
             return
-        with job.reads():
-            rows = raw_rows(job.pieces.pieces[number], job.request.mapping)
+        rows = raw_rows(job.source, job.pieces.pieces[number], job.request.mapping)
         if isinstance(rows, TextRows):
             (folder / TAIL).write_bytes(rows.dialect.tail)
         order = np.argsort(route, kind="stable")

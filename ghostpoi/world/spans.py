@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ghostpoi.formats import HEAD, current_reading, recognised
+from ghostpoi.formats import HEAD, Source, recognised
 from ghostpoi.formats.compression import compression
 from ghostpoi.formats.table import delimiter_of
 from ghostpoi.formats.text import first_line, has_controls, is_utf8, quotes_enclose_fields
@@ -35,20 +35,20 @@ class Span:
             return start + file.read(self.end - self.begin)
 
 
-def find_spans(path: Path, most_rows: int) -> list[Span]:
+def find_spans(source: Source, most_rows: int) -> list[Span]:
     """Divide a large text file into spans of about `most_rows` rows.
 
     Return none if the file is small, or if spans could be read otherwise than the file: if it is compressed or no table
     of text, has blank lines or control characters, is not UTF-8, or has quotes that do not enclose fields.
     """
     size = most_rows * BYTES_PER_ROW
-    if path.stat().st_size <= size:
+    if source.path.stat().st_size <= size:
         return []
-    with path.open("rb") as file:
-        start, names = file.read(HEAD), current_reading().column_names
+    with source.path.open("rb") as file:
+        start, names = file.read(HEAD), source.reading.column_names
         if compression(start):
             return []
-        format, head = recognised(path, start, bool(names)), first_line(start)
+        format, head = recognised(source, start), first_line(start)
         if format not in ("table", "snap", "tsmc2014"):
             return []
         if format == "table" and not names:
@@ -56,13 +56,13 @@ def find_spans(path: Path, most_rows: int) -> list[Span]:
             if not head:
                 return []
         file.seek(head)
-        delimiter = delimiter_of(path, start, names) if format == "table" else None
-        return _Division(path, file, format, head, delimiter).spans(size)
+        delimiter = delimiter_of(source, start, names) if format == "table" else None
+        return _Division(source, file, format, head, delimiter).spans(size)
 
 
 @dataclass(frozen=True)
 class _Division:
-    path: Path
+    source: Source
     file: io.BufferedReader
     format: str
     head: int
@@ -101,8 +101,8 @@ class _Division:
             return False
         if self.delimiter is None:
             return True
-        names = current_reading().column_names
-        if names and delimiter_of(self.path, data, names) != self.delimiter:
+        names = self.source.reading.column_names
+        if names and delimiter_of(self.source, data, names) != self.delimiter:
             return False
         return b'"' not in data or quotes_enclose_fields(np.frombuffer(data, np.uint8), ord(self.delimiter))
 

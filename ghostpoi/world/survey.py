@@ -17,7 +17,7 @@ from ghostpoi.formats.compression import load
 from ghostpoi.formats.folder import columns_of, keys_of, no_part
 from ghostpoi.formats.joined_rows import can_join
 from ghostpoi.formats.missing import none_complete
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.options import option
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
@@ -85,8 +85,7 @@ def survey(job: Job, number: int) -> None:
     place = job.result(SURVEY, number)
     if is_done(place):
         return
-    with job.reads():
-        file = read_piece(job.pieces.pieces[number], job.request.mapping)
+    file = read_piece(job.source, job.pieces.pieces[number], job.request.mapping)
     with leaving(place) as folder:
         if file is not None:
             _write(folder, job, file, keys_of(job.pieces.names[job.pieces.pieces[number].part]))
@@ -116,10 +115,11 @@ def kind_of(job: Job) -> tuple[str, str | None]:
     if kind is None:
         raise InputError(f"{job.pieces.path} has no check-ins; give files with at least one row of data")
     for piece in (piece for piece in job.pieces.pieces if piece.number not in surveys):
-        if columns_of(piece.path, load(piece.path)) != kind["columns"]:
+        source = job.source.at(piece.path)
+        if columns_of(source, load(source)) != kind["columns"]:
             raise no_part(piece.path, job.pieces.pieces[min(surveys)].path)
     if not any(len(found.by_user) for found in surveys.values()):
-        raise none_complete(job.pieces.path)
+        raise none_complete(job.source)
     encodings = sorted({found.encoding for found in surveys.values()} - {""})
     if len(encodings) > 1:
         raise InputError(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.data.displacement import MoveCounts
+from ghostpoi.formats import Source
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import read_manifest
 from ghostpoi.publish.verify import folder_checks
@@ -32,7 +33,7 @@ class Compared:
 
 
 def verify(
-    release: Path, against: Path, mapping: dict[str, str], signed_by: str | None, private: Path, scale: Scale,
+    release: Path, against: Source, mapping: dict[str, str], signed_by: str | None, private: Path, scale: Scale,
     say: Say, report: Report,
 ) -> list[Check]:  # fmt: skip
     """Run all checks. What tasks write is clean data, so it lies in the private folder, if that exists."""
@@ -45,7 +46,7 @@ def verify(
 
 
 def _compare(
-    release: Path, against: Path, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
+    release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
 ) -> list[Check]:  # fmt: skip
     pair = divided_pair(release, against, mapping, manifest, place, stages)
     if isinstance(pair, Check):

@@ -12,7 +12,7 @@ def test_victims_side_by_side_are_those_one_by_one(tmp_path: Path, monkeypatch: 
     file.write_text(text(CLEAN))
     release.write_text(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
     one = run(file, release, adversaries=("none",))
-    monkeypatch.setattr("ghostpoi.attack.parallel_victims.WORTHWHILE", 0)
+    monkeypatch.setattr("ghostpoi.attack.victims.base.WORTHWHILE", 0)
     torch.set_num_threads(2)
     two = run(file, release, adversaries=("none",), cache=tmp_path / "other")
     assert two["clean"] == one["clean"]

@@ -8,10 +8,8 @@ from builders import sessions_of
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, purify
-from ghostpoi.attack.adversaries.bridge import Bridge
-from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
+from ghostpoi.attack.adversaries.bridges import Bridge, PairedBridge
 from ghostpoi.attack.evidence import Evidence
-from ghostpoi.attack.inference.bridge_settings import BridgeSettings
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
@@ -25,7 +23,7 @@ QUICK = Bridge(SMALL, Training(epochs=20, batch_sessions=16, learning_rate=5e-3)
 LIGHT: dict[str, Adversary] = {
     **ADVERSARIES,
     "bridge": replace(QUICK, training=replace(QUICK.training, epochs=2)),
-    "paired-bridge": PairedBridge(BridgeSettings(SMALL, Training(epochs=2), steps=4, samples=2)),
+    "paired-bridge": PairedBridge(SMALL, Training(epochs=2), steps=4, samples=2),
 }
 
 

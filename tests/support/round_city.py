@@ -8,6 +8,7 @@ from conftest import HEADER
 
 from ghostpoi.evaluate.audit import audit
 from ghostpoi.evaluate.audit_request import AuditRequest
+from ghostpoi.formats import Source
 
 USERS, DAYS, POIS = 12, 25, 24
 TINY = (
@@ -44,5 +45,5 @@ CLEAN = rows()
 
 def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
     given = {"adversaries": FAST, "seeds": 1, "set": TINY, "cache": release.parent / "cache", "naturalness": False}
-    request = AuditRequest(file=file, release=release, **given | options)
+    request = AuditRequest(file=Source(file), release=Source(release), **given | options)
     return audit(request, lambda text: None, lambda label, units: None)

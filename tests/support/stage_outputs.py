@@ -24,7 +24,7 @@ from ghostpoi.attack.adversaries.base import Adversary, purify
 from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Rule, leak
 from ghostpoi.attack.victims import VICTIMS, base, stacked_training
 from ghostpoi.attack.victims.base import Exam, Job, Victim
-from ghostpoi.attack.victims.transformer import Transformer
+from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.data.candidates import CANDIDATES_VERSION, Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.learned_candidates import candidate_sets
@@ -183,12 +183,11 @@ def held() -> Any:
 
 def adversary(name: str) -> Any:
     found: Any = ADVERSARIES[name]
-    known, own = evidence(found), getattr(found, "settings", found)
+    known = evidence(found)
     if not found.trains:
         return purify(found, known, SEED, CPU), found.users(known)
-    small = replace(own, model=MODEL, training=TRAINING)
-    tiny = small if own is found else replace(found, settings=small)
-    return purify(tiny, known, SEED, CPU), in_studies(own.model, own.training)
+    tiny = replace(found, model=MODEL, training=TRAINING)
+    return purify(tiny, known, SEED, CPU), in_studies(found.model, found.training)
 
 
 def restoration() -> Any:

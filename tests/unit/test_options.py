@@ -93,7 +93,9 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 MODULES = {path: path.relative_to(ROOT / "ghostpoi") for path in sorted((ROOT / "ghostpoi").rglob("*.py"))}
-SHELL = re.compile(r"ghostpoi [\w…]+ |protect --series|--dataset|--data-|; with --private|batch-size")  # lines of a shell
+SHELL = re.compile(
+    r"ghostpoi [\w…]+ |protect --series|--dataset|--data-|; with --private|batch-size"
+)  # lines of a shell
 FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-o)(?![\w-])")
 
 

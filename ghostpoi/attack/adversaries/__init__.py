@@ -1,6 +1,7 @@
 """Adversaries: each tries to restore, from a release, what a victim could have learned from the clean sessions.
 
-To add one, write a file and add a line to the dict. Reports use these classes: importing them must not import torch.
+A file holds one family: the model and what differs between its members. To add an adversary, write a class and add a
+line to the dict. Reports use these classes: importing them must not import torch.
 """
 
 from ghostpoi.attack.adversaries.base import Adversary
@@ -10,23 +11,23 @@ ADVERSARIES: Registry[Adversary] = Registry(
     "adversaries",
     __name__,
     {
-        "none": "none:NoAdversary",
-        "bridge": "bridge:Bridge",
-        "frequency": "frequency:Frequency",
-        "bigram": "bigram:Bigram",
-        "per-user": "per_user:PerUser",
+        "none": "tables:NoAdversary",
+        "bridge": "bridges:Bridge",
+        "frequency": "tables:Frequency",
+        "bigram": "tables:Bigram",
+        "per-user": "tables:PerUser",
         "deconvolution": "deconvolution:Deconvolution",
         "habits": "habits:Habits",
-        "habits+leak": "habits_leak:HabitsLeak",
+        "habits+leak": "habits:HabitsLeak",
         "hidden-markov": "hidden_markov:HiddenMarkov",
-        "paired-bridge": "paired_bridge:PairedBridge",
-        "multi-release": "multi_release:MultiRelease",
+        "paired-bridge": "bridges:PairedBridge",
+        "multi-release": "several_releases:MultiRelease",
         "kept-columns": "kept_columns:KeptColumns",
-        "step-lengths": "step_lengths:StepLengths",
-        "session-habits": "session_habits:SessionHabits",
-        "distilled": "distilled:Distilled",
-        "relink": "relink:Relink",
-        "relink-distilled": "relink_distilled:RelinkDistilled",
-        "distilled-release": "distilled_release:DistilledRelease",
+        "step-lengths": "hidden_markov:StepLengths",
+        "session-habits": "habits:SessionHabits",
+        "distilled": "distillation:Distilled",
+        "relink": "relinking:Relink",
+        "relink-distilled": "relinking:RelinkDistilled",
+        "distilled-release": "distillation:DistilledRelease",
     },
 )

@@ -1,12 +1,80 @@
-"""A13: the columns that the publisher kept."""
+"""A13: what the columns that the publisher kept suggest about clean venues."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
-from ghostpoi.attack.adversaries.habits_leak import HabitsLeak
-from ghostpoi.attack.inference.column_guesses import gain_of, guesses, with_half_of_leak
+from ghostpoi.attack.adversaries.base import Adversary, Device
+from ghostpoi.attack.adversaries.deconvolution import likeliest
+from ghostpoi.attack.adversaries.habits import HabitsLeak
+from ghostpoi.attack.adversaries.tables import ConditionalTable
+from ghostpoi.attack.evidence import Evidence
+from ghostpoi.data.checkins import Bools, Floats, Ints
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.randomness import Seed
+
+UNITS_KM = (1.0, 1e-3, 1.609344)  # kilometres, metres, miles
+TOLERANCE_KM, ROUNDING = 0.01, 0.005  # how well a distance must fit, absolute and relative
+ROUNDS = 4  # each leads one venue further from what A8 knows
+FEWEST = 5  # guesses at leaked positions that are needed to trust a column
+SHIFTS = (0, 1, -1)  # a row's own value, and those of the next and the previous row of the session
+
+
+def guesses(evidence: Evidence, restored: Ints) -> Iterator[Ints]:
+    """Yield the POI that each column and each neighbouring row suggest for every position, (N,); 0 for none.
+
+    `restored` (N,) is what A8 restores, from which a column of distances leads further.
+    """
+    session, n = evidence.released.session_of(), len(evidence.clean)
+    nothing = np.zeros(n, np.int32)
+    for column in evidence.kept:
+        for shift in SHIFTS:
+            row = np.clip(np.arange(n) + shift, 0, n - 1)
+            inside: Bools = session[row] == session
+            context = np.where(inside, column.code[row] + 1, 0)
+            table = ConditionalTable.of(evidence, context).argmax(context, nothing)
+            for suggested in (column.named[row], table):
+                guess = np.where(inside, suggested, 0).astype(np.int32)
+                yield guess
+                yield _allowed(guess, evidence)  # the rule excludes some true pairs too
+        for unit in UNITS_KM:
+            yield at_distance(evidence, column.value * unit, restored)
+
+
+def at_distance(evidence: Evidence, km: Floats, restored: Ints) -> Ints:
+    """Return the option of every position at this distance (N,) from the venue before it, (N,); 0 if there is none."""
+    found, rule = np.zeros(len(km), np.int32), evidence.rule
+    if rule is None or rule.lat is None or rule.lon is None or not np.isfinite(km).any():
+        return found
+    owner, entry = rule.channel.behind(evidence.symbol)
+    option, first = rule.channel.clean[entry], np.flatnonzero(np.diff(owner, prepend=-1))
+    follows = np.append(False, np.diff(evidence.released.session_of()) == 0)
+    tolerance = np.maximum(TOLERANCE_KM, ROUNDING * km)
+    for _ in range(ROUNDS if len(first) else 0):
+        before = np.roll(np.where(found > 0, found, restored), 1)[owner]
+        true = haversine_km(rule.lat[option], rule.lon[option], rule.lat[before], rule.lon[before])
+        miss = np.nan_to_num(np.abs(true - km[owner]), nan=np.inf)
+        near = np.minimum.reduceat(miss, first) < tolerance[owner[first]]
+        best = likeliest(-miss, option, owner, first)
+        found[owner[first]] = np.where(near & follows[owner[first]], best, 0)
+    return found
+
+
+def _allowed(guess: Ints, evidence: Evidence) -> Ints:
+    """Drop guesses that the rule cannot turn into the released POI."""
+    made = np.flatnonzero(guess)
+    if evidence.rule is None or not len(made):
+        return guess
+    channel = evidence.rule.channel
+    possible = channel.find(guess[made].astype(np.int64), evidence.symbol[made]) >= 0
+    return np.where(np.isin(np.arange(len(guess)), made[possible]), guess, 0).astype(np.int32)
+
+
+def gain_of(guess: Ints, right: Bools, clean: Ints, at: Bools) -> float:
+    """Return how much more often a guess is right than A8 where there is one; 0 if there are too few to tell."""
+    made = at & (guess > 0)
+    return float((guess == clean)[made].mean() - right[made].mean()) if made.sum() >= FEWEST else 0.0
 
 
 @dataclass(frozen=True)
@@ -27,7 +95,7 @@ class KeptColumns(Adversary):
         restored = HabitsLeak().restore(evidence, seed, device)
         if not evidence.kept or evidence.leaked.sum() < 2:
             return restored
-        known = with_half_of_leak(evidence)
+        known = evidence.with_half_of_leak()
         at = evidence.positions & ~known.positions
         before = HabitsLeak().restore(known, seed, device)
         gains = [gain_of(guess, before == evidence.clean, evidence.clean, at) for guess in guesses(known, before)]

@@ -11,6 +11,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.choose import FAST, Asked, Found, decide, protection
 from ghostpoi.evaluate.choose.options import Option, options
 from ghostpoi.evaluate.choose.trial import Accuracies, Trial, Useful
+from ghostpoi.formats import Source
 from ghostpoi.options import option as named
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish.private_folder import RowsRequest
@@ -52,13 +53,13 @@ class Tried:
 
 
 def choose_by_regions(
-    file: Any, request: RegionsRequest, scale: Scale, count: int | None, say: Say, report: Report
+    file: Source, request: RegionsRequest, scale: Scale, count: int | None, say: Say, report: Report
 ) -> dict[str, Any]:  # fmt: skip
     """Try settings on `count` regions, by default on as many as have enough rows."""
     grouping = override(request.settings, ["method.category=group"])
     if request.wishes.keep_category == "group":
-        refuse(RowsRequest(**vars(request.rows) | {"settings": grouping}))
-    refuse(request.rows)
+        refuse(RowsRequest(**vars(request.rows) | {"settings": grouping}), file.reading)
+    refuse(request.rows, file.reading)
     with working(scale, request.cache.folder, say, report) as (place, stages):
         job = divided(job_of(place, file, request.rows, scale.settings, scale.region_column), stages)
         done_all(stages.run("testing columns", test_columns, job, tests_of(job.regions)), job.name_of)

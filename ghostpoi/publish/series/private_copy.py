@@ -68,4 +68,4 @@ def read_fields(private: Path, kept: KeptCrowds | None, file: CheckinFile, like:
     [path] = list(private.glob(f"{FIELDS}*")) or [private / FIELDS]
     place = np.empty(len(kept.in_series) - 1, np.int32)
     place[kept.in_series[1:]] = np.arange(1, len(kept.in_series))
-    return read_rows([path], like, file.mapping, file.format, file.reading), place
+    return read_rows([path], like, file), place

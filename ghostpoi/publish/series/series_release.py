@@ -12,7 +12,6 @@ import numpy as np
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.compression import extension
 from ghostpoi.progress import Report
 from ghostpoi.publish import rows_outside_sessions
 from ghostpoi.publish.columns import VenueColumns
@@ -179,9 +178,7 @@ class SeriesRelease:
         """Return one row of each venue of the catalogue."""
         named = [self.series.named("fields", entry.number, self._ending) for entry in self.series.entries]
         kept = {name for entry in self.series.entries for name in entry.files}
-        earlier = read_rows(
-            [path for path in named if path.name in kept], rows, self.file.mapping, self.file.format, self.file.reading
-        )
+        earlier = read_rows([path for path in named if path.name in kept], rows, self.file)
         return joined([earlier, self._new_fields()], rows)
 
     def _new_fields(self) -> Rows:
@@ -190,7 +187,7 @@ class SeriesRelease:
 
     @property
     def _ending(self) -> str:
-        return extension(self.request.file)
+        return self.request.file.extension
 
     def users(
         self, table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None

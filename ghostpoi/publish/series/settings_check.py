@@ -6,7 +6,6 @@ from typing import Any
 from ghostpoi.data.checkins import Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
-from ghostpoi.formats.compression import extension
 from ghostpoi.options import option
 from ghostpoi.publish.columns import VenueColumns, telling
 from ghostpoi.publish.private_folder import ReleaseRequest
@@ -53,7 +52,7 @@ def check_settings(series: Series, request: ReleaseRequest) -> None:
 def described_columns(file: CheckinFile, columns: VenueColumns, request: ReleaseRequest) -> dict[str, Any]:
     """Return the form of a file and what becomes of its columns."""
     return {
-        "form": f"{file.format}, {extension(request.file) or 'no extension'}",
+        "form": f"{file.format}, {request.file.extension or 'no extension'}",
         "names": [name for name in file.rows.columns if name not in columns.drop],
         "fields": file.mapping,
         "reading": {name: value for name, value in file.reading.stated.items() if name in READ_ALIKE},

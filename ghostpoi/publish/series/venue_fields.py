@@ -13,7 +13,7 @@ from ghostpoi import formats
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
-from ghostpoi.formats import CheckinFile, Reading, Rows
+from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.joined_rows import can_join, joined_rows
 from ghostpoi.options import option
 from ghostpoi.publish.series.frame_rows import as_given, in_file
@@ -34,9 +34,9 @@ def write_rows(path: Path, rows: Rows) -> None:
         rows.write(out)
 
 
-def read_rows(paths: Sequence[Path], like: Rows, mapping: dict[str, str], format: str, reading: Reading) -> Rows:
+def read_rows(paths: Sequence[Path], like: Rows, file: CheckinFile) -> Rows:
     """Read stored rows of several files, to be joined to `like`."""
-    parts = [formats.read(path, mapping, format, reading).all_rows for path in paths]
+    parts = [formats.read(file.source.at(path), file.mapping, file.format).all_rows for path in paths]
     return joined([like.take(np.empty(0, np.int64)), *parts], like)
 
 

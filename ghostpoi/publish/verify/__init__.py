@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.errors import InputError
+from ghostpoi.formats.source import SizeLimit, Source
 from ghostpoi.options import option
 from ghostpoi.publish.manifest import hash_complaint, read_clean, read_data, read_manifest
 from ghostpoi.publish.seal import parse_fingerprint
@@ -16,13 +17,13 @@ __all__ = ["Check", "folder_checks", "verify"]
 
 
 def verify(
-    release: Path, against: Path | None, mapping: dict[str, str], signed_by: str | None = None,
-    private: Path | None = None,
+    release: Path, against: Source | Path | None, mapping: dict[str, str], signed_by: str | None = None,
+    private: Path | None = None, limit: SizeLimit | None = None,
 ) -> list[Check]:  # fmt: skip
     """Run all checks. If the data file does not match the manifest, its content is not checked.
 
     The private folder, by default RELEASE.private, undoes pseudonyms for the comparison with the clean file. A release
-    of many regions is compared by `world.verify`.
+    of many regions is compared by `world.verify`. `limit`: of what is read.
     """
     if private is not None and against is None:
         raise InputError(
@@ -38,7 +39,7 @@ def verify(
             *checks,
             Check("speed", True, f"not checked: it is counted by region, which takes {option('against', 'FILE')}"),
         ]
-    written = read_data(release, manifest)
+    written = read_data(release, manifest, limit)
     checks.append(counted_speed(written.table, manifest, last=against is None))
     checks += order_check(written.table, manifest)
     if against is not None:

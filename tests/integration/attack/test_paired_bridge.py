@@ -6,16 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from ghostpoi.attack.adversaries.base import purify
-from ghostpoi.attack.adversaries.paired_bridge import PairedBridge
+from ghostpoi.attack.adversaries.bridge_models import BidirectionalPacking, Chain, Support
+from ghostpoi.attack.adversaries.bridges import PairedBridge
 from ghostpoi.attack.evidence import Evidence, Rule, leak
-from ghostpoi.attack.inference.bridge_settings import BridgeSettings
-from ghostpoi.attack.inference.categorical_bridge import Chain, Support
-from ghostpoi.attack.inference.paired_bridge import BidirectionalPacking
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
@@ -26,7 +24,7 @@ from ghostpoi.settings import ModelSettings, Training
 CPU = torch.device("cpu")
 SEED = Seed(7)
 SMALL = ModelSettings(dim=32, heads=2, feed_forward=32, dropout=0.1)
-QUICK = BridgeSettings(SMALL, Training(epochs=40, batch_sessions=32, learning_rate=5e-3), steps=6, jump=0.15, samples=3)
+QUICK = PairedBridge(SMALL, Training(epochs=40, batch_sessions=32, learning_rate=5e-3), steps=6, jump=0.15, samples=3)
 LIGHT = replace(QUICK, training=replace(QUICK.training, epochs=2))
 CHAIN = Chain(pois=7, steps=6, jump=0.15)
 
@@ -131,7 +129,6 @@ def situations(draw: st.DrawFn) -> tuple[Chain, int, int, int, Tensor]:
 
 class TestDivergence:
     @given(situations())
-    @settings(max_examples=200, deadline=None)
     def test_as_by_matrices(self, s: tuple[Chain, int, int, int, Tensor]) -> None:
         chain, clean, now, n, belief = s
         x0, xn = torch.tensor([clean]), torch.tensor([now])
@@ -140,7 +137,6 @@ class TestDivergence:
         assert float(found) >= -1e-9
 
     @given(situations(), st.data())
-    @settings(max_examples=200, deadline=None)
     def test_a_support_is_a_belief_that_is_0_elsewhere(
         self, s: tuple[Chain, int, int, int, Tensor], data: st.DataObject
     ) -> None:
@@ -156,7 +152,6 @@ class TestDivergence:
         assert float(found) == pytest.approx(explicit_divergence(chain, clean, now, n, everywhere), abs=1e-6)
 
     @given(situations())
-    @settings(max_examples=100, deadline=None)
     def test_nothing_when_the_prediction_is_the_truth(self, s: tuple[Chain, int, int, int, Tensor]) -> None:
         chain, clean, now, n, belief = s
         x0, xn = torch.tensor([clean]), torch.tensor([now])
@@ -166,7 +161,6 @@ class TestDivergence:
         assert float(chain.divergence(x0, xn, steps(n, x0), Support(None, belief.log()[None]))) > -1e-9
 
     @given(situations())
-    @settings(max_examples=100, deadline=None)
     def test_parts_are_probabilities(self, s: tuple[Chain, int, int, int, Tensor]) -> None:
         chain, clean, now, n, _ = s
         x0, xn = torch.tensor([clean]), torch.tensor([now])
@@ -230,8 +224,8 @@ def by_rule(clean: Sessions, candidates: Candidates, seed: int = 3) -> Sessions:
     return replace(clean, poi=np.where(poi > 0, poi, clean.poi).astype(np.int32))
 
 
-def restored_by(bridge: BridgeSettings, evidence: Evidence, seed: Seed = SEED) -> Ints:
-    return purify(PairedBridge(bridge), evidence, seed, CPU)[0]
+def restored_by(bridge: PairedBridge, evidence: Evidence, seed: Seed = SEED) -> Ints:
+    return purify(bridge, evidence, seed, CPU)[0]
 
 
 def right(clean: Sessions, evidence: Evidence, restored: Ints) -> float:

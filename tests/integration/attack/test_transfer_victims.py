@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 import torch
 from builders import flat_sessions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from ghostpoi.attack.victims import VICTIMS, base, markov, stacked_training
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, readable
-from ghostpoi.attack.victims.graph import GraphModel
-from ghostpoi.attack.victims.gru import GRUModel
 from ghostpoi.attack.victims.markov import Markov
+from ghostpoi.attack.victims.neural import GAP_S, HOURS, KM, KNOTS, GraphModel, GRUModel, points
 from ghostpoi.attack.victims.stacked_model import TIME, TOKEN, PackedRows, StackedModel, look_up, pack
 from ghostpoi.attack.victims.stacked_training import StackedVictim, inputs_of, timed_pairs
-from ghostpoi.attack.victims.stan import GAP_S, HOURS, KM, KNOTS, points
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
@@ -410,7 +408,6 @@ def ranks_of(stack: StackedModel, sessions: Sessions) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", STACKS)
-@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_comes_later_changes_no_earlier_rank(name: str, data: st.DataObject) -> None:
     lengths = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=6))

@@ -7,12 +7,11 @@ import pytest
 import torch
 from builders import flat_sessions
 
-from ghostpoi.attack import parallel_victims
-from ghostpoi.attack.victims import VICTIMS, stacked_model, stacked_training
+from ghostpoi.attack.victims import VICTIMS, base, stacked_model, stacked_training
 from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Result, victim_settings
+from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, pack
 from ghostpoi.attack.victims.stacked_training import groups
-from ghostpoi.attack.victims.transformer import Transformer
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
@@ -306,9 +305,9 @@ def test_each_job_gets_the_same_result_in_parallel(name: str, monkeypatch: pytes
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        one_by_one = dict(parallel_victims.train_each(victim, JOBS, exam, "strong"))
-        monkeypatch.setattr(parallel_victims, "WORTHWHILE", 0)
-        parallel = dict(parallel_victims.train_each(victim, JOBS, exam, "strong"))
+        one_by_one = dict(base.train_each(victim, JOBS, exam, "strong"))
+        monkeypatch.setattr(base, "WORTHWHILE", 0)
+        parallel = dict(base.train_each(victim, JOBS, exam, "strong"))
     finally:
         torch.set_num_threads(threads)
     same([one_by_one[n] for n in range(len(JOBS))], victim.train(JOBS, EXAM, "strong"))

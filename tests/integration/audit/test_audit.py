@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import ghostpoi
 from round_city import CLEAN, POIS, TINY, run, text
 from small_city import called, sentence
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.parallel_victims import train_each
+from ghostpoi.attack.victims.base import train_each
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate import grid
 from ghostpoi.evaluate.audit import audit
@@ -25,6 +24,7 @@ from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, dif
 from ghostpoi.evaluate.row_matching import align, public_rule, publisher_of, read_pair
 from ghostpoi.evaluate.stored_audit import public
 from ghostpoi.evaluate.verdicts import Accuracies, verdicts
+from ghostpoi.formats import Source
 from ghostpoi.progress import no_report
 from ghostpoi.publish.manifest import MANIFEST, release_identity
 from ghostpoi.publish.methods import METHODS
@@ -59,7 +59,7 @@ def released(folder: Path, withhold: bool = False, method: str = "random", *more
     file.write_text(text(lone).replace("v99,c1", "v99,lonely"))
     settings = override(publication(method), ["candidates.radius_km=2", *more])
     request = ReleaseRequest(
-        file=file, release=release, private=folder / "rel.private", settings=settings, method=method,
+        file=Source(file), release=release, private=folder / "rel.private", settings=settings, method=method,
         protocol="strong", device=torch.device("cpu"), mapping={}, withhold=withhold, seed=Seed(5),
     )  # fmt: skip
     make_release(request, lambda text: None, no_report)
@@ -69,7 +69,7 @@ def released(folder: Path, withhold: bool = False, method: str = "random", *more
 def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     file, release = released(tmp_path)
     sets = [word for s in TINY for word in ("--set", s)]
-    done = ghostpoi("audit", file, release, "--seeds", 2, "--json", "--device", "cpu", *sets)
+    done = called("audit", file, release, "--seeds", 2, "--json", "--device", "cpu", *sets)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {"clean", "adversaries", "controls", "gaps", "strongest", "plausibility", "naturalness"} <= set(found)
@@ -92,7 +92,7 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     cache = tmp_path / "rel.private" / "audit"
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
     assert all(line.passed for line in verify(release, file, {}))
-    again = ghostpoi("audit", file, release, "--seeds", 2, "--device", "cpu", *sets)
+    again = called("audit", file, release, "--seeds", 2, "--device", "cpu", *sets)
     assert again.returncode == 0, again.stderr
     first, second = again.stdout.splitlines()[:2]
     assert first.startswith(f"{release}: ")
@@ -197,7 +197,7 @@ def test_an_interrupted_audit_goes_on(
 def test_progress_adds_up_to_the_whole(files: Callable[[str], tuple[Path, Path]]) -> None:
     file, release = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
     request = AuditRequest(
-        file=file, release=release, adversaries=parse_adversaries("frequency"), seeds=1, set=TINY,
+        file=Source(file), release=Source(release), adversaries=parse_adversaries("frequency"), seeds=1, set=TINY,
         cache=file.parent / "cache", all_controls=True,
     )  # fmt: skip
     done: list[float] = []
@@ -272,7 +272,7 @@ def test_who_knows_the_rule_restores_more(tmp_path: Path) -> None:
 def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: str, more: tuple[str, ...]) -> None:
     file, release = released(tmp_path, False, method, "speed.limit_kmh=9999", *more)
     pair = read_pair(file, release, {})
-    chosen = audit_settings(AuditRequest(file=file, release=release), pair.manifest)
+    chosen = audit_settings(AuditRequest(file=Source(file), release=Source(release)), pair.manifest)
     data = align(pair, chosen.filters)
     methods = (publisher_of(pair.manifest), METHODS["random"])
     ours, random = (public_rule(pair, data.vocabulary, chosen, m) for m in methods)
@@ -289,7 +289,7 @@ def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: st
 def test_of_another_tool_no_rule_is_known(files: Callable[[str], tuple[Path, Path]]) -> None:
     file, release = files(text(CLEAN, mark="w"))  # with venues that the clean file lacks
     pair = read_pair(file, release, {})
-    chosen = audit_settings(AuditRequest(file=file, release=release), None)
+    chosen = audit_settings(AuditRequest(file=Source(file), release=Source(release)), None)
     data = align(pair, chosen.filters)
     rule = public_rule(pair, data.vocabulary, chosen, publisher_of(pair.manifest))
     assert not rule.exact
@@ -308,7 +308,7 @@ def test_a_changed_release_and_a_cache_inside_it_are_refused(tmp_path: Path) -> 
 
 
 def test_bad_input_is_one_sentence_and_exit_code_2(files: Callable[[str], tuple[Path, Path]]) -> None:
-    done = ghostpoi("audit", *files(text(CLEAN[::-1])))
+    done = called("audit", *files(text(CLEAN[::-1])))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("ghostpoi: ")

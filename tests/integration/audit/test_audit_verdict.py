@@ -238,7 +238,9 @@ class TestMatchedControl:
 
     def test_it_draws_from_the_methods_own_sets_where_the_release_substitutes(self) -> None:
         pair = read_pair(city(), made("crowd"), {})
-        chosen = audit_settings(AuditRequest(file=city(), release=made("crowd")), pair.manifest)
+        chosen = audit_settings(
+            AuditRequest(file=formats.Source(city()), release=formats.Source(made("crowd"))), pair.manifest
+        )
         data = align(pair, chosen.filters)
         method = publisher_of(pair.manifest)
         assert method is not None

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.attack.evidence import leak
@@ -69,7 +69,6 @@ class TestAuc:
         assert auc(np.array(positive), np.array(negative)) == wanted
 
     @given(scores, scores)
-    @settings(max_examples=100, deadline=None)
     def test_every_pair_counts_once(self, positive: list[float], negative: list[float]) -> None:
         pairs = [1.0 if p > n else 0.5 if p == n else 0.0 for p in positive for n in negative]
         found = auc(np.array(positive), np.array(negative))
@@ -91,7 +90,6 @@ class TestElsewhere:
         assert elsewhere(key, session, asked, asker).tolist() == [1, 2, 3, 0, 1, 0]
 
     @given(keyed(), keyed())
-    @settings(max_examples=100, deadline=None)
     def test_as_counted_slowly(self, there: tuple[list[int], list[int]], here: tuple[list[int], list[int]]) -> None:
         known = list(zip(*there, strict=True))
         slow = [sum(k == key and s != session for k, s in known) for key, session in zip(*here, strict=True)]

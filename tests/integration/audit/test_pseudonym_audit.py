@@ -12,6 +12,7 @@ from small_city import SETS, called, city, release, sentence
 from ghostpoi.evaluate.audit_request import AuditRequest, audit_settings
 from ghostpoi.evaluate.default_set import default_adversaries
 from ghostpoi.evaluate.row_matching import align, read_pair
+from ghostpoi.formats import Source
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
 FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", "--leak", "0.3", *SPLIT)
@@ -31,7 +32,7 @@ def audited(folder: Path, *more: object) -> dict[str, Any]:
 @pytest.mark.parametrize("pseudonyms", ["session", "week"])
 def test_sessions_are_those_of_the_same_release_with_kept_ids(pseudonyms: str) -> None:
     kept, hidden = (read_pair(city(), made(kind), {}) for kind in ("keep", pseudonyms))
-    chosen = AuditRequest(file=city(), release=made("keep"), set=SPLIT[1::2])
+    chosen = AuditRequest(file=Source(city()), release=Source(made("keep")), set=SPLIT[1::2])
     filters = audit_settings(chosen, kept.manifest).filters
     a, b = align(kept, filters), align(hidden, filters)
     for name in ("user", "start", "time", "row", "poi"):

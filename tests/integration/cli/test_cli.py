@@ -208,7 +208,7 @@ def test_bad_input_gets_one_sentence_with_place_and_remedy(case: str, tmp_path: 
     tried(case, tmp_path, called)
 
 
-@pytest.mark.parametrize("case", ["missing file", "bad time", "truncated .zst", "unknown option", "no command"])
+@pytest.mark.parametrize("case", ["bad time", "no command"])
 def test_bad_input_in_a_process_of_its_own(case: str, tmp_path: Path) -> None:
     tried(case, tmp_path, ghostpoi)
 
@@ -266,11 +266,11 @@ SIZE = ("--users", 40, "--pois", 80, "--days", 40, "--seed", 5)
 @pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     path = tmp_path_factory.mktemp("city") / "city.txt"
-    return path, ghostpoi("synth", "-o", path, *SIZE)
+    return path, called("synth", "-o", path, *SIZE)
 
 
-def inspected(path: Path, *more: object, run: Callable[..., Done] = called) -> dict[str, Any]:
-    done = run("inspect", path, "--json", *more)
+def inspected(path: Path, *more: object) -> dict[str, Any]:
+    done = called("inspect", path, "--json", *more)
     assert (done.returncode, done.stderr) == (0, "")
     summary: dict[str, Any] = json.loads(done.stdout)
     return summary
@@ -285,7 +285,7 @@ def test_synth_says_what_it_made_on_stderr(city: tuple[Path, Done]) -> None:
 
 def test_inspect_prints_one_json_object_with_every_key(city: tuple[Path, Done]) -> None:
     path, _ = city
-    summary = inspected(path, run=ghostpoi)
+    summary = inspected(path)
     for section, keys in KEYS.items():
         assert set(keys.split()) <= set(summary[section] if section else summary)
     assert summary["checkins"] == len(path.read_bytes().splitlines())
@@ -304,7 +304,7 @@ def test_settings_and_maps_reach_the_figures(city: tuple[Path, Done], tmp_path: 
 
 
 def test_inspect_for_a_person(city: tuple[Path, Done]) -> None:
-    done = ghostpoi("inspect", city[0])
+    done = called("inspect", city[0])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"{city[0]}\n")
     assert "\x1b" not in done.stdout
@@ -343,7 +343,7 @@ def test_synth_writes_every_form_and_all_read_back_alike(tmp_path: Path) -> None
 
 
 def test_the_same_seed_gives_the_same_bytes_in_another_process(city: tuple[Path, Done], tmp_path: Path) -> None:
-    write_city(tmp_path / "city.txt", *SIZE[1::2])  # type: ignore[arg-type]
+    assert ghostpoi("synth", "-o", tmp_path / "city.txt", *SIZE).returncode == 0
     assert (tmp_path / "city.txt").read_bytes() == city[0].read_bytes()
 
 

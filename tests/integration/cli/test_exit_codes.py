@@ -15,8 +15,7 @@ from ghostpoi.cli import commands
 FULL = "ghostpoi: the output cannot be written (no space left on device); free some space or write it elsewhere\n"
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
-@pytest.mark.parametrize("command", ["inspect", "verify"])
+@pytest.mark.parametrize(("command", "more"), [("inspect", ("--json",)), ("verify", ())])
 def test_a_full_disk_behind_stdout(command: str, more: tuple[str, ...]) -> None:
     target = city() if command == "inspect" else release().folder
     code = "from ghostpoi.cli import main; main()"

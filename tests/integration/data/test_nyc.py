@@ -1,11 +1,12 @@
 """The paper's counts on the New York data."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
 
+from docs import rerun_facts
 from ghostpoi import formats
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins
@@ -13,8 +14,6 @@ from ghostpoi.data.inspect import summarise
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import build
 from ghostpoi.settings import CandidateSettings, Settings
-from ghostpoi.study import learned_facts
-from ghostpoi.study.data_facts import read_facts
 from ghostpoi.study.results import NYC
 
 
@@ -57,13 +56,13 @@ def test_by_name_of_the_category_more_is_covered(nyc: Path) -> None:
 
 def test_learned_sets_agree_with_hidden_categories_as_stated(table: Checkins, monkeypatch: pytest.MonkeyPatch) -> None:
     data = build(table, Settings().filters)
-    monkeypatch.setattr(learned_facts, "THRESHOLDS", (0.55, 0.6))
-    found = learned_facts.learned_facts(
+    monkeypatch.setattr(rerun_facts, "THRESHOLDS", (0.55, 0.6))
+    found = rerun_facts.learned_facts(
         Prepared(data.vocabulary, data.train, data.val, data.test, Candidates.anywhere(1), NYC)
     )
-    assert learned_facts.threshold_for(found) == CandidateSettings().plausibility
+    assert rerun_facts.threshold_for(found) == CandidateSettings().plausibility
     assert found["0.6"]["near_precision"] == pytest.approx(0.096, abs=0.001)
-    stated = read_facts(ROOT / "results")[NYC]["learned"]
+    stated = json.loads(rerun_facts.RESULTS.read_text("utf-8"))[NYC]["learned"]
     for threshold, facts in found.items():
         for key in ("near_precision", "visits_none", "draws_same_category"):
             assert facts[key] == pytest.approx(stated[threshold][key])

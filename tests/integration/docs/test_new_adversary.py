@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import small_city
-from conftest import ROOT
 from docs_scripts import script
 from small_city import called
 
@@ -77,13 +76,6 @@ def test_help_and_docs_know_it() -> None:
     assert "A99 next number: adds one to every released venue's number" in called("plugins").stdout
     page = script("generate_reference").plugins()
     assert "|A99|`neighbour`|the release alone|adds one to every released venue's number||" in page
-
-
-def test_every_built_in_adversary_is_one_small_file() -> None:
-    files = sorted((ROOT / "ghostpoi" / "attack" / "adversaries").glob("*.py"))
-    plug_ins = [f for f in files if f.name not in ("__init__.py", "base.py")]
-    assert len(plug_ins) == len(ADVERSARIES.builtin) - 1
-    assert max(len(f.read_text().splitlines()) for f in plug_ins) < 60
 
 
 def test_an_adversary_that_restores_nothing_is_refused() -> None:

@@ -9,16 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from conftest import ROOT
-from docs_scripts import script
 from small_city import called
 
 from benchmarks import scale
 from benchmarks.__main__ import main
 from benchmarks.measured import Cost, Watch, measured
+from docs.blocks import performance
 from ghostpoi.errors import InputError
 
-rerun = script("rerun_scale")
 MEGABYTE = 1_000_000
 # Holds 60 MB itself and 40 MB in a process of its own; both wait until stdin is closed.
 HOLDS = """
@@ -211,20 +209,14 @@ def test_a_result_needs_a_folder_to_lie_in(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, told)
 
 
-def test_the_page_shows_the_results() -> None:
-    stored = json.loads(rerun.RESULTS.read_text())
-    assert rerun.SECTION.findall(rerun.PAGE.read_text()) == [rerun.section(stored)]
-    assert (ROOT / "docs" / "figures" / "scale.svg").exists()
-
-
 def test_tables_of_the_page() -> None:
-    assert rerun.table(found()).splitlines()[2:] == [
+    assert performance.table(found()).splitlines()[2:] == [
         "|500 thousand|5|1.0|8.0|8.0|62,500|1.1|4.0|0.9|0.4|",
         "|1 million|10|2.0|16|8.0|62,500|1.1|8.0|0.9|0.8|",
         "|4.5 million|45|10|80|8.0|56,250|1.4|40|0.9|3.8|",
     ]
     # 4.5 µs of the main process and 22.5 µs of workers per row; 10 bytes of memory and 60 bytes of disk per row.
-    assert rerun.on_paper(found()).splitlines() == [
+    assert performance.on_paper(found()).splitlines() == [
         "|rows|CPU, h|on 64 cores, h|on 512 cores, h|GB per worker|GB of the main process|disk, GB|",
         "|---|---|---|---|---|---|---|",
         "|1 billion|7.5|1.3|1.3|0.5|10|60|",
@@ -233,15 +225,15 @@ def test_tables_of_the_page() -> None:
 
 
 def test_the_page_says_what_is_not_measured() -> None:
-    page = rerun.section(found())
+    page = performance.section(found())
     assert "A row takes 1.11 times as long at 4.5 million rows as at 1 million." in page
     assert "GHOST ran on 1 of 45 cities (2,000 rows, 3.0 ms each, on the CPU); its times are extrapolated." in page
     assert "Other work" not in page
-    assert "the load of the 2 cores was 6.9." in rerun.section(found() | {"load_before": 6.92})
-    assert "GHOST ran" not in rerun.section(found() | {"ghost": None})
+    assert "the load of the 2 cores was 6.9." in performance.section(found() | {"load_before": 6.92})
+    assert "GHOST ran" not in performance.section(found() | {"ghost": None})
 
 
 def test_the_curve_is_drawn(tmp_path: Path) -> None:
-    [path] = rerun.draw(found(), tmp_path)
-    assert path.read_bytes() == rerun.draw(found(), tmp_path)[0].read_bytes()
+    [path] = performance.draw(found(), tmp_path)
+    assert path.read_bytes() == performance.draw(found(), tmp_path)[0].read_bytes()
     assert path.name == "scale.svg"

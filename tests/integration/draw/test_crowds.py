@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tests
 from hypothesis import strategies as st
 from small_city import SEED, city, prepared, protect, settings, task_of
 
@@ -74,7 +73,6 @@ def test_who_comes_to_a_lonely_venue_leaves_nobody_alone() -> None:
     assert sets.size.tolist() == [0, 4, 4, 4, 4]
 
 
-@tests(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(40, 41), st.floats(-74, -73), st.integers(0, 2)), min_size=1, max_size=60),
     st.integers(2, 6),

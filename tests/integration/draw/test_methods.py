@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as tests
 from hypothesis import strategies as st
 from small_city import prepared, settings, task_of
 
@@ -252,7 +251,6 @@ def test_floor_by_hand() -> None:
     assert torch.allclose(some[1], p[1])
 
 
-@tests(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.floats(-50, 50) | st.just(-np.inf), min_size=5, max_size=5), min_size=1, max_size=4),
     st.floats(0.01, 4),

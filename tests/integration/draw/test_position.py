@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scored_world import WORLDS, World, last_log_prob
 from torch import Tensor
@@ -17,7 +17,6 @@ from ghostpoi.publish.scored_position import Position
 from ghostpoi.settings import SpeedSettings
 
 
-@settings(deadline=None, max_examples=20)
 @given(WORLDS, st.sampled_from(["strict", "ignore"]), st.sampled_from([None, 8]), st.booleans())
 def test_scores_and_choices_follow_the_definition(
     world: World, empty: Literal["strict", "ignore"], budget: int | None, padded: bool

@@ -14,7 +14,7 @@ from conftest import HEADER
 from small_city import SEED, SETS, called, city, release, sentence
 
 from ghostpoi.data.synthetic_file import COMPRESS
-from ghostpoi.formats import size_limit
+from ghostpoi.formats import source
 
 REPEATED = b"u,p\n" * (25 << 20)  # 100 MB
 BOMB = (
@@ -27,7 +27,7 @@ def test_a_decompression_bomb(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x.csv{suffix}"
     path.write_bytes(COMPRESS[suffix](REPEATED))
     said = sentence(called("inspect", path))
-    assert said == f"{path} {BOMB}{size_limit.shown(size_limit.usual_limit().size)}"
+    assert said == f"{path} {BOMB}{source.shown(source.usual_limit().size)}"
     lifted = sentence(called("inspect", path, "--max-size", "1GB"))
     assert lifted.startswith(f"{path}, line 1: no column looks like the user among u, p; ")
     bounded = sentence(called("inspect", path, "--max-size", "50MB"))
@@ -113,7 +113,7 @@ def test_a_short_parquet_file_of_many_equal_rows(tmp_path: Path) -> None:
     path = parquet(tmp_path / "x.parquet", dict.fromkeys(HEADER.split(","), pa.array([0] * 250_000)), 8)
     assert path.stat().st_size < 100_000
     said = sentence(called("inspect", path))
-    assert said == f"{path} {BOMB}{size_limit.shown(size_limit.usual_limit().size)}"
+    assert said == f"{path} {BOMB}{source.shown(source.usual_limit().size)}"
     said = sentence(called("inspect", path, "--max-size", "20MB"))
     assert said == f"{path} expands to more than 20MB; allow more with --max-size 80MB"
     assert "2,000,000 check-ins" in called("inspect", path, "--max-size", "1GB").stdout
@@ -143,4 +143,4 @@ def test_what_is_no_size(size: str) -> None:
 @pytest.mark.parametrize(("pages", "size"), [(10**7, 4 * 10**9), (10**6, 512_000_000)])
 def test_the_usual_limit_follows_the_memory(pages: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": pages}.get)
-    assert size_limit.usual_limit() == size_limit.SizeLimit(size)
+    assert source.usual_limit() == source.SizeLimit(size)

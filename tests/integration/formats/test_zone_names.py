@@ -56,8 +56,8 @@ def test_the_release_has_the_same_times(name: str, tmp_path: Path) -> None:
     caption, bars = shown(made.folder)
     assert caption.startswith(f"Hour of the day: local time{f', from {clock}' if clock else ' of America/New_York'}. ")
     assert bars == counted(lambda time: time.astimezone(NEW_YORK))
-    stated = Reading(timezone=words[1]) if words else None
-    assert formats.read(file, reading=stated).table.time.tolist() == [int(v.time.timestamp()) for v in visits()]
+    stated = Reading(timezone=words[1] if words else "")
+    assert formats.read(formats.Source(file, stated)).table.time.tolist() == [int(v.time.timestamp()) for v in visits()]
 
 
 def test_inspect_says_what_was_taken() -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called, sentence
 from small_world import SEED, contents, manifest, parts, protected, released, rows
@@ -18,7 +18,7 @@ from small_world import SEED, contents, manifest, parts, protected, released, ro
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
-from ghostpoi.formats import Reading
+from ghostpoi.formats import Source
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.randomness import Seed
@@ -82,7 +82,6 @@ def test_venues_and_users_are_joined_by_ranges(
 IDS = st.lists(st.text(max_size=3).map(lambda text: "long" * 30 + text), unique=True, max_size=40)
 
 
-@settings(max_examples=25)
 @given(st.lists(IDS, min_size=1, max_size=4), st.integers(1, 30))
 def test_ranges_hold_all_ids_in_order(lists: list[list[str]], at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
@@ -290,10 +289,11 @@ def test_a_row_after_a_journey_is_a_crossing(tmp_path: Path) -> None:
     for user, path in (("one", "aabab"), ("two", "aaaaa")):
         lines += [f"{user},{v}{n},bar,{at[v]},2026-01-01T0{n}:00:00Z" for n, v in enumerate(path)]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    pieces = find_pieces(tmp_path / "data.csv", 1000)
+    source = Source(tmp_path / "data.csv")
+    pieces = find_pieces(source, 1000)
     request = RowsRequest(settings=publication("random"), method="random", protocol="", device=None, mapping={})
     (tmp_path / "work").mkdir()
-    job = Job(tmp_path / "work", pieces, request, Reading(), None, RegionSettings(), "", Seed(0), "")
+    job = Job(tmp_path / "work", pieces, request, source, RegionSettings(), "", Seed(0), "")
     survey(job, 0)
     join_venues(job, 0, [])
     job = replace(job, regions=find_regions(job))
@@ -328,7 +328,7 @@ def test_fewer_workers_read_if_memory_is_short(tmp_path: Path) -> None:
     engine = SimpleNamespace(keep_workers=kept.append)
     (tmp_path / "x.csv").write_text("user\n1\n")
     for memory in (None, 10**10, 2 * 10**9, 10**9):
-        fit_pieces(engine, memory, 8, [Piece(0, 0, tmp_path / "x.csv")])
+        fit_pieces(engine, memory, 8, Source(tmp_path), [Piece(0, 0, tmp_path / "x.csv")])
     assert kept == [2, 1]  # besides the main process with 400 MB, each has up to 800 MB
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from small_city import called, scratch, sentence
 from small_world import SEED, contents, parts, protected, rows
 
-from ghostpoi.formats import Reading, parquet, read_as, text
-from ghostpoi.formats.rows import TextRows
+from ghostpoi.formats import Reading, Source, parquet, text
 from ghostpoi.formats.table import open_table
+from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.world import protect_region
 from ghostpoi.world.spans import BYTES_PER_ROW, find_spans
 
@@ -23,27 +23,27 @@ LOCAL = ("--engine", "local")
 DIVIDED = (*LOCAL, "--set", "regions.most_rows=2500")  # more than a city has, and a third of the world
 
 
-def stored(data: bytes, name: str = "x.csv") -> Path:
+def stored(data: bytes, name: str = "x.csv", columns: str = "") -> Source:
     path = scratch() / name
     path.write_bytes(data)
-    return path
+    return Source(path, Reading(columns=columns))
 
 
 def test_spans_hold_whole_rows() -> None:
     line = b"0123456789,abcdefghijklmnopqrstuvwxyz\n"  # 38 bytes
-    path = stored(b"\xef\xbb\xbfa,b\n" + line * 10)
-    spans = find_spans(path, 1)
+    source = stored(b"\xef\xbb\xbfa,b\n" + line * 10)
+    spans = find_spans(source, 1)
     assert [(s.begin, s.end, s.rows, s.lines) for s in spans] == [(7, 159, 0, 0), (159, 311, 4, 4), (311, 387, 8, 8)]
-    assert spans[1].read(path) == b"\xef\xbb\xbfa,b\n" + line * 4
-    assert find_spans(path, 4) == []  # it is small
+    assert spans[1].read(source.path) == b"\xef\xbb\xbfa,b\n" + line * 4
+    assert find_spans(source, 4) == []  # it is small
 
 
 def test_files_without_a_header_have_none_to_repeat() -> None:
     line = b"1\t2010-10-19T23:55:27Z\t30.2359091167\t-97.7951395833\t22847\n"
     spans = find_spans(stored(line * 5, "x.txt"), 1)
     assert [(s.head, s.begin, s.end) for s in spans] == [(0, 0, 174), (0, 174, 290)]
-    with read_as(Reading(columns="user,time,lat,lon,poi")):
-        assert [(s.head, s.rows) for s in find_spans(stored(b"1,2,3,4,5\n" * 20), 1)] == [(0, 0), (0, 13)]
+    named = stored(b"1,2,3,4,5\n" * 20, columns="user,time,lat,lon,poi")
+    assert [(s.head, s.rows) for s in find_spans(named, 1)] == [(0, 0), (0, 13)]
 
 
 ROW = b"1234567890,abcdefghijklmnop\n"
@@ -70,9 +70,9 @@ def test_what_might_be_read_otherwise_stays_whole(data: bytes) -> None:
 def test_the_delimiter_must_show_in_every_span() -> None:
     """Without a header, the first row tells it."""
     line, commas = b"12345\tabcdefghijk\n", b"1,2\t3,4\n"
-    with read_as(Reading(columns="user,poi,lat")):
-        assert find_spans(stored(line * 20), 1) != []
-        assert find_spans(stored(line * 8 + commas + line * 8), 1) == []
+    names = "user,poi,lat"
+    assert find_spans(stored(line * 20, columns=names), 1) != []
+    assert find_spans(stored(line * 8 + commas + line * 8, columns=names), 1) == []
 
 
 def test_compressed_files_stay_whole() -> None:
@@ -93,14 +93,14 @@ LINES = st.lists(
 def test_spans_read_like_the_file(lines: list[tuple[str, str, str]], ended: bool) -> None:
     whole = "".join(f"{one},{two}{end}" for one, two, end in lines)
     data = ("a,b\n" + (whole if ended else whole.rstrip("\r\n"))).encode()
-    path = stored(data)
-    spans = find_spans(path, 1)
+    source = stored(data)
+    spans = find_spans(source, 1)
     assert spans or len(data) <= BYTES_PER_ROW
     if not spans:
         return
     assert data[: spans[0].head] + b"".join(data[s.begin : s.end] for s in spans) == data
-    expected = TextRows.of(open_table(path, data))
-    found = [TextRows.of(open_table(path, span.read(path))) for span in spans]
+    expected = TextRows.of(open_table(source, data))
+    found = [TextRows.of(open_table(source, span.read(source.path))) for span in spans]
     assert pl.concat([rows.frame for rows in found]).equals(expected.frame)
     flags = [f for rows in found for f in (rows.returns if rows.returns is not None else [False] * rows.frame.height)]
     wanted = expected.returns if expected.returns is not None else [False] * expected.frame.height
@@ -146,7 +146,7 @@ def as_text(end: str, ended: bool = True, category: str = "{}") -> bytes:
 def test_a_large_text_gives_the_same_bytes(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "world.csv"
     path.write_bytes(data)
-    assert len(find_spans(path, 2500)) > 1
+    assert len(find_spans(Source(path), 2500)) > 1
     whole, divided = (protected(path, tmp_path / name, *how) for name, how in (("w", LOCAL), ("d", DIVIDED)))
     new = (divided / "checkins.csv").read_bytes()
     assert new == (whole / "checkins.csv").read_bytes()

@@ -268,7 +268,7 @@ def test_pseudonyms_never_return_except_for_the_same_rows(tmp_path: Path) -> Non
 spans = st.tuples(st.integers(0, 80), st.integers(10, 30)).map(lambda span: (span[0], sum(span)))
 
 
-@tests(max_examples=6, deadline=None)
+@tests(max_examples=6)
 @given(st.lists(spans, min_size=2, max_size=4))
 def test_every_row_has_one_draw_in_whatever_files_it_comes(chosen: list[tuple[int, int]]) -> None:
     with TemporaryDirectory() as folder:
@@ -317,7 +317,6 @@ def test_few_new_venues_are_guests_and_many_form_a_crowd() -> None:
     assert set(mine.crowd[9:13].tolist()) <= set(few.crowd.tolist())
 
 
-@tests(max_examples=60, deadline=None)
 @given(st.lists(places, min_size=2, max_size=4))
 def test_new_venues_join_without_changing_crowds(months: list[list[tuple[int, int]]]) -> None:
     method, known, first = Crowd(size=4), Catalogue.empty(), 0

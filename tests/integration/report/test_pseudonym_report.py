@@ -9,6 +9,7 @@ from sample_releases import copied
 from small_city import SEED, Release, called, city, protect, release, sentence
 
 from ghostpoi import formats
+from ghostpoi.formats import Source
 from ghostpoi.reports.page_data import read_page_data
 
 ABOUT = {
@@ -70,7 +71,7 @@ def test_the_page_says_it_and_shows_no_statistics_of_users(kind: str) -> None:
 
 def test_the_private_page_shows_each_row_beside_its_clean_one(kind: str) -> None:
     made, clean = made_with(kind), formats.read(city())
-    data = read_page_data(made.folder, [release("random").folder], made.private)
+    data = read_page_data([Source(made.folder), Source(release("random").folder)], made.private)
     assert data.clean is not None
     rows = [line.split("\t") for line in made.data.read_text("latin-1").splitlines()]
     names = {(line[1], line[7]) for line in clean.rows.frame.iter_rows()}  # type: ignore[attr-defined]

@@ -21,6 +21,7 @@ from ghostpoi import formats
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.formats import Source
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.reports import page as pages
 from ghostpoi.reports import texts
@@ -124,7 +125,7 @@ def test_the_public_page_holds_nothing_clean(release: Path, other: Path) -> None
     shown = sample_releases.embedded(page, "map-data")
     assert not shown["clean"]
     assert len(shown["methods"]) == 1  # a second draw of the same rows would help an adversary
-    rows = example_days(read_page_data(release, [], None))
+    rows = example_days(read_page_data([Source(release)], None))
     assert len(rows) == len(shown["examples"]) == EXAMPLES
     for row, example in zip(rows, shown["examples"], strict=True):
         assert set(example) == {"label", "times", "sides"}
@@ -158,7 +159,7 @@ def test_the_private_page_shows_both_sides_and_says_so(release: Path, other: Pat
     assert shown["methods"] == [METHODS["ghost"].label, METHODS["random"].label]
     clean, released = formats.read(small_city.city()).table, formats.read(release / "checkins.txt").table
     second = formats.read(other / "checkins.txt").table
-    for row, example in zip(example_days(read_page_data(release, [], None)), shown["examples"], strict=True):
+    for row, example in zip(example_days(read_page_data([Source(release)], None)), shown["examples"], strict=True):
         assert example["clean"]["venue"] == clean.venue_ids[clean.venue[row]].tolist()
         for side, table in zip(example["sides"], (released, second), strict=True):
             assert side["venue"] == table.venue_ids[table.venue[row]].tolist()
@@ -286,7 +287,7 @@ def test_ten_rows(tmp_path: Path) -> None:
 
 
 def test_a_city_across_the_antimeridian_is_one_city() -> None:
-    venues = read_page_data(sample_releases.hostile().folder, [], None).venues
+    venues = read_page_data([Source(sample_releases.hostile().folder)], None).venues
     x, y = (side[1:] for side in venues.xy)  # row 0 is no venue
     assert np.ptp(x) < 10
     assert np.ptp(y) < 10
@@ -393,7 +394,7 @@ def test_audit_with_report_is_refused_before_the_work(tmp_path: Path) -> None:
 
 
 def test_a_crowd_release_shows_its_crowds() -> None:
-    data = read_page_data(small_city.release("crowd").folder, [], None)
+    data = read_page_data([Source(small_city.release("crowd").folder)], None)
     charts = {chart.id: chart for chart in plausibility_charts(data)}
     assert charts["sizes"].caption.startswith(f"{METHODS['crowd'].summary} Settings: size 16, ")
     shares = charts["sizes"].figure.data[0].y

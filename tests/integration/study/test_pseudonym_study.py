@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from ghostpoi.attack.inference.relinking import Relinker
+from ghostpoi.attack.adversaries.relinking import Relinker
 from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions

@@ -13,10 +13,10 @@ from conftest import ghostpoi
 from fake_results import Fabricated
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.bridge import Bridge
-from ghostpoi.attack.adversaries.frequency import Frequency
+from ghostpoi.attack.adversaries.bridges import Bridge
+from ghostpoi.attack.adversaries.tables import Frequency
 from ghostpoi.attack.victims import base as victims_base
-from ghostpoi.attack.victims.transformer import Transformer
+from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.cli import study as commands
 from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared

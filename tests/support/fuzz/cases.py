@@ -17,6 +17,7 @@ from fuzz.manifests import manifest
 from fuzz.parquet_files import parquet_file
 from fuzz.text_files import text_file
 from ghostpoi.cli import main
+from ghostpoi.formats import Source
 from ghostpoi.formats.compression import load
 
 SEED = 0xC0FFEE00112233445566778899AABBCC
@@ -115,7 +116,7 @@ def _file(draw: Random, here: Path, file: Path) -> str:
 
 def _same_other_fields(file: Path, written: Path, found: dict) -> None:
     changed = set(found["columns"]["changed_with_the_venue"])
-    before, after = load(file), load(written)
+    before, after = load(Source(file)), load(Source(written))
     tsmc = found["data"]["format"] == "tsmc2014"
     if before.startswith(b"PAR1") and not tsmc:
         one, two = (pq.ParquetFile(io.BytesIO(data)).read() for data in (before, after))

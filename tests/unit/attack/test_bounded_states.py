@@ -8,13 +8,12 @@ import pytest
 import torch
 from attack_evidence import EVERYTHING, candidates_of, evidence_of, situations
 from builders import sessions_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov
+from ghostpoi.attack.adversaries.deconvolution import Visits
+from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, most_states, states_of, transitions_of
 from ghostpoi.attack.evidence import Evidence, Rule
-from ghostpoi.attack.inference.hidden_markov import TransitionModel, most_states, states_of, transitions_of
-from ghostpoi.attack.inference.visits import Visits
 from ghostpoi.data.checkins import Floats
 from ghostpoi.publish.public_channel import Channel, uniform
 from ghostpoi.randomness import Seed
@@ -38,7 +37,6 @@ def pairs_of(evidence: Evidence, states: dict[int, dict[int, float]]) -> int:
 
 class TestStates:
     @given(situations(), st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 60))
-    @settings(max_examples=150, deadline=None)
     def test_they_are_the_most_that_the_budget_allows(
         self, situation: tuple[Evidence, Channel], least: float, budget: int
     ) -> None:
@@ -56,7 +54,6 @@ class TestStates:
         assert len(transitions_of(s).before) == pairs_of(evidence, wanted)
 
     @given(situations(), st.integers(1, 60))
-    @settings(max_examples=100, deadline=None)
     def test_the_budget_holds_for_a_part_of_the_steps(self, situation: tuple[Evidence, Channel], budget: int) -> None:
         evidence, channel = situation
         among, blind = evidence.positions, evidence.without_leak()
@@ -81,10 +78,10 @@ class TestRestoring:
         released = [[1, *g.choice(crowd, 2).tolist()] for _ in range(30)]
         evidence = evidence_of(sets, range(30), released, leaked)
         monkeypatch.setattr(
-            "ghostpoi.attack.inference.hidden_markov.transitions_of",
+            "ghostpoi.attack.adversaries.hidden_markov.transitions_of",
             lambda *a: made.append(transitions_of(*a)) or made[-1],  # type: ignore[func-returns-value]
         )
-        adversary = HiddenMarkov(replace(TransitionModel(), max_pairs=1000))
+        adversary = HiddenMarkov(max_pairs=1000)
         assert adversary.restore(evidence, Seed(7), torch.device("cpu"))[18:].tolist() == [1, 2, 2] * 24
         assert made
         assert max(len(pairs.before) for pairs in made) <= 1000
@@ -96,7 +93,7 @@ class TestRestoring:
         shown = replace(clean, poi=sets.poi[clean.poi, g.integers(4, size=clean.positions)])
         evidence = Evidence.of(shown, clean.poi, g.random(60) < 0.2, 21, Rule(sets, uniform(sets), exact=True))
         few, all_, enough = (
-            HiddenMarkov(replace(TransitionModel(), max_pairs=n)).restore(evidence, Seed(7), torch.device("cpu"))
+            HiddenMarkov(max_pairs=n).restore(evidence, Seed(7), torch.device("cpu"))
             for n in (240, EVERYTHING, 240 * 16)
         )
         assert (enough == all_).all()

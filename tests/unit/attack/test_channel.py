@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from attack_evidence import candidate_sets, candidates_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.attack.evidence import rule_of
@@ -23,7 +23,6 @@ def test_uniform_by_hand() -> None:
 
 
 @given(candidate_sets(), st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_uniform_is_its_definition(sets: Candidates, keeps: bool) -> None:
     channel = uniform(sets, keeps)
     wanted = {}

@@ -9,17 +9,17 @@ from builders import sessions_of
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import purify
-from ghostpoi.attack.evidence import Evidence, Rule
-from ghostpoi.attack.inference.habit_model import (
+from ghostpoi.attack.adversaries.deconvolution import INDEPENDENT, Visits, estimate_popularity
+from ghostpoi.attack.adversaries.habits import (
     CONCENTRATIONS,
-    HabitModel,
+    HabitsLeak,
     closeness,
     concentration,
     fit_attraction,
-    joint_channel,
     learn_from_pairs,
 )
-from ghostpoi.attack.inference.visits import INDEPENDENT, Visits, estimate_popularity
+from ghostpoi.attack.adversaries.several_releases import joint_channel
+from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions
@@ -70,9 +70,9 @@ class TestWhereTheyMustSucceed:
         # is no 1? Not if the rule favours popular venues: then 2 may have come six times by chance.
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
         evidence = evidence_of(sets, [0, 1, 0], [[2] * 6, [1], [3]], leaked=[[1] * 6, [2]])
-        channel, weight = uniform(sets), HabitModel().prior_weight
+        channel, weight = uniform(sets), HabitsLeak().prior_weight
         even, popular = (
-            HabitModel().explain(e, channel, e.symbol, hint=np.zeros(4)) for e in (evidence, favouring(evidence))
+            HabitsLeak().explain(e, channel, e.symbol, hint=np.zeros(4)) for e in (evidence, favouring(evidence))
         )
         own = np.array([6.0, 0, 0])  # the user's other visits to 1, 2 and 3, none of them released as 3
         repeats = CONCENTRATIONS[0]
@@ -147,7 +147,7 @@ class TestWhereTheyMustSucceed:
         released = [np.where(g.random(60) < 0.9, 5, np.where(c == 1, 3, 4)).tolist() for c in clean]
         evidence = evidence_of(sets, range(20), released, exact=False)
         assert evidence.rule is not None
-        channel = HabitModel().channel(evidence, evidence.rule)
+        channel = HabitsLeak().channel(evidence, evidence.rule)
         guess = channel.probability[channel.find(np.array([1, 2]), np.array([5, 5]))]
         assert (guess > 0.75).all()
         exact = replace(evidence, rule=replace(evidence.rule, exact=True))

@@ -10,19 +10,17 @@ from attack_evidence import answer, candidates_of, evidence_of
 from builders import sessions_of
 from scipy import sparse
 
-from ghostpoi.attack.adversaries.distilled import Distilled
-from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov
-from ghostpoi.attack.inference.distillation import (
-    Distillation,
-    LeaklessDistillation,
+from ghostpoi.attack.adversaries.deconvolution import Visits
+from ghostpoi.attack.adversaries.distillation import (
+    Distilled,
+    DistilledRelease,
     draw_states,
     followers,
     hits,
     mix,
     walk,
 )
-from ghostpoi.attack.inference.hidden_markov import states_of
-from ghostpoi.attack.inference.visits import Visits
+from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, states_of
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")
@@ -104,9 +102,9 @@ class TestRestoring:
     def test_the_seed_decides_on_the_walks(self) -> None:
         sets = candidates_of(*[[1, 2, 3, 4]] * 4)
         evidence = evidence_of(sets, range(40), [[1, 2, 3]] * 40, [[1, 2, 1]] * 4)
-        rule, model = evidence.rule, Distillation()
+        rule, model = evidence.rule, Distilled()
         assert rule is not None
-        a, b, c = (model.restore(evidence, rule, Seed(n)).tolist() for n in (1, 1, 2))
+        a, b, c = (model.distil(evidence, rule, Seed(n)).tolist() for n in (1, 1, 2))
         assert a == b
         assert a != c
 
@@ -125,7 +123,7 @@ class TestWithoutLeak:
         sets = candidates_of([1], [2, 3], [2, 3])
         evidence = evidence_of(sets, range(80), [[1, 2], [1, 3]] * 40)
         assert evidence.rule is not None
-        chain = LeaklessDistillation(draws=40).chain(evidence, evidence.rule, np.random.default_rng(0)).toarray()
+        chain = DistilledRelease(draws=40).chain(evidence, evidence.rule, np.random.default_rng(0)).toarray()
         assert chain[1].tolist() == pytest.approx([0, 4, 40 + 3 * 40, 40 + 3 * 40], rel=0.05)
 
     def test_leaked_sessions_are_not_used(self) -> None:

@@ -7,14 +7,13 @@ from math import prod
 import numpy as np
 import pytest
 from attack_evidence import CPU, EVERYTHING, SEED, answer, jointly, situations
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.deconvolution import Deconvolution
+from ghostpoi.attack.adversaries.deconvolution import INDEPENDENT, RARE, TINY, Deconvolution, Visits
+from ghostpoi.attack.adversaries.hidden_markov import forward_backward, states_of, transitions_of
 from ghostpoi.attack.evidence import Evidence
-from ghostpoi.attack.inference.hidden_markov import forward_backward, states_of, transitions_of
-from ghostpoi.attack.inference.visits import INDEPENDENT, RARE, TINY, Visits
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.publish.public_channel import Channel
 
@@ -68,7 +67,6 @@ def slow_posterior(
 
 class TestAgainstDictionaries:
     @given(situations(), st.floats(0.1, 50), st.sampled_from([0.5, 1.0]), st.sampled_from([0.01, 1.0, INDEPENDENT]))
-    @settings(max_examples=80, deadline=None)
     def test_posterior(
         self, situation: tuple[Evidence, Channel], strength: float, repeats: float, sticky: float
     ) -> None:
@@ -92,7 +90,6 @@ class TestAgainstDictionaries:
         assert found == pytest.approx(list(_in_order(share)), abs=1e-9)
 
     @given(situations())
-    @settings(max_examples=60, deadline=None)
     def test_deconvolution_takes_the_likeliest(self, situation: tuple[Evidence, Channel]) -> None:
         evidence, _ = situation
         assert evidence.rule is not None
@@ -108,7 +105,6 @@ class TestAgainstDictionaries:
             assert prior[p] * slow[p, q] == pytest.approx(max(prior[o] * k for (o, to), k in slow.items() if to == q))
 
     @given(situations(), st.integers(0, 1000))
-    @settings(max_examples=60, deadline=None)
     def test_forward_backward_is_the_sum_over_all_paths(self, situation: tuple[Evidence, Channel], seed: int) -> None:
         evidence, channel = situation
         v = Visits.of(evidence, channel, evidence.symbol)
@@ -123,7 +119,6 @@ class TestAgainstDictionaries:
         assert joint == pytest.approx(slow_joint, abs=1e-9)
 
     @given(situations())
-    @settings(max_examples=30, deadline=None)
     def test_no_adversary_stumbles(self, situation: tuple[Evidence, Channel]) -> None:
         evidence, _ = situation
         for name in ("per-user", "deconvolution", "habits", "habits+leak", "hidden-markov"):

@@ -11,9 +11,8 @@ from builders import flat_sessions
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import purify
-from ghostpoi.attack.adversaries.relink import Relink
+from ghostpoi.attack.adversaries.relinking import Relink, Relinker
 from ghostpoi.attack.evidence import Evidence, Rule, leak
-from ghostpoi.attack.inference.relinking import Relinker
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions

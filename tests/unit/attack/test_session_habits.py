@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from attack_evidence import answer, candidates_of, evidence_of
 
-from ghostpoi.attack.inference.session_habits import tells_apart
+from ghostpoi.attack.adversaries.habits import tells_apart
 from ghostpoi.publish.public_channel import uniform
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ghostpoi.attack.several_months import Month, SeveralMonths, shown_popularity
+from ghostpoi.attack.adversaries.several_releases import Month, SeveralMonths, shown_popularity
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.publish.public_channel import channel_of
 

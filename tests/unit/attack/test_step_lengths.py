@@ -10,8 +10,9 @@ import numpy as np
 from attack_evidence import answer, candidates_of, evidence_of
 from builders import sessions_of
 from conftest import real_data
+from docs_scripts import DOCS, script
 
-from ghostpoi.attack.inference import step_lengths
+from ghostpoi.attack.adversaries import hidden_markov
 from ghostpoi.data.sessions import Vocabulary
 
 LAT = np.array([np.nan, 0.0, 0.2, 0.001, 0.201, 0.1])
@@ -22,14 +23,14 @@ def test_counts_by_hand() -> None:
     vocabulary = Vocabulary(LAT, np.zeros(6), np.zeros(6, np.int32), np.arange(6, dtype=np.int32))
     sessions = sessions_of([1, 1, 3], [2, 1], gap_s=1800)
     sessions = replace(sessions, time=np.array([0, 900, 901 + 900, 0, 30_000]))
-    found = step_lengths.counts(sessions, vocabulary)
+    found = script("step_lengths").counts(sessions, vocabulary)
     assert found.shape == (5, 12)
     assert {tuple(cell): int(found[tuple(cell)]) for cell in np.argwhere(found)} == {(0, 0): 1, (1, 3): 1, (4, 10): 1}
 
 
 def test_shares_of_the_shipped_table() -> None:
-    shares = step_lengths.known_shares()
-    assert shares.shape == step_lengths.SHAPE
+    shares = hidden_markov.known_shares()
+    assert shares.shape == hidden_markov.SHAPE
     assert np.allclose(shares.sum(1), 1)
     median = (shares.cumsum(1) < 0.5).sum(1)
     assert (np.diff(median) > 0).sum() >= 2  # people get farther in more time
@@ -38,10 +39,8 @@ def test_shares_of_the_shipped_table() -> None:
 
 def test_the_shipped_table_is_what_its_command_prints() -> None:
     path = real_data("gowalla_california.csv.xz")
-    made = subprocess.run(
-        [sys.executable, "-m", step_lengths.__name__, path], capture_output=True, text=True, check=True
-    )
-    shipped = Path(step_lengths.__file__).with_suffix(".toml").read_text("utf-8")
+    made = subprocess.run([sys.executable, DOCS / "step_lengths.py", path], capture_output=True, text=True, check=True)
+    shipped = Path(hidden_markov.__file__).with_name("step_lengths.toml").read_text("utf-8")
     assert tomllib.loads(made.stdout) == tomllib.loads(shipped)
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from builders import sessions_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import Ints
@@ -119,7 +119,6 @@ class TestFloors:
         assert values(found["last"]) == pytest.approx((0.0, 1.0, 1.0, (1 / 4 + 1 / 5) / 2))
 
     @given(pois, pois, st.integers(2, 9))
-    @settings(max_examples=150, deadline=None)
     def test_against_whole_rankings(self, train: list[list[int]], test: list[list[int]], rows: int) -> None:
         a, b = sessions_of(*train), sessions_of(*test)
         for order, fast in enumerate((popularity, markov)):
@@ -351,7 +350,6 @@ def releases(draw: st.DrawFn) -> tuple[Sessions, Ints, Vocabulary]:
 
 class TestInvariants:
     @given(releases())
-    @settings(max_examples=60, deadline=None)
     def test_a_clean_release_changes_nothing(self, given_: tuple[Sessions, Ints, Vocabulary]) -> None:
         clean, _, city = given_
         found = plausibility(clean, clean.poi, city, SpeedSettings())
@@ -367,7 +365,6 @@ class TestInvariants:
         assert use["visits"]["unique_pois_relative_change"] == 0
 
     @given(releases())
-    @settings(max_examples=60, deadline=None)
     def test_shares_lie_between_0_and_1_and_divergence_is_symmetric(
         self, given_: tuple[Sessions, Ints, Vocabulary]
     ) -> None:

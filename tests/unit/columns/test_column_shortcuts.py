@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
-from hypothesis import settings as tests
 from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import Checkins, Longs
@@ -49,7 +48,6 @@ def slow_offsets(value: Sequence[float], time: Longs) -> list[int] | None:
     return None
 
 
-@tests(deadline=None)
 @given(
     st.sampled_from([1, 10**3, 10**6, 10**9]), st.lists(st.integers(-60, 60), min_size=1, max_size=10),
     st.integers(0, N - 1), st.sampled_from([0, 1, 450, 900]),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha1
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import polars as pl
 import pytest
 
 from ghostpoi.errors import InputError
+from ghostpoi.formats import Source
 from ghostpoi.formats.fields import find_columns, to_checkins
 from ghostpoi.publish.columns import VenueColumns, classify
 
@@ -57,9 +59,9 @@ def venue_id(row: Row) -> str:
 
 
 def sort(frame: pl.DataFrame, *keep: str, drop: tuple[str, ...] = ()) -> VenueColumns:
-    mapping = find_columns(frame.columns, {}, "x")
+    mapping = find_columns(source := Source(Path("x")), frame.columns, {})
     fields = frame.select(pl.col(c).alias(f) for f, c in mapping.items())
-    return classify(to_checkins(fields, "category", str), frame, mapping, "x", keep, drop)
+    return classify(to_checkins(source, fields, "category", str), frame, mapping, "x", keep, drop)
 
 
 def ewkb(row: Row) -> bytes:

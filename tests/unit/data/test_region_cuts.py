@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
@@ -82,7 +82,6 @@ def venues(draw: st.DrawFn) -> Drawn:
 limits = st.integers(1, 250)
 
 
-@settings(deadline=None)
 @given(venues(), limits, st.integers(1, 1500), st.integers(0, 2**32))
 def test_cuts_keep_their_promises(drawn: Drawn, most_venues: int, most_rows: int, seed: int) -> None:
     part = drawn.parts(most_venues, most_rows)
@@ -102,7 +101,6 @@ def test_cuts_keep_their_promises(drawn: Drawn, most_venues: int, most_rows: int
     assert np.array_equal(drawn.take(order).parts(most_venues, most_rows), part[order])
 
 
-@settings(deadline=None)
 @given(venues(), limits)
 def test_parts_are_not_smaller_than_needed(drawn: Drawn, most_venues: int) -> None:
     part = drawn.parts(most_venues, MANY)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from small_city import called
@@ -54,7 +54,6 @@ def clouds(draw: st.DrawFn) -> tuple[Points, float]:
     return (np.append(lat, lat[twice]), np.append(lon, lon[twice])), gap
 
 
-@settings(deadline=None, max_examples=200)
 @given(clouds(), st.sampled_from([1, 30, 1 << 20]))
 def test_regions_are_those_of_the_distance_matrix(cloud: tuple[Points, float], pairs: int) -> None:
     (lat, lon), gap = cloud
@@ -113,7 +112,6 @@ def test_two_towns_of_many_venues_are_joined_by_their_nearest_pair_only(apart: f
     assert len(groups(regions.by_gap(lat, lon, 50))) == (1 if apart == 48 else 2)
 
 
-@settings(deadline=None)
 @given(clouds(), st.integers(0, 2**32))
 def test_all_cells_at_most_two_apart_are_compared(cloud: tuple[Points, float], seed: int) -> None:
     (lat, lon), gap = cloud
@@ -125,7 +123,6 @@ def test_all_cells_at_most_two_apart_are_compared(cloud: tuple[Points, float], s
     assert sorted(found.tolist()) == expected.tolist()
 
 
-@settings(deadline=None)
 @given(clouds(), st.integers(0, 2**32))
 def test_numbers_do_not_depend_on_the_order_of_the_points(cloud: tuple[Points, float], seed: int) -> None:
     (lat, lon), gap = cloud

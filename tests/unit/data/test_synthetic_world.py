@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called, sentence
 
@@ -58,7 +58,6 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert contents(tmp_path / "one") != contents(tmp_path / "other")
 
 
-@settings(deadline=None)
 @given(size=st.integers(1, 30), heights=st.lists(st.integers(0, 40), max_size=8))
 def test_parts_are_consecutive_slices(size: int, heights: list[int]) -> None:
     ends = np.cumsum([0, *heights]).tolist()

@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import given
-from hypothesis import settings as tests
 from hypothesis import strategies as st
 
 from ghostpoi.data.geo import chord, unit_sphere
@@ -46,7 +45,6 @@ def joined(crowds: list[list[int]], point: np.ndarray, reach: float) -> list[lis
     return [[venue for venue in venues if name[venue] == number] for number in sorted(set(name.values()))]
 
 
-@tests(deadline=None, max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 4000)), min_size=1, max_size=50, unique=True),
     st.integers(2, 5), st.sampled_from([0.3, 1.0, 5.0, 40.0]), st.sampled_from([1e-4, 1e-3]),

@@ -5,7 +5,6 @@ from unittest import mock
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as tests
 from hypothesis import strategies as st
 
 from ghostpoi.data.candidates import Candidates, steps_kmh
@@ -57,7 +56,6 @@ def made(seed: int, venues: int, kind: str) -> tuple[Trails, Ints, np.ndarray]:
 KINDS = ("crowds", "crowds, weights", "crowds, weights, slots", "any", "any, weights", "any, slots")
 
 
-@tests(deadline=None, max_examples=150)
 @given(
     st.integers(0, 2**32), st.integers(1, 40), st.sampled_from(KINDS), st.sampled_from([0.1, 5.0, 20.0, 60.0, 1e5]),
     st.sampled_from(["strict", "ignore"]),

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scored_world import WORLDS, World, last_log_prob
 from small_city import called, city, release, sentence
@@ -50,7 +50,6 @@ def walked(world: World, check: Any, predicts: bool = False) -> int:
 # EM by likelihood.
 
 
-@settings(deadline=None, max_examples=15)
 @given(WORLDS)
 def test_em_by_likelihood_takes_what_the_surrogate_predicts_after_the_released_prefix(world: World) -> None:
     most, em = world.surrogate.settings.max_positions, Em(score="likelihood")
@@ -157,7 +156,6 @@ def test_steps_of_ts_ue_lower_the_loss_and_never_leave_the_ball() -> None:
 # Robust unlearnable examples.
 
 
-@settings(deadline=None, max_examples=15)
 @given(WORLDS, st.sampled_from([0.0, 0.3, 0.5, 1.0]))
 def test_robust_ue_minimises_the_worst_loss_over_the_nearest_candidates(world: World, share: float) -> None:
     def check(position: Position, b: int) -> None:

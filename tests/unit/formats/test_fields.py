@@ -13,6 +13,7 @@ from small_city import called, sentence
 
 from ghostpoi.data.checkins import FIELDS
 from ghostpoi.errors import InputError
+from ghostpoi.formats import Source
 from ghostpoi.formats.fields import find_columns
 from ghostpoi.formats.times import parse_times
 from ghostpoi.formats.zones import TIMEZONE
@@ -30,7 +31,7 @@ RECBOLE = "user_id:token,venue_id:token,venue_category_id:token,venue_category:t
 
 def columns(text: str, **given: str) -> list[str]:
     """The column found for each field, in the order of FIELDS."""
-    found = find_columns(text.split(","), given, "x.csv, line 1")
+    found = find_columns(Source(Path("x.csv, line 1")), text.split(","), given)
     assert set(found) - {TIMEZONE} == set(FIELDS)
     return [found[field] for field in FIELDS]
 
@@ -110,7 +111,7 @@ def test_a_mapped_column_serves_no_other_field() -> None:
 
 
 def test_a_file_may_have_no_category() -> None:
-    assert "category" not in find_columns(["user", "poi", "kind", "lat", "lon", "time"], {}, "x")
+    assert "category" not in find_columns(Source(Path("x")), ["user", "poi", "kind", "lat", "lon", "time"], {})
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from conftest import HEADER, same_checkins
 from ghostpoi import formats
 from ghostpoi.data.checkins import duplicates
 from ghostpoi.errors import InputError
-from ghostpoi.formats.compression import extension, load
+from ghostpoi.files import extension
+from ghostpoi.formats.compression import load
 
 Save = Callable[[str, bytes | str], Path]
 
@@ -125,7 +126,8 @@ def test_compressed_files_are_read_directly_and_written_plain(save: Save, suffix
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_several_compressed_parts_make_one_file(save: Save, suffix: str) -> None:
-    assert load(save(f"x{suffix}", COMPRESS[suffix](b"one ") + COMPRESS[suffix](b"two"))) == b"one two"
+    source = formats.Source(save(f"x{suffix}", COMPRESS[suffix](b"one ") + COMPRESS[suffix](b"two")))
+    assert load(source) == b"one two"
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
@@ -136,7 +138,7 @@ def test_a_cut_compressed_file_is_refused_wherever_it_is_cut(save: Save, suffix:
         with pytest.raises(
             InputError, match=rf"x{suffix} is a damaged compressed file \(.+\); download or compress it again"
         ):
-            load(save(f"x{suffix}", data[:length]))
+            load(formats.Source(save(f"x{suffix}", data[:length])))
 
 
 @pytest.mark.parametrize(

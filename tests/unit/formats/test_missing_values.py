@@ -220,7 +220,7 @@ def test_a_word_for_no_value_names_the_option(row: str, says: str, tmp_path: Pat
     path = tmp_path / "x.csv"
     path.write_text(f"user,poi,category,lat,lon,time\n{ROW}{row}\n{ROW}")
     assert sentence(called("inspect", path)).startswith(f"{path}, line 3: {says}")
-    file = formats.read(path, reading=Reading(missing="drop"))
+    file = formats.read(formats.Source(path, Reading(missing="drop")))
     assert (len(file.table), file.missing.tolist(), file.missing_at) == (2, [1], "line 3")
 
 

@@ -26,7 +26,7 @@ leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 values = st.recursive(
     leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
 )
-quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read(path: Path, content: bytes) -> None:
@@ -36,7 +36,7 @@ def read(path: Path, content: bytes) -> None:
         if path.suffix == ".geo":
             data = path.with_suffix(".dyna")
             data.write_text(DYNA)
-            formats.read(data, reading=Reading(venues=str(path)))
+            formats.read(formats.Source(data, Reading(venues=str(path))))
             return
         file = formats.read(path)
     except InputError:  # the command line prints it as one line

@@ -11,6 +11,7 @@ import pytest
 from small_city import SEED, SETS, called, city, protect, release, sentence
 from written_as import visits, zipped
 
+from ghostpoi.formats import Source
 from ghostpoi.formats.kinds import ending, kind_of
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -123,10 +124,10 @@ def test_an_archive_without_a_suffix_is_named_by_its_content(engine: list[str], 
     ],
 )
 def test_suffixes_of_contents(format: str, content: bytes, suffix: str) -> None:
-    assert ending(Path("-"), kind_of(format, content)) == suffix
-    assert ending(Path("x.zip"), kind_of(format, content)) == suffix
-    assert ending(Path("x.dat.zip"), kind_of(format, content)) == ".dat"
-    assert ending(Path("x"), kind_of(format, content)) == ""
+    assert ending(Source(Path("-")), kind_of(format, content)) == suffix
+    assert ending(Source(Path("x.zip")), kind_of(format, content)) == suffix
+    assert ending(Source(Path("x.dat.zip")), kind_of(format, content)) == ".dat"
+    assert ending(Source(Path("x")), kind_of(format, content)) == ""
 
 
 def test_nothing_on_standard_input() -> None:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
-from hypothesis import settings as tests
 from hypothesis import strategies as st
 
 from ghostpoi import formats
@@ -16,7 +15,7 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.formats import parquet
 from ghostpoi.formats.parquet import ParquetRows, read_rows
-from ghostpoi.formats.size_limit import at_most
+from ghostpoi.formats.source import Source, limit_of
 from ghostpoi.publish.row_comparison import difference
 
 KINDS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
@@ -31,7 +30,6 @@ def packed(table: pa.Table, rows: int = 150, plain: bool = False) -> bytes:
     return out.getvalue()
 
 
-@tests(deadline=None, max_examples=40)
 @given(
     st.lists(st.one_of(st.none(), st.text(max_size=4)), min_size=1, max_size=9), st.sampled_from(KINDS), st.booleans()
 )
@@ -43,8 +41,7 @@ def test_dictionaries_stand_for_the_table_of_the_file(
     nested = pa.array([values[:2]] * ROWS, pa.list_(pa.string()))
     table = pa.table({"a": text, "n": number, "l": nested, "d": number.dictionary_encode()}, metadata={"note": "x"})
     data = packed(table, plain=plain)
-    with at_most(SMALL):
-        rows = read_rows(Path("file"), data)
+    rows = read_rows(Source(Path("file"), limit=limit_of(SMALL)), data)
     whole = pq.ParquetFile(pa.BufferReader(data)).read()
     assert pa.types.is_dictionary(rows.values["a"].type)
     assert rows.table.equals(whole, check_metadata=True)
@@ -81,8 +78,7 @@ def checkins(users: list[str | None]) -> pa.Table:
 
 def read(table: pa.Table, path: Path, limit: str | None) -> Checkins:
     path.write_bytes(packed(table))
-    with at_most(limit):
-        return formats.read(path).table
+    return formats.read(Source(path, limit=limit_of(limit))).table
 
 
 @pytest.mark.parametrize("users", [["b", "a", "c"], ["a" * 30, "ä"], ["1", "01", " 1"]])
@@ -101,7 +97,6 @@ def test_a_missing_id_is_found_in_dictionaries(missing: str | None, tmp_path: Pa
         read(checkins(["a", "b", missing]), tmp_path / "a.parquet", SMALL)
 
 
-@tests(deadline=None, max_examples=60)
 @given(st.lists(st.text(max_size=2), min_size=1, max_size=5), st.integers(0, ROWS - 1), st.text(max_size=2))
 def test_dictionaries_are_compared_as_their_texts_are(texts: list[str], row: int, other: str) -> None:
     values = [texts[i % len(texts)] for i in range(ROWS)]
@@ -116,7 +111,6 @@ def test_dictionaries_are_compared_as_their_texts_are(texts: list[str], row: int
 
 def rows_of(table: pa.Table) -> ParquetRows:
     data = packed(table)
-    with at_most("8KB"):
-        rows = read_rows(Path("file"), data)
+    rows = read_rows(Source(Path("file"), limit=limit_of("8KB")), data)
     assert pa.types.is_dictionary(rows.values["a"].type)
     return rows

@@ -64,7 +64,7 @@ def test_no_raw_point_is_released() -> None:
     assert made.data.read_text().startswith(HEAD)
     assert made.manifest["columns"]["changed_with_the_venue"] == ["lat", "lng"]
     assert made.manifest["data"]["reading"] == {"missing": "drop", "cluster_points": "150m"}
-    file = formats.read(raw(), reading=Reading(cluster_points="150m", missing="drop"))
+    file = formats.read(formats.Source(raw(), Reading(cluster_points="150m", missing="drop")))
     assert rows["missing"]["dropped"] == len(file.missing) < len(clean) / 3
     assert {f"{float(a):.4f} {float(b):.4f}" for a, b in out} <= set(file.table.venue_ids)
     assert made.manifest["plausibility"]["substitution_rate"] > 0.5

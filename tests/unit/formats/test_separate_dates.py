@@ -79,7 +79,7 @@ def test_dates_and_times_are_of_the_stated_zone(tmp_path: Path) -> None:
     named = table(pa.date32(), pa.time64("us")).append_column("timezone", pa.array(["Asia/Tokyo"] * len(rows())))
     pq.write_table(named, with_zone)
     moments = [int(v.time.timestamp()) - 9 * 3600 for v in visits()]
-    stated = formats.read(path, {"date": "date"}, reading=formats.Reading(timezone="Asia/Tokyo"))
+    stated = formats.read(formats.Source(path, formats.Reading(timezone="Asia/Tokyo")), {"date": "date"})
     assert stated.table.time.tolist() == moments
     assert formats.read(with_zone, {"date": "date"}).table.time.tolist() == moments
 

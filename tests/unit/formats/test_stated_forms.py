@@ -59,7 +59,7 @@ def released(name: str) -> Release:
 def test_the_values_are_those_of_the_city(name: str) -> None:
     line, header, _, stated, _ = FILES[name]
     mapping = {"date": "day", "time": "clock"} if "clock" in header else {}
-    table = formats.read(written(name, line, header), mapping, reading=Reading(**stated)).table
+    table = formats.read(formats.Source(written(name, line, header), Reading(**stated)), mapping).table
     assert table.time.tolist() == [int(v.time.timestamp()) for v in visits()]
     assert table.lat.tolist() == [v.lat for v in visits()]
     assert table.lon.tolist() == [v.lon for v in visits()]
@@ -136,7 +136,7 @@ def test_a_zone_leaves_offsets_and_unix_times_alone(tmp_path: Path) -> None:
         ("1333476009", datetime.fromtimestamp(1333476009, UTC)),
     ):
         path.write_text(f"user,poi,lat,lon,time\nu,p,1,2,{text}\n")
-        table = formats.read(path, reading=Reading(timezone="America/New_York")).table
+        table = formats.read(formats.Source(path, Reading(timezone="America/New_York"))).table
         assert table.time.tolist() == [int(utc.timestamp())]
 
 

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import FIELDS, Checkins
 from ghostpoi.errors import InputError
-from ghostpoi.formats import text, tsmc2014
+from ghostpoi.formats import Source, text, tsmc2014
 from ghostpoi.formats.fields import to_checkins
-from ghostpoi.formats.rows import TextRows
 from ghostpoi.formats.table import TABLE
+from ghostpoi.formats.text_rows import TextRows
 
-PATH = Path("x.csv")
+SOURCE = Source(Path("x.csv"))
 
 
 def body(content: str, delimiter: str = ",", encoding: str = "utf-8") -> text.Body:
-    return text.open_body(PATH, content.encode(encoding), delimiter, None, None, quotes=True)
+    return text.open_body(SOURCE, content.encode(encoding), delimiter, None, None, quotes=True)
 
 
 def values(content: str) -> list[tuple[str | None, ...]]:
@@ -28,18 +28,18 @@ def values(content: str) -> list[tuple[str | None, ...]]:
     return laid_out.values(list(laid_out.dialect.columns)).rows()
 
 
-def rewritten(data: bytes, path: Path = PATH) -> bytes:
+def rewritten(data: bytes, source: Source = SOURCE) -> bytes:
     """The file after reading every field and writing it again."""
     out = io.BytesIO()
-    columns, delimiter = (tsmc2014.COLUMNS, "\t") if path.suffix == ".txt" else (None, ",")
+    columns, delimiter = (tsmc2014.COLUMNS, "\t") if source.extension == ".txt" else (None, ",")
     TextRows.of(
-        text.open_body(path, data, delimiter, columns, "latin-1" if columns else None, quotes=not columns)
+        text.open_body(source, data, delimiter, columns, "latin-1" if columns else None, quotes=not columns)
     ).write(out)
     return out.getvalue()
 
 
 def read(data: bytes) -> Checkins:
-    return TABLE.read(PATH, data, {}).table
+    return TABLE.read(SOURCE, data, {}).table
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_quotes_in_tsmc_files_are_always_text() -> None:
     line = '7\tv\tc\t"Bar"\t40.5\t-74.0\t-240\tTue Apr 03 18:00:09 +0000 2012'
     for end in ("\n", "\r\n"):
         data = (line + end).encode()
-        laid_out = text.open_body(Path("x.txt"), data * 2, "\t", tsmc2014.COLUMNS, "latin-1", quotes=False)
+        laid_out = text.open_body(Source(Path("x.txt")), data * 2, "\t", tsmc2014.COLUMNS, "latin-1", quotes=False)
         assert laid_out.values(["category"])["category"].to_list() == ['"Bar"'] * 2
-        assert rewritten(data * 2, Path("x.txt")) == data * 2
+        assert rewritten(data * 2, Source(Path("x.txt"))) == data * 2
 
 
 def test_a_quoted_header_may_hold_the_delimiter() -> None:
@@ -181,7 +181,7 @@ def test_every_file_is_written_back_to_the_byte(file: File) -> None:
     data, delimiter, expected = file
     assert rewritten(data) == data
     assert read(data).time.tolist() == [86_400 * row for row in range(len(expected))]
-    laid_out = text.open_body(PATH, data, delimiter, None, None, quotes=True)
+    laid_out = text.open_body(SOURCE, data, delimiter, None, None, quotes=True)
     encoded = [[value.encode(laid_out.dialect.encoding) for value in row] for row in _filled(laid_out)]
     assert encoded == expected
 
@@ -189,7 +189,7 @@ def test_every_file_is_written_back_to_the_byte(file: File) -> None:
 @given(files(stray=False))
 def test_values_are_those_of_python_s_csv_module(file: File) -> None:
     data, delimiter, _ = file
-    laid_out = text.open_body(PATH, data, delimiter, None, None, quotes=True)
+    laid_out = text.open_body(SOURCE, data, delimiter, None, None, quotes=True)
     content = data.decode(laid_out.dialect.encoding).removeprefix("\ufeff")
     # Unlike ghostpoi, csv ends a line at a lone carriage return. These files have them only inside quotes.
     rows = [row for row in csv.reader(io.StringIO(content, newline=""), delimiter=delimiter) if row][1:]
@@ -207,7 +207,7 @@ times = st.sampled_from(["2012-04-03T18:00:09Z", "2012-04-03 20:00+02:00", "1969
 def test_the_fast_path_and_the_kind_path_read_the_same(rows: list[tuple[str, ...]]) -> None:
     plain = "\n".join([HEADER, *(",".join(row) for row in rows)])
     laid_out = body(plain)
-    slow = to_checkins(laid_out.values(list(FIELDS)), "category", str)
+    slow = to_checkins(SOURCE, laid_out.values(list(FIELDS)), "category", str)
     same_checkins(read(plain.encode()), slow)
     same_checkins(read(plain.replace("\n", "\r\n").encode()), slow)
     quoted = "\n".join([HEADER, *(",".join(f'"{value.strip()}"' for value in row) for row in rows)])

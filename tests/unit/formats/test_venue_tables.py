@@ -35,7 +35,7 @@ def copied(pair: Pair, folder: Path) -> Pair:
 @pytest.mark.parametrize("kind", PAIRS)
 def test_positions_and_categories_come_from_the_table(kind: str) -> None:
     pair = PAIRS[kind]()
-    table = formats.read(pair.data, reading=Reading(venues=str(pair.venues))).table
+    table = formats.read(formats.Source(pair.data, Reading(venues=str(pair.venues)))).table
     assert table.lat.tolist() == [v.lat for v in visits()]
     assert table.lon.tolist() == [v.lon for v in visits()]
     assert table.category_ids[table.category].tolist() == [v.category for v in visits()]
@@ -259,9 +259,9 @@ def test_names_and_options_that_cannot_be(tmp_path: Path) -> None:
 def test_another_table_is_another_input(tmp_path: Path) -> None:
     """A run is resumed only with the same input."""
     pair = copied(recbole(), tmp_path / "in")
-    one = formats.read(pair.data, reading=Reading(venues=str(pair.venues)))
+    one = formats.read(formats.Source(pair.data, Reading(venues=str(pair.venues))))
     pair.venues.write_text(pair.venues.read_text().replace("\t40.", "\t41.", 1))
-    two = formats.read(pair.data, reading=Reading(venues=str(pair.venues)))
+    two = formats.read(formats.Source(pair.data, Reading(venues=str(pair.venues))))
     assert one.sha256 != two.sha256
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ring_model import ROWS, SEED, TRAIN, TRAINING, model_of, ring_walks
 
@@ -19,7 +19,6 @@ from ghostpoi.models.training_windows import Windows, from_start, next_poi
 from ghostpoi.settings import Training
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(2, 5))
 def test_windows_hold_every_pair_once(lengths: list[int], most: int) -> None:
     sessions = ring_walks(lengths)

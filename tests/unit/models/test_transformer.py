@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -30,7 +30,6 @@ def tokens_of(lengths: list[int], seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).integers(1, ROWS, sum(lengths)))
 
 
-@settings(deadline=None, max_examples=20)
 @given(LENGTHS, st.booleans())
 def test_packed_sessions_do_not_see_each_other(lengths: list[int], tied: bool) -> None:
     model, tokens = small(tied), tokens_of(lengths)
@@ -51,7 +50,6 @@ def test_packed_gradients_equal_those_of_single_sessions() -> None:
             assert torch.allclose(a.grad, b.grad, atol=1e-4), name
 
 
-@settings(deadline=None, max_examples=20)
 @given(LENGTHS)
 def test_the_prefix_cache_equals_whole_passes_as_sessions_end(lengths: list[int]) -> None:
     lengths = sorted(lengths, reverse=True)

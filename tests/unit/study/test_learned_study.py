@@ -3,20 +3,14 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from builders import flat_sessions
-from conftest import ROOT
-from docs_scripts import script
 
+from docs import rerun_venue_use as compare
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.evaluate.cache import Cache
-from ghostpoi.settings import CandidateSettings
-from ghostpoi.study.data_facts import read_facts
-from ghostpoi.study.learned_facts import THRESHOLDS, learned_facts, threshold_for
-from ghostpoi.study.results import NYC
 from ghostpoi.study.run import Releases
 
 DAY, HOUR = 86_400, 3600
@@ -51,26 +45,7 @@ def test_a_release_draws_from_them(tmp_path: Path) -> None:
     assert found.tolist() == [2] * 5 + [1] * 5 + [4] * 5 + [3] * 5
 
 
-def test_facts_compare_the_sets_with_the_categories() -> None:
-    found = learned_facts(town())
-    assert list(found) == [f"{t:g}" for t in THRESHOLDS]
-    # Of 12 ordered pairs, 6 are of two cafés; alike are (1, 2) and (3, 4), of which the first has one category.
-    assert found["-1"]["near_precision"] == found["-1"]["precision"] == 6 / 12
-    assert (found["-1"]["near_recall"], found["-1"]["mean_size"]) == (1, 3)
-    assert found["0.6"]["near_precision"] == found["0.6"]["precision"] == 2 / 4
-    assert found["0.6"]["near_recall"] == pytest.approx(2 / 6)
-    assert (found["0.6"]["mean_size"], found["0.6"]["visits_none"]) == (1, 0)
-    assert found["0.6"]["draws_same_category"] == found["0.6"]["draws_same_group"] == 1 / 2
-
-
-def test_the_default_threshold_is_the_lowest_that_reaches_the_target() -> None:
-    curve = {"-1": {"near_precision": 0.1}, "0.5": {"near_precision": 0.2}, "0.6": {"near_precision": 0.3}}
-    assert [threshold_for(curve, target) for target in (0.05, 0.15, 0.2, 0.3)] == [-1, 0.5, 0.5, 0.6]
-    assert threshold_for(read_facts(ROOT / "results")[NYC]["learned"]) == CandidateSettings().plausibility
-
-
 def test_the_script_ranks_pairs_by_their_likeness() -> None:
-    compare = script("rerun_venue_use")
     pairs, same = compare.pairs_of(town())
     assert sorted((a, b, s) for (a, b), s in zip(pairs.tolist(), same.tolist(), strict=True)) == [
         (1, 2, True), (1, 3, False), (1, 4, True), (2, 3, False), (2, 4, True), (3, 4, False)

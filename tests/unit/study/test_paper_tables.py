@@ -6,7 +6,6 @@ import pytest
 from fake_results import Fabricated
 from study_cells import around, made, main_cells, row
 
-from ghostpoi.study import paper
 from ghostpoi.study.labels import NONE
 from ghostpoi.study.results import Results
 from ghostpoi.study.tables import tables
@@ -165,12 +164,3 @@ def test_data_of_another_city(tmp_path: Path) -> None:
         assert {r[1] for r in table.rows} == sources
         assert row(table, "clean (reference)", "paper")["A1 as released"] == ".1400±.0000"
     assert row(table, "EM (score=loss)", "printed")["A4 bigram table"] == ".1112±.0037"
-
-
-def test_the_paper_contradicts_itself() -> None:
-    found = {(c.city, c.method, c.key, c.source): c for c in paper.contradictions()}
-    assert len(found) == 29
-    pgd = found["nyc", "pgd", "surv_frequency", "Table I's accuracies"]
-    assert (pgd.printed, round(pgd.otherwise, 4)) == (0.0161, 0.0189)
-    assert found["nyc", "ghost", "prot", "Table V, same setting"].otherwise == 0.0810
-    assert not any(key[:2] == ("nyc", "ghost") and key[3].startswith("Table I's") for key in found)

@@ -1,0 +1,48 @@
+"""Fill the blocks of all pages: `python -m docs.blocks`."""
+
+import json
+from collections.abc import Mapping
+
+from docs import rerun_choose, rerun_recbole
+from docs.blocks import frontier, performance, reproduction
+from docs.blocks.common import DOCS, RESULTS, Block, filled
+from ghostpoi.study import figures
+from ghostpoi.study.day_map import draw_map
+from ghostpoi.study.results import Results
+
+
+def choose() -> str:
+    """What `choose` promised and what an audit found."""
+    return rerun_choose.table(json.loads(rerun_choose.RESULTS.read_text("utf-8")))
+
+
+def recbole() -> str:
+    """What models of RecBole learn from releases."""
+    return rerun_recbole.table(json.loads(rerun_recbole.RESULTS.read_text("utf-8")))
+
+
+PAGES: dict[str, Mapping[str, Block]] = {
+    "explanation/performance.md": performance.BLOCKS,
+    "how-to/protect.md": {"choose": choose},
+    "results/frontier.md": frontier.BLOCKS,
+    "results/reproduction.md": reproduction.BLOCKS,
+    "results/third-party.md": {"recbole": recbole},
+}
+
+
+def main() -> None:
+    """Fill all pages and draw their figures. The map shows a synthetic city and is drawn only if it is not there."""
+    for name, blocks in PAGES.items():
+        page = DOCS / name
+        page.write_text(filled(page.read_text("utf-8"), blocks), "utf-8")
+        print(page)
+    folder = DOCS / "figures"
+    for study, data in (*reproduction.FIGURES, *frontier.FIGURES):
+        figures.draw(Results.read(RESULTS, study, "strong", data), folder, ("svg",))
+    performance.draw(performance.stored(), folder)
+    if not (folder / "map.svg").exists():
+        draw_map(folder, print, formats=("svg",))
+
+
+if __name__ == "__main__":
+    main()

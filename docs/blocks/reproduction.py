@@ -1,0 +1,167 @@
+"""The blocks of docs/results/reproduction.md."""
+
+from dataclasses import replace
+
+from docs.blocks import claims
+from docs.blocks.common import PREPARED, Block, commands, known, mains, mean, printed, study, table, values
+from ghostpoi.study import labels, paper
+from ghostpoi.study.labels import NONE, corrected, show
+from ghostpoi.study.results import GOWALLA, NYC, PAPER_ADVERSARIES, PROTOCOLS, Results
+from ghostpoi.study.tables import duels
+
+STEPS = ("main", "weights", "entropy", "rounds", "leak")  # studies of `study reproduce` whose time is counted
+SECONDS = ("victim_seconds", "adversary_seconds", "release_seconds")
+TERMS = {"random": "none", "ghost-ef": "none", "ghost": "β 0.5, α 2", "ghost-sym": "β 1, α 1"}  # noqa: RUF001
+
+
+def headline() -> str:
+    """GHOST against its rivals in the paper's headline score."""
+    found = corrected([[r.against("ghost", rival, "mean") for rival in ("pgd", "random")] for r in mains()])
+    rows = [(_name(r), *map(show, row)) for r, row in zip(mains(), found, strict=True)]
+    text = paper.section("nyc", "main")
+    rows.append(("the paper, NYC", show(text["ghost"]["mean"][0] - text["pgd"]["mean"][0], sign="+"), NONE))
+    return table(("Δmean, higher protects more", "GHOST minus PGD", "GHOST minus random"), rows)
+
+
+def verdicts(which: str) -> str:
+    """The claims of the paper with our answers."""
+    title, those = claims.GROUPS[which]
+    return table((title, "paper, NYC", "ours, NYC", "ours, Gowalla-CA", "verdict"), claims.summary(those))
+
+
+def manifold() -> str:
+    """Naturalness and accuracy by the weight of the manifold term."""
+    strong = [study("main", data=data) for data in PREPARED]
+    head = [text for r in strong for text in (f"log p, {labels.data(r)}", f"A1, {labels.data(r)}")]
+    rows = [
+        (labels.method(m), term, *(show(r.value(m, key), digits) for r in strong
+                                   for key, digits in (("naturalness", 2), ("none", 4))))
+        for m, term in TERMS.items()
+    ]  # fmt: skip
+    return table(("release", "manifold term", *head), rows)
+
+
+def rivals() -> str:
+    """GHOST minus random and PGD under each adversary."""
+    shown = replace(duels(mains()).without("Δmean"), notes=(commands("main", "both"),))
+    return shown.markdown(gap="")
+
+
+def favourable() -> str:
+    """The differences to random that are clearly in a method's favour."""
+    return table(("method", "adversary", "city, protocol", "minus random"), favours()[1])
+
+
+def favours() -> tuple[int, list[tuple[str, ...]]]:
+    """Count the differences between a method and random; list those clearly in the method's favour."""
+    count, rows = 0, list[tuple[str, ...]]()
+    for r in mains():
+        names = [m for m in r.methods if m != "random"]
+        found = corrected([[r.against(m, "random", a) for a in PAPER_ADVERSARIES] for m in names])
+        for m, row in zip(names, found, strict=True):
+            count += len(row)
+            rows += [
+                (labels.method(m), labels.number(a), _name(r), show(known(gap).difference["mean"]))
+                for a, gap in zip(PAPER_ADVERSARIES, row, strict=True)
+                if known(gap).sign == -1
+            ]
+    return count, rows
+
+
+def cities(name: str, title: str, *without: str) -> str:
+    """A table of a study, for each city."""
+    return "\n".join(printed(name, title, *without, data=data) for data in PREPARED)
+
+
+def naturalness() -> str:
+    """Table III of both cities under both protocols, and as printed."""
+    text = paper.section("nyc", "naturalness")
+    columns = [(r, max(r.methods, key=lambda m: mean(r, m, "naturalness"))) for r in mains()]
+    rows = []
+    for m in (*mains()[0].methods, "clean"):
+        ours = [_bold(show(r.value(m, "naturalness"), 2), m == best) for r, best in columns]
+        rows.append((labels.method(m), *ours, show(text[m]["naturalness"][0], 2) if m in text else NONE))
+    head = ("method", *(f"{labels.data(r)}, {r.protocol}" for r in mains()), "printed, NYC")
+    return f"{table(head, rows)}\n{commands('main', 'both')}\n"
+
+
+def leaks(protocol: str) -> str:
+    """Accuracies by leak ratio for each city; under `strong` with survival gaps."""
+    made = []
+    for data in PREPARED:
+        made.append(_leaks(study("leak", protocol, data), gaps=protocol == "strong"))
+        made += [f"{commands('leak', protocol, data)}\n"] if protocol == "strong" else []
+    return "\n".join(made)
+
+
+def _leaks(r: Results, gaps: bool) -> str:
+    ratios, rows = r.study.leak, []
+    for a in ("bridge", "frequency"):
+        for m in r.methods:
+            cells = []
+            for leak in ratios:
+                lowest = all(mean(r, m, a, leak) <= mean(r, other, a, leak) for other in r.methods)
+                gap = f" ({show(mean(r, m, f'surv_{a}', leak))})" if gaps else ""
+                cells.append(_bold(show(mean(r, m, a, leak)), lowest) + gap)
+            rows.append((f"{labels.number(a)}, {labels.method(m)}", *cells))
+    for name, m, key in (("leak-mixed, random", "random", "leak-mixed"), ("leak-only", "clean", "leak-only")):
+        rows.append((name, *(show(mean(r, m, key, leak)) for leak in ratios)))
+    return table((_name(r), *(f"{leak:.0%} leak" for leak in ratios)), rows)
+
+
+def short() -> str:
+    """Means of all studies under `paper`, for each city."""
+    keys = (*PAPER_ADVERSARIES, "mean", "worst")
+    made = []
+    for data in PREPARED:
+        found = {m: study(name, "paper", data) for name in ("rounds", "entropy", "weights", "main")
+                 for m in study(name, "paper", data).methods}  # fmt: skip
+        order = dict.fromkeys(m for name in ("main", "weights", "entropy", "rounds")
+                              for m in study(name, "paper", data).methods)  # fmt: skip
+        rows = [(labels.method(m), *(show(v["mean"]) if (v := found[m].value(m, key)) else NONE for key in keys))
+                for m in order]  # fmt: skip
+        head = (_name(study("main", "paper", data)), "A1", "A2", "A3", "A4", "Δmean", "Δworst")
+        made.append(table(head, rows))
+    return "\n".join(made)
+
+
+def provenance() -> str:
+    """The hardware, time, commits and seeds of the cells."""
+    made = [study(name, protocol, data) for name in STEPS for data in PREPARED for protocol in PROTOCOLS]
+    commit = values("commit", *made)
+    surrogate = values("commit", study("surrogate", "paper")).replace(f"{commit}, ", "")
+    others = values("commit", study("frontier"), study("releases")).replace(f"{commit}, ", "")
+    seeds = [known(study(name)).study.seeds for name in ("main", "leak")]
+    return (
+        f"Hardware: {values('hardware', *mains())}. The steps of `reproduce` took {seconds(*made) / 3600:.1f} hours "
+        f"together.\nCommits: {commit} (`reproduce`), {surrogate} (`surrogate`), {others} (`frontier`, `releases`). "
+        f"Seeds: {seeds[0]} (`main`), {seeds[1]} (others).\n"
+    )
+
+
+def seconds(*found: Results) -> float:
+    """Return what victims, adversaries and releases took together."""
+    return sum(sum(cell["measures"].get(key, [])) for r in found for cell in r.cells for key in SECONDS)
+
+
+def _name(r: Results) -> str:
+    return f"{labels.data(r)}, `{r.protocol}`"
+
+
+def _bold(text: str, best: bool) -> str:
+    return f"**{text}**" if best else text
+
+
+BLOCKS: dict[str, Block] = {
+    "headline": headline,
+    "verdicts": verdicts,
+    "manifold": manifold,
+    "rivals": rivals,
+    "favourable": favourable,
+    "cities": cities,
+    "naturalness": naturalness,
+    "leaks": leaks,
+    "short": short,
+    "provenance": provenance,
+}
+FIGURES = [(name, data) for data in (NYC, GOWALLA) for name in ("main", "rounds", "leak")]

@@ -1,0 +1,66 @@
+"""A2 and A10: bridges from released back to clean sessions, learned on the leaked pairs.
+
+Their models are in `bridge_models`, which imports torch.
+"""
+
+from dataclasses import dataclass
+
+from ghostpoi.attack.adversaries.base import Adversary, Device, Measures
+from ghostpoi.attack.evidence import Evidence
+from ghostpoi.data.checkins import Ints
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
+
+
+@dataclass(frozen=True)
+class Bridge(Adversary):
+    """A2 learns to undo the release from whole prefixes instead of single venues.
+
+    Its denoiser reads its own answer again; only the first pass inverts a fixed map. Without a leak, the release stays.
+    """
+
+    number = 2
+    title = "denoising bridge"
+    holds = "leaked pairs"
+    does = "trains a causal denoiser on the leaked pairs and applies it three times"
+    trains = True
+
+    model: ModelSettings = ModelSettings(tied=True)  # tied, so that a POI that never leaked can still be copied
+    training: Training = Training(epochs=40, batch_sessions=32)  # for a leak of a few hundred sessions
+    passes: int = 3
+
+    def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
+        """Add how close the denoiser is to the identity: the share of positions left as released after each pass."""
+        from ghostpoi.attack.adversaries import bridge_models
+
+        answers = bridge_models.answers(evidence, self, seed, device)
+        return answers[-1], {"denoiser_identity": bridge_models.unchanged(evidence, answers)}
+
+
+@dataclass(frozen=True)
+class PairedBridge(Adversary):
+    """A10 learns the way back from released to clean sessions, in many small steps, and lets several samples vote.
+
+    With a rule, only A(released) is considered. Without a leak, the release stays.
+    """
+
+    number = 10
+    title = "paired bridge"
+    holds = "leaked pairs and the public rule"
+    does = "learns a categorical bridge from released to clean sessions on the leaked pairs"
+    trains = True
+
+    model: ModelSettings = ModelSettings(dropout=0.1)
+    training: Training = Training(epochs=50, batch_sessions=64)  # more would memorise a leak of a few hundred sessions
+    max_updates: int = 500  # a leak too large for that is read in larger batches
+    steps: int = 32  # N, the length of the chain
+    jump: float = 0.03  # b, the probability of a jump per step
+    cross_entropy: float = 0.5  # lambda, the weight of the cross-entropy beside the divergence of posteriors
+    average: float = 0.99  # of the weights, per update
+    samples: int = 8  # ways back that vote
+    restricted: bool = True  # to A(released), where the evidence has a rule
+
+    def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
+        from ghostpoi.attack.adversaries import bridge_models
+
+        return bridge_models.paired_answer(evidence, self, seed, device)

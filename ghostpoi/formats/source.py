@@ -1,0 +1,266 @@
+"""A source: where rows come from, and how to read them where the file itself does not tell.
+
+The options of a command apply to every file that it reads, except to a release, which states its own in its manifest.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ghostpoi import files
+from ghostpoi.errors import InputError
+from ghostpoi.files import COMPRESSED
+from ghostpoi.formats.points import POINT
+from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.zones import is_zone
+from ghostpoi.options import option
+
+USUAL = 4 * 10**9  # bytes; the largest public check-in files have about 2 GB, and parsing takes six times the text
+MAX_RATIO = 200  # real tables shrink to a tenth; bombs shrink to a hundredth and less
+SMALL = 64 * 10**6  # bytes that may be read whatever their ratio
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+
+# A form has directives that the parser knows, and all of a date: the year, and month and day, or the day of the year.
+FORM = re.compile(
+    r"(?=.*%[YyFD])(?=.*%([FDj]|[mbB].*%[de]|[de].*%[mbB]))(?:[^%]|%(?:[YymdebBajHIklMSpPTRFDz%]|\.f|#z))+"
+)
+DISTANCE = re.compile(r"(\d+(?:\.\d+)?) ?(m|km)")
+VENUE = "venue"  # a field of tables of venues: the id
+POSITIONS = "positions"  # in place of a distance: every position is a venue, as in a release made with --cluster-points
+
+
+@dataclass(frozen=True)
+class SizeLimit:
+    """A number of bytes. A limit that the user chose also lifts the limit on the ratio."""
+
+    size: int
+    chosen: bool = False
+
+    def check(self, path: Path, size: int, packed: int | None = None) -> None:
+        """Refuse content of this size. `packed` is the size of the compressed file that it came from."""
+        if size > self.size:
+            verb = "is larger than" if packed is None else "expands to more than"
+            raise InputError(
+                f"{path} {verb} {shown(self.size)}; allow more with {option('max_size', shown(4 * self.size))}"
+            )
+        if packed is not None and not self.chosen and size > max(SMALL, MAX_RATIO * packed):
+            raise InputError(
+                f"{path} expands to more than {MAX_RATIO} times its size, as a decompression bomb does; if that is "
+                f"right, read it with {option('max_size', shown(self.size))}"
+            )
+
+
+def usual_limit() -> SizeLimit:
+    """Return the limit without --max-size: 4 GB, or an eighth of the memory if that is less."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not every system can say
+        return SizeLimit(USUAL)
+    return SizeLimit(min(USUAL, memory // 8))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the publisher states about a file. The fields are named as the options are."""
+
+    columns: str = ""  # names of the columns of a text file without a header, separated by commas
+    decimal: str = ""  # the sign before the decimals of coordinates, if it is not a point
+    time_format: str = ""  # the form of all times, with the directives of strptime
+    missing: str = ""  # what to do with rows that lack a value: keep, drop or refuse (the default)
+    timezone: str = ""  # the zone of times without an offset, if it is not UTC
+    cluster_points: str = ""  # how far apart the points of one stay may be, e.g. 100m: venues come from clusters
+    venues: str = ""  # the path of a table of venues; in a manifest, the name of the file beside the data
+
+    def __post_init__(self) -> None:
+        names = self.column_names
+        if names is not None and (not all(names) or max(Counter(names).values()) > 1):
+            raise InputError(
+                f"{option('columns', self.columns, shown=repr)}: name every column once, separated by commas, e.g. "
+                "user,time,lat,lon,poi"
+            )
+
+        if self.missing not in ("", "keep", "drop", "refuse"):
+            raise InputError(f"{option('missing', self.missing)}: use keep, drop or refuse")
+        if self.decimal not in ("", ","):
+            raise InputError(
+                f"{option('decimal', self.decimal, shown=repr)}: the sign can be a comma only; leave it out for points"
+            )
+        if self.time_format and not FORM.fullmatch(self.time_format):
+            raise InputError(
+                f"{option('time_format', self.time_format, shown=repr)}: give the form of a date and a time with "
+                "directives of strptime, e.g. '%d/%m/%Y %H:%M'"
+            )
+        if self.timezone and not is_zone(self.timezone):
+            raise InputError(
+                f"{option('timezone', self.timezone, shown=repr)}: there is no such zone; give a name such as "
+                "America/New_York"
+            )
+
+        if self.cluster_points and self.cluster_points != POSITIONS and not 1 <= self.radius_m <= 5000:
+            raise InputError(
+                f"{option('cluster_points', self.cluster_points)}: give a distance from 1m to 5km, e.g. 100m"
+            )
+        if self.cluster_points and self.venues:
+            raise InputError(
+                f"{option('cluster_points')} makes venues, and {option('venues')} lists them; give one of them"
+            )
+        if self.cluster_points and self.missing == "keep":
+            raise InputError(
+                f"{option('missing', 'keep')} would release raw points, which {option('cluster_points')} hides; use "
+                f"{option('missing', 'drop')}"
+            )
+
+    @property
+    def radius_m(self) -> float:
+        """The distance of --cluster-points in metres; 0 if it is none."""
+        found = DISTANCE.fullmatch(self.cluster_points)
+        return float(found[1]) * (1000 if found[2] == "km" else 1) if found else 0.0
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        return tuple(name.strip() for name in self.columns.split(",")) if self.columns else None
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What differs from the default, as the manifest records it."""
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
+
+    @property
+    def words(self) -> list[str]:
+        """The options as words of a command line."""
+        return [word for name, value in self.stated.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+    def in_folder(self, folder: Path) -> "Reading":
+        """Return the same for a file whose table of venues lies in this folder."""
+        path = Path(self.venues)
+        name = path.stem if path.suffix.lower() in COMPRESSED else path.name
+        return replace(self, venues=str(folder / name)) if self.venues else self
+
+    def of_release(self, folder: Path) -> "Reading":
+        """Return how to read the release, in this folder, of a file that was read so."""
+        return replace(self.in_folder(folder), cluster_points=POSITIONS if self.cluster_points else "")
+
+    @staticmethod
+    def of(stated: Mapping[str, Any]) -> "Reading":
+        """Return what a manifest records; refuse what no version of ghostpoi writes."""
+        known = {f.name for f in fields(Reading)}
+        if strange := [name for name in stated if name not in known]:
+            raise InputError(f"data.reading.{strange[0]} of the manifest is unknown; read it with the newest ghostpoi")
+        return Reading(**stated)
+
+
+@dataclass(frozen=True)
+class VenueTable:
+    """A table of venues, which gives check-ins their position and category."""
+
+    path: Path
+    mapping: dict[str, str]  # field -> column
+    fields: pl.DataFrame = field(repr=False)  # a row per venue: poi and what describes it, as text
+    rows: Rows = field(repr=False)
+    sha256: bytes = field(repr=False)
+    where: Callable[[int], str] = field(repr=False)  # names the place of a row
+
+    def place_of(self, field: str, poi: object) -> str | None:
+        """Name where the table gives this field of a venue; None if it does not."""
+        if not {field, *[POINT] * (field in ("lat", "lon"))} & self.mapping.keys():
+            return None
+        return self.where(self.fields["poi"].to_list().index(str(poi).strip()))
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, a folder, a pattern of names, or content in memory; and how to read it."""
+
+    path: Path  # of content in memory: how messages call it
+    reading: Reading = field(default_factory=Reading)
+    limit: SizeLimit | None = None  # None: the usual one
+    encoding: str | None = None  # of text whose format does not say; None: as its content tells
+    content: bytes | None = field(default=None, repr=False)  # what a file would hold
+    suffix: str = ""  # of content: the extension that a file would have
+    before: int = 0  # lines, or rows without lines, of a larger file that come before
+    beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # what files in memory hold, by name
+    frame: Any = field(default=None, repr=False)  # of the caller, whose rows the content holds
+    venues: VenueTable | None = field(default=None, repr=False)  # that is joined, once it is read
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def in_memory(self) -> bool:
+        return self.content is not None
+
+    @property
+    def extension(self) -> str:
+        """The extension without that of the compression: .txt for data.txt.xz."""
+        return self.suffix if self.in_memory else files.extension(self.path)
+
+    @property
+    def raw_bytes(self) -> bytes:
+        """All bytes, not decompressed."""
+        return self.path.read_bytes() if self.content is None else self.content
+
+    @property
+    def venue_source(self) -> "Source":
+        """The table of venues that the publisher names."""
+        path = Path(self.reading.venues)
+        return Source(path, limit=self.limit, content=self.beside.get(self.reading.venues), suffix=path.suffix)
+
+    @property
+    def elsewhere(self) -> dict[str, str]:
+        """The fields, with their columns, that come from the table of venues."""
+        return self.venues.mapping if self.venues else {}
+
+    @property
+    def size_limit(self) -> SizeLimit:
+        """The limit that applies."""
+        return self.limit or usual_limit()
+
+    @staticmethod
+    def of(source: "Source | Path") -> "Source":
+        """Return a source, or a file with nothing stated about it."""
+        return source if isinstance(source, Source) else Source(source)
+
+    def at(self, path: Path) -> "Source":
+        """Return how to read another file in the same way."""
+        return Source(path, self.reading, self.limit, self.encoding, venues=self.venues)
+
+    def of_release(self, path: Path) -> "Source":
+        """Return how to read the release of this file, once it is written to this path."""
+        return replace(self.at(path), reading=self.reading.of_release(path.parent))
+
+    def holding(self, content: bytes, before: int = 0) -> "Source":
+        """Return how to read content, as if it were in this file."""
+        return replace(self, content=content, suffix=self.extension, before=before)
+
+    def check_size(self, size: int, packed: int | None = None) -> None:
+        """Refuse content of this size. `packed` is the size of the compressed file that it came from."""
+        self.size_limit.check(self.path, size, packed)
+
+
+def limit_of(text: str | None) -> SizeLimit | None:
+    """Return the limit that --max-size states, e.g. "20GB"; None for the usual one."""
+    return None if text is None else SizeLimit(bytes_of(text, "max_size"), chosen=True)
+
+
+def bytes_of(text: str, name: str) -> int:
+    """Return the size that an option names, e.g. 20GB, in bytes."""
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([KMGT]I?)?B?", text.strip().upper())
+    size = int(float(match[1]) * UNITS[match[2] or ""]) if match else 0
+    if size <= 0:
+        given, example = option(name, text, shown=repr), option(name, "20GB")
+        raise InputError(f"{given} is not a size; give a number with a unit, e.g. {example}")
+    return size
+
+
+def shown(size: int) -> str:
+    """Return a size as --max-size takes it, e.g. 4GB."""
+    for unit in ("T", "G", "M", "K"):
+        if size >= UNITS[unit]:
+            return f"{size / UNITS[unit]:.3g}{unit}B"
+    return f"{size}B"
