@@ -131,11 +131,6 @@ class Reading:
         """What differs from the default, as the manifest records it."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
-    @property
-    def words(self) -> list[str]:
-        """The options as words of a command line."""
-        return [word for name, value in self.stated.items() for word in (f"--{name.replace('_', '-')}", value)]
-
     def in_folder(self, folder: Path) -> "Reading":
         """Return the same for a file whose table of venues lies in this folder."""
         path = Path(self.venues)
