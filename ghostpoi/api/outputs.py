@@ -42,7 +42,7 @@ def report(
 ) -> Report:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off.
 
-    `compare` lists other releases of the same file. `with_clean=True` shows clean data beside the release, on a page in
+    `compare` lists other releases of the same file. `with_clean=True` shows clean data next to the release, on a page in
     the private folder; never publish it.
 
     >>> [path.name for path in ghostpoi.report("release").pages]

@@ -42,7 +42,7 @@ class Known:
 
 
 def places(folder: Path) -> list[Place]:
-    """Return the releases of a series folder, or those that lie in a folder beside their private folders."""
+    """Return the releases of a series folder, or those that lie in a folder next to their private folders."""
     if (folder / NOTE).exists():
         found = [(Path(e.release), Path(e.private)) for e in read_series(folder).entries if e.status == COMPLETE]
     elif folder.is_dir():
@@ -125,9 +125,9 @@ def _verdict(found: dict[str, Any]) -> str:
     gone = ", ".join(found["not_compared"])
     absent = f" Not compared, because no longer in place: {gone}." if gone else ""
     if not (found["pinned"]["gain"]["clear"] or found["restored"]["gain"]["clear"]):
-        return f"Holds. {len(found['releases'])} releases tell no more than one: {told}.{absent}"
+        return f"Holds. {len(found['releases'])} releases reveal no more than one: {told}.{absent}"
     remedy = "" if found["kept_crowds"] else " Make releases of the same people with protect --series."
-    return f"Fails. {len(found['releases'])} releases tell more than one: {told}.{remedy}{absent}"
+    return f"Fails. {len(found['releases'])} releases reveal more than one: {told}.{remedy}{absent}"
 
 
 def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:

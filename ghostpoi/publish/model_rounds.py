@@ -88,7 +88,7 @@ class Substituter:
         result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
         if self.broken.any():
             raise BrokenMethod(
-                f"{self.task.settings.method!r} proposed a POI outside the candidate set or the speed mask"
+                f"{self.task.settings.method!r} proposed a venue outside the candidate set or the speed mask"
             )
         return result
 

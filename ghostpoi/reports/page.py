@@ -113,7 +113,7 @@ def _check_private(release: Path, private: Path | None, with_clean: bool, output
     """Refuse a page with clean data that has no private folder, and other options that contradict each other."""
     if with_clean and private is None:
         raise InputError(
-            f"{option('with_clean')} needs {option('private', 'DIR')}, the private folder that protect wrote beside "
+            f"{option('with_clean')} needs {option('private', 'DIR')}, the private folder that protect wrote next to "
             "the release"
         )
     if private is not None and not with_clean:

@@ -31,7 +31,7 @@ def align(main: ReleaseView, other: ReleaseView, path: Path, users: Sequence[str
     """
     if users is not None and other.pseudonyms:
         raise InputError(
-            f"{option('compare', path)}: its user ids are pseudonyms, so its rows cannot be put beside clean ones; "
+            f"{option('compare', path)}: its user ids are pseudonyms, so its rows cannot be put next to clean ones; "
             f"compare a release that keeps user ids, or leave {option('with_clean')} out"
         )
     ours = _keys(main.table, users or main.table.user_ids[main.table.user].tolist())

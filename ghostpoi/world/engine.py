@@ -153,7 +153,7 @@ def _stored(given: Path) -> Any:
 
 NO_MEMORY = (
     f"it does not fit into the memory; free some, use fewer {option('workers')}, or make regions smaller "
-    f"({option('set', 'regions.most_rows=200000')}), which divides the dataset anew"
+    f"({option('set', 'regions.most_rows=200000')}), which divides the dataset again"
 )
 
 

@@ -149,7 +149,7 @@ def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: S
     folder = (run.folder / name).resolve()  # workers elsewhere have other working folders
     _remove([*run.folder.glob(f".{WORLD}-*")])
     if others := [path for path in run.folder.glob(f"{WORLD}-*") if path.name != name]:
-        say("the regions, device or version are not those of the interrupted run, so the dataset is divided anew")
+        say("the regions, device or version are not those of the interrupted run, so the dataset is divided again")
         _remove([path.rename(path.with_name(f".{path.name}")) for path in others])  # whole or not at all
     make_private_folder(folder)
     remove_unfinished(folder)

@@ -196,6 +196,6 @@ def not_of_the_venue(column: str, venue: str) -> str:
     """Say that a column gives a venue several regions."""
     return (
         f"{option('map', f'region={column}')}: rows of the venue {venue} differ in the column {column!r}, so regions "
-        "would tell about its visits; name a column that follows from the venue, such as its city, or leave the "
+        "would reveal its visits; name a column that follows from the venue, such as its city, or leave the "
         "option out"
     )

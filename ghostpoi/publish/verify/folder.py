@@ -51,7 +51,7 @@ def nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
     unknown = sorted(name for name in names if name not in allowed)
     keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))
     inside = [f"{page} with {content}" for page in PAGES for content in _private_content(release / page)]
-    beside = [f"{path.name} beside the release" for path in leftovers(release.resolve())]
+    beside = [f"{path.name} next to the release" for path in leftovers(release.resolve())]
     if found := unknown + keys + inside + beside:
         return Check("nothing private", False, f"found {', '.join(found)}; remove it before you publish the release")
     return Check("nothing private", True, "only the data, the manifest and public pages")
