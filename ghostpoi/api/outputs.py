@@ -42,8 +42,8 @@ def report(
 ) -> Report:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off.
 
-    `compare` lists other releases of the same file. `with_clean=True` shows clean data next to the release, on a page in
-    the private folder; never publish it.
+    `compare` lists other releases of the same file. `with_clean=True` shows clean data next to the release, on a page
+    in the private folder; never publish it.
 
     >>> [path.name for path in ghostpoi.report("release").pages]
     ['report.html', 'card.md', 'croissant.json']
