@@ -12,8 +12,8 @@ from ghostpoi.data import prepared
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import plan, reproduce, run
-from ghostpoi.study.results import PROTOCOLS
+from ghostpoi.study import plan, run
+from ghostpoi.study.plan import PROTOCOLS
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "two.toml").write_text(
         f'methods = ["random {lm}", "crowd {lm}"]\nadversaries = ["none", "frequency"]\nseeds = 1\n'
     )
-    monkeypatch.setattr(reproduce, "STUDIES", ("one", "two"))
+    monkeypatch.setattr(plan, "STUDIES", ("one", "two"))
 
 
 @pytest.mark.usefixtures("studies")
