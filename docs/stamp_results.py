@@ -176,6 +176,9 @@ def leaves(measures: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(measures, dict):
         for name, value in measures.items():
             yield from leaves(value, f"{path}.{name}" if path else name)
+    elif isinstance(measures, list) and measures and isinstance(measures[0], list):  # several numbers for each seed
+        for number, each in enumerate(zip(*measures, strict=False)):
+            yield from leaves(list(each), f"{path}.{number}")
     elif not path.endswith("seconds"):
         yield path, measures
 
