@@ -45,7 +45,7 @@ def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_study_city_and_protocol(
     cities: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commands.reproduce(cities, results=tmp_path / "results", workers=1)
+    commands.reproduce(cities, "cpu", results=tmp_path / "results", workers=1)
     told = capsys.readouterr()
     files = sorted(path.name for path in (tmp_path / "results").glob("*.jsonl"))
     assert files == sorted(f"{study}-{protocol}.jsonl" for study in ("one", "two") for protocol in PROTOCOLS)
@@ -63,7 +63,7 @@ def test_every_study_city_and_protocol(
 
     monkeypatch.setattr(run.Runner, "_measured", refuse)
     monkeypatch.setattr(run, "publish", refuse)
-    commands.reproduce(cities, results=tmp_path / "results", workers=1)
+    commands.reproduce(cities, "cpu", results=tmp_path / "results", workers=1)
     assert "0 measurements are missing" in capsys.readouterr().err
 
 
