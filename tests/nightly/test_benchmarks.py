@@ -1,12 +1,16 @@
 """Benchmarks that start processes: what they cost is measured, and busy processes end."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from small_city import called
 
 from benchmarks import files
+from benchmarks.__main__ import main
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.errors import InputError
 
@@ -49,3 +53,25 @@ def test_a_busy_process_ends_and_its_time_is_not_ours(tmp_path: Path) -> None:
         cost = files._protect(tmp_path / "city.txt", "random")
     assert 0 < cost.cpu_seconds < 60
     assert cost.seconds > 0
+
+
+def test_the_command_measures_a_small_world(tmp_path: Path) -> None:
+    output, folder = tmp_path / "scale.json", tmp_path / "worlds"
+    folder.mkdir()
+    size = "--cities", 2, "--users", 15, "--pois", 60, "--days", 60
+    assert called("synth", *size, "-o", folder / "rows-1000").returncode == 0  # it is not made again
+    options = "--rows", 1000, "--workers", 1, "--ghost", 2, "--folder", folder
+    done = called("scale", *options, "-o", output, "--json", main=main)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(output.read_text())
+    assert json.loads(done.stdout) == result
+    assert os.listdir(folder) == ["rows-1000"]  # only the world stays
+    [one] = result["sizes"]
+    assert one["rows"] == pl.scan_parquet(folder / "rows-1000").select(pl.len()).collect().item()
+    assert one["ratio"] == one["protect"]["seconds"] / one["polars"]["seconds"]
+    assert one["protect"]["peak_bytes"] > one["protect"]["worker_bytes"] > 0  # Dask's worker is counted
+    assert one["protect"]["disk_bytes"] > one["bytes"]
+    assert (one["regions"], result["ghost"]["regions"], result["ghost"]["of_regions"]) == (2, 2, 2)
+    assert result["ghost"]["rows"] == one["rows"]
+    assert result["ghost"]["extrapolated"][0]["seconds"] == pytest.approx(result["ghost"]["seconds"])
+    assert (result["engine"], result["peak_is"], result["growth"]) == ("dask", "all processes", None)

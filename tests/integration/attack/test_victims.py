@@ -7,7 +7,7 @@ import pytest
 import torch
 from builders import flat_sessions
 
-from ghostpoi.attack.victims import VICTIMS, base, stacked_model, stacked_training
+from ghostpoi.attack.victims import VICTIMS, stacked_model, stacked_training
 from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Result, victim_settings
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.attack.victims.stacked_model import StackedModel, initial_transformer, pack
@@ -295,21 +295,3 @@ def test_tf32_is_set_back() -> None:
     with stacked_training.tf32(False):
         assert torch.get_float32_matmul_precision() == before
     assert torch.get_float32_matmul_precision() == before
-
-
-@pytest.mark.parametrize("name", ["transformer", "markov"])
-def test_each_job_gets_the_same_result_in_parallel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    victim = Transformer(MODEL, replace(TRAINING, epochs=2)) if name == "transformer" else VICTIMS[name]
-    heard: list[float] = []
-    exam = replace(EXAM, progress=lambda label, n: heard.append(n))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        one_by_one = dict(base.train_each(victim, JOBS, exam, "strong"))
-        monkeypatch.setattr(base, "WORTHWHILE", 0)
-        parallel = dict(base.train_each(victim, JOBS, exam, "strong"))
-    finally:
-        torch.set_num_threads(threads)
-    same([one_by_one[n] for n in range(len(JOBS))], victim.train(JOBS, EXAM, "strong"))
-    same([parallel[n] for n in range(len(JOBS))], [one_by_one[n] for n in range(len(JOBS))])
-    assert sum(heard) == pytest.approx(2 * len(JOBS))

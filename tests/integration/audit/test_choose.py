@@ -1,7 +1,6 @@
 """choose: the settings that are tried, what is recommended, and that the recommendation keeps its promise."""
 
 import json
-import os
 import re
 from functools import cache
 from pathlib import Path
@@ -11,11 +10,8 @@ import pytest
 from small_city import called, scratch, sentence
 from telling_city import telling_csv
 
-from ghostpoi import formats
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.evaluate import choose as choosing
-from ghostpoi.evaluate.cache import Cache
-from ghostpoi.evaluate.choose import ChooseRequest, choose
 from ghostpoi.evaluate.choose.options import Option, Wishes, frontier, options
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.publish.publication_settings import publication
@@ -138,24 +134,3 @@ def test_bad_wishes_are_one_sentence(more: list[str], said: str, tmp_path: Path,
 def test_what_protect_refuses_is_refused_before_any_work(tmp_path: Path) -> None:
     done = called("choose", telling_csv(), "-o", tmp_path / "page.html", "--map", "user=Who", "--map", "poi=spot")
     assert "could reveal clean venues" in sentence(done)
-
-
-def test_worker_processes_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(name: str) -> Any:
-        wishes, settings = Wishes(keep_category="exact"), override(publication("crowd"), [FILTERS[1]])
-        table = formats.read(city()).table
-        request = ChooseRequest(table=table, settings=settings, wishes=wishes, seeds=1, cache=Cache(tmp_path / name))
-        return choose(request, lambda label, units: None)
-
-    alone = found("alone")
-    monkeypatch.setattr(choosing, "WORTHWHILE", 0)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    opened, pool = list[int](), choosing.process_pool
-
-    def counted(workers: int) -> Any:
-        opened.append(workers)
-        return pool(workers)
-
-    monkeypatch.setattr(choosing, "process_pool", counted)
-    assert found("workers") == alone
-    assert opened == [2]

@@ -29,21 +29,28 @@ MISSING = {
 }
 
 
-def modules(*words: object, code: int = 0, cwd: Path | None = None) -> set[str]:
-    """The modules that a command imports, in a process of its own."""
-    script = (
-        f"import sys\nfrom ghostpoi.cli import main\nsys.argv = {['ghostpoi', *map(str, words)]!r}\n"
-        f"try: main()\nexcept SystemExit as e: assert (e.code or 0) == {code}, e.code\n"
-        "print(*sys.modules, sep=',')"
-    )
+SCRIPT = """
+import sys
+from ghostpoi.cli import main
+for words in {commands}:
+    sys.argv = ["ghostpoi", *words]
+    try: main()
+    except SystemExit as e: assert (e.code or 0) == {code}, e.code
+    print("MODULES", *sys.modules, sep=",")
+"""
+
+
+def after_each(*commands: tuple[object, ...], code: int = 0, cwd: Path | None = None) -> list[set[str]]:
+    """All modules that are imported after each of these commands, which run one after another in a fresh process."""
+    script = SCRIPT.format(commands=[[*map(str, words)] for words in commands], code=code)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, cwd=cwd)
     assert done.returncode == 0, done.stderr
-    return set(done.stdout.splitlines()[-1].split(","))
+    return [{*line.split(",")[1:]} for line in done.stdout.splitlines() if line.startswith("MODULES,")]
 
 
-def imported(*words: object) -> set[str]:
-    """Which slow modules a command imports."""
-    return modules(*words) & SLOW
+def modules(*words: object, code: int = 0, cwd: Path | None = None) -> set[str]:
+    """The modules that a command imports, in a process of its own."""
+    return after_each(words, code=code, cwd=cwd)[0]
 
 
 @cache
@@ -59,11 +66,14 @@ def plugins(found: set[str]) -> set[str]:
 
 
 def test_a_publisher_s_commands_import_nothing_slow(tmp_path: Path) -> None:
-    assert imported("inspect", city()) == set()
-    assert imported("protect", city(), "-o", tmp_path / "r", *SETS) == set()
-    assert imported("verify", tmp_path / "r", "--against", city()) == set()
-    assert imported("report", tmp_path / "r") == {"plotly", "jinja2"}
-    assert imported("protect", city(), "-o", tmp_path / "g", "--method", "ghost", *SETS) >= {"torch", "safetensors"}
+    release = tmp_path / "r"
+    found = after_each(
+        ("inspect", city()), ("protect", city(), "-o", release, *SETS), ("verify", release, "--against", city()),
+        ("report", release), ("protect", city(), "-o", tmp_path / "g", "--method", "ghost", *SETS),
+    )  # fmt: skip
+    *without_models, ghost = (modules & SLOW for modules in found)
+    assert without_models == [set(), set(), set(), {"plotly", "jinja2"}]
+    assert ghost >= {"torch", "safetensors"}
 
 
 @pytest.mark.parametrize("command", MISSING)
@@ -77,8 +87,8 @@ def test_the_input_is_looked_at_before_anything_else_is_imported(command: str, t
 
 
 def test_a_release_loads_no_method_but_its_own() -> None:
-    assert plugins(modules("verify", release("random").folder)) == {"random"}
-    assert plugins(modules("verify", release("crowd").folder)) == set()
+    found = after_each(*(("verify", release(method).folder) for method in ("crowd", "random")))
+    assert [plugins(modules) for modules in found] == [set(), {"random"}]
 
 
 def test_a_page_loads_no_adversary_that_it_does_not_name(tmp_path: Path) -> None:
@@ -86,7 +96,7 @@ def test_a_page_loads_no_adversary_that_it_does_not_name(tmp_path: Path) -> None
 
 
 def test_parquet_alone_needs_pyarrow() -> None:
-    found = imported("inspect", rich_parquet(), *MAP)
+    found = modules("inspect", rich_parquet(), *MAP) & SLOW
     assert found - {"pandas"} == {"pyarrow"}  # which imports pandas where it is installed
 
 

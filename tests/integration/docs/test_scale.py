@@ -1,6 +1,5 @@
 """`python -m benchmarks scale`: what a command costs, ratios between sizes, and the page that shows them."""
 
-import json
 import os
 import subprocess
 import sys
@@ -149,28 +148,6 @@ def test_a_sample_of_cities(tmp_path: Path) -> None:
     assert list(scale.rows_of_cities(tmp_path / "world").items()) == [("a", 1), ("c", 2), ("b", 3)]
     assert scale.write_cities(tmp_path / "world", ["a", "c"], tmp_path / "some.parquet") == 3
     assert sorted(pl.read_parquet(tmp_path / "some.parquet")["row"]) == [1, 3, 5]
-
-
-def test_the_command_measures_a_small_world(tmp_path: Path) -> None:
-    output, folder = tmp_path / "scale.json", tmp_path / "worlds"
-    folder.mkdir()
-    size = "--cities", 2, "--users", 15, "--pois", 60, "--days", 60
-    assert called("synth", *size, "-o", folder / "rows-1000").returncode == 0  # it is not made again
-    options = "--rows", 1000, "--workers", 1, "--ghost", 2, "--folder", folder
-    done = called("scale", *options, "-o", output, "--json", main=main)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(output.read_text())
-    assert json.loads(done.stdout) == result
-    assert os.listdir(folder) == ["rows-1000"]  # only the world stays
-    [one] = result["sizes"]
-    assert one["rows"] == pl.scan_parquet(folder / "rows-1000").select(pl.len()).collect().item()
-    assert one["ratio"] == one["protect"]["seconds"] / one["polars"]["seconds"]
-    assert one["protect"]["peak_bytes"] > one["protect"]["worker_bytes"] > 0  # Dask's worker is counted
-    assert one["protect"]["disk_bytes"] > one["bytes"]
-    assert (one["regions"], result["ghost"]["regions"], result["ghost"]["of_regions"]) == (2, 2, 2)
-    assert result["ghost"]["rows"] == one["rows"]
-    assert result["ghost"]["extrapolated"][0]["seconds"] == pytest.approx(result["ghost"]["seconds"])
-    assert (result["engine"], result["peak_is"], result["growth"]) == ("dask", "all processes", None)
 
 
 def test_the_terminal_shows_a_table(monkeypatch: pytest.MonkeyPatch) -> None:

