@@ -36,7 +36,7 @@ def reproduce(data: list[Path], device: str, results: Path, workers: int) -> Non
     """Make every cell of the reproduction: all studies of the paper, both protocols, each data set. Resumes."""
     from ghostpoi.data.prepared import load
     from ghostpoi.models.devices import device as find_device
-    from ghostpoi.study.reproduce import reproduce
+    from ghostpoi.study.run import reproduce
 
     for path in reproduce([load(one) for one in data], find_device(device), results, workers, say):
         tell(path)

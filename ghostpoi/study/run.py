@@ -41,9 +41,12 @@ from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, IdentitySettings, TrajectoryLM
 from ghostpoi.study.cells import Missing, missing_cells, release_stages, stages_of
-from ghostpoi.study.plan import VICTIM, Study, Variant
+from ghostpoi.study.plan import VICTIM, Study, Variant, load
+from ghostpoi.study.results import PROTOCOLS
 from ghostpoi.study.store import WORK, Cell, Store, only_run
 from ghostpoi.study.workers import Portion, prepared
+
+REPRODUCED = ("main", "leak", "rounds", "weights", "entropy", "manifold")  # studies of the paper's tables and figures
 
 
 @dataclass(frozen=True)
@@ -286,6 +289,18 @@ def run_all(runners: Sequence[Runner], victims: bool = True, workers: int = 1) -
             what = f"{'the controls of ' if portion.controls else ''}seed {', '.join(map(str, seeds))}"
             runner.say(f"{runner.title}: measured {what}; {rest:,} left{estimate}")
     return [runner.store.path(runner.study.name) for runner in runners]
+
+
+def reproduce(data: Sequence[Prepared], device: torch.device, results: Path, workers: int, say: Say) -> list[Path]:
+    """Measure every cell of the paper's studies, on all data sets, under both protocols; return their files.
+
+    Says after every seed what is left and how long it takes.
+    """
+    runners = [
+        Runner(load(study), protocol, one, device, results, say)
+        for study in REPRODUCED for protocol in PROTOCOLS for one in data
+    ]  # fmt: skip
+    return list(dict.fromkeys(run_all(runners, workers=workers)))
 
 
 def silent(text: str) -> None:

@@ -1,6 +1,5 @@
 """`python -m benchmarks scale`: what a command costs, ratios between sizes, and the page that shows them."""
 
-import json
 import os
 import subprocess
 import sys
