@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks import slow_reference
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.formats.prepare import prepare_city, prepare_file
-from ghostpoi.models import fit, slow_reference, trajectory_lm
+from ghostpoi.models import fit, trajectory_lm
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report

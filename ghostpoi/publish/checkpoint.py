@@ -22,23 +22,23 @@ class Checkpoint:
     say: Say
 
     def store(self, surrogate: "CausalTransformer", optimizer: "Optimizer", done: int) -> None:
-        from ghostpoi.models import tensor_file
+        from ghostpoi.models import trajectory_lm
 
         tensors = {f"model.{name}": weight for name, weight in surrogate.state_dict().items()}
         for number, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
-        tensor_file.write(self.path, tensors, {"key": self.key, "done": done})
+        trajectory_lm.write_tensors(self.path, tensors, {"key": self.key, "done": done})
 
     def load(self, surrogate: "CausalTransformer", optimizer: "Optimizer") -> int | None:
         """Restore weights and optimizer; return the number of finished rounds, None if there is nothing to resume."""
-        from ghostpoi.models import tensor_file
+        from ghostpoi.models import trajectory_lm
 
         try:
-            tensors, note = tensor_file.read(self.path, surrogate.device)
+            tensors, note = trajectory_lm.read_tensors(self.path, surrogate.device)
             problem = None if note.get("key") == self.key else "belongs to other data or settings"
         except FileNotFoundError:
             return None
-        except tensor_file.Damaged as e:
+        except trajectory_lm.Damaged as e:
             problem = f"is damaged ({e})"
         if problem:
             self.say(f"the checkpoint {self.path} {problem}; starting again from the first round")

@@ -18,8 +18,7 @@ from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.places import slot_of
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models import cuda_graphs
-from ghostpoi.models.devices import precise, trim_heap
-from ghostpoi.models.parallel import run_in_threads
+from ghostpoi.models.devices import precise, run_in_threads, trim_heap
 from ghostpoi.models.prefix_cache import Layout
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.scored_position import CachedModel, Options, PaddedOptions, Position

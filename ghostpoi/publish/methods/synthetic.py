@@ -36,7 +36,7 @@ class Synthetic(FreeDraw):
         return ("what follows what in sessions", f"visits per venue, where fewer than {few} count as {few}")
 
     def release(self, sessions: Sessions, vocabulary: Vocabulary, lm: LanguageModel, seed: Seed) -> Ints:
-        from ghostpoi.models.session_sampling import sample_sessions  # torch
+        from ghostpoi.models.trajectory_lm import sample_sessions  # torch
 
         if lm is None:
             raise ValueError("a synthetic release needs the trajectory LM")

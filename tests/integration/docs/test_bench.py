@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import files, models, trace
+from benchmarks import files, models, slow_reference, trace
 from benchmarks.measured import Cost
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.errors import InputError
 from ghostpoi.formats.prepare import prepare_city
-from ghostpoi.models import slow_reference
 from ghostpoi.models.devices import device
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.task import Task

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scored_world import WORLDS, World, last_log_prob
 from torch import Tensor
 
+from benchmarks.slow_reference import brute_force_scores
 from ghostpoi.data.candidates import speed_mask
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.models.slow_reference import brute_force_scores
 from ghostpoi.publish.scored_position import Position
 from ghostpoi.settings import SpeedSettings
 

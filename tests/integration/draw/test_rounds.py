@@ -12,7 +12,7 @@ from small_city import prepared, settings, task_of
 
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
-from ghostpoi.models import tensor_file as vault
+from ghostpoi.models import trajectory_lm as vault
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE, no_report
@@ -127,10 +127,10 @@ HARM: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (lambda p: p.write_bytes(b""), "is damaged ("),
     "no tensors at all": (lambda p: p.write_bytes(b"x" * 5000), "is damaged ("),
     "of another run": (
-        lambda p: vault.write(p, {"a": torch.ones(2)}, {"key": "other"}),
+        lambda p: vault.write_tensors(p, {"a": torch.ones(2)}, {"key": "other"}),
         "belongs to other data or settings",
     ),
-    "of nothing": (lambda p: vault.write(p, {"a": torch.ones(2)}, {}), "belongs to other data or settings"),
+    "of nothing": (lambda p: vault.write_tensors(p, {"a": torch.ones(2)}, {}), "belongs to other data or settings"),
 }
 
 

@@ -21,7 +21,7 @@ from ghostpoi.data.places import SLOTS, Places, of_sessions
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.evaluate.matched_control import matched_draw
 from ghostpoi.models.prefix_cache import Prefix
-from ghostpoi.models.session_sampling import sample_sessions
+from ghostpoi.models.trajectory_lm import sample_sessions
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.publish.methods import METHODS, Method
 from ghostpoi.publish.methods.crowd import Crowd

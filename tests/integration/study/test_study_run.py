@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from docs_scripts import script
 from fake_results import Fabricated
 from small_city import called
 
@@ -29,10 +30,11 @@ from ghostpoi.publish.substitution import Substitution
 from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import calibrate, plan, run
+from ghostpoi.study import plan, run
 from ghostpoi.study.results import Results
 from ghostpoi.study.store import identity, only_run, some_seeds
 
+calibrate = script("rerun_calibration")
 TINY = "surrogate.dim=16 surrogate.heads=2 lm.dim=16 lm.heads=2 rounds.outer=1 rounds.inner=1 lm_training.epochs=1"
 GHOST = f"ghost {TINY}"
 STUDY = f"""

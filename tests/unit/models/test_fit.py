@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ring_model import ROWS, SEED, TRAIN, TRAINING, model_of, ring_walks
 
+from benchmarks.slow_reference import padded_epoch
 from ghostpoi.data.checkins import Longs
 from ghostpoi.models import cuda_graphs, fit
 from ghostpoi.models.fit import Accuracy, adamw, epoch, epochs, ranks, train
-from ghostpoi.models.slow_reference import padded_epoch
 from ghostpoi.models.training_windows import Windows, from_start, next_poi
 from ghostpoi.settings import Training
 

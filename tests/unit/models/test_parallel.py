@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from ghostpoi.models.parallel import MAX_THREADS, Piece, run_in_threads
+from ghostpoi.models.devices import MAX_THREADS, Piece, run_in_threads
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Slow reference implementations: brute-force scores and padded training. Tests and benchmarks compare against them."""
+"""Slow reference implementations, which benchmarks and tests compare with: brute-force scores and padded training."""
 
 import numpy as np
 import torch
