@@ -14,9 +14,7 @@ from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.errors import InputError
 
 if TYPE_CHECKING:
-    from ghostpoi import formats
     from ghostpoi.api.reading import Source
-    from ghostpoi.publish.private_folder import RowsRequest
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,9 @@ def choose(
     """
     from ghostpoi.data.taxonomy import read_taxonomy
     from ghostpoi.evaluate.cache import default_folder, open_cache
-    from ghostpoi.evaluate.choose.options import STRICTNESS, Wishes
+    from ghostpoi.evaluate.choose import Asked, Wishes
+    from ghostpoi.evaluate.choose import choose as try_settings
+    from ghostpoi.evaluate.choose.options import STRICTNESS
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.reports.page import write_choice
@@ -99,20 +99,16 @@ def choose(
         settings=settings, method="crowd", protocol="strong", device=None, mapping=without_region(map or {}),
         keep=tuple(keep), drop=tuple(drop), groups=read_taxonomy(Path(taxonomy)) if taxonomy else {},
     )  # fmt: skip
-    own: dict[str, Any] = {"settings": settings, "wishes": wishes, "leak": leak, "seeds": seeds}
-    own["cache"] = open_cache(Path(cache) if cache else default_folder())
+    request = Asked(
+        rows=rows, wishes=wishes, leak=leak, seeds=seeds,
+        cache=open_cache(Path(cache) if cache else default_folder()),
+    )  # fmt: skip
     file = source_of(source, reading)
     stated = file.reading.stated
     if not isinstance(reading.get("venues", ""), str | os.PathLike | None):
         stated["venues"] = VENUES
-    if at_scale is None:
-        found = _on_table(door, file, rows, own)
-    else:
-        from ghostpoi.evaluate.choose.region_trials import RegionsRequest, choose_by_regions
-
-        request = RegionsRequest(rows=rows, **own)
-        with door.bar(1.0) as progress:
-            found = choose_by_regions(file, request, at_scale, regions, door.say, progress)
+    with door.bar(1.0) as progress:
+        found = try_settings(file, request, at_scale, regions, door.say, progress)
     given: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "memory": memory}
     for trial in found["tried"]:
         grouping = "method.category=group" in trial["settings"]
@@ -126,24 +122,6 @@ def choose(
     if page is not None:
         write_choice(page, file.path.name, found)
     return Choice(found, page)
-
-
-def _on_table(door: Door, file: formats.Source, rows: RowsRequest, own: dict[str, Any]) -> dict[str, Any]:
-    """Try settings on a table that is read at once."""
-    from ghostpoi import formats
-    from ghostpoi.evaluate.choose import ChooseRequest, choose, work
-    from ghostpoi.publish.pseudonyms import wanted
-    from ghostpoi.publish.venue_files import classify_file
-    from ghostpoi.publish.whole_table import check_category, grouped
-    from ghostpoi.settings import override
-
-    by_group = override(rows.settings, ["method.category=group"])
-    read = formats.read(file, rows.mapping)
-    check_category(read.table, rows.settings if own["wishes"].keep_category == "any" else by_group)
-    classify_file(read, rows.keep, rows.drop, wanted(read, rows.settings))
-    request = ChooseRequest(table=grouped(read.table, rows.groups, by_group.method), **own)
-    with door.bar(work(request)) as progress:
-        return choose(request, progress)
 
 
 def _check(texts: list[str], keep_category: str, strictness: Sequence[str], leak: float, page: Path | None) -> None:

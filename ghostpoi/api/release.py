@@ -113,7 +113,8 @@ def protect(
     """
     from ghostpoi import formats
     from ghostpoi.publish.private_folder import ReleaseRequest
-    from ghostpoi.publish.release import given_seed, make_release, release_in_memory, work
+    from ghostpoi.publish.release import given_seed, release_in_memory, work
+    from ghostpoi.world.release import make_release
 
     if output is None and (engine or memory or scheduler or workers):
         raise InputError("--engine, --workers, --scheduler and --memory are for a release in a folder; name it with -o")
@@ -135,13 +136,11 @@ def protect(
         request = ReleaseRequest(
             **vars(rows), file=file, release=folder, private=own, resume=resume, force=force, series=optional(series)
         )
-        if at_scale:
-            from ghostpoi.world.release import make_release as make_at_scale
-
-            manifest = make_at_scale(request, replace(at_scale, device=device), door.say, report)
+        scale = replace(at_scale, device=device) if at_scale else None
+        manifest, released = make_release(request, scale, door.say, report)
+        if released is None:
             return Release(manifest, None, folder, own)
-        made = make_release(request, door.say, report)
-        return Release(made.manifest, made.rows, folder, own, _pairs(made) if pairs else None)
+        return Release(manifest, released.rows, folder, own, _pairs(released) if pairs else None)
 
 
 def rows_request(

@@ -28,7 +28,7 @@ from ghostpoi.evaluate.undone_pseudonyms import undo
 from ghostpoi.formats import CheckinFile, Rows, Source
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.kept_table import KeptCrowds
-from ghostpoi.publish.manifest import complaint_about, read_clean, read_data, read_manifest, settings_of, with_groups
+from ghostpoi.publish.manifest import checked_manifest, read_clean, read_data, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.series.private_copy import read_table
@@ -75,9 +75,7 @@ def read_pair(
     """
     file, released, manifest, pseudonym = Source.of(file), Source.of(release), None, None
     if (folder := released.path).is_dir():
-        manifest = read_manifest(folder)
-        if complaint := complaint_about(folder, manifest):
-            raise InputError(f"{release}: {complaint}; make the release again with protect")
+        manifest = checked_manifest(folder)
         after, before = read_data(folder, manifest, file.limit), read_clean(file, mapping, manifest)
         digest = str(manifest["data"]["sha256"])
         if settings_of(manifest).identity.pseudonyms != "keep":

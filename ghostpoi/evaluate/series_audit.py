@@ -15,7 +15,7 @@ from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.accuracy_gaps import spread
 from ghostpoi.formats.source import SizeLimit
-from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
+from ghostpoi.publish.manifest import MANIFEST, checked_manifest, read_data, settings_of
 from ghostpoi.publish.methods import METHODS, FreeDraw
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.publish.public_channel import Channel
@@ -124,9 +124,7 @@ def _verdict(found: dict[str, Any]) -> str:
 
 
 def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
-    manifest = read_manifest(release)
-    if complaint := complaint_about(release, manifest):
-        raise InputError(f"{release}: {complaint}; make the release again with protect")
+    manifest = checked_manifest(release)
     settings, written = settings_of(manifest), read_data(release, manifest, limit).table
     if manifest["method"] not in METHODS or isinstance(settings.method, FreeDraw):
         raise InputError(f"{release}: releases of {manifest['method']} have no sets to intersect; leave --series out")

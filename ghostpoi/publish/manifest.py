@@ -173,6 +173,14 @@ def complaint_about(release: Path, manifest: dict[str, Any]) -> str | None:
     return hash_complaint(release, manifest) or seal_of(release).complaint
 
 
+def checked_manifest(release: Path) -> dict[str, Any]:
+    """Read the manifest of a release; refuse one that is not what its publisher made."""
+    manifest = read_manifest(release)
+    if complaint := complaint_about(release, manifest):
+        raise InputError(f"{release}: {complaint}; make the release again with protect")
+    return manifest
+
+
 def store_manifest(release: Path, manifest: dict[str, Any], private: Path | None = None) -> None:
     """Write the manifest and its signature.
 

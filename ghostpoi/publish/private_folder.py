@@ -8,7 +8,7 @@ import secrets
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ghostpoi import __version__
 from ghostpoi.errors import InputError
@@ -29,13 +29,6 @@ STAGED, OLD = "release", "replaced"  # in it: the release that is being built, t
 OWN_FILES = (RUN, UNFINISHED, "trajectory_lm", KEY)
 
 Note = dict[str, str]
-
-
-class Hashed(Protocol):
-    """An input: a file that was read, or a dataset."""
-
-    @property
-    def sha256(self) -> bytes: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +108,8 @@ def check_folders(request: ReleaseRequest) -> Note | None:
     return unfinished
 
 
-def begin(request: ReleaseRequest, file: Hashed, say: Say) -> Run:
-    """Start a new run. The private files of an older run stay until the new release is complete."""
+def begin(request: ReleaseRequest, sha256: bytes, say: Say) -> Run:
+    """Start a new run with an input of this hash. The private files of an older run stay until the new one is done."""
     if request.resume:
         say(f"nothing to resume in {request.private}; starting from the beginning")
     folder, seed = request.private / UNFINISHED, request.seed or Seed.fresh()
@@ -128,7 +121,7 @@ def begin(request: ReleaseRequest, file: Hashed, say: Say) -> Run:
     make_private_folder(folder)
     note = {
         "seed": f"{seed.value:x}",
-        "input": _keyed_hash(file, seed),
+        "input": _keyed_hash(sha256, seed),
         "asked": _asked(request),
         "choices": json.dumps(_choices(request)),
         "release": str(request.release.resolve()),
@@ -139,12 +132,12 @@ def begin(request: ReleaseRequest, file: Hashed, say: Say) -> Run:
     return _run(request, note)
 
 
-def resume(request: ReleaseRequest, file: Hashed, note: Note) -> Run:
+def resume(request: ReleaseRequest, sha256: bytes, note: Note) -> Run:
     """Resume an interrupted run; refuse if the request differs."""
     run, private = _run(request, note), request.private
     if request.seed not in (None, run.seed):
         raise InputError(f"--seed differs from the seed of the run in {private}; leave --seed out to resume it")
-    if note["input"] != _keyed_hash(file, run.seed):
+    if note["input"] != _keyed_hash(sha256, run.seed):
         raise InputError(f"{request.file} is not the file of the run in {private}; start again with --force")
     if note["asked"] != _asked(request):
         raise InputError(
@@ -232,6 +225,6 @@ def _differing(note: Note, request: ReleaseRequest) -> str:
     return f" ({'; '.join(parts)})" if names else ""
 
 
-def _keyed_hash(file: Hashed, seed: Seed) -> str:
+def _keyed_hash(sha256: bytes, seed: Seed) -> str:
     """Hash the input with the seed as key. A plain hash would let anyone confirm a guess of the input."""
-    return hmac.new(str(seed.value).encode(), file.sha256, hashlib.sha256).hexdigest()
+    return hmac.new(str(seed.value).encode(), sha256, hashlib.sha256).hexdigest()

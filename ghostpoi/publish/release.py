@@ -29,11 +29,11 @@ from ghostpoi.publish.manifest import store_manifest
 from ghostpoi.publish.private_folder import (
     RUN,
     UNFINISHED,
+    Note,
     ReleaseRequest,
     RowsRequest,
     Run,
     begin,
-    check_folders,
     check_places,
     resume,
 )
@@ -43,7 +43,7 @@ from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.released_rows import ReleasedRows, plan, release_rows
 from ghostpoi.publish.rounds import units
 from ghostpoi.publish.row_comparison import difference
-from ghostpoi.publish.series.series_release import open_series
+from ghostpoi.publish.series.ledger import Series
 from ghostpoi.publish.staging import clean_up, publish_folder, staging_folder
 from ghostpoi.publish.venue_files import data_name, venue_file
 from ghostpoi.publish.whole_table import fast_steps
@@ -51,11 +51,6 @@ from ghostpoi.randomness import Seed
 
 Made = TypeVar("Made")
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
-
-
-def make_release(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
-    """Protect a file and write the release."""
-    return in_place(request, lambda: _make(request, say, report))
 
 
 def in_place(request: ReleaseRequest, make: Callable[[], Made]) -> Made:
@@ -93,15 +88,16 @@ def work(settings: Publication) -> float:
     return lm + units(settings.method, settings.rounds)
 
 
-def _make(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
-    unfinished = check_folders(request)
-    series = open_series(request)
-    file = formats.read(request.file, request.mapping)
+def release_file(
+    request: ReleaseRequest, file: CheckinFile, sha256: bytes, unfinished: Note | None, series: Series | None,
+    say: Say, report: Report,
+) -> ReleasedRows:  # fmt: skip
+    """Protect one region, which is in memory, and write the release."""
     planned = plan(request, file, say, series)
     part, request = planned.series, replace(request, seed=planned.request.seed)
     if part:
         part.start()
-    run = resume(request, file, unfinished) if unfinished else begin(request, file, say)
+    run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
     if part:
         venues = part.draw(planned.whole, report)
     else:

@@ -181,11 +181,6 @@ def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
     return [*shown, LEARNED_GROUPS] if learned else shown
 
 
-def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:
-    """Describe the sets of the method as plain values: shares of rows that have one, and the mean size of these."""
-    return described_sets(count_sets(table, settings), settings)
-
-
 def count_sets(table: Checkins, settings: Publication, whole_file: bool = True) -> Counter[str]:
     """Count the rows that have a set, and add up the sizes of these."""
     check_category(table, settings)
