@@ -136,7 +136,7 @@ def convergence(results: Results) -> Figure:
 
 
 def leakage(results: Results) -> Figure:
-    """Draw what A2 and A3 reach as more leaks, beside what the leaked sessions give on their own."""
+    """Draw what A2 and A3 reach as more leaks, and what the leaked sessions give on their own."""
     figure, panels = plt.subplots(2, 2, figsize=(8.6, 6.0), sharex=True)
     ratios, printed = sorted(results.study.leak), paper.leak_section(results.city) if results.city else {}
 
@@ -217,7 +217,7 @@ def frontier(results: Results) -> Figure:
 
 
 def _label(axes: Axes, found: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write a text beside each point (x, y, text, colour) of a finished panel; a line joins those further apart."""
+    """Write a text next to each point (x, y, text, colour) of a finished panel; a line joins those further apart."""
     points_per_pixel = 72 / axes.figure.dpi
     at = points_per_pixel * axes.transData.transform(np.array([one[:2] for one in found]).reshape(-1, 2))
     low, high = points_per_pixel * axes.bbox.get_points()
@@ -230,7 +230,7 @@ def _label(axes: Axes, found: Sequence[tuple[float, float, str, str]]) -> None:
 
 
 def places(points: Floats, low: Floats, high: Floats, size: Sequence[float] = (11.0, 9.0)) -> Floats:
-    """Return the middle of a label beside each of the points, (N, 2), inside a box.
+    """Return the middle of a label next to each of the points, (N, 2), inside a box.
 
     Labels are placed one after the other, each where it covers the fewest points and labels, as near as possible.
     """
@@ -284,7 +284,7 @@ def points(axes: Axes, x: Sequence[float], values: Sequence[Spread], **style: An
 
 
 def finish(figure: Figure, axes: Axes, x: str, y: str, title: str) -> Figure:
-    """Name the axes of a single panel and put its legend beside it."""
+    """Name the axes of a single panel and put its legend next to it."""
     axes.set(xlabel=x, ylabel=y, title=title)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     return figure

@@ -213,7 +213,7 @@ def moves(results: Results) -> Table:
 
 
 def protection(results: Results) -> Table:
-    """Show what each release keeps, and what the strongest adversaries get from it, beside the controls."""
+    """Show what each release keeps, and what the strongest adversaries get from it, next to the controls."""
     floor, alone, has_moves = _floor(results), _leak(results), _has_moves(results)
     kept = [key for key in KEPT if any(results.value(m, key) for m in results.methods)]
 
