@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from ghostpoi.study.plan import PROTOCOLS
 from ghostpoi.study.results import GOWALLA, NYC, Results
-from ghostpoi.study.tables import tables
-from ghostpoi.study.text_table import Table
+from ghostpoi.study.tables import Table, tables
 
 DOCS = Path(__file__).parent.parent
 RESULTS = DOCS.parent / "results"

@@ -230,7 +230,7 @@ class Results:
 
 
 def city_of(data: str) -> str | None:
-    """Return the city of the paper that data is, as far as its name tells."""
+    """Return the city of the paper that data is, as far as its name shows."""
     return next((city for city in ("nyc", "tky") if city in data.lower()), None)
 
 
@@ -263,7 +263,7 @@ def _asked_for(store: Store, study: Study, data: str | None) -> tuple[Iterator[C
     first = [name for name in names if city_of(name) == "nyc"] or [name for name, _ in names.most_common()] or [NYC]
     name = data or first[0]
     # The study's own cells win over any other's, then those of the main matrix: methods are compared, and cells of two
-    # runs differ by more than their seeds tell.
+    # runs differ by more than their seeds show.
     found = {tuple(c.get(k) for k in KEY): c for c in (*shared[::-1], *own) if c["data"] == name}
     return iter(found.values()), name
 
