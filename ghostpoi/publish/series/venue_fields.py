@@ -14,6 +14,7 @@ from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.options import option
 
 
 def sample_rows(table: Checkins, ids: Sequence[str], uniform: Floats) -> Longs:
@@ -45,11 +46,18 @@ def joined(parts: Sequence[Rows], like: Rows) -> Rows:
 def check_file(file: CheckinFile) -> None:
     """Refuse a file whose venue fields a series cannot keep."""
     if not file.rows.stored.can_join:
-        raise InputError("--series: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet")
+        raise InputError(
+            f"{option('series')}: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet"
+        )
     if file.venues is not None:
-        raise InputError("--series and --venues exclude each other; write position and category into the file itself")
+        raise InputError(
+            f"{option('series')} and {option('venues')} exclude each other; write position and category into the file "
+            "itself"
+        )
     if file.reading.cluster_points:
-        raise InputError("--series and --cluster-points exclude each other: clusters change from file to file")
+        raise InputError(
+            f"{option('series')} and {option('cluster_points')} exclude each other: clusters change from file to file"
+        )
 
 
 def every_row(rows: Rows) -> Longs:
