@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.missing import NO_VALUE
+from ghostpoi.formats.fields import NO_VALUE
 
 NONZERO = string.digits[1:]
 NUMBERED = re.compile(r"([^\d\s\"]*)([0-9]+)(\.0)?")  # a polars float ends with .0

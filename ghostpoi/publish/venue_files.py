@@ -17,8 +17,8 @@ from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
 from ghostpoi.formats import CheckinFile
+from ghostpoi.formats.base import ending
 from ghostpoi.formats.compression import STDIN
-from ghostpoi.formats.kinds import ending
 from ghostpoi.formats.source import VenueTable
 from ghostpoi.formats.times import parse_times
 from ghostpoi.options import option

@@ -8,7 +8,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
-from ghostpoi.formats.zones import TIMEZONE
+from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option
 from ghostpoi.publish.columns.classify import constant_within
 from ghostpoi.publish.columns.dependence import value_codes

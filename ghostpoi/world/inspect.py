@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.inspect import Counted, added, count, summary
 from ghostpoi.formats import Source
-from ghostpoi.formats.chosen_columns import chosen_columns
-from ghostpoi.formats.kinds import Kind, misnamed
+from ghostpoi.formats.base import Kind, misnamed
+from ghostpoi.formats.fields import chosen_columns
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.whole_table import count_sets, described_sets

@@ -9,9 +9,9 @@ from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
 from ghostpoi.formats import CheckinFile, Rows, Source
+from ghostpoi.formats.base import PARQUET, ending, kind_of
 from ghostpoi.formats.compression import load, readable
 from ghostpoi.formats.folder import is_folder, parts_of
-from ghostpoi.formats.kinds import PARQUET, ending, kind_of
 from ghostpoi.world.spans import Span, find_spans
 
 PIECE_ROWS = 500_000  # of a large file; the division into pieces changes no result

@@ -8,7 +8,7 @@ import numpy as np
 
 from ghostpoi.formats import HEAD, Source, recognised
 from ghostpoi.formats.compression import compression
-from ghostpoi.formats.table import delimiter_of
+from ghostpoi.formats.tables import delimiter_of
 from ghostpoi.formats.text import first_line, has_controls, is_utf8, quotes_enclose_fields
 
 BYTES_PER_ROW = 128  # more than most rows have

@@ -14,8 +14,8 @@ from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.compression import load
+from ghostpoi.formats.fields import none_complete
 from ghostpoi.formats.folder import columns_of, keys_of, no_part
-from ghostpoi.formats.missing import none_complete
 from ghostpoi.formats.rows import not_joined
 from ghostpoi.options import option
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving

@@ -24,8 +24,8 @@ import polars as pl
 from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Columns
-from ghostpoi.formats.points import POINT
-from ghostpoi.formats.zones import TIMEZONE
+from ghostpoi.formats.source import POINT
+from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option
 from ghostpoi.publish.columns.dependence import (
     MOST_ROWS,

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
-from ghostpoi.formats.times import parse_times
-from ghostpoi.formats.zones import PLACE, SHORT
+from ghostpoi.formats.times import PLACE, SHORT, parse_times
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.columns.related_venues import RelatedVenues
 from ghostpoi.publish.columns.traces import has_value, numbers

@@ -10,7 +10,7 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.evaluate.measures.utility import Profile, profile, utility
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.fields import COLUMN_NAMES, plain_name
-from ghostpoi.formats.zones import TIMEZONE, has_names, local_hours, split_names, states_zones
+from ghostpoi.formats.times import TIMEZONE, has_names, local_hours, split_names, states_zones
 from ghostpoi.publish.columns.harmless import OFFSET
 from ghostpoi.reports.charts import BLUE, MUTED, Chart, axis, bars, chart, draw, line, scatter, sides
 from ghostpoi.reports.page_data import PageData

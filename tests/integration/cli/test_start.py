@@ -81,7 +81,7 @@ def test_the_input_is_looked_at_before_anything_else_is_imported(command: str, t
     found = modules(*MISSING[command], code=2, cwd=tmp_path)
     assert found & (SLOW | FOR_RESULTS) == set()
     assert plugins(found) == set()
-    formats = {f"ghostpoi.formats.{name}" for name in ("excel", "geojson", "json_text", "snap", "tsmc2014")}
+    formats = {f"ghostpoi.formats.{name}" for name in ("excel", "records")}
     assert found & formats == set()
     assert found & {"ghostpoi.publish.verify.against_clean", "ghostpoi.reports.charts"} == set()
 

@@ -13,7 +13,7 @@ from small_world import SEED, parts, rows
 
 from ghostpoi import formats
 from ghostpoi.formats.parquet import ParquetRows
-from ghostpoi.formats.table import TableFormat
+from ghostpoi.formats.tables import TableFormat
 from ghostpoi.world import packs, release
 from ghostpoi.world.packs import numbers_of, read_group, rows_of, write_pack
 from ghostpoi.world.pieces import Piece, Pieces

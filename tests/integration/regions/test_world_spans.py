@@ -14,8 +14,7 @@ from small_city import called, scratch, sentence
 from small_world import SEED, contents, parts, protected, rows
 
 from ghostpoi.formats import Reading, Source, parquet, text
-from ghostpoi.formats.table import open_table
-from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.formats.tables import TextRows, open_table
 from ghostpoi.world import protect_region
 from ghostpoi.world.spans import BYTES_PER_ROW, find_spans
 

@@ -17,7 +17,7 @@ from written_as import Visit, written
 from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.formats import Reading
-from ghostpoi.formats.stays import MIN_STAYS, venue_positions
+from ghostpoi.formats.build import MIN_STAYS, venue_positions
 
 WORDS = ["--cluster-points", "150m", "--missing", "drop"]
 HEAD = "uid,datetime,lat,lng\n"

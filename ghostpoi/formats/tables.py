@@ -1,7 +1,13 @@
-"""Rows of text files, which can be changed and written back."""
+"""Formats of delimited text, and Parquet by its first bytes; tables of venues (--venues).
 
+Tables of venues have the form of LibCity's .geo, RecBole's .item, GETNext's table of POIs, or any delimited text like
+them.
+"""
+
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import BinaryIO
 
 import numpy as np
@@ -9,13 +15,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
+from ghostpoi.errors import InputError
 from ghostpoi.formats import text
-from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.base import PARQUET, CheckinFile
 from ghostpoi.formats.build import to_file
-from ghostpoi.formats.points import POINT
+from ghostpoi.formats.compression import is_binary, load
+from ghostpoi.formats.fields import find_columns, find_venue_columns
 from ghostpoi.formats.rows import Dialect, FieldRows, Index, Rows, with_degrees
-from ghostpoi.formats.source import Source
-from ghostpoi.formats.zones import TIMEZONE
+from ghostpoi.formats.source import POINT, VENUE, Source, VenueTable
+from ghostpoi.formats.times import TIMEZONE
+from ghostpoi.options import option
 
 RETURN = text.RETURN.decode()
 
@@ -160,3 +169,139 @@ def _columns(source: Source, mapping: dict[str, str]) -> dict[str, str]:
 def _padded(ids: pl.Series) -> bool:
     """Tell whether an id begins or ends with a space."""
     return bool(ids.unique().cast(pl.String).str.contains(r"^[ \t]|[ \t]$").any())
+
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """Any table with a header. Columns are found by name or mapped by the user."""
+
+    summary: str = "delimited text with a header line (CSV, TSV, `;`, `|`), or Parquet"
+
+    def recognises(self, head: bytes) -> bool:
+        """Accept Parquet and any text."""
+        return head.startswith(PARQUET) or not is_binary(head)
+
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        names = source.reading.column_names
+        if data.startswith(PARQUET):
+            from ghostpoi.formats.parquet import read_parquet  # pyarrow is slow to import
+
+            if names:
+                raise InputError(f"{source} is Parquet, which names its columns itself; leave {option('columns')} out")
+            return read_parquet(source, data, mapping)
+        body = open_table(source, data, names)
+        return read_text(body, data, "table", find_columns(source, body.dialect.columns, mapping, header=not names))
+
+
+def open_table(source: Source, data: bytes, names: tuple[str, ...] | None = None) -> text.Body:
+    """Find the delimiter and the layout of a text. Without `names`, its first line names the columns."""
+    return text.open_body(source, data, delimiter_of(source, data, names), names, None, quotes=True)
+
+
+def delimiter_of(source: Source, data: bytes, names: tuple[str, ...] | None = None) -> str:
+    """Find what separates the columns, from the first line."""
+    header = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode("latin-1")
+    usual = DELIMITERS.get(source.extension.lower())
+    signs = {d: header.count(d) for d in (",", "\t", ";", "|")}
+    width = len(names or ())  # decimal commas may outnumber the delimiters
+    return max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
+
+
+TABLE = TableFormat()
+
+
+TSMC_COLUMNS = ("user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time")
+TSMC_MAPPING = {
+    "user": "user", "poi": "venue_id", "category": "category_id",
+    "lat": "latitude", "lon": "longitude", "time": "utc_time",
+}  # fmt: skip
+TIME = re.compile(rb"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [+-]\d{4} \d{4}\r?$")
+NUMBER = re.compile(rb"-?\d+(\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Tsmc2014Format:
+    """The format of the published New York and Tokyo files."""
+
+    summary: str = "Foursquare TSMC2014: eight tab-separated columns without a header"
+
+    def recognises(self, head: bytes) -> bool:
+        """Look for TSMC times or positions in most of the first lines, and for the absence of a header."""
+        lines = [line.split(b"\t") for line in head.split(b"\n")[:20] if line.strip()]
+        if not lines or not any(NUMBER.fullmatch(field) for field in lines[0]):
+            return False
+        likely = sum((len(fields) > 1 and bool(TIME.search(fields[-1]))) or _has_position(fields) for fields in lines)
+        return likely * 2 >= len(lines)
+
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        columns = find_columns(source, TSMC_COLUMNS, TSMC_MAPPING | mapping)
+        body = text.open_body(source, data, "\t", TSMC_COLUMNS, "latin-1", quotes=False)
+        return read_text(body, data, "tsmc2014", columns)
+
+
+def _has_position(fields: list[bytes]) -> bool:
+    return len(fields) == 8 and all(NUMBER.fullmatch(field) for field in fields[5:7])
+
+
+TSMC2014 = Tsmc2014Format()
+
+
+SNAP_COLUMNS = ("user", "check-in time", "latitude", "longitude", "location id")
+SNAP_MAPPING = dict(zip(("user", "time", "lat", "lon", "poi"), SNAP_COLUMNS, strict=True))
+SNAP_LINE = re.compile(rb"\d+\t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\t-?\d+(\.\d+)?\t-?\d+(\.\d+)?\t[^\t]+")
+
+
+@dataclass(frozen=True)
+class SnapFormat:
+    """The format of loc-gowalla_totalCheckins.txt and loc-brightkite_totalCheckins.txt."""
+
+    summary: str = "SNAP Gowalla and Brightkite: user, time, latitude, longitude, location id; tabs, no header"
+
+    def recognises(self, head: bytes) -> bool:
+        """Look for such lines among the first ones; a few may lack values."""
+        lines = [line for line in head.split(b"\n")[:20] if line.strip()]
+        likely = sum(bool(SNAP_LINE.fullmatch(line.rstrip(b"\r"))) for line in lines)
+        return bool(lines) and lines[0].count(b"\t") == len(SNAP_COLUMNS) - 1 and likely * 2 >= len(lines)
+
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        columns = find_columns(source, SNAP_COLUMNS, SNAP_MAPPING | mapping)
+        return read_text(text.open_body(source, data, "\t", SNAP_COLUMNS, None, quotes=False), data, "snap", columns)
+
+
+SNAP = SnapFormat()
+
+
+VENUE_FIELDS = ("lat", "lon", POINT, "category", GROUP)
+# Foursquare's table of the whole world has no header.
+TIST2015 = ("venue_id", "latitude", "longitude", "category_name", "country")
+TIST2015_LINE = re.compile(rb"[0-9a-f]{24}\t-?\d+\.\d+\t-?\d+\.\d+\t[^\t\n]*\t[^\t\n]*\r?\n")
+
+
+def read_venues(source: Source, given: dict[str, str]) -> VenueTable:
+    """Read a table of venues; `given` is the user's choice of columns, of which those that it has count."""
+    data = load(source)
+    if is_binary(data[:65_536]):
+        raise InputError(
+            f"{option('venues', source)} is a binary file; give a table of venues as text (CSV, TSV, .geo, .item)"
+        )
+    body = open_table(source, data, TIST2015 if TIST2015_LINE.match(data) else None)
+    columns = body.dialect.columns
+    own = {f: c for f, c in given.items() if f in (*VENUE_FIELDS, VENUE) and c in columns}
+    found = find_venue_columns(source, columns, own)
+    values = body.values(list(dict.fromkeys(found.values())))
+    fields = values.select(pl.col(c).alias("poi" if field == VENUE else field) for field, c in found.items())
+    ids = fields["poi"]
+
+    def where(row: int) -> str:
+        return f"{source}, line {body.line(row)}"
+
+    if ids.null_count():
+        row = int(ids.is_null().arg_true()[0])
+        raise InputError(f"{where(row)}: the venue has no id; fill it in or remove the line")
+    if (repeated := ids.is_duplicated()).any():
+        row = int(repeated.arg_true()[-1])
+        raise InputError(f"{where(row)}: the venue {ids[row]!r} is listed twice; remove one of them")
+    return VenueTable(source.path, found, fields, TextRows.of(body), sha256(data).digest(), where)
