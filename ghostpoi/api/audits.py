@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
-from ghostpoi.api.release import Release
-from ghostpoi.api.scale import scale_of, without_region
-from ghostpoi.api.written import ReleaseLike, folder_of, private_of
+from ghostpoi.api.given import PathLike, ReadingOptions, assignments, optional, scale_of, source_of, without_region
+from ghostpoi.api.release import Release, ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
 if TYPE_CHECKING:
-    from ghostpoi.api.reading import Source
+    from ghostpoi.api.given import Source
 
 
 @dataclass(frozen=True)

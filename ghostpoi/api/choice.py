@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, optional, source_of
-from ghostpoi.api.scale import scale_of, without_region, without_regions
+from ghostpoi.api.given import (
+    VENUES,
+    PathLike,
+    ReadingOptions,
+    assignments,
+    optional,
+    scale_of,
+    source_of,
+    without_region,
+    without_regions,
+)
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
 if TYPE_CHECKING:
-    from ghostpoi.api.reading import Source
+    from ghostpoi.api.given import Source
 
 
 @dataclass(frozen=True)

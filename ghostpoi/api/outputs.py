@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
-from ghostpoi.api.written import ReleaseLike, folder_of, private_of
+from ghostpoi.api.given import PathLike, ReadingOptions, optional, source_of
+from ghostpoi.api.release import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 

@@ -6,11 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
-from ghostpoi.api.scale import scale_of, without_region, without_regions
+from ghostpoi.api.given import (
+    PathLike,
+    ReadingOptions,
+    assignments,
+    optional,
+    scale_of,
+    source_of,
+    without_region,
+    without_regions,
+)
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
@@ -84,6 +92,9 @@ class Release(Generic[Frame]):
         if far:
             method = f"{far['substitution_rate']:.1%} substituted with {method}, {far['mean_km']:.2f} km on average"
         return f"Release({self.manifest['data']['rows']:,} rows{where}, {method})"
+
+
+ReleaseLike: TypeAlias = PathLike | Release[Any]
 
 
 @step
@@ -184,3 +195,19 @@ def _pairs(made: ReleasedRows) -> polars.DataFrame:
     ids = table.venue_ids.astype(str)
     columns = {"row": shown, "clean": ids[clean], "released": ids[released], "km": haversine_km(*places)}
     return polars.DataFrame({name: polars.Series(values.tolist()) for name, values in columns.items()})
+
+
+def folder_of(release: Any) -> Path:
+    """Return the folder of a release."""
+    if not isinstance(release, Release):
+        return Path(release)
+    if release.folder is None:
+        raise InputError("this release is in memory only; write it to a folder: protect(..., output=FOLDER)")
+    return release.folder
+
+
+def private_of(release: Any, private: PathLike | None) -> Path | None:
+    """Return the private folder that the caller names or, for what `protect` returned, the one that it wrote."""
+    if private is None:
+        return release.private if isinstance(release, Release) else None
+    return Path(private)

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
-from ghostpoi.api.scale import scale_of
-from ghostpoi.api.written import ReleaseLike, folder_of, private_of
+from ghostpoi.api.given import PathLike, ReadingOptions, optional, scale_of, source_of
+from ghostpoi.api.release import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
-    from ghostpoi.api.reading import Source
+    from ghostpoi.api.given import Source
     from ghostpoi.publish.verify.check import Check
 
 

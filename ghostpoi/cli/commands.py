@@ -94,7 +94,7 @@ def protect(json: bool, dry_run: bool, **asked: Any) -> None:
 
 
 def _estimate(json: bool, asked: dict[str, Any]) -> None:
-    from ghostpoi.api.reading import source_of
+    from ghostpoi.api.given import source_of
     from ghostpoi.api.release import rows_request
     from ghostpoi.publish.cost_estimate import estimate
 
@@ -202,7 +202,7 @@ def synth(
 def prepare(file: Path, output: Path, map: list[str] | None, set: list[str] | None, config: Path | None,
             **reading: Any) -> None:  # fmt: skip
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
-    from ghostpoi.api.reading import source_of
+    from ghostpoi.api.given import source_of
     from ghostpoi.data import prepared
     from ghostpoi.formats.prepare import prepare_file
     from ghostpoi.settings import Settings, changed

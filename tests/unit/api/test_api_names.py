@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 import ghostpoi
-from ghostpoi.api.reading import ReadingOptions
+from ghostpoi.api.given import ReadingOptions
 from ghostpoi.formats import Reading
 from ghostpoi.options import declared, groups
 

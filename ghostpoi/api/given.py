@@ -1,4 +1,4 @@
-"""Where check-ins come from, and how to read them: a path or a data frame, with what the caller states about it."""
+"""What steps are given: check-ins, a path or a data frame, with how to read and to divide them, and settings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     import polars
 
     from ghostpoi import formats
+    from ghostpoi.world.scale import Scale
 
 TABLE = "the table"  # what messages call a data frame
 VENUES = "the venues"
 VENUES_FILE = "venues.csv"  # as which a data frame of venues is read
 FRAMES = {TABLE: "table", VENUES: "venues"}  # how a call that is shown names them
+SECTION, FIELD = "regions.", "region"  # of settings, of --map
 PathLike: TypeAlias = str | os.PathLike[str]
 if TYPE_CHECKING:
     Source: TypeAlias = PathLike | polars.DataFrame | pandas.DataFrame
@@ -70,3 +72,30 @@ def assignments(settings: Mapping[str, Any] | Sequence[str]) -> list[str]:
 def optional(path: PathLike | None) -> Path | None:
     """Return a path, if there is one."""
     return None if path is None else Path(path)
+
+
+def scale_of(
+    map: Mapping[str, str], set: Sequence[str], engine: str | None, workers: int, scheduler: str, memory: str | None
+) -> Scale | None:
+    """Return how to divide a dataset, if an option asks for that."""
+    own = [text for text in set if text.startswith(SECTION)]
+    if not (own or FIELD in map or engine or workers or scheduler or memory):
+        return None
+    from ghostpoi.formats.source import bytes_of
+    from ghostpoi.settings import Divided, override
+    from ghostpoi.world.scale import Scale
+
+    return Scale(
+        settings=override(Divided(), own).regions, region_column=map.get(FIELD, ""), engine=engine or "local",
+        workers=workers, scheduler=scheduler, memory=None if memory is None else bytes_of(memory, "memory"),
+    )  # fmt: skip
+
+
+def without_region(map: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields that a table can have."""
+    return {field: column for field, column in map.items() if field != FIELD}
+
+
+def without_regions(set: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    """Return the settings of a release."""
+    return [text for text in assignments(set) if not text.startswith(SECTION)]
