@@ -14,6 +14,7 @@ from ghostpoi.api.release import Release
 from ghostpoi.api.scale import scale_of, without_region
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
     from ghostpoi.api.reading import Source
@@ -84,7 +85,7 @@ def audit(
     from ghostpoi.models.devices import device as find_device
 
     if replace and not store:
-        raise InputError("--replace and --no-store contradict each other; give one of them")
+        raise InputError(f"{option('replace')} and {option('no_store')} contradict each other; give one of them")
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
     names = adversaries if isinstance(adversaries, str | None) else ",".join(adversaries)
     everybody = names == "all"
@@ -99,7 +100,9 @@ def audit(
     )  # fmt: skip
     divided = by_region(request, at_scale)
     if divided and series is not None:
-        raise InputError("--series needs all rows at once; leave out --engine or --series")
+        raise InputError(
+            f"{option('series')} needs all rows at once; leave out {option('engine')} or {option('series')}"
+        )
     together = {}
     if series is not None:
         from ghostpoi.evaluate.series_audit import audit_series

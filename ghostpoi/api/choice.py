@@ -12,6 +12,7 @@ from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
     from ghostpoi.api.reading import Source
@@ -88,7 +89,9 @@ def choose(
     at_scale = scale_of(map or {}, texts, engine, workers, scheduler, memory)
     _check(texts, keep_category, STRICTNESS, leak, page)
     if regions is not None and at_scale is None:
-        raise InputError("--regions is for a dataset of many regions and needs --engine; leave it out")
+        raise InputError(
+            f"{option('regions')} is for a dataset of many regions and needs {option('engine')}; leave it out"
+        )
     wishes = Wishes(
         max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
         keep_category=keep_category,  # type: ignore[arg-type]
@@ -127,12 +130,12 @@ def choose(
 def _check(texts: list[str], keep_category: str, strictness: Sequence[str], leak: float, page: Path | None) -> None:
     """Refuse what can be refused before any work."""
     if keep_category not in strictness:
-        raise InputError(f"--keep-category {keep_category}: use exact, group or any")
+        raise InputError(f"{option('keep_category', keep_category)}: use exact, group or any")
     if not 0 < leak <= 1:
-        raise InputError(f"--leak {leak:g}: give a share above 0 and at most 1; the paper's is 0.05")
+        raise InputError(f"{option('leak', f'{leak:g}')}: give a share above 0 and at most 1; the paper's is 0.05")
     if own := [text for text in texts if text.startswith("method.")]:
-        raise InputError(f"--set {own[0]}: choose tries the settings of the method itself; leave it out")
+        raise InputError(f"{option('set', own[0])}: choose tries the settings of the method itself; leave it out")
     if own := [text for text in texts if text.startswith("identity.")]:
-        raise InputError(f"--set {own[0]}: use --pseudonyms instead")
+        raise InputError(f"{option('set', own[0])}: use {option('pseudonyms')} instead")
     if page is not None and (not page.parent.is_dir() or page.is_dir()):
-        raise InputError(f"-o {page}: give the name of a page in a folder that exists")
+        raise InputError(f"{option('output', page)}: give the name of a page in a folder that exists")

@@ -12,6 +12,7 @@ from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
     import polars
@@ -117,9 +118,15 @@ def protect(
     from ghostpoi.world.release import make_release
 
     if output is None and (engine or memory or scheduler or workers):
-        raise InputError("--engine, --workers, --scheduler and --memory are for a release in a folder; name it with -o")
+        raise InputError(
+            f"{option('engine')}, {option('workers')}, {option('scheduler')} and {option('memory')} are for a release "
+            f"in a folder; name it with {option('output')}"
+        )
     if output is None and (private is not None or resume or force or series):
-        raise InputError("--private, --resume, --force and --series are for a release in a folder; name it with -o")
+        raise InputError(
+            f"{option('private')}, {option('resume')}, {option('force')} and {option('series')} are for a release in "
+            f"a folder; name it with {option('output')}"
+        )
     at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
     rows = rows_request(
         method, protocol=protocol, device=device, map=without_region(map or {}), set=without_regions(set),
@@ -156,7 +163,7 @@ def rows_request(
     from ghostpoi.settings import changed
 
     if no_candidate not in ("keep", "withhold"):
-        raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
+        raise InputError(f"{option('no_candidate', no_candidate)}: use keep or withhold")
     texts = assignments(set)
     settings = with_pseudonyms(changed(publication(method, protocol), texts, optional(config)), pseudonyms, texts)
     return RowsRequest(

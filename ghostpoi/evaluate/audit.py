@@ -50,6 +50,7 @@ from ghostpoi.evaluate.row_matching import (
 from ghostpoi.evaluate.stored_audit import check_writable, store
 from ghostpoi.evaluate.whole_release import count_rows
 from ghostpoi.models.trajectory_lm import load_or_train, naturalness
+from ghostpoi.options import option
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish.manifest import checked_manifest, read_manifest, with_groups
 from ghostpoi.publish.methods import METHODS
@@ -87,7 +88,9 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
             found, more = _sampled(request, chosen, manifest, pair, count)
     else:
         if count is not None:
-            raise InputError("--regions is for a release of many regions and needs --engine; leave it out")
+            raise InputError(
+                f"{option('regions')} is for a release of many regions and needs {option('engine')}; leave it out"
+            )
         tables = read_pair(request.file, request.release, request.mapping, private)
         adversaries = completed(request.adversaries, bool(tables.kept), tables.pseudonym is not None)
         request = replace(request, adversaries=adversaries)
@@ -124,7 +127,8 @@ def _sampled(
     if not found:
         raise InputError(
             f"{request.release}: the filters leave too few sessions in all {len(regions):,} audited regions; audit "
-            "more with --regions, or lower filters.min_poi_checkins or filters.min_session_length with --set"
+            f"more with {option('regions')}, or lower filters.min_poi_checkins or filters.min_session_length with "
+            f"{option('set')}"
         )
     # Which adversary is the strongest is known when all regions are joined; only then do its controls run.
     together = joined(list(found.values()))

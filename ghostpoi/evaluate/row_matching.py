@@ -26,6 +26,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.evaluate.undone_pseudonyms import undo
 from ghostpoi.formats import CheckinFile, Rows, Source
+from ghostpoi.options import option
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.kept_table import KeptCrowds
 from ghostpoi.publish.manifest import checked_manifest, read_clean, read_data, settings_of, with_groups
@@ -133,8 +134,8 @@ def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
         raise InputError(
             f"{pair.released.name}: the filters leave no {lacking[0]} sessions "
             f"({', '.join(f'{count:,} {name}' for name, count in counts.items())}); divide them otherwise with "
-            "--set filters.train_share=0.5 --set filters.val_share=0.25, or lower filters.min_session_length or "
-            "filters.min_poi_checkins"
+            f"{option('set', 'filters.train_share=0.5', 'filters.val_share=0.25')}, or lower "
+            "filters.min_session_length or filters.min_poi_checkins"
         )
     before, after, venues = joint_venues(pair)
     used = np.unique(np.concatenate([before[data.all.row], after[data.all.row]]))

@@ -22,6 +22,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays
 from ghostpoi.formats import CheckinFile, Rows, Source
 from ghostpoi.formats.folder import write_rows
+from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.checkpoint import Checkpoint
@@ -64,8 +65,8 @@ def in_place(request: ReleaseRequest, make: Callable[[], Made]) -> Made:
     except OSError as e:
         folders = " or ".join(str(folder) for folder in (request.release, request.private, request.series) if folder)
         raise InputError(
-            f"{folders} could not be written ({(e.strerror or str(e)).lower()}); "
-            "free some space or choose other folders, then continue with --resume"
+            f"{folders} could not be written ({(e.strerror or str(e)).lower()}); free some space or choose other "
+            f"folders, then continue with {option('resume')}"
         ) from None
 
 
@@ -75,10 +76,10 @@ def given_seed(value: int | None, allow_short: bool, say: Say) -> Seed | None:
         why = "can be found by trial"
         if not allow_short:
             raise InputError(
-                f"--seed has fewer than {SHORT_SEED_BITS} bits, so it {why}; leave --seed out, "
-                "or add --allow-short-seed for an experiment"
+                f"{option('seed')} has fewer than {SHORT_SEED_BITS} bits, so it {why}; leave {option('seed')} out, or "
+                f"add {option('allow_short_seed')} for an experiment"
             )
-        say(f"warning: a short seed {why}; omit --seed for a real release")
+        say(f"warning: a short seed {why}; omit {option('seed')} for a real release")
     return None if value is None else Seed(value)
 
 
@@ -219,4 +220,4 @@ def _written(target: Source, file: CheckinFile, rows: Rows) -> CheckinFile | str
         found = formats.read(target, file.mapping, file.format)
         return difference(rows, found.all_rows) or found
     except InputError as e:
-        return str(e).replace(str(target), target.path.name)
+        return e.text.replace(str(target), target.path.name)

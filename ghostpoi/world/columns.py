@@ -13,6 +13,7 @@ import numpy as np
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.columns.classify import Tests, check_order, check_times, constant_within
 from ghostpoi.publish.columns.dependence import of_rows, value_codes
@@ -115,8 +116,8 @@ def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:
     tests = Tests(file.table, file.rows, file.mapping, most_rows=FEW_ROWS)
     for name, what in _others(job, tests, columns):
         raise InputError(
-            f"{file.path}: the column {name!r} {what}; leave it out with --drop {quote(name)}, or keep it at your own "
-            f"risk with --keep {quote(name)}"
+            f"{file.path}: the column {name!r} {what}; leave it out with {option('drop', name, shown=quote)}, or keep "
+            f"it at your own risk with {option('keep', name, shown=quote)}"
         )
     if len(file.table) >= ORDERED:
         check_order(tests, file.path)

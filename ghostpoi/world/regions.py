@@ -11,6 +11,7 @@ from ghostpoi.data import regions
 from ghostpoi.data.checkins import Ints, joined_groups
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
 from ghostpoi.settings import RegionSettings
 from ghostpoi.world.job import Job, Region, is_done, leaving
 from ghostpoi.world.survey import read_survey, surveys_of, venues_of
@@ -116,7 +117,7 @@ def _check_size(job: Job, count: int, venues: int) -> None:
         return
     column, gap = job.region_column, job.settings.gap_km
     if column or gap < RegionSettings().gap_km:
-        asked = f"--map region={column}" if column else f"--set regions.gap_km={gap:g}"
+        asked = option("map", f"region={column}") if column else option("set", f"regions.gap_km={gap:g}")
         raise InputError(
             f"{asked}: {count:,} regions for {venues:,} venues would leave most rows genuine, because substitutes come "
             "from the same region; make regions larger, say cities, or leave the option out"

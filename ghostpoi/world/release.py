@@ -11,6 +11,7 @@ from ghostpoi import formats
 from ghostpoi.errors import EngineFailed, InputError, RegionsFailed
 from ghostpoi.files import PARTIAL, make_private_folder
 from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import store_manifest
 from ghostpoi.publish.private_folder import Note, ReleaseRequest, Run, begin, check_folders, resume
@@ -94,7 +95,7 @@ def _by_region(
         job = replace(_job(request, stages.scale, pieces, run, say), held=held)
         job, manifest = _released(job, request, run, stages, say)
     except (TaskFailed, EngineFailed) as e:
-        raise RegionsFailed(f"{e}; then continue with --resume") from None
+        raise RegionsFailed(f"{e.text}; then continue with {option('resume')}") from None
     except InputError as e:
         if not unfinished and not isinstance(e, RegionsFailed):
             shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
@@ -163,7 +164,7 @@ def _check_left(request: ReleaseRequest, job: Job) -> None:
         raise no_sessions(request.file)
 
 
-NO_SETS = "leave out --no-candidate withhold, or choose another method"
+NO_SETS = f"leave out {option('no_candidate', 'withhold')}, or choose another method"
 
 
 def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
@@ -174,7 +175,7 @@ def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
         return InputError(first.why)
     region, others = job.regions[first.number], f" and {len(failed) - 1} more" if len(failed) > 1 else ""
     # Other options and other data are another run, which cannot go on with this one.
-    then = "then start again with --force" if refused else "then continue with --resume"
+    then = f"then start again with {option('force')}" if refused else f"then continue with {option('resume')}"
     why = first.why.removeprefix(f"{job.name_of(region.number)}: ")
     return RegionsFailed(
         f"{every - len(failed):,} of {every:,} regions are protected, but not region {first.number + 1} "
@@ -189,7 +190,7 @@ def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: S
     folder = (run.folder / name).resolve()  # workers elsewhere have other working folders
     _remove([*run.folder.glob(f".{WORLD}-*")])
     if others := [path for path in run.folder.glob(f"{WORLD}-*") if path.name != name]:
-        say("the regions, device or version are not those of the interrupted run, so the dataset is divided anew")
+        say("the regions, device or version are not those of the interrupted run, so the dataset is divided again")
         _remove([path.rename(path.with_name(f".{path.name}")) for path in others])  # whole or not at all
     make_private_folder(folder)
     remove_unfinished(folder)

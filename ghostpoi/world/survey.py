@@ -18,6 +18,7 @@ from ghostpoi.formats.folder import columns_of, keys_of, no_part
 from ghostpoi.formats.joined_rows import can_join
 from ghostpoi.formats.missing import none_complete
 from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.options import option
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
 from ghostpoi.world.ranges import leave_ids
@@ -189,7 +190,9 @@ def _named(job: Job, file: CheckinFile, keys: Mapping[str, str], venue: Longs, f
         return pl.repeat(keys[column], len(first), eager=True)
     else:
         listed = ", ".join([*file.all_rows.columns, *keys])
-        raise InputError(f"--map region={column}: {file.path} has no column {column!r}; its columns are {listed}")
+        raise InputError(
+            f"{option('map', f'region={column}')}: {file.path} has no column {column!r}; its columns are {listed}"
+        )
     found = named.gather(first)
     if (other := found.gather(venue) != named).any():
         raise InputError(not_of_the_venue(column, str(file.table.venue_ids[file.table.venue[other.arg_max()]])))
@@ -199,6 +202,7 @@ def _named(job: Job, file: CheckinFile, keys: Mapping[str, str], venue: Longs, f
 def not_of_the_venue(column: str, venue: str) -> str:
     """Say that a column gives a venue several regions."""
     return (
-        f"--map region={column}: rows of the venue {venue} differ in the column {column!r}, so regions would tell "
-        "about its visits; name a column that follows from the venue, such as its city, or leave the option out"
+        f"{option('map', f'region={column}')}: rows of the venue {venue} differ in the column {column!r}, so regions "
+        "would reveal its visits; name a column that follows from the venue, such as its city, or leave the "
+        "option out"
     )

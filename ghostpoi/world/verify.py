@@ -10,6 +10,7 @@ from ghostpoi.data.displacement import MoveCounts
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.formats.source import SizeLimit
+from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.manifest import read_data, read_manifest
 from ghostpoi.publish.verify import folder_checks
@@ -24,7 +25,7 @@ from ghostpoi.world.release_pair import opened_pair
 from ghostpoi.world.scale import Scale
 from ghostpoi.world.withheld import without_rows
 
-UNCOUNTED = "not checked: it is counted by region, which takes --against FILE"
+UNCOUNTED = f"not checked: it is counted by region, which takes {option('against', 'FILE')}"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,10 @@ def verify(
     The private folder, by default RELEASE.private, undoes pseudonyms for the comparison with the clean file.
     """
     if private is not None and against is None:
-        raise InputError("--private is for a comparison with the clean file; add --against FILE, or leave it out")
+        raise InputError(
+            f"{option('private')} is for a comparison with the clean file; add {option('against', 'FILE')}, or leave "
+            "it out"
+        )
     manifest = read_manifest(release)
     checks, complaint = folder_checks(release, manifest, signed_by)
     if complaint:

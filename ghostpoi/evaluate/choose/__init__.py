@@ -20,6 +20,7 @@ from ghostpoi.evaluate.controls import CLEAN
 from ghostpoi.evaluate.default_set import default_adversaries
 from ghostpoi.evaluate.measures.accuracy_gaps import SAMPLING_ERRORS, accuracy_lost, spread, strongest
 from ghostpoi.formats import Source
+from ghostpoi.options import option as named
 from ghostpoi.processes import process_pool
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish.private_folder import RowsRequest
@@ -108,9 +109,9 @@ class _Tries:
             self.numbers = [number for number in self.numbers if found[number] is not None]
             if not self.numbers:
                 raise InputError(
-                    f"{self.data.pieces.path}: the filters leave too few sessions in all {len(found):,} regions of the "
-                    "sample; try more with --regions, or lower filters.min_poi_checkins or filters.min_session_length "
-                    "with --set"
+                    f"{self.data.pieces.path}: the filters leave too few sessions in all {len(found):,} regions of "
+                    f"the sample; try more with {named('regions')}, or lower filters.min_poi_checkins or "
+                    f"filters.min_session_length with {named('set')}"
                 )
             yield from ((option, [found[number][option] for number in self.numbers]) for option in options)
 

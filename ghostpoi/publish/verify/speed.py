@@ -14,6 +14,7 @@ from ghostpoi.data.candidates import CHUNK, steps_kmh
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.geo import over_limit
 from ghostpoi.data.ordering import by_user_and_time
+from ghostpoi.options import option
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.whole_table import WholeTable
 from ghostpoi.settings import SpeedSettings
@@ -27,7 +28,7 @@ def counted_speed(found: dict[str, float], manifest: dict[str, Any], last: bool)
     detail = f"{found['steps_over_limit']:,} of {found['steps']:,} steps over {found['limit_kmh']:g} km/h"
     limits = {key: manifest["settings"]["speed"].get(key) for key in ("limit_kmh", "min_gap_s")}
     same = found == counted and limits == {key: counted[key] for key in limits}
-    more = "; whether they are allowed takes --against FILE" if same and last else ""
+    more = f"; whether they are allowed takes {option('against', 'FILE')}" if same and last else ""
     return Check("speed", same, f"{detail}, {'as' if same else 'not as'} counted in the manifest{more}")
 
 
