@@ -12,7 +12,8 @@ from docs.blocks.common import PREPARED, known, mean, study
 from ghostpoi.evaluate.measures.accuracy_gaps import Verdict, against, holm, spread
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import ARROWS, NONE, SYMBOLS, show
-from ghostpoi.study.results import MEASURES, PAPER_ADVERSARIES, PROTOCOLS, Results
+from ghostpoi.study.plan import PROTOCOLS
+from ghostpoi.study.results import MEASURES, PAPER_ADVERSARIES, Results
 
 PRINTED = ("ghost", "pgd", "em", "ts-ue")  # the methods of the paper's Table I
 TS_UE = "ts-ue-calibrated"  # of our two forms, the one that substitutes as many check-ins as the paper's

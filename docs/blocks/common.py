@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from ghostpoi.study.results import GOWALLA, NYC, PROTOCOLS, Results
+from ghostpoi.study.plan import PROTOCOLS
+from ghostpoi.study.results import GOWALLA, NYC, Results
 from ghostpoi.study.tables import Table, tables
 
 DOCS = Path(__file__).parent.parent

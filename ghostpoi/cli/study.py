@@ -44,7 +44,8 @@ def reproduce(data: list[Path], device: str, results: Path, workers: int) -> Non
 
 def tables(name: str, results: Path, protocol: str, latex: bool, city: str | None) -> None:
     """Print the tables of a study, with the paper's printed numbers where it has any."""
-    from ghostpoi.study.results import PROTOCOLS, Results
+    from ghostpoi.study.plan import PROTOCOLS
+    from ghostpoi.study.results import Results
     from ghostpoi.study.tables import tables
 
     found = [Results.read(results, name, p, city) for p in (PROTOCOLS if protocol == "both" else (protocol,))]

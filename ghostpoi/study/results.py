@@ -14,7 +14,7 @@ from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEA
 from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, Spread, Verdict, against, gaps, spread
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
-from ghostpoi.study.plan import Study
+from ghostpoi.study.plan import PROTOCOLS, Study
 from ghostpoi.study.store import Cell, Store, settings_hash, some_seeds
 
 LEAK = 0.05  # the paper's leak ratio
@@ -28,7 +28,6 @@ ON_MOVES = "A1 on moves"  # the accuracy on the release as it is, over steps to 
 NYC, GOWALLA = "dataset_TSMC2014_NYC", "gowalla_california"  # the data that the reproduction measures, by name
 WITHOUT_RELEASE = (CLEAN, LEAK_ONLY, *FLOORS, MARKOV)  # controls that are the same for every release
 PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
-PROTOCOLS = ("strong", "paper")
 KEY = ("kind", "method", "adversary", "leak", "victim")
 Series = list[float]  # one value per seed
 

@@ -12,7 +12,6 @@ import torch
 from ring_model import ROWS, SEED, ring_walks
 from round_city import CLEAN, POIS, run, text
 
-from ghostpoi.attack.victims import base
 from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.attack.victims.base import Exam, Job
 from ghostpoi.attack.victims.neural import Transformer
@@ -38,7 +37,7 @@ def test_victims_of_an_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     file.write_text(text(CLEAN))
     release.write_text(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
     one = run(file, release, adversaries=("none",))
-    monkeypatch.setattr(base, "WORTHWHILE", 0)
+    monkeypatch.setattr(victims_base, "WORTHWHILE", 0)
     torch.set_num_threads(2)
     two = run(file, release, adversaries=("none",), cache=tmp_path / "other")
     assert two["clean"] == one["clean"]
@@ -52,9 +51,9 @@ def test_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     exam = Exam(ring_walks([5, 14, 3] * 8, 7), ring_walks([6, 2, 22] * 4, 8), ROWS, CPU)
     exam = replace(exam, progress=lambda label, n: heard.append(n))
     torch.set_num_threads(2)
-    alone = dict(base.train_each(victim, jobs, exam, "strong"))
-    monkeypatch.setattr(base, "WORTHWHILE", 0)
-    parallel = dict(base.train_each(victim, jobs, exam, "strong"))
+    alone = dict(victims_base.train_each(victim, jobs, exam, "strong"))
+    monkeypatch.setattr(victims_base, "WORTHWHILE", 0)
+    parallel = dict(victims_base.train_each(victim, jobs, exam, "strong"))
     for n in range(len(jobs)):
         a, b = alone[n], parallel[n]
         assert (a.name, a.validation, a.epochs) == (b.name, pytest.approx(b.validation), b.epochs)

@@ -19,8 +19,8 @@ from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.cells import is_current, missing_cells
-from ghostpoi.study.results import GOWALLA, NYC, PROTOCOLS
-from ghostpoi.study.run import REPRODUCED
+from ghostpoi.study.plan import PROTOCOLS, STUDIES
+from ghostpoi.study.results import GOWALLA, NYC
 from ghostpoi.study.store import Cell, Store
 
 RESULTS = ROOT / "results"
@@ -107,7 +107,7 @@ def test_every_stored_cell_has_the_settings_of_today_and_one_content_per_city() 
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("study", REPRODUCED)
+@pytest.mark.parametrize("study", STUDIES)
 def test_nothing_of_the_reproduction_is_left_to_measure(study: str, protocol: str) -> None:
     stored = Store(RESULTS, protocol).cells(study)
     for city in (NYC, GOWALLA):
