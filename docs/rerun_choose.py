@@ -84,7 +84,7 @@ def asked(*words: object) -> Any:
 
 
 def table(found: dict[str, Any]) -> str:
-    """Return the promise beside the audit as a Markdown table."""
+    """Return the promise next to the audit as a Markdown table."""
     promised, audited = found["promised"], found["audited"]
     lines = [("", "promised", "audited"), ("---", "---", "---")]
     lines.append(("adversaries", *(str(one["adversaries"]) for one in (promised, audited))))

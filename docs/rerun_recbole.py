@@ -77,7 +77,7 @@ def parts(folders: list[Path]) -> list[tuple[Path, str]]:
 
 def train(folder: Path, part: str, name: str, seed: int) -> dict[str, Any]:
     """Train one model on a part and return its figures on the clean test steps."""
-    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # RecBole stores its settings beside the weights
+    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # RecBole stores its settings with the weights
     import torch
     from recbole.config import Config
     from recbole.data import create_dataset, data_preparation

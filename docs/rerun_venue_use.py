@@ -1,4 +1,4 @@
-"""Compare what tells venues of one category from others while categories are hidden: their use, or the trajectory LM.
+"""Compare what separates venues of one category from others while categories are hidden: their use, or the LM.
 
     python docs/rerun_venue_use.py nyc.npz
 
@@ -19,7 +19,7 @@ from ghostpoi.data.places import of_sessions, with_use
 from ghostpoi.data.prepared import Prepared, load
 
 ACCEPTED = (0.01, 0.03, 0.1)
-REACH_KM, AROUND = 1.0, 50  # AROUND: the nearest POIs, whose mean embedding tells where a POI is
+REACH_KM, AROUND = 1.0, 50  # AROUND: the nearest POIs, whose mean embedding shows where a POI is
 
 
 def pairs_of(data: Prepared) -> tuple[Floats, Bools]:
@@ -50,7 +50,7 @@ def embedding(data: Prepared) -> Floats:
 
 
 def without_position(vectors: Floats, data: Prepared) -> Floats:
-    """The vectors minus the mean of the POIs around, which are alike because they are near."""
+    """The vectors minus the mean of the POIs around, which are similar because they are near."""
     point = unit_sphere(data.vocabulary.lat[1:], data.vocabulary.lon[1:])
     near = scipy.spatial.cKDTree(point).query(point, k=AROUND + 1)[1][:, 1:] + 1
     return np.vstack([vectors[:1], vectors[1:] - vectors[near].mean(axis=1)])

@@ -25,12 +25,11 @@ from ghostpoi.data.prepared import load
 from ghostpoi.models.devices import device as find_device
 from ghostpoi.study import plan
 from ghostpoi.study.cells import Missing, stages_of
-from ghostpoi.study.plan import Variant
+from ghostpoi.study.plan import PROTOCOLS, Variant
 from ghostpoi.study.run import Runner, run_all
 from ghostpoi.study.store import Cell, Store, identity, replace_cells
 
 ROOT = Path(__file__).parent.parent
-PROTOCOLS = ("strong", "paper")
 HEADLINES = (
     "all.acc@1",
     "restored",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,10 +153,10 @@ def new_folder(path: Path, private: bool = False) -> Iterator[Path]:
     If it is private, only its owner may enter it or read its files.
     """
     if not path.parent.is_dir():
-        raise InputError(f"-o {path}: the folder {path.parent} does not exist; create it first")
+        raise InputError(f"{option('output', path)}: the folder {path.parent} does not exist; create it first")
     with locked(path.resolve()):
         if path.exists():
-            raise InputError(f"{path} exists already; choose another folder with -o, or remove it")
+            raise InputError(f"{path} exists already; choose another folder with {option('output')}, or remove it")
         for left in path.parent.glob(f".{escape(path.name)}.*{PARTIAL}"):  # by a killed process: no other has the lock
             shutil.rmtree(left, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 Precision = Literal["float32", "bfloat16"]  # of matrix products; weights stay float32
 LEAST_GAP_KM = 0.1  # between regions: the keys of smaller cells would not fit into 64 bits
@@ -166,15 +167,16 @@ def changed(settings: S, assignments: list[str], config: Path | None) -> S:
     return override(load(config, settings) if config else settings, assignments)
 
 
-def override(settings: S, assignments: list[str], flag: str = "--set") -> S:
-    """Apply `section.key=value` assignments in order."""
+def override(settings: S, assignments: list[str], place: str = "") -> S:
+    """Apply `section.key=value` assignments in order. `place`: where they come from, if not from an option."""
     for text in assignments:
         name, equals, value = text.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot):
-            example = f"{flag} candidates.radius_km=2"
-            raise InputError(f"{flag} {text!r} is not of the form section.key=value, e.g. {example}")
-        settings = _with(settings, section, key, value.strip(), f"{flag} {text}")
+            given, example = option("set", text, shown=repr), option("set", "candidates.radius_km=2")
+            raise InputError(f"{given} is not of the form section.key=value, e.g. {example}")
+        where = f"{place} {text}" if place else option("set", text)
+        settings = _with(settings, section, key, value.strip(), where)
     return settings
 
 
@@ -215,7 +217,7 @@ def _with(settings: S, section: str, key: str, value: Any, where: str) -> S:
     try:
         return replace(settings, **{section: replace(group, **{key: value})})
     except InputError as e:
-        raise InputError(f"{where}: {section}.{e}") from None
+        raise InputError(f"{where}: {section}.{e.text}") from None
 
 
 def _parse(kind: Any, text: str) -> Any:

@@ -12,14 +12,15 @@ from docs.blocks.common import PREPARED, known, mean, study
 from ghostpoi.evaluate.measures.accuracy_gaps import Verdict, against, holm, spread
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import ARROWS, NONE, SYMBOLS, show
-from ghostpoi.study.results import MEASURES, PAPER_ADVERSARIES, PROTOCOLS, Results
+from ghostpoi.study.plan import PROTOCOLS
+from ghostpoi.study.results import MEASURES, PAPER_ADVERSARIES, Results
 
 PRINTED = ("ghost", "pgd", "em", "ts-ue")  # the methods of the paper's Table I
 TS_UE = "ts-ue-calibrated"  # of our two forms, the one that substitutes as many check-ins as the paper's
 FOUR = (*PRINTED[:3], TS_UE)
 MOST_ABOVE = 0.005  # "within 0.5 pp of the lowest in every cell"
 MOST_SURVIVAL = 0.04  # of A3 at a leak of 20%
-ALIKE = 1.1  # largest mean displacement over smallest: "a tight band"
+EQUALLY_FAR = 1.1  # largest mean displacement over smallest: "a tight band"
 PLACES = ("", "second ", "third ", "fourth ")
 EQUAL, FLOOR = "ghost method.alpha=1.0 method.beta=1.0", "ghost method.eta=3.0"
 
@@ -212,7 +213,7 @@ def displaced_alike(read: Read) -> Answer:
     """The mean displacements of the four; all must keep the category."""
     moved, kept = (_means(read("main"), key) for key in ("mean_km", "category_match"))
     least, most = min(moved.values()), max(moved.values())
-    fact = most <= ALIKE * least and set(kept.values()) == {1.0}
+    fact = most <= EQUALLY_FAR * least and set(kept.values()) == {1.0}
     return Answer(f"{show(least, 3)} to {show(most, 3)}", fact=fact)
 
 

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from ghostpoi.study.results import GOWALLA, NYC, PROTOCOLS, Results
-from ghostpoi.study.tables import tables
-from ghostpoi.study.text_table import Table
+from ghostpoi.study.plan import PROTOCOLS
+from ghostpoi.study.results import GOWALLA, NYC, Results
+from ghostpoi.study.tables import Table, tables
 
 DOCS = Path(__file__).parent.parent
 RESULTS = DOCS.parent / "results"

@@ -6,7 +6,8 @@ from docs.blocks import claims
 from docs.blocks.common import PREPARED, Block, commands, known, mains, mean, printed, study, table, values
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import NONE, corrected, show
-from ghostpoi.study.results import GOWALLA, NYC, PAPER_ADVERSARIES, PROTOCOLS, Results
+from ghostpoi.study.plan import PROTOCOLS
+from ghostpoi.study.results import GOWALLA, NYC, PAPER_ADVERSARIES, Results
 from ghostpoi.study.tables import duels
 
 STEPS = ("main", "weights", "entropy", "rounds", "leak")  # studies of `study reproduce` whose time is counted

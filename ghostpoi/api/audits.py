@@ -14,6 +14,7 @@ from ghostpoi.api.release import Release
 from ghostpoi.api.scale import scale_of, without_region
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
     from ghostpoi.api.reading import Source
@@ -78,18 +79,18 @@ def audit(
     Audit(...)
     """
     from ghostpoi.evaluate.audit import audit as measure
+    from ghostpoi.evaluate.audit import by_region
     from ghostpoi.evaluate.audit_request import AuditRequest, work
     from ghostpoi.evaluate.default_set import parse_adversaries
     from ghostpoi.models.devices import device as find_device
 
     if replace and not store:
-        raise InputError("--replace and --no-store contradict each other; give one of them")
+        raise InputError(f"{option('replace')} and {option('no_store')} contradict each other; give one of them")
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
     names = adversaries if isinstance(adversaries, str | None) else ",".join(adversaries)
     everybody = names == "all"
     ours = folder_of(release) if isinstance(release, Release) else release
-    file = source_of(source, reading)
-    released = source_of(ours, reading, "the released table")
+    file, released = source_of(source, reading), source_of(ours, reading, "the released table")
     request = AuditRequest(
         file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
         victim=victim, leak=leak, seeds=seeds, protocol=protocol, device=find_device(device),
@@ -97,30 +98,20 @@ def audit(
         config=optional(config), private=private_of(release, private), cache=optional(cache),
         naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
     )  # fmt: skip
-    if at_scale is not None and _has_regions(released.path):
-        if series is not None:
-            raise InputError("--series needs all rows at once; leave out --engine or --series")
-        from ghostpoi.evaluate.region_audit import audit_regions
-
-        with door.bar(1.0) as progress:
-            return Audit(audit_regions(request, at_scale, regions, door.say, progress))
-    if regions is not None:
-        raise InputError("--regions is for a release of many regions and needs --engine; leave it out")
+    divided = by_region(request, at_scale)
+    if divided and series is not None:
+        raise InputError(
+            f"{option('series')} needs all rows at once; leave out {option('engine')} or {option('series')}"
+        )
     together = {}
     if series is not None:
         from ghostpoi.evaluate.series_audit import audit_series
 
         together = {"series": audit_series(Path(series), released.path, file.limit)}
     try:
-        with door.bar(work(request)) as progress:
-            return Audit(measure(request, door.say, progress) | together)
+        with door.bar(1.0 if divided else work(request)) as progress:
+            return Audit(measure(request, at_scale, regions, door.say, progress) | together)
     except InputError:
         if together:  # which needs no victim: a month can be too small for the other adversaries
             door.say(f"several releases: {together['series']['verdict']}")
         raise
-
-
-def _has_regions(release: Path) -> bool:
-    from ghostpoi.publish.manifest import read_manifest
-
-    return release.is_dir() and "regions" in read_manifest(release)

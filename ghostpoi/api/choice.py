@@ -12,11 +12,10 @@ from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
-    from ghostpoi import formats
     from ghostpoi.api.reading import Source
-    from ghostpoi.publish.private_folder import RowsRequest
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,9 @@ def choose(
     """
     from ghostpoi.data.taxonomy import read_taxonomy
     from ghostpoi.evaluate.cache import default_folder, open_cache
-    from ghostpoi.evaluate.choose.options import STRICTNESS, Wishes
+    from ghostpoi.evaluate.choose import Asked, Wishes
+    from ghostpoi.evaluate.choose import choose as try_settings
+    from ghostpoi.evaluate.choose.options import STRICTNESS
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.reports.page import write_choice
@@ -88,7 +89,9 @@ def choose(
     at_scale = scale_of(map or {}, texts, engine, workers, scheduler, memory)
     _check(texts, keep_category, STRICTNESS, leak, page)
     if regions is not None and at_scale is None:
-        raise InputError("--regions is for a dataset of many regions and needs --engine; leave it out")
+        raise InputError(
+            f"{option('regions')} is for a dataset of many regions and needs {option('engine')}; leave it out"
+        )
     wishes = Wishes(
         max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
         keep_category=keep_category,  # type: ignore[arg-type]
@@ -99,20 +102,16 @@ def choose(
         settings=settings, method="crowd", protocol="strong", device=None, mapping=without_region(map or {}),
         keep=tuple(keep), drop=tuple(drop), groups=read_taxonomy(Path(taxonomy)) if taxonomy else {},
     )  # fmt: skip
-    own: dict[str, Any] = {"settings": settings, "wishes": wishes, "leak": leak, "seeds": seeds}
-    own["cache"] = open_cache(Path(cache) if cache else default_folder())
+    request = Asked(
+        rows=rows, wishes=wishes, leak=leak, seeds=seeds,
+        cache=open_cache(Path(cache) if cache else default_folder()),
+    )  # fmt: skip
     file = source_of(source, reading)
     stated = file.reading.stated
     if not isinstance(reading.get("venues", ""), str | os.PathLike | None):
         stated["venues"] = VENUES
-    if at_scale is None:
-        found = _on_table(door, file, rows, own)
-    else:
-        from ghostpoi.evaluate.choose.region_trials import RegionsRequest, choose_by_regions
-
-        request = RegionsRequest(rows=rows, **own)
-        with door.bar(1.0) as progress:
-            found = choose_by_regions(file, request, at_scale, regions, door.say, progress)
+    with door.bar(1.0) as progress:
+        found = try_settings(file, request, at_scale, regions, door.say, progress)
     given: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "memory": memory}
     for trial in found["tried"]:
         grouping = "method.category=group" in trial["settings"]
@@ -128,33 +127,15 @@ def choose(
     return Choice(found, page)
 
 
-def _on_table(door: Door, file: formats.Source, rows: RowsRequest, own: dict[str, Any]) -> dict[str, Any]:
-    """Try settings on a table that is read at once."""
-    from ghostpoi import formats
-    from ghostpoi.evaluate.choose import ChooseRequest, choose, work
-    from ghostpoi.publish.pseudonyms import wanted
-    from ghostpoi.publish.venue_files import classify_file
-    from ghostpoi.publish.whole_table import check_category, grouped
-    from ghostpoi.settings import override
-
-    by_group = override(rows.settings, ["method.category=group"])
-    read = formats.read(file, rows.mapping)
-    check_category(read.table, rows.settings if own["wishes"].keep_category == "any" else by_group)
-    classify_file(read, rows.keep, rows.drop, wanted(read, rows.settings))
-    request = ChooseRequest(table=grouped(read.table, rows.groups, by_group.method), **own)
-    with door.bar(work(request)) as progress:
-        return choose(request, progress)
-
-
 def _check(texts: list[str], keep_category: str, strictness: Sequence[str], leak: float, page: Path | None) -> None:
     """Refuse what can be refused before any work."""
     if keep_category not in strictness:
-        raise InputError(f"--keep-category {keep_category}: use exact, group or any")
+        raise InputError(f"{option('keep_category', keep_category)}: use exact, group or any")
     if not 0 < leak <= 1:
-        raise InputError(f"--leak {leak:g}: give a share above 0 and at most 1; the paper's is 0.05")
+        raise InputError(f"{option('leak', f'{leak:g}')}: give a share above 0 and at most 1; the paper's is 0.05")
     if own := [text for text in texts if text.startswith("method.")]:
-        raise InputError(f"--set {own[0]}: choose tries the settings of the method itself; leave it out")
+        raise InputError(f"{option('set', own[0])}: choose tries the settings of the method itself; leave it out")
     if own := [text for text in texts if text.startswith("identity.")]:
-        raise InputError(f"--set {own[0]}: use --pseudonyms instead")
+        raise InputError(f"{option('set', own[0])}: use {option('pseudonyms')} instead")
     if page is not None and (not page.parent.is_dir() or page.is_dir()):
-        raise InputError(f"-o {page}: give the name of a page in a folder that exists")
+        raise InputError(f"{option('output', page)}: give the name of a page in a folder that exists")

@@ -13,9 +13,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ghostpoi.api.arguments import checked
 from ghostpoi.api.reading import FRAMES
-from ghostpoi.api.wording import spoken
 from ghostpoi.errors import InputError
-from ghostpoi.options import declared, keyword, quoted
+from ghostpoi.options import declared, in_python, keyword, quoted
 from ghostpoi.progress import Report, Say, no_report
 
 P = ParamSpec("P")
@@ -43,7 +42,7 @@ def step(function: Callable[Concatenate[Door, P], R]) -> Callable[P, R]:
         try:
             return run(PYTHON, **checked(function.__name__, signature, arguments, keywords))
         except InputError as e:
-            e.spell(spoken)
+            e.spell(in_python)
             raise
 
     called.__signature__ = signature  # type: ignore[attr-defined]
@@ -83,7 +82,7 @@ def _warn(message: str) -> None:
     """Show a warning as Python does. Notes about progress are for a terminal only."""
     label, _, said = message.partition("warning: ")
     if said and not label:
-        warnings.warn(spoken(said), stacklevel=_levels())
+        warnings.warn(in_python(said), stacklevel=_levels())
 
 
 def _levels() -> int:
@@ -99,4 +98,4 @@ def _no_bar(total: float) -> AbstractContextManager[Report]:
     return nullcontext(no_report)
 
 
-PYTHON = Door(_warn, _no_bar, spoken, python_call)
+PYTHON = Door(_warn, _no_bar, in_python, python_call)

@@ -11,9 +11,7 @@ from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 
 if TYPE_CHECKING:
-    from ghostpoi import formats
     from ghostpoi.api.reading import Source
-    from ghostpoi.publish.private_folder import RowsRequest
 
 
 @dataclass(frozen=True)
@@ -62,39 +60,15 @@ def inspect(
     from ghostpoi.publish.private_folder import RowsRequest
     from ghostpoi.publish.publication_settings import publication
     from ghostpoi.settings import changed
+    from ghostpoi.world.inspect import inspect as describe
 
     at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
     settings = changed(publication(method), without_regions(set), optional(config))
     request = RowsRequest(
         settings=settings, method=method, protocol="strong", device=None, mapping=without_region(map or {})
     )
-    file = source_of(source, reading)
-    if at_scale is None:
-        summary = _whole(file, request)
-    else:
-        from ghostpoi.world.inspect import inspect
-
-        with door.bar(1.0) as report:
-            summary = inspect(file, request, at_scale, door.say, report)
+    with door.bar(1.0) as report:
+        summary = describe(source_of(source, reading), request, at_scale, door.say, report)
     for chosen in summary["columns"].values():
         chosen["chosen_by"] = door.text(chosen["chosen_by"])
     return Inspection(summary)
-
-
-def _whole(file: formats.Source, request: RowsRequest) -> dict[str, Any]:
-    """Summarise a table that is read at once."""
-    from ghostpoi import formats
-    from ghostpoi.data.inspect import summarise
-    from ghostpoi.formats.chosen_columns import chosen_columns
-    from ghostpoi.formats.kinds import misnamed
-    from ghostpoi.publish.whole_table import describe_sets
-
-    read = formats.read(file, request.mapping)
-    return {
-        "format": read.format,
-        "misnamed": misnamed(file, read.kind),
-        "columns": chosen_columns(read, request.mapping),
-        "missing": {"rows": len(read.missing), "first": read.missing_at},
-        **summarise(read.table, request.settings),
-        "method": {"name": request.method, **describe_sets(read.table, request.settings)},
-    }

@@ -11,6 +11,7 @@ from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
     import polars
@@ -41,8 +42,8 @@ def report(
 ) -> Report:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off.
 
-    `compare` lists other releases of the same file. `with_clean=True` shows clean data beside the release, on a page in
-    the private folder; never publish it.
+    `compare` lists other releases of the same file. `with_clean=True` shows clean data next to the release, on a page
+    in the private folder; never publish it.
 
     >>> [path.name for path in ghostpoi.report("release").pages]
     ['report.html', 'card.md', 'croissant.json']
@@ -55,7 +56,9 @@ def report(
     source = source_of(folder, reading)
     if folder.is_dir() and "regions" in read_manifest(folder):
         if with_clean:
-            raise InputError(f"--with-clean is for a release of one region, and {folder} has many; leave it out")
+            raise InputError(
+                f"{option('with_clean')} is for a release of one region, and {folder} has many; leave it out"
+            )
         door.say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
     pages = write_pages(
         source, private=private_of(release, private) if with_clean else optional(private), with_clean=with_clean,
@@ -64,7 +67,8 @@ def report(
     )  # fmt: skip
     if folder.is_dir() and not seal_of(folder).signer:
         door.say(
-            f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify --against"
+            f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify "
+            f"{option('against')}"
         )
     return Report(tuple(pages))
 

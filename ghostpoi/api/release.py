@@ -12,6 +12,7 @@ from ghostpoi.api.door import Door, step
 from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
 from ghostpoi.api.scale import scale_of, without_region, without_regions
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 if TYPE_CHECKING:
     import polars
@@ -113,12 +114,19 @@ def protect(
     """
     from ghostpoi import formats
     from ghostpoi.publish.private_folder import ReleaseRequest
-    from ghostpoi.publish.release import given_seed, make_release, release_in_memory, work
+    from ghostpoi.publish.release import given_seed, release_in_memory, work
+    from ghostpoi.world.release import make_release
 
     if output is None and (engine or memory or scheduler or workers):
-        raise InputError("--engine, --workers, --scheduler and --memory are for a release in a folder; name it with -o")
+        raise InputError(
+            f"{option('engine')}, {option('workers')}, {option('scheduler')} and {option('memory')} are for a release "
+            f"in a folder; name it with {option('output')}"
+        )
     if output is None and (private is not None or resume or force or series):
-        raise InputError("--private, --resume, --force and --series are for a release in a folder; name it with -o")
+        raise InputError(
+            f"{option('private')}, {option('resume')}, {option('force')} and {option('series')} are for a release in "
+            f"a folder; name it with {option('output')}"
+        )
     at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
     rows = rows_request(
         method, protocol=protocol, device=device, map=without_region(map or {}), set=without_regions(set),
@@ -135,13 +143,11 @@ def protect(
         request = ReleaseRequest(
             **vars(rows), file=file, release=folder, private=own, resume=resume, force=force, series=optional(series)
         )
-        if at_scale:
-            from ghostpoi.world.release import make_release as make_at_scale
-
-            manifest = make_at_scale(request, replace(at_scale, device=device), door.say, report)
+        scale = replace(at_scale, device=device) if at_scale else None
+        manifest, released = make_release(request, scale, door.say, report)
+        if released is None:
             return Release(manifest, None, folder, own)
-        made = make_release(request, door.say, report)
-        return Release(made.manifest, made.rows, folder, own, _pairs(made) if pairs else None)
+        return Release(manifest, released.rows, folder, own, _pairs(released) if pairs else None)
 
 
 def rows_request(
@@ -157,7 +163,7 @@ def rows_request(
     from ghostpoi.settings import changed
 
     if no_candidate not in ("keep", "withhold"):
-        raise InputError(f"--no-candidate {no_candidate}: use keep or withhold")
+        raise InputError(f"{option('no_candidate', no_candidate)}: use keep or withhold")
     texts = assignments(set)
     settings = with_pseudonyms(changed(publication(method, protocol), texts, optional(config)), pseudonyms, texts)
     return RowsRequest(

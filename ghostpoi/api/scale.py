@@ -26,7 +26,7 @@ def scale_of(
 
     return Scale(
         settings=override(Divided(), own).regions, region_column=map.get(FIELD, ""), engine=engine or "local",
-        workers=workers, scheduler=scheduler, memory=None if memory is None else bytes_of(memory, "--memory"),
+        workers=workers, scheduler=scheduler, memory=None if memory is None else bytes_of(memory, "memory"),
     )  # fmt: skip
 
 

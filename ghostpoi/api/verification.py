@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, source_of
+from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
 from ghostpoi.api.scale import scale_of
 from ghostpoi.api.written import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
-    from ghostpoi import formats
     from ghostpoi.api.reading import Source
     from ghostpoi.publish.verify.check import Check
-    from ghostpoi.world.scale import Scale
 
 
 @dataclass(frozen=True)
@@ -61,31 +58,14 @@ def verify(
     >>> ghostpoi.verify("release", against="checkins.csv").passed
     True
     """
-    from ghostpoi.publish.manifest import read_manifest
-    from ghostpoi.publish.verify import verify as check
+    from ghostpoi.world.verify import verify as check
 
     folder = folder_of(release)
     own = private if against is None else private_of(release, private)
     at_scale = scale_of({}, [], engine, workers, scheduler, memory)
     stated = source_of(folder if against is None else against, reading)
-    file = None if against is None else stated
-    if file is not None and "regions" in read_manifest(folder):
-        found = _by_region(door, folder, file, dict(map or {}), signed_by, own, at_scale)
-    else:
-        found = check(folder, file, dict(map or {}), signed_by, None if own is None else Path(own), stated.limit)
-    return Verification(tuple(replace(one, detail=door.text(one.detail)) for one in found))
-
-
-def _by_region(
-    door: Door, folder: Path, file: formats.Source, map: dict[str, str], signed_by: str | None,
-    private: PathLike | None, scale: Scale | None,
-) -> list[Check]:  # fmt: skip
-    """Compare a release of many regions with the clean dataset."""
-    from ghostpoi.settings import RegionSettings
-    from ghostpoi.world.scale import Scale
-    from ghostpoi.world.verify import verify
-
-    own = Path(private) if private else Path(f"{folder}.private")
+    clean = None if against is None else stated
+    given = (dict(map or {}), signed_by, optional(own), stated.limit, at_scale)
     with door.bar(1.0) as report:
-        scale = scale or Scale(settings=RegionSettings())
-        return verify(folder, file, map, signed_by, own, scale, door.say, report)
+        found = check(folder, clean, *given, door.say, report)
+    return Verification(tuple(replace(one, detail=door.text(one.detail)) for one in found))

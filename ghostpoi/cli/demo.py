@@ -44,7 +44,7 @@ def demo(output: Path, quick: bool) -> None:
     for other in others[:1]:  # the random release is a control in both audits
         _run("audit", CPU, file=city, release=other, **fast)
     _run("report", release=out, compare=others, private=private, with_clean=True)
-    tell("This page shows clean data beside the release, for the publisher only.")
+    tell("This page shows clean data next to the release, for the publisher only.")
     _report(out, others)
 
 

@@ -36,7 +36,7 @@ def reproduce(data: list[Path], device: str, results: Path, workers: int) -> Non
     """Make every cell of the reproduction: all studies of the paper, both protocols, each data set. Resumes."""
     from ghostpoi.data.prepared import load
     from ghostpoi.models.devices import device as find_device
-    from ghostpoi.study.reproduce import reproduce
+    from ghostpoi.study.run import reproduce
 
     for path in reproduce([load(one) for one in data], find_device(device), results, workers, say):
         tell(path)
@@ -44,7 +44,8 @@ def reproduce(data: list[Path], device: str, results: Path, workers: int) -> Non
 
 def tables(name: str, results: Path, protocol: str, latex: bool, city: str | None) -> None:
     """Print the tables of a study, with the paper's printed numbers where it has any."""
-    from ghostpoi.study.results import PROTOCOLS, Results
+    from ghostpoi.study.plan import PROTOCOLS
+    from ghostpoi.study.results import Results
     from ghostpoi.study.tables import tables
 
     found = [Results.read(results, name, p, city) for p in (PROTOCOLS if protocol == "both" else (protocol,))]

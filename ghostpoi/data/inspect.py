@@ -35,11 +35,6 @@ class Counted:
     lengths: Longs  # (L+1,) how many sessions have each length
 
 
-def summarise(table: Checkins, settings: Settings) -> dict[str, Any]:
-    """Summarise a table as plain numbers, ready for JSON."""
-    return summary(count(table, settings)[0], settings)
-
-
 def count(table: Checkins, settings: Settings, may_be_empty: bool = False) -> tuple[Counted, Ints]:
     """Count what a table contains; also return the users that pass the filters. In a region, there may be none."""
     data = sessions.build(table, settings.filters, may_be_empty)

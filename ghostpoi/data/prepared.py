@@ -18,6 +18,7 @@ from ghostpoi.data.places import of_sessions, with_use
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
+from ghostpoi.options import option
 from ghostpoi.settings import Settings
 
 PARTS = ("train", "val", "test")
@@ -57,8 +58,8 @@ def prepare(table: Checkins, settings: Settings, name: str) -> Prepared:
     rule = settings.candidates
     if not table.category_field and rule.category == "exact":
         raise InputError(
-            f"{table.name} has no category, which candidate sets follow; name its column with --map category=COLUMN, "
-            "or use --set candidates.category=learned"
+            f"{table.name} has no category, which candidate sets follow; name its column with "
+            f"{option('map', 'category=COLUMN')}, or use {option('set', 'candidates.category=learned')}"
         )
     data = sessions.build(table, settings.filters)
     places = of_sessions(data.train, data.vocabulary)

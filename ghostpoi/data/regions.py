@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+import scipy  # its parts are loaded when they are used
 
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, unit_sphere
@@ -105,7 +103,7 @@ class _Cells:
         two = two[self._within(np.maximum(0, np.maximum(two - self.high[a], self.low[a] - two)))]
         if len(one) == 0 or len(two) == 0:
             return False
-        found, _ = cKDTree(two).query(one, distance_upper_bound=np.nextafter(self.reach, 3))
+        found, _ = scipy.spatial.cKDTree(two).query(one, distance_upper_bound=np.nextafter(self.reach, 3))
         return bool(found.min() <= self.reach)
 
     def _within(self, difference: Floats) -> Bools:
@@ -120,8 +118,8 @@ def _joined(label: Ints, a: Longs, b: Longs, link: Bools) -> Ints:
         return label
     one, two = label[a[link]], label[b[link]]
     groups = int(label.max()) + 1
-    graph = coo_array((np.ones(len(one), bool), (one, two)), (groups, groups))
-    joined: Ints = connected_components(graph, directed=False)[1].astype(np.int32)[label]
+    graph = scipy.sparse.coo_array((np.ones(len(one), bool), (one, two)), (groups, groups))
+    joined: Ints = scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int32)[label]
     return joined
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.settings import FilterSettings
 
 
@@ -84,7 +85,7 @@ def build(table: Checkins, settings: FilterSettings, may_be_empty: bool = False)
     """Filter, segment and split a check-in table; refuse it if the filters leave nothing."""
     if settings.train_share + settings.val_share > 1:
         raise InputError(
-            "filters.train_share and filters.val_share add up to more than 1; lower one of them with --set"
+            f"filters.train_share and filters.val_share add up to more than 1; lower one of them with {option('set')}"
         )
     steps: list[FilterStep] = []
 
@@ -94,8 +95,8 @@ def build(table: Checkins, settings: FilterSettings, may_be_empty: bool = False)
         if after == 0 and not may_be_empty:
             lower = max(1, min(minimum - 1, int(sizes.max())))
             raise InputError(
-                f"{table.name}: the filter {name!r} leaves nothing of {before:,} check-ins ({steps[-1].why}); "
-                f"lower it with --set filters.{name}={lower}{remedy}"
+                f"{table.name}: the filter {name!r} leaves nothing of {before:,} check-ins ({steps[-1].why}); lower "
+                f"it with {option('set', f'filters.{name}={lower}')}{remedy}"
             )
 
     visits = np.bincount(table.venue, minlength=len(table.venue_ids))

@@ -14,6 +14,7 @@ import numpy as np
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 DAY_S = 86_400
 DAY_STARTS_H = 4  # local hour at which a simulated day starts, so that a night out stays within its day
@@ -88,7 +89,7 @@ def check_size(users: int, pois: int, days: int, seed: int, density: float) -> N
         if value < low:
             raise InputError(f"--{flag} must be at least {low}, not {value}")
     if not density > 0:
-        raise InputError(f"--density must be above 0, not {density:g}")
+        raise InputError(f"{option('density')} must be above 0, not {density:g}")
 
 
 def make_city(users: int, pois: int, days: int, seed: int, density: float = DENSITY, place: Place = NEW_YORK) -> City:

@@ -13,6 +13,7 @@ from ghostpoi.data import synthetic as synth
 from ghostpoi.data.checkins import Ints
 from ghostpoi.errors import InputError
 from ghostpoi.files import extension, replacing
+from ghostpoi.options import option
 
 TSMC2014 = (
     "user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time",
@@ -28,19 +29,25 @@ def write_city(path: Path, users: int, pois: int, days: int, seed: int, density:
     """Make a city, write it to a file and return the number of check-ins."""
     kind = extension(path).lower()
     if kind not in (".txt", ".csv", ".tsv", ".parquet"):
-        raise InputError(f"-o {path}: unknown file type; end the name in .txt (TSMC2014), .csv, .tsv or .parquet")
+        raise InputError(
+            f"{option('output', path)}: unknown file type; end the name in .txt (TSMC2014), .csv, .tsv or .parquet"
+        )
     if not path.parent.is_dir():
-        raise InputError(f"-o {path}: the folder {path.parent} does not exist; create it first")
+        raise InputError(f"{option('output', path)}: the folder {path.parent} does not exist; create it first")
     frame = city_frame(synth.make_city(users, pois, days, seed, density), seed)
     if frame.height == 0:
-        raise InputError(f"a city of {users} users and {days} days has no check-ins; raise --users or --days")
+        raise InputError(
+            f"a city of {users} users and {days} days has no check-ins; raise {option('users')} or {option('days')}"
+        )
     data = _bytes(frame, kind)
     compress = COMPRESS.get(path.suffix.lower())
     try:
         with replacing(path) as out:
             out.write(compress(data) if compress else data)
     except OSError as e:
-        raise InputError(f"-o {path}: cannot be written ({e.strerror or e}); choose another folder") from None
+        raise InputError(
+            f"{option('output', path)}: cannot be written ({e.strerror or e}); choose another folder"
+        ) from None
     return frame.height
 
 

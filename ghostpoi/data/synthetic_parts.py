@@ -12,6 +12,7 @@ from ghostpoi.data.synthetic_file import typed_frame, with_text_times
 from ghostpoi.data.synthetic_world import World
 from ghostpoi.errors import InputError
 from ghostpoi.files import new_folder
+from ghostpoi.options import option
 from ghostpoi.progress import Report, no_report
 
 WRITE: dict[str, Callable[[pl.DataFrame, Path], None]] = {
@@ -28,20 +29,24 @@ def write_world(
 ) -> int:
     """Make a world, write it to a new folder and return the number of check-ins."""
     if format not in WRITE:
-        raise InputError(f"--format {format}: use {' or '.join(WRITE)}")
+        raise InputError(f"{option('format', format)}: use {' or '.join(WRITE)}")
     if rows_per_part < 1:
-        raise InputError(f"--rows-per-part must be at least 1, not {rows_per_part}")
+        raise InputError(f"{option('rows_per_part')} must be at least 1, not {rows_per_part}")
     if folder.suffix.lower() in FILES:
-        raise InputError(f"-o {folder}: --cities writes a folder of parts; leave out {folder.suffix}")
+        raise InputError(
+            f"{option('output', folder)}: {option('cities')} writes a folder of parts; leave out {folder.suffix}"
+        )
     rows = 0
     with new_folder(folder) as unfinished:
         for number, part in enumerate(cut(city_frames(world, report), rows_per_part)):
             if number == MAX_PARTS:
-                raise InputError(f"the world has more than {MAX_PARTS:,} parts; raise --rows-per-part")
+                raise InputError(f"the world has more than {MAX_PARTS:,} parts; raise {option('rows_per_part')}")
             WRITE[format](part, unfinished / f"part-{number:05d}.{format}")
             rows += part.height
         if rows == 0:
-            raise InputError("the world has no check-ins; raise --cities, --users or --days")
+            raise InputError(
+                f"the world has no check-ins; raise {option('cities')}, {option('users')} or {option('days')}"
+            )
     return rows
 
 

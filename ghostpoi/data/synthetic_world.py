@@ -15,6 +15,7 @@ from ghostpoi.data import synthetic as synth
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.data.geo import chord, haversine_km, unit_sphere
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.randomness import Seed
 
 MAX_CITIES = 5000
@@ -58,14 +59,14 @@ class World:
     def __post_init__(self) -> None:
         synth.check_size(self.users, self.pois, self.days, self.seed, self.density)
         if not 1 <= self.cities <= MAX_CITIES:
-            raise InputError(f"--cities must be from 1 to {MAX_CITIES:,}, not {self.cities:,}")
+            raise InputError(f"{option('cities')} must be from 1 to {MAX_CITIES:,}, not {self.cities:,}")
         if not 0 <= self.travellers <= 1:
-            raise InputError(f"--travellers must be a share from 0 to 1, not {self.travellers:g}")
+            raise InputError(f"{option('travellers')} must be a share from 0 to 1, not {self.travellers:g}")
         reach = REACH * float(np.sqrt(self.city_pois.max() / self.density / np.pi))
         if reach > MAX_REACH_KM or self._nearest_chord() < chord(APART_KM + 2 * reach):
             raise InputError(
                 f"{self.cities:,} cities of up to {self.city_pois.max():,} venues cannot lie {APART_KM:g} km apart; "
-                "lower --cities or --pois, or raise --density"
+                f"lower {option('cities')} or {option('pois')}, or raise {option('density')}"
             )
 
     @cached_property

@@ -8,11 +8,14 @@ part of each user's sessions. Every result is compared with controls.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ghostpoi.data import sessions
 from ghostpoi.data.checkins import Ints
+from ghostpoi.errors import InputError
 from ghostpoi.evaluate.audit_request import (
     LM_UNITS,
     RELEASE,
@@ -27,6 +30,7 @@ from ghostpoi.evaluate.audit_result import Measured, StepCounts, result
 from ghostpoi.evaluate.controls import RANDOM, RANDOM_MATCHED
 from ghostpoi.evaluate.default_set import completed
 from ghostpoi.evaluate.grid import Grid
+from ghostpoi.evaluate.joint_audit import joined
 from ghostpoi.evaluate.kept_columns import kept_columns
 from ghostpoi.evaluate.matched_control import matched_draw, matched_rule
 from ghostpoi.evaluate.measures.accuracy import moves
@@ -34,40 +38,154 @@ from ghostpoi.evaluate.measures.accuracy_gaps import strongest
 from ghostpoi.evaluate.measures.utility import utility
 from ghostpoi.evaluate.restoration import Contest, Release, with_poi
 from ghostpoi.evaluate.rounding import rounded
-from ghostpoi.evaluate.row_matching import AlignedSessions, TablePair, align, public_rule, publisher_of, read_pair
+from ghostpoi.evaluate.row_matching import (
+    AlignedSessions,
+    TablePair,
+    align,
+    pair_of,
+    public_rule,
+    publisher_of,
+    read_pair,
+)
 from ghostpoi.evaluate.stored_audit import check_writable, store
 from ghostpoi.evaluate.whole_release import count_rows
 from ghostpoi.models.trajectory_lm import load_or_train, naturalness
-from ghostpoi.progress import Report, Say
+from ghostpoi.options import option
+from ghostpoi.progress import Report, Say, no_report
+from ghostpoi.publish.manifest import checked_manifest, read_manifest, with_groups
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.rounds import publish
 from ghostpoi.publish.task import Task
+from ghostpoi.publish.verify.check import Check
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
+from ghostpoi.world.job import Job
+from ghostpoi.world.region_rows import read_region
+from ghostpoi.world.release_pair import opened_pair
+from ghostpoi.world.sample import sample, sampled
+from ghostpoi.world.scale import Scale, Stages
 
 
-def audit(request: AuditRequest, say: Say, report: Report) -> dict[str, Any]:
+def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Say, report: Report) -> dict[str, Any]:
     """Measure a release and, if it is ours, store the public part of the result in its manifest.
 
-    The result includes what earlier runs with the same settings stored there.
+    The result includes what earlier runs with the same settings stored there. A release of many regions may be audited
+    region by region: `count` of them, by default as many as have enough rows. Finished victims are kept in the cache,
+    so an interrupted audit goes on.
     """
     check_request(request)
-    pair = read_pair(request.file, request.release, request.mapping, request.private_folder)
-    kept = (pair.manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
-    chosen = audit_settings(request, pair.manifest)
-    keep = request.store and pair.manifest is not None
+    release, private = request.release.path, request.private_folder
+    manifest = checked_manifest(release) if release.is_dir() else None
+    chosen = audit_settings(request, manifest)
+    keep = request.store and manifest is not None
     if keep:
-        check_writable(request.release.path)
-    adversaries = completed(request.adversaries, bool(pair.kept), pair.pseudonym is not None)
-    request = replace(request, adversaries=adversaries)
+        check_writable(release)
+    if manifest is not None and by_region(request, scale):
+        adversaries = completed(request.adversaries, bool(manifest["columns"].get("kept")), pseudonyms=False)
+        request = replace(request, adversaries=adversaries)
+        with opened_pair(release, request.file, request.mapping, manifest, private, scale, say, report) as pair:
+            found, more = _sampled(request, chosen, manifest, pair, count)
+    else:
+        if count is not None:
+            raise InputError(
+                f"{option('regions')} is for a release of many regions and needs {option('engine')}; leave it out"
+            )
+        tables = read_pair(request.file, request.release, request.mapping, private)
+        adversaries = completed(request.adversaries, bool(tables.kept), tables.pseudonym is not None)
+        request = replace(request, adversaries=adversaries)
+        kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
+        found, more = replace(_measured(request, chosen, tables, None, say, report), kept=kept), {}
+        more["release_sha256"] = tables.sha256
+    joint = result(request, chosen, manifest, found) | more
+    made = store(release, private, joint, say, request.replace) if keep else joint
+    return made | {"rows": {"audited": found.released, "kept_genuine": found.kept}}
+
+
+def by_region(request: AuditRequest, scale: Scale | None) -> bool:
+    """Tell whether a release is audited region by region."""
+    release = request.release.path
+    return scale is not None and release.is_dir() and "regions" in read_manifest(release)
+
+
+def _sampled(
+    request: AuditRequest, chosen: AuditSettings, manifest: dict[str, Any], pair: tuple[Job, Job, Stages] | Check,
+    count: int | None,
+) -> tuple[Measured, dict[str, Any]]:  # fmt: skip
+    """Audit a sample of regions; return what was measured in all of them, and which they are."""
+    if isinstance(pair, Check):
+        raise InputError(f"{request.release} does not fit {request.file}: {pair.detail}; give the file it shows")
+    clean, written, stages = pair
+    regions, random = sample(clean.regions, count), random_controls(manifest)
+
+    def run(label: str, contests: Sequence[Contest], numbers: Sequence[int]) -> dict[int, Measured]:
+        asked = (written, request, chosen, manifest, tuple(contests))
+        found = stages.regions(label, audit_region, clean, numbers, *asked, on_gpu=request.device.type == "cuda")
+        return {number: one for number, one in found.items() if one is not None}
+
+    found = run("auditing", request.contests(random), [region.number for region in regions])
+    if not found:
+        raise InputError(
+            f"{request.release}: the filters leave too few sessions in all {len(regions):,} audited regions; audit "
+            f"more with {option('regions')}, or lower filters.min_poi_checkins or filters.min_session_length with "
+            f"{option('set')}"
+        )
+    # Which adversary is the strongest is known when all regions are joined; only then do its controls run.
+    together = joined(list(found.values()))
+    top = _strongest(request, together.contests, together.counts.test)
+    missing = [contest for name in random if (contest := request.contest(name, top)) not in together.contests]
+    if missing:
+        further = run("auditing controls", missing, [*found])
+        together = joined([replace(one, contests=one.contests | further[n].contests) for n, one in found.items()])
+    sha256 = str(manifest["data"]["sha256"])
+    return together, {"release_sha256": sha256, "regions": sampled(clean.regions, regions, found)}
+
+
+def audit_region(
+    clean: Job, number: int, written: Job, request: AuditRequest, chosen: AuditSettings, manifest: dict[str, Any],
+    contests: Sequence[Contest],
+) -> Measured | None:  # fmt: skip
+    """Audit a region like a release of its own, with its own victims and leak; None if it has too few sessions."""
+    if not written.regions[number].pieces:  # all its rows are withheld
+        return None
+    before, after = read_region(clean, clean.regions[number]), read_region(written, written.regions[number])
+    before = replace(before, table=with_groups(before.table, manifest))
+    pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, "", whole_file=False)
+    split = sessions.build(pair.released, chosen.filters, may_be_empty=True)
+    if not all((len(split.train), len(split.val), len(split.test), split.test.positions - len(split.test))):
+        return None
+    found = _measured(request, chosen, pair, contests, lambda text: None, no_report)
+    return replace(found, kept=len(after.kept))
+
+
+def _measured(
+    request: AuditRequest, chosen: AuditSettings, pair: TablePair, contests: Sequence[Contest] | None, say: Say,
+    report: Report,
+) -> Measured:  # fmt: skip
+    """Measure contests, by default all, and all that needs no victim."""
     data = align(pair, chosen.filters)
     grid = grid_of(request, chosen, pair, data, report)
-    contests = run_contests(request, grid, random_controls(pair.manifest), data.test.positions - len(data.test))
-    found = result(request, chosen, pair.manifest, measured(request, chosen, pair, data, grid, contests, say))
-    found["release_sha256"] = pair.sha256
-    made = store(request.release.path, request.private_folder, found, say, request.replace) if keep else found
-    return made | {"rows": {"audited": len(pair.released), "kept_genuine": kept}}
+    if contests is None:
+        found = run_contests(request, grid, random_controls(pair.manifest), data.test.positions - len(data.test))
+    else:
+        found = {one: cell["measures"] for one, cell in zip(contests, grid.cells(contests), strict=True)}
+    test, every = data.test, data.all
+    counts = StepCounts(
+        test=test.positions - len(test), moves=int(moves(test).sum()), last=int((test.length > 1).sum()),
+        trained=data.train.positions, substituted=int((data.released != data.train.poi).sum()),
+        positions=every.positions, steps=every.positions - len(every), users=len(np.unique(every.user)),
+    )  # fmt: skip
+    return Measured(
+        contests=found,
+        floors=grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)},
+        counts=counts,
+        rows=count_rows(pair, chosen.speed),
+        utility=utility(data.all, data.all_released, data.vocabulary),
+        sessions={"train": len(data.train), "val": len(data.val), "test": len(data.test)},
+        released=len(pair.released),
+        kept_columns=tuple(pair.kept),
+        naturalness=_naturalness(chosen, data, grid, say) if request.naturalness else None,
+    )
 
 
 def grid_of(
@@ -103,30 +221,6 @@ def grid_of(
     )  # fmt: skip
 
 
-def measured(
-    request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, grid: Grid,
-    contests: dict[Contest, dict[str, Any]], say: Say,
-) -> Measured:  # fmt: skip
-    """Add to the measures of the contests all that needs no victim."""
-    test, every = data.test, data.all
-    counts = StepCounts(
-        test=test.positions - len(test), moves=int(moves(test).sum()), last=int((test.length > 1).sum()),
-        trained=data.train.positions, substituted=int((data.released != data.train.poi).sum()),
-        positions=every.positions, steps=every.positions - len(every), users=len(np.unique(every.user)),
-    )  # fmt: skip
-    return Measured(
-        contests=contests,
-        floors=grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)},
-        counts=counts,
-        rows=count_rows(pair, chosen.speed),
-        utility=utility(data.all, data.all_released, data.vocabulary),
-        sessions={"train": len(data.train), "val": len(data.val), "test": len(data.test)},
-        released=len(pair.released),
-        kept_columns=tuple(pair.kept),
-        naturalness=_naturalness(chosen, data, grid, say) if request.naturalness else None,
-    )
-
-
 def run_contests(
     request: AuditRequest, grid: Grid, random: Sequence[str], positions: int
 ) -> dict[Contest, dict[str, Any]]:
@@ -138,10 +232,15 @@ def run_contests(
     likely = strongest({n: [grid.restoration(c, seed).measures["restored"] for seed in seeds] for n, c in ours.items()})
     contests = list(dict.fromkeys([*request.contests(random), *(request.contest(name, likely) for name in random)]))
     found = {contest: cell["measures"] for contest, cell in zip(contests, grid.cells(contests), strict=True)}
-    top = strongest({name: rounded(found[contest]["all"]["acc@1"], positions) for name, contest in ours.items()})
+    top = _strongest(request, found, positions)
     missing = [contest for contest in (request.contest(name, top) for name in random) if contest not in found]
     cells = grid.cells(missing) if missing else []
     return found | {contest: cell["measures"] for contest, cell in zip(missing, cells, strict=True)}
+
+
+def _strongest(request: AuditRequest, found: dict[Contest, dict[str, Any]], positions: int) -> str:
+    each = {name: found[request.contest(RELEASE, name)]["all"]["acc@1"] for name in request.adversaries}
+    return strongest({name: rounded(seeds, positions) for name, seeds in each.items()})
 
 
 def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say) -> dict[str, float]:

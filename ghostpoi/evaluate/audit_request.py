@@ -17,6 +17,7 @@ from ghostpoi.evaluate.matched_control import differs_from_random
 from ghostpoi.evaluate.restoration import Contest
 from ghostpoi.evaluate.row_matching import publisher_of
 from ghostpoi.formats import Source
+from ghostpoi.options import option
 from ghostpoi.publish.manifest import read_manifest, settings_of
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.settings import ModelSettings, Settings, Training, TrajectoryLM
@@ -90,9 +91,13 @@ def work(request: AuditRequest) -> float:
 def check_request(request: AuditRequest) -> None:
     """Refuse values that no audit can have."""
     if not 0 < request.leak <= 1:
-        raise InputError(f"--leak {request.leak:g}: give a share above 0 and at most 1; the paper's is 0.05")
+        raise InputError(
+            f"{option('leak', f'{request.leak:g}')}: give a share above 0 and at most 1; the paper's is 0.05"
+        )
     if request.victim not in VICTIMS:
-        raise InputError(f"--victim {request.victim}: there is no such victim; choose from {', '.join(VICTIMS)}")
+        raise InputError(
+            f"{option('victim', request.victim)}: there is no such victim; choose from {', '.join(VICTIMS)}"
+        )
 
 
 def audit_settings(request: AuditRequest, manifest: dict[str, Any] | None) -> AuditSettings:
@@ -103,8 +108,8 @@ def audit_settings(request: AuditRequest, manifest: dict[str, Any] | None) -> Au
     chosen = settings.override(chosen, list(request.set))
     if request.victim != "transformer" and (chosen.victim, chosen.training) != (default.victim, default.training):
         raise InputError(
-            f"the settings victim.* and training.* do not apply to --victim {request.victim}; "
-            "leave them out or use --victim transformer"
+            f"the settings victim.* and training.* do not apply to {option('victim', request.victim)}; leave them out "
+            f"or use {option('victim', 'transformer')}"
         )
     return chosen
 
@@ -114,5 +119,5 @@ def cache_of(request: AuditRequest) -> Cache:
     private = request.private_folder
     folder = request.cache or (private / "audit" if private.is_dir() else default_folder())
     if folder.resolve().is_relative_to(request.release.path.resolve()):
-        raise InputError(f"--cache {folder} lies inside the release {request.release}; choose another folder")
+        raise InputError(f"{option('cache', folder)} lies inside the release {request.release}; choose another folder")
     return open_cache(folder)

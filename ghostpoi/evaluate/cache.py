@@ -18,6 +18,7 @@ import numpy as np
 from ghostpoi.data.checkins import Ints
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder, remove_partial, replacing
+from ghostpoi.options import option
 
 Kind = Literal["releases", "measures", "restorations", "victims"]
 
@@ -74,7 +75,8 @@ def open_cache(folder: Path) -> Cache:
         return Cache(folder)
     except OSError as e:
         raise InputError(
-            f"the cache folder {folder} cannot be used ({(e.strerror or str(e)).lower()}); choose another with --cache"
+            f"the cache folder {folder} cannot be used ({(e.strerror or str(e)).lower()}); choose another with "
+            f"{option('cache')}"
         ) from None
 
 

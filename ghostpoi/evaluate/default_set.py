@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 
 def default_adversaries(everybody: bool = False, columns: bool = False, pseudonyms: bool = False) -> tuple[str, ...]:
@@ -27,7 +28,7 @@ def completed(adversaries: tuple[str, ...], columns: bool, pseudonyms: bool) -> 
     odd = [name for name in adversaries if ADVERSARIES[name].needs_pseudonyms and not pseudonyms]
     if odd:
         raise InputError(
-            f"--adversaries {odd[0]}: the release keeps the user ids, so nothing is to relink; leave it out"
+            f"{option('adversaries', odd[0])}: the release keeps the user ids, so nothing is to relink; leave it out"
         )
     full = set(default_adversaries()) <= set(adversaries)
     return in_order({*adversaries, *default_adversaries(False, columns, pseudonyms)}) if full else adversaries
@@ -40,7 +41,9 @@ def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, .
     names = [name.strip() for name in text.split(",") if name.strip()]
     known = default_adversaries(everybody=True, columns=True, pseudonyms=True)
     if unknown := [name for name in names if name not in known]:
-        raise InputError(f"--adversaries {unknown[0]}: there is no such adversary; choose from {', '.join(known)}")
+        raise InputError(
+            f"{option('adversaries', unknown[0])}: there is no such adversary; choose from {', '.join(known)}"
+        )
     return in_order({"none", *names})
 
 

@@ -26,9 +26,10 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import RANDOM
 from ghostpoi.evaluate.undone_pseudonyms import undo
 from ghostpoi.formats import CheckinFile, Rows, Source
+from ghostpoi.options import option
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.kept_table import KeptCrowds
-from ghostpoi.publish.manifest import complaint_about, read_clean, read_data, read_manifest, settings_of, with_groups
+from ghostpoi.publish.manifest import checked_manifest, read_clean, read_data, settings_of, with_groups
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.publication_settings import publication
 from ghostpoi.publish.series.private_copy import read_table
@@ -75,9 +76,7 @@ def read_pair(
     """
     file, released, manifest, pseudonym = Source.of(file), Source.of(release), None, None
     if (folder := released.path).is_dir():
-        manifest = read_manifest(folder)
-        if complaint := complaint_about(folder, manifest):
-            raise InputError(f"{release}: {complaint}; make the release again with protect")
+        manifest = checked_manifest(folder)
         after, before = read_data(folder, manifest, file.limit), read_clean(file, mapping, manifest)
         digest = str(manifest["data"]["sha256"])
         if settings_of(manifest).identity.pseudonyms != "keep":
@@ -135,8 +134,8 @@ def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
         raise InputError(
             f"{pair.released.name}: the filters leave no {lacking[0]} sessions "
             f"({', '.join(f'{count:,} {name}' for name, count in counts.items())}); divide them otherwise with "
-            "--set filters.train_share=0.5 --set filters.val_share=0.25, or lower filters.min_session_length or "
-            "filters.min_poi_checkins"
+            f"{option('set', 'filters.train_share=0.5', 'filters.val_share=0.25')}, or lower "
+            "filters.min_session_length or filters.min_poi_checkins"
         )
     before, after, venues = joint_venues(pair)
     used = np.unique(np.concatenate([before[data.all.row], after[data.all.row]]))

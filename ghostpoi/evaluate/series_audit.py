@@ -15,7 +15,8 @@ from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.measures.accuracy_gaps import spread
 from ghostpoi.formats.source import SizeLimit
-from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
+from ghostpoi.options import option
+from ghostpoi.publish.manifest import MANIFEST, checked_manifest, read_data, settings_of
 from ghostpoi.publish.methods import METHODS, FreeDraw
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.publish.public_channel import Channel
@@ -41,16 +42,18 @@ class Known:
 
 
 def places(folder: Path) -> list[Place]:
-    """Return the releases of a series folder, or those that lie in a folder beside their private folders."""
+    """Return the releases of a series folder, or those that lie in a folder next to their private folders."""
     if (folder / NOTE).exists():
         found = [(Path(e.release), Path(e.private)) for e in read_series(folder).entries if e.status == COMPLETE]
     elif folder.is_dir():
         inside = sorted(path for path in folder.iterdir() if (path / MANIFEST).is_file())
         found = [(path, Path(f"{path}.private")) for path in inside]
     else:
-        raise InputError(f"--series {folder} is not a folder; give a series folder, or a folder of releases")
+        raise InputError(f"{option('series', folder)} is not a folder; give a series folder, or a folder of releases")
     if len(found) < 2:
-        raise InputError(f"--series {folder} has {len(found)} complete releases; several months take at least two")
+        raise InputError(
+            f"{option('series', folder)} has {len(found)} complete releases; several months take at least two"
+        )
     return found
 
 
@@ -61,13 +64,15 @@ def audit_series(folder: Path, release: Path | None = None, limit: SizeLimit | N
     """
     recorded = places(folder)
     if release is not None and release.resolve() not in [place.resolve() for place, _ in recorded]:
-        raise InputError(f"--series {folder} does not hold {release}; give the series or the folder of this release")
+        raise InputError(
+            f"{option('series', folder)} does not hold {release}; give the series or the folder of this release"
+        )
     where = [place for place in recorded if (place[0] / MANIFEST).is_file()]
     absent = [str(place) for place, _ in recorded if not (place / MANIFEST).is_file()]
     if len(where) < 2:
         raise InputError(
-            f"--series {folder}: no longer in place: {', '.join(absent)}, so there are no two releases to compare; "
-            "move them back, or leave --series out"
+            f"{option('series', folder)}: no longer in place: {', '.join(absent)}, so there are no two releases to "
+            f"compare; move them back, or leave {option('series')} out"
         )
     months, clean = _together([_read(*place, limit) for place in where])
     rows, habits = months[0].channel.symbols, len(clean)
@@ -75,7 +80,9 @@ def audit_series(folder: Path, release: Path | None = None, limit: SizeLimit | N
     visits = np.where((in_month > 0).sum(axis=0) > 1, in_month, 0)  # of habits that recur in another release
     used = np.flatnonzero(visits.sum(axis=1))
     if not len(used):
-        raise InputError(f"--series {folder}: no visit recurs from release to release, so there is nothing to combine")
+        raise InputError(
+            f"{option('series', folder)}: no visit recurs from release to release, so there is nothing to combine"
+        )
     # Popularity is shown on purpose. Both adversaries know what all releases show of it, so it is no gain.
     adversary, popular = SeveralMonths(), shown_popularity(months, rows)
     together = adversary.intersect(months, popular)
@@ -118,18 +125,18 @@ def _verdict(found: dict[str, Any]) -> str:
     gone = ", ".join(found["not_compared"])
     absent = f" Not compared, because no longer in place: {gone}." if gone else ""
     if not (found["pinned"]["gain"]["clear"] or found["restored"]["gain"]["clear"]):
-        return f"Holds. {len(found['releases'])} releases tell no more than one: {told}.{absent}"
+        return f"Holds. {len(found['releases'])} releases reveal no more than one: {told}.{absent}"
     remedy = "" if found["kept_crowds"] else " Make releases of the same people with protect --series."
-    return f"Fails. {len(found['releases'])} releases tell more than one: {told}.{remedy}{absent}"
+    return f"Fails. {len(found['releases'])} releases reveal more than one: {told}.{remedy}{absent}"
 
 
 def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
-    manifest = read_manifest(release)
-    if complaint := complaint_about(release, manifest):
-        raise InputError(f"{release}: {complaint}; make the release again with protect")
+    manifest = checked_manifest(release)
     settings, written = settings_of(manifest), read_data(release, manifest, limit).table
     if manifest["method"] not in METHODS or isinstance(settings.method, FreeDraw):
-        raise InputError(f"{release}: releases of {manifest['method']} have no sets to intersect; leave --series out")
+        raise InputError(
+            f"{release}: releases of {manifest['method']} have no sets to intersect; leave {option('series')} out"
+        )
     pairs = read_pairs(private, written, str(release))
     table, crowds = with_series(private, _clean_table(pairs, private, written, manifest), manifest)
     whole, v = prepare(table, settings, crowds=crowds), table.venues

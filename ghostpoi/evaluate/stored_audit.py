@@ -16,6 +16,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.conclusions import conclude
 from ghostpoi.evaluate.controls import in_table_order
 from ghostpoi.evaluate.default_set import in_order
+from ghostpoi.options import option
 from ghostpoi.progress import Say
 from ghostpoi.publish.manifest import MANIFEST, release_identity, seal_of, store_manifest
 
@@ -67,7 +68,7 @@ def store(
             if less := _less(old, found):
                 say(
                     f"the stored audit stays: it has other settings ({', '.join(other)}), and this one {less}; "
-                    "--replace stores this one"
+                    f"{option('replace')} stores this one"
                 )
                 return found
             say(f"replaced the stored audit, which has other settings ({', '.join(other)})")
@@ -77,11 +78,14 @@ def store(
         signer = seal_of(release).signer
         store_manifest(release, manifest, private)
         if signer and not seal_of(release).signer:
-            say(f"warning: {release} is no longer signed, because its key is not in {private}; name it with --private")
+            say(
+                f"warning: {release} is no longer signed, because its key is not in {private}; name it with "
+                f"{option('private')}"
+            )
     except OSError as e:
         raise InputError(
-            f"the audit cannot be stored in {path} ({(e.strerror or str(e)).lower()}); "
-            "free some space or use --no-store"
+            f"the audit cannot be stored in {path} ({(e.strerror or str(e)).lower()}); free some space or use "
+            f"{option('no_store')}"
         ) from None
     return found
 
@@ -89,7 +93,7 @@ def store(
 def check_writable(release: Path) -> None:
     """Refuse a release in which nothing can be stored."""
     if not os.access(release, os.W_OK | os.X_OK):
-        raise InputError(f"{release} is not writable, so the result cannot be stored; use --no-store")
+        raise InputError(f"{release} is not writable, so the result cannot be stored; use {option('no_store')}")
 
 
 def _stored(audit: Any, of: dict[str, str], say: Say) -> dict[str, Any] | None:
@@ -112,7 +116,7 @@ def _stored(audit: Any, of: dict[str, str], say: Say) -> dict[str, Any] | None:
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """What keeps two audits of one release from adding up."""
-    names = {"settings_sha256": "--set or --config"}
+    names = {"settings_sha256": f"{option('set')} or {option('config')}"}
     found = [names.get(key, key) for key in SAME if old.get(key) != new.get(key)]
     if _seeds(old) != _seeds(new):
         return [*found, "seeds"]

@@ -13,6 +13,7 @@ from ghostpoi.exports import EXPORTS
 from ghostpoi.exports.base import ExportData, ExportVenues, Texts, Visits
 from ghostpoi.files import new_folder
 from ghostpoi.formats.source import SizeLimit
+from ghostpoi.options import option
 from ghostpoi.publish.manifest import PRIVATE_MARK, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.settings import FilterSettings
@@ -26,10 +27,10 @@ def export(
 ) -> ExportData:
     """Write a release in the form of another tool; with its private folder, also the clean side."""
     if to not in EXPORTS:
-        raise InputError(f"--to {to}: there is no such export; choose one of {', '.join(EXPORTS)}")
+        raise InputError(f"{option('to', to)}: there is no such export; choose one of {', '.join(EXPORTS)}")
     form = EXPORTS[to]
     if output.resolve().is_relative_to(release.resolve()):
-        raise InputError(f"-o {output} lies inside the release {release}; choose another folder")
+        raise InputError(f"{option('output', output)} lies inside the release {release}; choose another folder")
     data = read_release(release, output.resolve().name, private, limit)
     kind = PUBLIC if private is None else PRIVATE
     about = f"# {data.name}\n\nA release of ghostpoi, exported for {to}.\n{kind}\n{form.usage(data)}"
@@ -63,8 +64,8 @@ def read_release(release: Path, name: str, private: Path | None = None, limit: S
     parts = _parts(pairs, table, users, np.array(clean_users(private, table, hidden), object), settings.filters)
     if lacking := [part for part, visits in parts.items() if not (np.diff(visits.start) > 1).any()]:
         raise InputError(
-            f"--private {private}: no session of the part {lacking[0]!r} has two check-ins, so there is no step to "
-            "predict; leave --private out, or protect a longer file"
+            f"{option('private', private)}: no session of the part {lacking[0]!r} has two check-ins, so there is no "
+            f"step to predict; leave {option('private')} out, or protect a longer file"
         )
     venues = ExportVenues(pairs.ids, pairs.category, np.array(pairs.lat), np.array(pairs.lon))
     rows = Visits(users[order], pairs.released[order], table.time[order], start)

@@ -15,6 +15,7 @@ from ghostpoi.formats.other_kinds import other_kind
 from ghostpoi.formats.rows import Columns, Rows
 from ghostpoi.formats.source import Reading, Source
 from ghostpoi.formats.venues import read_venues
+from ghostpoi.options import option
 from ghostpoi.plugins import Registry
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def recognised(source: Source, head: bytes) -> str:
             if not has_columns:
                 return name
             if (words := kind_of(name, head).words) != "text":
-                raise InputError(f"{source} is {words}, which names its columns itself; leave --columns out")
+                raise InputError(f"{source} is {words}, which names its columns itself; leave {option('columns')} out")
     if kind := other_kind(head):
         raise InputError(f"{source} {kind}")
     if has_columns or FORMATS["table"].recognises(head):

@@ -17,6 +17,7 @@ from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import POSITIONS, Source
 from ghostpoi.formats.stays import MIN_PEOPLE, MIN_STAYS, place_id, venue_positions
 from ghostpoi.formats.zones import TIMEZONE, needs_zone, states_zones
+from ghostpoi.options import option
 
 DATE_LIKE = r'^[ "]*(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})\b'
 
@@ -44,7 +45,7 @@ def to_file(
             raise InputError(
                 f"{source}: {len(lost):,} of {len(lat):,} points lie where nobody stays: in no cluster of {MIN_STAYS} "
                 f"stays of {MIN_PEOPLE} people within {reading.cluster_points} ({places(lost, place)}); widen "
-                "--cluster-points, or leave them out with --missing drop"
+                f"{option('cluster_points')}, or leave them out with {option('missing', 'drop')}"
             )
         present = np.delete(np.arange(len(table) + len(missing)), missing)
         every = np.zeros((2, len(present) + len(missing)))
@@ -75,8 +76,8 @@ def _with_venue_fields(source: Source, frame: pl.DataFrame, where: Where) -> pl.
         rows = unknown.arg_true().to_numpy()
         more = f" ({len(rows):,} rows have such a venue: {places(rows, where)})" if len(rows) > 1 else ""
         raise InputError(
-            f"{where(int(rows[0]))}: the venue of this row is not in {table.path}{more}; add it there, or "
-            "use --missing drop or --missing keep"
+            f"{where(int(rows[0]))}: the venue of this row is not in {table.path}{more}; add it there, or use "
+            f"{option('missing', 'drop')} or {option('missing', 'keep')}"
         )
     own = frame.drop([name for name in frame.columns if name in table.fields.columns and name != "poi"])
     joined = own.with_columns(key.alias("poi")).join(table.fields, on="poi", how="left", maintain_order="left")
@@ -94,8 +95,8 @@ def _with_used_zones(
         return mapping, fields
     if not any(plain_name(column) in tier for tier in COLUMN_NAMES[TIMEZONE]):
         raise InputError(
-            f"--map timezone={column}: {source} needs no zones, or this column names none as America/New_York; "
-            "remove it"
+            f"{option('map', f'timezone={column}')}: {source} needs no zones, or this column names none as "
+            "America/New_York; remove it"
         )
     return {f: c for f, c in mapping.items() if f != TIMEZONE}, fields.drop(TIMEZONE)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.fields import COLUMN_NAMES, plain_name
 from ghostpoi.formats.zones import has_names
+from ghostpoi.options import option
 
 WITHOUT_NAMES = ("tsmc2014", "snap")  # formats with fixed columns
 
@@ -21,11 +22,11 @@ def chosen_columns(file: CheckinFile, given: Mapping[str, str]) -> dict[str, dic
 
 def _reason(file: CheckinFile, field: str, given: Mapping[str, str]) -> str:
     if field in given:
-        return "--map"
+        return option("map")
     if file.venues and field in file.venues.mapping:
         return f"its name in {file.venues.path.name}"
     if file.reading.columns:
-        return "--columns"
+        return option("columns")
     names = [name for tier in COLUMN_NAMES.get(field, ()) for name in tier]
     if file.format in WITHOUT_NAMES or plain_name(file.mapping[field]) not in names:
         return f"its place ({file.format})"

@@ -17,8 +17,9 @@ from ghostpoi.formats.points import POINT, with_positions
 from ghostpoi.formats.source import VENUE, Source
 from ghostpoi.formats.times import parse_times, stripped
 from ghostpoi.formats.zones import TIMEZONE, is_short, split_names, zone_of
+from ghostpoi.options import option
 
-NAME_ZONE = "state the zone of all such times with --timezone, e.g. America/New_York"
+NAME_ZONE = f"state the zone of all such times with {option('timezone')}, e.g. America/New_York"
 MIDNIGHT = r"[ T]00:00(:00(\.0+)?)?$"
 TIME_OF_DAY = r"^\s*\d{1,2}:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm])?\s*$"
 NO_CATEGORY = ""  # the category of all venues of a file that names none
@@ -35,13 +36,16 @@ def find_columns(source: Source, columns: Sequence[str], given: dict[str, str], 
     for field, column in given.items():
         if field not in (known := (*FIELDS, GROUP, DATE, POINT, TIMEZONE, *[VENUE] * bool(elsewhere))):
             listed = ", ".join(known)
-            raise InputError(f"--map {field}={column}: there is no field {field!r}; fields are {listed}")
+            raise InputError(f"{option('map', f'{field}={column}')}: there is no field {field!r}; fields are {listed}")
         if elsewhere.get(field) != column and column not in columns:
             near = difflib.get_close_matches(column, columns, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"its columns are {_listed(columns)}"
-            raise InputError(f"--map {field}={column}: {place} has no column {column!r}; {hint}")
+            raise InputError(f"{option('map', f'{field}={column}')}: {place} has no column {column!r}; {hint}")
     if zone and TIMEZONE in given:
-        raise InputError(f"--map timezone={given[TIMEZONE]} and --timezone {zone} contradict each other; give one")
+        raise InputError(
+            f"{option('map', f'timezone={given[TIMEZONE]}')} and {option('timezone', zone)} contradict each other; "
+            "give one"
+        )
     mapped = {column for field, column in given.items() if field not in elsewhere}
     plain = {c: plain_name(c) for c in columns if c not in mapped}
     found = {field: column for field, column in given.items() if field not in elsewhere}
@@ -54,20 +58,24 @@ def find_columns(source: Source, columns: Sequence[str], given: dict[str, str], 
         if match is None and (field in ("category", TIMEZONE) or (field == "poi" and source.reading.cluster_points)):
             continue  # many files have none
         if match is None:
-            remedies = [f"name it with --map {field}=COLUMN", *ELSEWHERE.get(field, ())]
-            remedies += ["if the file has no header line, name all columns with --columns"] * header
+            remedies = [f"name it with {option('map', f'{field}=COLUMN')}", *ELSEWHERE.get(field, ())]
+            remedies += [f"if the file has no header line, name all columns with {option('columns')}"] * header
             listed = ", or ".join(filter(None, (", ".join(remedies[:-1]), remedies[-1])))
             raise InputError(f"{place}: no column looks like the {called(field)} among {_listed(columns)}; {listed}")
         found[field] = match
     if "poi" in found and source.reading.cluster_points:
-        raise InputError(f"{place}: the column {found['poi']!r} holds venue ids; leave --cluster-points out")
+        raise InputError(f"{place}: the column {found['poi']!r} holds venue ids; leave {option('cluster_points')} out")
     return found | elsewhere
 
 
+POSITION = (
+    f"name a column of WKT points with {option('map', 'point=COLUMN')}",
+    f"give a table of venues with {option('venues')}",
+)
 ELSEWHERE = {  # what else a file may need that lacks a field
-    "poi": ("make venues of raw points with --cluster-points 100m",),
-    "lat": (at := ("name a column of WKT points with --map point=COLUMN", "give a table of venues with --venues")),
-    "lon": at,
+    "poi": (f"make venues of raw points with {option('cluster_points', '100m')}",),
+    "lat": POSITION,
+    "lon": POSITION,
 }
 
 
@@ -89,8 +97,8 @@ def find_venue_columns(source: Source, columns: Sequence[str], given: dict[str, 
         elif field != "category":
             what = "id" if field == VENUE else called(field)
             raise InputError(
-                f"--venues {source}: no column looks like the {what} of a venue among {_listed(columns)}; "
-                f"name it with --map {field}=COLUMN"
+                f"{option('venues', source)}: no column looks like the {what} of a venue among {_listed(columns)}; "
+                f"name it with {option('map', f'{field}=COLUMN')}"
             )
     return found
 
@@ -101,7 +109,8 @@ def _best(plain: dict[str, str], tiers: Sequence[Sequence[str]], field: str, pla
     if len(matches) > 1:
         both = " and ".join(repr(c) for c in matches)
         raise InputError(
-            f"{place}: columns {both} could both be the {called(field)}; choose one with --map {field}={matches[0]}"
+            f"{place}: columns {both} could both be the {called(field)}; choose one with "
+            f"{option('map', f'{field}={matches[0]}')}"
         )
     return matches[0] if matches else None
 
@@ -174,15 +183,17 @@ def to_checkins(
         if column.dtype == pl.String:
             comma, point = (stripped(column).str.contains(rf"^-?\d+{sign}\d+$") for sign in (",", r"\."))
             if not reading.decimal:
-                refuse(comma, field, f"the {label} {{}} has a decimal comma", "state it with --decimal ,")
+                refuse(comma, field, f"the {label} {{}} has a decimal comma", f"state it with {option('decimal', ',')}")
             elif not comma.any():
-                refuse(point, field, f"the {label} {{}} has a decimal point", "leave --decimal out")
+                refuse(point, field, f"the {label} {{}} has a decimal point", f"leave {option('decimal')} out")
         refuse(number.is_null(), field, f"the {label} {{}} is not a number", remedy)
         outside = f"the {label} {{}} is outside the range -{limit} to {limit}"
         refuse(number.abs() > limit, field, outside, "correct it or remove the row")
         degrees[field] = number.cast(pl.Float64).to_numpy()
     if (reading.time_format or reading.timezone) and frame["time"].dtype != pl.String:
-        raise InputError(f"{source}: its times are not text, so leave --time-format and --timezone out")
+        raise InputError(
+            f"{source}: its times are not text, so leave {option('time_format')} and {option('timezone')} out"
+        )
     time = parse_times(frame["time"], reading.time_format, reading.timezone or "UTC", zones)
     if not (reading.timezone or reading.time_format) and time.null_count() and frame["time"].dtype == pl.String:
         names = split_names(frame["time"].str.strip_chars())[1]
@@ -191,14 +202,17 @@ def to_checkins(
         refuse(of_several, "time", "the time {} has an abbreviation, which may be of several zones", NAME_ZONE)
     forms = (
         "use ISO 8601 (2012-04-03T18:00:09Z), Unix seconds or the form Tue Apr 03 18:00:09 +0000 2012, or state "
-        "another form with --time-format" + "; name a separate date with --map date=COLUMN" * (not separate)
+        f"another form with {option('time_format')}"
+        + f"; name a separate date with {option('map', 'date=COLUMN')}"
+        * (not separate)
     )
     if reading.time_format:
         forms = f"it must have the form {reading.time_format!r}"
     if not separate and time.null_count():
         without = time.is_null() & frame["time"].cast(pl.String).str.contains(TIME_OF_DAY)
         if without.any():
-            named = f"name the column of its dates with --map date={next(iter(dates()), 'COLUMN')}"
+            dated = option("map", f"date={next(iter(dates()), 'COLUMN')}")
+            named = f"name the column of its dates with {dated}"
             refuse(without, "time", "the time {} has no date", named)
     zone = reading.timezone or ("its zone" if zones is not None else "")
     unreadable = "cannot be read" + (f" or does not exist in {zone}" if zone else "")
@@ -228,7 +242,7 @@ def _refuse_missing(source: Source, frame: pl.DataFrame, where: Where) -> None:
         every = lacks_value(frame).arg_true().to_numpy()
         more = f" ({len(every):,} rows lack a value: {places(every, where)})" if len(every) > 1 else ""
         rename = "rename it if it is an id, " if field in ("user", "poi") and word else ""
-        remedy = f"fill it in, {rename}or use --missing drop or --missing keep"
+        remedy = f"fill it in, {rename}or use {option('missing', 'drop')} or {option('missing', 'keep')}"
         stands = f"'{word}' stands for no value" if word else "is missing"
         raise InputError(
             f"{elsewhere or where(row)}: the {called(field)} {stands}{'' if elsewhere else more}; {remedy}"

@@ -27,6 +27,7 @@ from ghostpoi.formats.source import Source
 from ghostpoi.formats.table import delimiter_of
 from ghostpoi.formats.text import first_line, is_utf8
 from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.options import option
 
 HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
 PAIRS = {".dyna": ".geo", ".inter": ".item"}  # check-ins and their venues: LibCity, RecBole
@@ -120,7 +121,7 @@ def is_folder(source: Source) -> bool:
 def read_folder(source: Source, recognise: Recognise, read_part: ReadPart) -> CheckinFile:
     """Read all parts and join them in the order of their names."""
     if source.reading.cluster_points:
-        raise InputError(f"{source}: --cluster-points needs all points in one file; join the parts first")
+        raise InputError(f"{source}: {option('cluster_points')} needs all points in one file; join the parts first")
     found = parts_of(source.path)
     names = list(found)
     digest, files, empty = sha256(), dict[str, CheckinFile](), dict[Path, list[str]]()
@@ -181,7 +182,9 @@ def parts_of(path: Path) -> dict[str, Path]:
         ones, twos = ([p for _, p in found if extension(p).lower() == end] for end in (checkins, venues))
         if ones and twos:
             two = min(twos, key=lambda p: p.with_suffix("") != ones[0].with_suffix(""))
-            raise InputError(f"{path} holds check-ins and a table of venues; give {ones[0]} --venues {two} instead")
+            raise InputError(
+                f"{path} holds check-ins and a table of venues; give {ones[0]} {option('venues', two)} instead"
+            )
     names = [_plain(name) for name, _ in found]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"{path} holds {twice[0]} more than once, compressed and not; remove one of them")

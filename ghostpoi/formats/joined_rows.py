@@ -6,8 +6,11 @@ from dataclasses import replace
 import polars as pl
 
 from ghostpoi.errors import InputError
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.kinds import PARQUET
 from ghostpoi.formats.rows import Rows
-from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.formats.source import Source
+from ghostpoi.formats.text_rows import TextRows, file_of_text
 
 
 def joined_rows(parts: Sequence[Rows], like: Rows, other: str) -> Rows:
@@ -55,3 +58,14 @@ def can_join(rows: Rows) -> bool:
     from ghostpoi.formats.parquet import ParquetRows
 
     return isinstance(rows, ParquetRows)
+
+
+def file_of(source: Source, rows: Rows, format: str, mapping: dict[str, str]) -> CheckinFile:
+    """Return the check-ins of rows that were read before; `mapping` names the columns that were found then."""
+    if isinstance(rows, TextRows):
+        return file_of_text(source, rows, format, mapping)
+    from ghostpoi.formats.parquet import ParquetRows, file_of_rows
+
+    if isinstance(rows, ParquetRows):
+        return file_of_rows(source, rows, PARQUET, mapping)
+    raise TypeError(f"rows of {type(rows).__name__} cannot be read again")

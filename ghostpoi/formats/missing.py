@@ -15,6 +15,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats.points import POINT, is_empty_point
 from ghostpoi.formats.source import Reading, Source
 from ghostpoi.formats.zones import TIMEZONE
+from ghostpoi.options import option
 
 NONE: Longs = np.empty(0, np.int64)
 # What R, Excel, pandas and databases write for no value, in lower case. A category may be called so.
@@ -71,7 +72,7 @@ def complete_rows(frame: pl.DataFrame, where: Where, reading: Reading) -> tuple[
 
 def none_complete(source: Source | Path) -> InputError:
     """Say that a dataset has no row that lacks nothing."""
-    return InputError(f"{source}: all rows lack a value; map other columns with --map FIELD=COLUMN")
+    return InputError(f"{source}: all rows lack a value; map other columns with {option('map', 'FIELD=COLUMN')}")
 
 
 def places(rows: Longs, where: Where) -> str:

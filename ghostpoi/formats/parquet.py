@@ -1,6 +1,6 @@
 """Parquet files: converted for polars, written back with the same types."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +16,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.formats.parquet_table import decoded, is_coded, read_table
+from ghostpoi.formats.parquet_table import decoded, is_coded, read_table, readable
 from ghostpoi.formats.source import Source
 from ghostpoi.formats.times import EARLIEST, LATEST
 
@@ -33,7 +33,11 @@ LISTS = {
 
 def read_parquet(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     """Read the check-ins of a Parquet file."""
-    rows = read_rows(source, data)
+    return file_of_rows(source, read_rows(source, data), data, mapping)
+
+
+def file_of_rows(source: Source, rows: "ParquetRows", data: bytes, mapping: dict[str, str]) -> CheckinFile:
+    """Find the check-ins in the rows of a Parquet file."""
     refuse_duplicate_names(rows.columns, str(source))
     found = find_columns(source, rows.columns, mapping)
     if not len(rows):
@@ -56,6 +60,14 @@ def read_rows(source: Source, data: bytes) -> "ParquetRows":
     """Read all fields of a Parquet file."""
     table, schema = read_table(source, data)
     return ParquetRows(dict(zip(schema.names, table.columns, strict=True)), schema, source.path)
+
+
+def read_groups(source: Source, groups: Sequence[int]) -> "ParquetRows":
+    """Read all fields of some row groups of a Parquet file."""
+    with readable(source):
+        table = pq.ParquetFile(source.path).read_row_groups(list(groups))
+        table.validate(full=True)
+    return ParquetRows.of(table, source.path)
 
 
 def parquet_rows(data: bytes) -> int | None:
@@ -85,7 +97,7 @@ class ParquetRows:
     @property
     def table(self) -> pa.Table:
         """The table as the schema has it."""
-        return self._part(0, None)
+        return self.part(0, None)
 
     @property
     def columns(self) -> list[str]:
@@ -145,7 +157,7 @@ class ParquetRows:
         return self
 
     def write(self, out: BinaryIO) -> None:
-        tables = (self._part(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory
+        tables = (self.part(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory
         write_tables(tables, self.schema, out)
 
     def without_metadata(self) -> "ParquetRows":
@@ -166,7 +178,8 @@ class ParquetRows:
         except pa.ArrowNotImplementedError:
             raise self.refusal(name) from None
 
-    def _part(self, at: int, rows: int | None) -> pa.Table:
+    def part(self, at: int, rows: int | None) -> pa.Table:
+        """Return some rows as the schema has them; None: all that follow."""
         parts = [decoded(self.values[field.name].slice(at, rows), field.type) for field in self.schema]
         return pa.Table.from_arrays(parts, schema=self.schema)
 

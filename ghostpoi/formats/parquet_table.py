@@ -1,5 +1,7 @@
 """Read the table of a Parquet file within the size limit."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +20,7 @@ def read_table(source: Source, data: bytes) -> tuple[pa.Table, pa.Schema]:
 
     Its size is checked first, because a short file can encode any number of equal values.
     """
-    try:
+    with readable(source):
         file = pq.ParquetFile(pa.BufferReader(data))
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
         source.check_size(sum(_least_size(group, file.schema) for group in groups), len(data))
@@ -34,12 +36,19 @@ def read_table(source: Source, data: bytes) -> tuple[pa.Table, pa.Schema]:
                 return _in_one_piece(coded, file.schema_arrow), file.schema_arrow
         table = file.read()
         table.validate(full=True)
+        return table, table.schema
+
+
+@contextmanager
+def readable(source: Source) -> Iterator[None]:
+    """Refuse a damaged file, or one that is too large for the memory."""
+    try:
+        yield
     except MemoryError:
         raise InputError(f"{source} does not fit into the memory; read it on a larger machine") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         why = (str(e).splitlines() or ["it cannot be read"])[0]
         raise InputError(f"{source} is a damaged Parquet file ({why}); write it again") from None
-    return table, table.schema
 
 
 def _in_one_piece(table: pa.Table, schema: pa.Schema) -> pa.Table:

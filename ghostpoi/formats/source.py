@@ -19,6 +19,7 @@ from ghostpoi.files import COMPRESSED
 from ghostpoi.formats.points import POINT
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.zones import is_zone
+from ghostpoi.options import option
 
 USUAL = 4 * 10**9  # bytes; the largest public check-in files have about 2 GB, and parsing takes six times the text
 MAX_RATIO = 200  # real tables shrink to a tenth; bombs shrink to a hundredth and less
@@ -45,11 +46,13 @@ class SizeLimit:
         """Refuse content of this size. `packed` is the size of the compressed file that it came from."""
         if size > self.size:
             verb = "is larger than" if packed is None else "expands to more than"
-            raise InputError(f"{path} {verb} {shown(self.size)}; allow more with --max-size {shown(4 * self.size)}")
+            raise InputError(
+                f"{path} {verb} {shown(self.size)}; allow more with {option('max_size', shown(4 * self.size))}"
+            )
         if packed is not None and not self.chosen and size > max(SMALL, MAX_RATIO * packed):
             raise InputError(
-                f"{path} expands to more than {MAX_RATIO} times its size, as a decompression bomb does; "
-                f"if that is right, read it with --max-size {shown(self.size)}"
+                f"{path} expands to more than {MAX_RATIO} times its size, as a decompression bomb does; if that is "
+                f"right, read it with {option('max_size', shown(self.size))}"
             )
 
 
@@ -78,30 +81,39 @@ class Reading:
         names = self.column_names
         if names is not None and (not all(names) or max(Counter(names).values()) > 1):
             raise InputError(
-                f"--columns {self.columns!r}: name every column once, separated by commas, e.g. user,time,lat,lon,poi"
+                f"{option('columns', self.columns, shown=repr)}: name every column once, separated by commas, e.g. "
+                "user,time,lat,lon,poi"
             )
 
         if self.missing not in ("", "keep", "drop", "refuse"):
-            raise InputError(f"--missing {self.missing}: use keep, drop or refuse")
+            raise InputError(f"{option('missing', self.missing)}: use keep, drop or refuse")
         if self.decimal not in ("", ","):
-            raise InputError(f"--decimal {self.decimal!r}: the sign can be a comma only; leave it out for points")
+            raise InputError(
+                f"{option('decimal', self.decimal, shown=repr)}: the sign can be a comma only; leave it out for points"
+            )
         if self.time_format and not FORM.fullmatch(self.time_format):
             raise InputError(
-                f"--time-format {self.time_format!r}: give the form of a date and a time with directives of strptime, "
-                "e.g. '%d/%m/%Y %H:%M'"
+                f"{option('time_format', self.time_format, shown=repr)}: give the form of a date and a time with "
+                "directives of strptime, e.g. '%d/%m/%Y %H:%M'"
             )
         if self.timezone and not is_zone(self.timezone):
             raise InputError(
-                f"--timezone {self.timezone!r}: there is no such zone; give a name such as America/New_York"
+                f"{option('timezone', self.timezone, shown=repr)}: there is no such zone; give a name such as "
+                "America/New_York"
             )
 
         if self.cluster_points and self.cluster_points != POSITIONS and not 1 <= self.radius_m <= 5000:
-            raise InputError(f"--cluster-points {self.cluster_points}: give a distance from 1m to 5km, e.g. 100m")
+            raise InputError(
+                f"{option('cluster_points', self.cluster_points)}: give a distance from 1m to 5km, e.g. 100m"
+            )
         if self.cluster_points and self.venues:
-            raise InputError("--cluster-points makes venues, and --venues lists them; give one of them")
+            raise InputError(
+                f"{option('cluster_points')} makes venues, and {option('venues')} lists them; give one of them"
+            )
         if self.cluster_points and self.missing == "keep":
             raise InputError(
-                "--missing keep would release raw points, which --cluster-points hides; use --missing drop"
+                f"{option('missing', 'keep')} would release raw points, which {option('cluster_points')} hides; use "
+                f"{option('missing', 'drop')}"
             )
 
     @property
@@ -118,11 +130,6 @@ class Reading:
     def stated(self) -> dict[str, str]:
         """What differs from the default, as the manifest records it."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
-
-    @property
-    def words(self) -> list[str]:
-        """The options as words of a command line."""
-        return [word for name, value in self.stated.items() for word in (f"--{name.replace('_', '-')}", value)]
 
     def in_folder(self, folder: Path) -> "Reading":
         """Return the same for a file whose table of venues lies in this folder."""
@@ -233,15 +240,16 @@ class Source:
 
 def limit_of(text: str | None) -> SizeLimit | None:
     """Return the limit that --max-size states, e.g. "20GB"; None for the usual one."""
-    return None if text is None else SizeLimit(bytes_of(text, "--max-size"), chosen=True)
+    return None if text is None else SizeLimit(bytes_of(text, "max_size"), chosen=True)
 
 
-def bytes_of(text: str, option: str) -> int:
+def bytes_of(text: str, name: str) -> int:
     """Return the size that an option names, e.g. 20GB, in bytes."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([KMGT]I?)?B?", text.strip().upper())
     size = int(float(match[1]) * UNITS[match[2] or ""]) if match else 0
     if size <= 0:
-        raise InputError(f"{option} {text!r} is not a size; give a number with a unit, e.g. {option} 20GB")
+        given, example = option(name, text, shown=repr), option(name, "20GB")
+        raise InputError(f"{given} is not a size; give a number with a unit, e.g. {example}")
     return size
 
 

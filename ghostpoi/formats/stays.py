@@ -14,6 +14,7 @@ from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 STAY_S = 20 * 60
 MIN_STAYS = 5  # of a cluster, and of a square
@@ -88,7 +89,7 @@ def _clusters(lat: Floats, lon: Floats, radius_m: float) -> Longs:
         from sklearn.cluster import DBSCAN
     except ImportError:
         raise InputError(
-            "--cluster-points needs scikit-learn; install it with pip install 'ghostpoi[cluster]'"
+            f"{option('cluster_points')} needs scikit-learn; install it with pip install 'ghostpoi[cluster]'"
         ) from None
     reach = radius_m / (1000 * EARTH_RADIUS_KM)
     found = DBSCAN(eps=reach, min_samples=MIN_STAYS, metric="haversine", algorithm="ball_tree")

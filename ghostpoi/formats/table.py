@@ -10,6 +10,7 @@ from ghostpoi.formats.fields import find_columns
 from ghostpoi.formats.kinds import PARQUET
 from ghostpoi.formats.source import Source
 from ghostpoi.formats.text_rows import read_text
+from ghostpoi.options import option
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -30,7 +31,7 @@ class TableFormat:
             from ghostpoi.formats.parquet import read_parquet  # pyarrow is slow to import
 
             if names:
-                raise InputError(f"{source} is Parquet, which names its columns itself; leave --columns out")
+                raise InputError(f"{source} is Parquet, which names its columns itself; leave {option('columns')} out")
             return read_parquet(source, data, mapping)
         body = open_table(source, data, names)
         return read_text(body, data, "table", find_columns(source, body.dialect.columns, mapping, header=not names))

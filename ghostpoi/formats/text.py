@@ -19,6 +19,7 @@ import polars as pl
 from ghostpoi.errors import InputError
 from ghostpoi.formats.fields import refuse_duplicate_names
 from ghostpoi.formats.source import Source
+from ghostpoi.options import option
 
 UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # replace a delimiter, a line feed, a carriage return
 CHUNK = 1 << 24  # bytes processed at once, to bound the memory
@@ -149,7 +150,7 @@ def without(dialect: Dialect, columns: list[str]) -> Dialect:
     line = dialect.start.rstrip(b"\r\n").rsplit(b"\n", 1)[-1].removeprefix(BOM)
     if not line:
         raise InputError(
-            f"--drop {columns[0]}: {dialect.path} has no header line, so its format has fixed columns; "
+            f"{option('drop', columns[0])}: {dialect.path} has no header line, so its format has fixed columns; "
             "convert it to CSV first"
         )
     kept = [name for name in dialect.columns if name not in columns]
@@ -284,7 +285,7 @@ def _check_width(body: Body) -> None:
             blank = not line.strip(b" \t\x1d")
             problem = "is blank" if blank else f"has {fields} column{'s' * (fields != 1)}, not {width}"
             named = body.source.reading.columns and not (row or blank)  # by the user, who may have miscounted
-            remedy = f"give {fields} names with --columns" if named else "correct or remove that line"
+            remedy = f"give {fields} names with {option('columns')}" if named else "correct or remove that line"
             raise InputError(f"{body.dialect.path}, line {body.line(row)} {problem}; {remedy}")
 
 

@@ -12,6 +12,7 @@ from ghostpoi.formats import text
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.points import POINT
+from ghostpoi.formats.source import Source
 from ghostpoi.formats.zones import TIMEZONE
 
 RETURN = text.RETURN.decode()
@@ -123,9 +124,8 @@ KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
-    source, elsewhere = body.source, body.source.elsewhere
-    own = (field for field in (*FIELDS, GROUP, DATE, POINT, TIMEZONE) if field in mapping and field not in elsewhere)
-    column = {field: mapping[field] for field in own}
+    source = body.source
+    column = _columns(source, mapping)
     frame = None
     plain = not body.dialect.control_separated and not source.reading.decimal
     if plain and len(set(column.values())) == len(column):
@@ -140,6 +140,21 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     return to_file(
         source, data, format, mapping, fields, lambda row: f"{source}, line {body.line(row)}", lambda: TextRows.of(body)
     )
+
+
+def file_of_text(source: Source, rows: TextRows, format: str, mapping: dict[str, str]) -> CheckinFile:
+    """Find the check-ins in rows of text, given the columns of all fields."""
+    column, quoted = _columns(source, mapping), rows.dialect.quoted
+    fields = rows.frame.select(text.value(pl.col(c), quoted).alias(field) for field, c in column.items())
+    return to_file(
+        source, rows.dialect.start, format, mapping, fields, lambda row: f"{source}, row {row + 1}", lambda: rows
+    )
+
+
+def _columns(source: Source, mapping: dict[str, str]) -> dict[str, str]:
+    """Return the column of each field that the file itself gives."""
+    every = (*FIELDS, GROUP, DATE, POINT, TIMEZONE)
+    return {field: mapping[field] for field in every if field in mapping and field not in source.elsewhere}
 
 
 def _padded(ids: pl.Series) -> bool:

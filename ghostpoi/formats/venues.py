@@ -16,6 +16,7 @@ from ghostpoi.formats.points import POINT
 from ghostpoi.formats.source import VENUE, Source, VenueTable
 from ghostpoi.formats.table import open_table
 from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.options import option
 
 FIELDS = ("lat", "lon", POINT, "category", GROUP)
 # Foursquare's table of the whole world has no header.
@@ -27,7 +28,9 @@ def read_venues(source: Source, given: dict[str, str]) -> VenueTable:
     """Read a table of venues; `given` is the user's choice of columns, of which those that it has count."""
     data = load(source)
     if is_binary(data[:65_536]):
-        raise InputError(f"--venues {source} is a binary file; give a table of venues as text (CSV, TSV, .geo, .item)")
+        raise InputError(
+            f"{option('venues', source)} is a binary file; give a table of venues as text (CSV, TSV, .geo, .item)"
+        )
     body = open_table(source, data, TIST2015 if TIST2015_LINE.match(data) else None)
     columns = body.dialect.columns
     own = {f: c for f, c in given.items() if f in (*FIELDS, VENUE) and c in columns}

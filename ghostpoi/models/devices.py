@@ -9,6 +9,7 @@ from threading import Event
 import torch
 
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.settings import Precision
 
 _malloc_trim: Callable[[int], int] | None = None
@@ -21,9 +22,11 @@ def device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name not in ("cpu", "cuda"):
-        raise InputError(f"--device {name}: there is no such device; use auto, cpu or cuda")
+        raise InputError(f"{option('device', name)}: there is no such device; use auto, cpu or cuda")
     if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("--device cuda: torch finds no CUDA card here; use --device cpu or auto")
+        raise InputError(
+            f"{option('device', 'cuda')}: torch finds no CUDA card here; use {option('device', 'cpu')} or auto"
+        )
     return torch.device(name)
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ghostpoi.errors import InputError
 from ghostpoi.extras import need
+from ghostpoi.options import option
 from ghostpoi.publish.publication_settings import Publication
 
 if TYPE_CHECKING:
@@ -18,5 +19,5 @@ def device_for(name: str, settings: Publication) -> "torch.device | None":
 
         return device(name)
     if name not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--device {name}: there is no such device; use auto, cpu or cuda")
+        raise InputError(f"{option('device', name)}: there is no such device; use auto, cpu or cuda")
     return None

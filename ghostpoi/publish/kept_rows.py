@@ -5,6 +5,7 @@ import numpy as np
 from ghostpoi.data.checkins import Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
 
 
 def in_file(file: CheckinFile, donor: Longs, shown: Longs) -> tuple[Longs, Longs]:
@@ -28,7 +29,9 @@ def check_kept(file: CheckinFile, hides_users: bool) -> str | None:
         return f"{count}: left out of the release"
     if hides_users:
         ids = "its user id" if one else "their user ids"
-        raise InputError(f"{file.path}: {count} would keep {ids}, which pseudonyms replace; use --missing drop")
+        raise InputError(
+            f"{file.path}: {count} would keep {ids}, which pseudonyms replace; use {option('missing', 'drop')}"
+        )
     if one:
-        return f"{count}: kept as it is, so it shows a genuine visit; --missing drop leaves it out"
-    return f"{count}: kept as they are, so they show genuine visits; --missing drop leaves them out"
+        return f"{count}: kept as it is, so it shows a genuine visit; {option('missing', 'drop')} leaves it out"
+    return f"{count}: kept as they are, so they show genuine visits; {option('missing', 'drop')} leaves them out"

@@ -8,6 +8,7 @@ import numpy as np
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Checkins, Longs, Venues
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.publish.methods import AnyMethod
 from ghostpoi.publish.methods.crowd import Crowd
 from ghostpoi.publish.methods.k_anonymous import KAnonymous, medoids
@@ -30,8 +31,8 @@ def check_method(name: str, method: AnyMethod) -> None:
     if type(method) not in SETS or method.needs_trajectory_lm:
         why = " with method.beta above 0" if isinstance(method, Crowd) else ""
         raise InputError(
-            f"--series: the method {name}{why} cannot keep its sets from release to release; use crowd, k-anonymous "
-            "or randomised-response"
+            f"{option('series')}: the method {name}{why} cannot keep its sets from release to release; use crowd, "
+            "k-anonymous or randomised-response"
         )
 
 

@@ -13,6 +13,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, remove_partial, replacing
 from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.formats.source import SizeLimit
+from ghostpoi.options import option
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.publish.seal import SIGNATURE, Seal, fingerprint, has_key, read_seal, sign
@@ -173,6 +174,14 @@ def complaint_about(release: Path, manifest: dict[str, Any]) -> str | None:
     return hash_complaint(release, manifest) or seal_of(release).complaint
 
 
+def checked_manifest(release: Path) -> dict[str, Any]:
+    """Read the manifest of a release; refuse one that is not what its publisher made."""
+    manifest = read_manifest(release)
+    if complaint := complaint_about(release, manifest):
+        raise InputError(f"{release}: {complaint}; make the release again with protect")
+    return manifest
+
+
 def store_manifest(release: Path, manifest: dict[str, Any], private: Path | None = None) -> None:
     """Write the manifest and its signature.
 
@@ -253,7 +262,7 @@ def clean_source(source: Source, manifest: dict[str, Any]) -> Source:
     if "venues" in ours and "venues" not in given and not Path(ours["venues"]).exists():
         raise InputError(
             f"the release of {source} was made with a table of venues, and {ours['venues']} does not exist; name the "
-            "table with --venues FILE"
+            f"table with {option('venues', 'FILE')}"
         )
     return replace(source, reading=formats.Reading(**ours | given))
 

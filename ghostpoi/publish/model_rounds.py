@@ -17,6 +17,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
+from ghostpoi.options import option
 from ghostpoi.progress import BEFORE, Report, no_report
 from ghostpoi.publish.checkpoint import Checkpoint
 from ghostpoi.publish.methods import KEEP, Method
@@ -87,7 +88,7 @@ class Substituter:
         result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
         if self.broken.any():
             raise BrokenMethod(
-                f"{self.task.settings.method!r} proposed a POI outside the candidate set or the speed mask"
+                f"{self.task.settings.method!r} proposed a venue outside the candidate set or the speed mask"
             )
         return result
 
@@ -115,5 +116,5 @@ def _refit(
     report(label, 0)
     for loss in fit.epochs(surrogate, optimizer, pairs, s.training, seed, ("refit", number), range(s.rounds.inner)):
         if not math.isfinite(loss):
-            raise InputError("the surrogate's training diverged; lower --set training.learning_rate=1e-3")
+            raise InputError(f"the surrogate's training diverged; lower {option('set', 'training.learning_rate=1e-3')}")
         report(label, 1)

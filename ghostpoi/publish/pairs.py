@@ -7,6 +7,7 @@ import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Ints, Longs
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.publish.pseudonyms import PAIRS, read_map
 
 
@@ -28,11 +29,12 @@ def read_pairs(private: Path, released: Checkins, name: str) -> Pairs:
     path = private / PAIRS
     if not path.is_file() and path.with_suffix("").is_dir():
         raise InputError(
-            f"--private {private} holds pairs by region, of data that may be larger than memory; to have clean and "
-            "released rows side by side, leave out --engine and --memory when you make the release"
+            f"{option('private', private)} holds pairs by region, of data that may be larger than memory; to have "
+            f"clean and released rows side by side, leave out {option('engine')} and {option('memory')} when you make "
+            "the release"
         )
     if not path.is_file():
-        raise InputError(f"--private {private} holds no {PAIRS}; give the private folder that protect wrote")
+        raise InputError(f"{option('private', private)} holds no {PAIRS}; give the private folder that protect wrote")
     try:
         with np.load(path, allow_pickle=False) as file:
             shown = file["shown"]

@@ -8,12 +8,13 @@ import secrets
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ghostpoi import __version__
 from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
 from ghostpoi.formats import Source
+from ghostpoi.options import option
 from ghostpoi.progress import Say
 from ghostpoi.publish.manifest import MANIFEST
 from ghostpoi.publish.publication_settings import Publication
@@ -29,13 +30,6 @@ STAGED, OLD = "release", "replaced"  # in it: the release that is being built, t
 OWN_FILES = (RUN, UNFINISHED, "trajectory_lm", KEY)
 
 Note = dict[str, str]
-
-
-class Hashed(Protocol):
-    """An input: a file that was read, or a dataset."""
-
-    @property
-    def sha256(self) -> bytes: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,14 +76,15 @@ def check_places(request: ReleaseRequest) -> None:
     release, private = request.release.resolve(), request.private.resolve()
     folders = f"the private folder {request.private}", f"the release {request.release}"
     if private.is_relative_to(release):
-        raise InputError(f"{' would be inside '.join(folders)}; choose another with --private")
+        raise InputError(f"{' would be inside '.join(folders)}; choose another with {option('private')}")
     if release.is_relative_to(private):
-        raise InputError(f"{' would be inside '.join(folders[::-1])}; choose another with -o")
+        raise InputError(f"{' would be inside '.join(folders[::-1])}; choose another with {option('output')}")
     series = request.series.resolve() if request.series else None
     for named, folder in (("the release", release), ("the private folder", private)):
         if series and (series.is_relative_to(folder) or folder.is_relative_to(series)):
             raise InputError(
-                f"--series {request.series} and {named} {folder} would be inside each other; choose another folder"
+                f"{option('series', request.series)} and {named} {folder} would be inside each other; choose another "
+                "folder"
             )
     for folder in (path.parent for path in (request.release, request.private, request.series) if path):
         if not folder.is_dir():
@@ -105,9 +100,15 @@ def check_folders(request: ReleaseRequest) -> Note | None:
     # A run that was killed after it published the release may resume and publish it again.
     resumes = unfinished is not None and unfinished["release"] == str(release)
     if release.exists() and not (request.force or resumes):
-        raise InputError(f"{request.release} exists already; choose another folder with -o, or replace it with --force")
+        raise InputError(
+            f"{request.release} exists already; choose another folder with {option('output')}, or replace it with "
+            f"{option('force')}"
+        )
     if release.exists() and not (release / MANIFEST).exists() and any(release.iterdir() if release.is_dir() else [1]):
-        raise InputError(f"{request.release} is not a release, so --force does not replace it; choose another with -o")
+        raise InputError(
+            f"{request.release} is not a release, so {option('force')} does not replace it; choose another with "
+            f"{option('output')}"
+        )
     if request.file.path.resolve().is_relative_to(release):
         raise InputError(f"{request.file} is inside {request.release}, which would be replaced; move it first")
     if request.private.is_dir() and not unfinished:
@@ -115,8 +116,8 @@ def check_folders(request: ReleaseRequest) -> Note | None:
     return unfinished
 
 
-def begin(request: ReleaseRequest, file: Hashed, say: Say) -> Run:
-    """Start a new run. The private files of an older run stay until the new release is complete."""
+def begin(request: ReleaseRequest, sha256: bytes, say: Say) -> Run:
+    """Start a new run with an input of this hash. The private files of an older run stay until the new one is done."""
     if request.resume:
         say(f"nothing to resume in {request.private}; starting from the beginning")
     folder, seed = request.private / UNFINISHED, request.seed or Seed.fresh()
@@ -128,7 +129,7 @@ def begin(request: ReleaseRequest, file: Hashed, say: Say) -> Run:
     make_private_folder(folder)
     note = {
         "seed": f"{seed.value:x}",
-        "input": _keyed_hash(file, seed),
+        "input": _keyed_hash(sha256, seed),
         "asked": _asked(request),
         "choices": json.dumps(_choices(request)),
         "release": str(request.release.resolve()),
@@ -139,17 +140,19 @@ def begin(request: ReleaseRequest, file: Hashed, say: Say) -> Run:
     return _run(request, note)
 
 
-def resume(request: ReleaseRequest, file: Hashed, note: Note) -> Run:
+def resume(request: ReleaseRequest, sha256: bytes, note: Note) -> Run:
     """Resume an interrupted run; refuse if the request differs."""
     run, private = _run(request, note), request.private
     if request.seed not in (None, run.seed):
-        raise InputError(f"--seed differs from the seed of the run in {private}; leave --seed out to resume it")
-    if note["input"] != _keyed_hash(file, run.seed):
-        raise InputError(f"{request.file} is not the file of the run in {private}; start again with --force")
+        raise InputError(
+            f"{option('seed')} differs from the seed of the run in {private}; leave {option('seed')} out to resume it"
+        )
+    if note["input"] != _keyed_hash(sha256, run.seed):
+        raise InputError(f"{request.file} is not the file of the run in {private}; start again with {option('force')}")
     if note["asked"] != _asked(request):
         raise InputError(
             f"the settings differ from those of the run in {private}{_differing(note, request)}; give the same "
-            "settings, or start again with --force"
+            f"settings, or start again with {option('force')}"
         )
     create_key(private)
     for folder in (private, run.folder, private / "trajectory_lm"):
@@ -163,11 +166,15 @@ def _check_private(request: ReleaseRequest) -> None:
     folder = request.private
     own = [name for name in OWN_FILES if (folder / name).exists()]
     if not own and any(not path.match(f".*{PARTIAL}") for path in folder.iterdir()):
-        raise InputError(f"{folder} holds files that are not ghostpoi's; choose an empty or new folder with --private")
-    other = "replace them with --force, or choose another folder with --private"
+        raise InputError(
+            f"{folder} holds files that are not ghostpoi's; choose an empty or new folder with {option('private')}"
+        )
+    other = f"replace them with {option('force')}, or choose another folder with {option('private')}"
     # Without its note, the folder of a run holds nothing to resume: the run was killed before it began.
     if (folder / UNFINISHED / RUN).exists() and not request.force:
-        raise InputError(f"{folder} holds the private files of an interrupted run; continue with --resume, {other}")
+        raise InputError(
+            f"{folder} holds the private files of an interrupted run; continue with {option('resume')}, {other}"
+        )
     if RUN in own and not request.force:
         raise InputError(f"{folder} holds the private files of a finished run; {other}")
 
@@ -184,7 +191,7 @@ def _unfinished(request: ReleaseRequest) -> Note | None:
             return note
     except (ValueError, KeyError, TypeError):  # the message must not quote the note, which holds the seed
         pass
-    raise InputError(f"{path} is damaged; start again with --force and without --resume")
+    raise InputError(f"{path} is damaged; start again with {option('force')} and without {option('resume')}")
 
 
 def _run(request: ReleaseRequest, note: Note) -> Run:
@@ -203,35 +210,35 @@ def _asked(request: ReleaseRequest) -> str:
 
 
 def _choices(request: ReleaseRequest) -> dict[str, str]:
-    """Return what was asked for, choice by choice, as an error message names it."""
+    """Return what was asked for by the name of the option or, with a dot, of the setting."""
     settings = {
         f"{section}.{key}": str(value)
         for section, values in request.settings.public().items()
         for key, value in values.items()
     }
-    reading = {f"--{name.replace('_', '-')}": value for name, value in request.file.reading.stated.items()}
     groups = hashlib.sha256(repr(sorted(request.groups.items())).encode()).hexdigest()[:8] if request.groups else ""
     return {
-        "--method": request.method, **settings, **reading, "--keep": " ".join(sorted(request.keep)),
-        "--drop": " ".join(sorted(request.drop)), "--no-candidate": "withhold" if request.withhold else "keep",
-        "--keep-metadata": "on" if request.keep_metadata else "", "--taxonomy": groups,
-        "--map": " ".join(f"{field}={column}" for field, column in sorted(request.mapping.items())),
+        "method": request.method, **settings, **request.file.reading.stated, "keep": " ".join(sorted(request.keep)),
+        "drop": " ".join(sorted(request.drop)), "no_candidate": "withhold" if request.withhold else "keep",
+        "keep_metadata": "on" if request.keep_metadata else "", "taxonomy": groups,
+        "map": " ".join(f"{field}={column}" for field, column in sorted(request.mapping.items())),
     }  # fmt: skip
 
 
 def _differing(note: Note, request: ReleaseRequest) -> str:
-    """Name the choices that differ from those of a run; nothing if its note does not tell."""
+    """Name the choices that differ from those of a run; nothing if its note cannot be compared."""
     try:
         old, new = dict(json.loads(note.get("choices", "{}"))), _choices(request)
-    except (ValueError, TypeError):
+        if old.get("method") != new["method"]:  # other methods have other settings
+            old, new = ({"method": one.get("method", "")} for one in (old, new))
+        names = [name for name in dict.fromkeys([*old, *new]) if old.get(name, "") != new.get(name, "")] if old else []
+        spelled = {name: name if "." in name else option(name) for name in names}
+    except (ValueError, TypeError, KeyError):
         return ""
-    if old.get("--method") != new["--method"]:  # other methods have other settings
-        old, new = ({"--method": one.get("--method", "")} for one in (old, new))
-    names = [name for name in dict.fromkeys([*old, *new]) if old.get(name, "") != new.get(name, "")] if old else []
-    parts = (f"{name} was {old.get(name) or 'not given'}, now {new.get(name) or 'not given'}" for name in names)
+    parts = (f"{spelled[n]} was {old.get(n) or 'not given'}, now {new.get(n) or 'not given'}" for n in names)
     return f" ({'; '.join(parts)})" if names else ""
 
 
-def _keyed_hash(file: Hashed, seed: Seed) -> str:
+def _keyed_hash(sha256: bytes, seed: Seed) -> str:
     """Hash the input with the seed as key. A plain hash would let anyone confirm a guess of the input."""
-    return hmac.new(str(seed.value).encode(), file.sha256, hashlib.sha256).hexdigest()
+    return hmac.new(str(seed.value).encode(), sha256, hashlib.sha256).hexdigest()

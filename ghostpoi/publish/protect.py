@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.publish import rows_outside_sessions
 from ghostpoi.publish.checkpoint import Checkpoint
@@ -60,7 +61,9 @@ def _trajectory_lm(
 
     def progress(epoch: int, loss: float, validation: object) -> None:
         if not math.isfinite(loss):
-            raise InputError("the trajectory LM's training diverged; lower --set lm_training.learning_rate=1e-3")
+            raise InputError(
+                f"the trajectory LM's training diverged; lower {option('set', 'lm_training.learning_rate=1e-3')}"
+            )
         report(label, LM_UNITS)
 
     if cache is None:

@@ -15,6 +15,7 @@ from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
 from ghostpoi.publish.pseudonym_ids import form_for, fresh_ids
 from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.randomness import Seed
@@ -98,7 +99,7 @@ def read_map(private: Path) -> PrivateMap:
     if not path.is_file():
         raise InputError(
             f"the user ids of this release are pseudonyms, and {private} does not hold the private map that undoes "
-            "them; name the private folder that protect wrote with --private"
+            f"them; name the private folder that protect wrote with {option('private')}"
         )
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -114,8 +115,8 @@ def clean_rows(private: Path, clean: Checkins, released: Checkins) -> Longs:
     found = read_map(private)
     if not _belongs(found, clean, released):
         raise InputError(
-            f"{private / PAIRS} holds the pseudonyms of another release or file than {released.name}; name the private "
-            "folder that protect wrote with --private"
+            f"{private / PAIRS} holds the pseudonyms of another release or file than {released.name}; name the "
+            f"private folder that protect wrote with {option('private')}"
         )
     return found.row
 

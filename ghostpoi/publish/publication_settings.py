@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args
 
 from ghostpoi.data.pseudonyms import Pseudonyms
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.methods.base import VENUE_USE, KeepsCategory
 from ghostpoi.publish.methods.crowd import Crowd
@@ -83,11 +84,11 @@ def with_pseudonyms(settings: Publication, kind: str | None, assignments: Sequen
     if kind is None:
         return settings
     if kind not in get_args(Pseudonyms):
-        raise InputError(f"--pseudonyms {kind}: use keep, session or week")
+        raise InputError(f"{option('pseudonyms', kind)}: use keep, session or week")
     assigned = any(text.partition("=")[0].strip() == "identity.pseudonyms" for text in assignments)
     if assigned and kind != settings.identity.pseudonyms:
         raise InputError(
-            f"--pseudonyms {kind} and --set identity.pseudonyms={settings.identity.pseudonyms} contradict each other; "
-            "give one of them"
+            f"{option('pseudonyms', kind)} and {option('set', f'identity.pseudonyms={settings.identity.pseudonyms}')} "
+            "contradict each other; give one of them"
         )
     return replace(settings, identity=replace(settings.identity, pseudonyms=cast(Pseudonyms, kind)))

@@ -22,6 +22,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays
 from ghostpoi.formats import CheckinFile, Rows, Source
 from ghostpoi.formats.folder import write_rows
+from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish import pseudonyms
 from ghostpoi.publish.checkpoint import Checkpoint
@@ -29,11 +30,11 @@ from ghostpoi.publish.manifest import store_manifest
 from ghostpoi.publish.private_folder import (
     RUN,
     UNFINISHED,
+    Note,
     ReleaseRequest,
     RowsRequest,
     Run,
     begin,
-    check_folders,
     check_places,
     resume,
 )
@@ -43,7 +44,7 @@ from ghostpoi.publish.publication_settings import Publication
 from ghostpoi.publish.released_rows import ReleasedRows, plan, release_rows
 from ghostpoi.publish.rounds import units
 from ghostpoi.publish.row_comparison import difference
-from ghostpoi.publish.series.series_release import open_series
+from ghostpoi.publish.series.ledger import Series
 from ghostpoi.publish.staging import clean_up, publish_folder, staging_folder
 from ghostpoi.publish.venue_files import data_name, venue_file
 from ghostpoi.publish.whole_table import fast_steps
@@ -51,11 +52,6 @@ from ghostpoi.randomness import Seed
 
 Made = TypeVar("Made")
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
-
-
-def make_release(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
-    """Protect a file and write the release."""
-    return in_place(request, lambda: _make(request, say, report))
 
 
 def in_place(request: ReleaseRequest, make: Callable[[], Made]) -> Made:
@@ -69,8 +65,8 @@ def in_place(request: ReleaseRequest, make: Callable[[], Made]) -> Made:
     except OSError as e:
         folders = " or ".join(str(folder) for folder in (request.release, request.private, request.series) if folder)
         raise InputError(
-            f"{folders} could not be written ({(e.strerror or str(e)).lower()}); "
-            "free some space or choose other folders, then continue with --resume"
+            f"{folders} could not be written ({(e.strerror or str(e)).lower()}); free some space or choose other "
+            f"folders, then continue with {option('resume')}"
         ) from None
 
 
@@ -80,10 +76,10 @@ def given_seed(value: int | None, allow_short: bool, say: Say) -> Seed | None:
         why = "can be found by trial"
         if not allow_short:
             raise InputError(
-                f"--seed has fewer than {SHORT_SEED_BITS} bits, so it {why}; leave --seed out, "
-                "or add --allow-short-seed for an experiment"
+                f"{option('seed')} has fewer than {SHORT_SEED_BITS} bits, so it {why}; leave {option('seed')} out, or "
+                f"add {option('allow_short_seed')} for an experiment"
             )
-        say(f"warning: a short seed {why}; omit --seed for a real release")
+        say(f"warning: a short seed {why}; omit {option('seed')} for a real release")
     return None if value is None else Seed(value)
 
 
@@ -93,15 +89,16 @@ def work(settings: Publication) -> float:
     return lm + units(settings.method, settings.rounds)
 
 
-def _make(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
-    unfinished = check_folders(request)
-    series = open_series(request)
-    file = formats.read(request.file, request.mapping)
+def release_file(
+    request: ReleaseRequest, file: CheckinFile, sha256: bytes, unfinished: Note | None, series: Series | None,
+    say: Say, report: Report,
+) -> ReleasedRows:  # fmt: skip
+    """Protect one region, which is in memory, and write the release."""
     planned = plan(request, file, say, series)
     part, request = planned.series, replace(request, seed=planned.request.seed)
     if part:
         part.start()
-    run = resume(request, file, unfinished) if unfinished else begin(request, file, say)
+    run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
     if part:
         venues = part.draw(planned.whole, report)
     else:
@@ -223,4 +220,4 @@ def _written(target: Source, file: CheckinFile, rows: Rows) -> CheckinFile | str
         found = formats.read(target, file.mapping, file.format)
         return difference(rows, found.all_rows) or found
     except InputError as e:
-        return str(e).replace(str(target), target.path.name)
+        return e.text.replace(str(target), target.path.name)

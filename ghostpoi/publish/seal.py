@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
+from ghostpoi.options import option
 
 if TYPE_CHECKING:  # only commands that sign or verify need the package
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -86,8 +87,8 @@ def parse_fingerprint(text: str) -> str:
     digits = re.sub(r"[\s:]", "", text).lower()
     if not re.fullmatch(rf"[0-9a-f]{{{FINGERPRINT_DIGITS}}}", digits):
         raise InputError(
-            f"--signed-by {text} is not a fingerprint; give the {FINGERPRINT_DIGITS} hexadecimal digits that protect "
-            "printed"
+            f"{option('signed_by', text)} is not a fingerprint; give the {FINGERPRINT_DIGITS} hexadecimal digits that "
+            "protect printed"
         )
     return digits
 

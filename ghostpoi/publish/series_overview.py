@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_manifest
 from ghostpoi.publish.series.drawn_rows import DrawnRows
 from ghostpoi.publish.series.known_venues import read_catalogue
@@ -62,7 +63,7 @@ def _crowds(series: Series) -> Check:
     try:
         known = read_catalogue(series)
     except InputError as e:
-        return Check("crowds", False, str(e))
+        return Check("crowds", False, e.text)
     empty = set(known.crowd[known.crowd > 0].tolist()) - set(known.members())
     detail = f"{len(known):,} venues in {len(known.members()):,} crowds, none of which has changed"
     return Check("crowds", not empty, f"{len(empty)} crowds have no members" if empty else detail)
@@ -80,17 +81,18 @@ def _release(entry: Entry) -> Check:
     name, path = f"release {entry.number}", Path(entry.release)
     if not (path / MANIFEST).is_file():
         if entry.status == BEGUN:
-            return Check(name, False, f"begun and not at {path}; repeat its protect command with --resume")
+            return Check(name, False, f"begun and not at {path}; repeat its protect command with {option('resume')}")
         return Check(name, True, f"no longer at {path}, so not compared")
     try:
         manifest = read_manifest(path)
         problem = complaint_about(path, manifest)
     except InputError as e:
-        return Check(name, False, str(e))
+        return Check(name, False, e.text)
     if problem:
         return Check(name, False, f"{path}: {problem}")
     if manifest["data"]["sha256"] != entry.data_sha256:
-        how = "repeat its protect command with --resume" if entry.status == BEGUN else "it was made outside the series"
+        again = f"repeat its protect command with {option('resume')}"
+        how = again if entry.status == BEGUN else "it was made outside the series"
         return Check(name, False, f"{path} holds other data than the ledger says; {how}")
     late = "; the next protect notes it as complete" if entry.status == BEGUN else ""
     return Check(name, True, f"{entry.rows:,} rows at {path}, as in the ledger{late}")

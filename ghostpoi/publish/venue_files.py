@@ -22,6 +22,7 @@ from ghostpoi.formats.folder import FolderRows
 from ghostpoi.formats.kinds import ending
 from ghostpoi.formats.source import VenueTable
 from ghostpoi.formats.times import parse_times
+from ghostpoi.options import option
 from ghostpoi.publish.columns import VenueColumns, classify
 from ghostpoi.publish.manifest import MANIFEST, PAGES
 from ghostpoi.publish.seal import SIGNATURE
@@ -43,7 +44,7 @@ def data_name(file: CheckinFile) -> str:
         if one in (MANIFEST, SIGNATURE, *PAGES) or not one.isprintable():
             raise InputError(f"a release cannot hold a data file named {one!r}; rename it")
     if name == other or other == Path(name).with_suffix(USERS).name:
-        raise InputError(f"{file.path} and --venues {file.venues.path} have the same name; rename one of them")
+        raise InputError(f"{file.path} and {option('venues', file.venues.path)} have the same name; rename one of them")
     return name
 
 
@@ -71,12 +72,12 @@ def _check_venues(file: CheckinFile, table: VenueTable, keep: Sequence[str], dro
     data_name(file)  # refuses names that a release cannot have
     dropped = split_columns(file, drop)[1]
     if needed := [name for name in dropped if name in table.mapping.values()]:
-        raise InputError(f"--drop {needed[0]}: a release needs this column of {table.path}; remove the option")
+        raise InputError(f"{option('drop', needed[0])}: a release needs this column of {table.path}; remove the option")
     found = {name: what for name, what in _telling(table, file.table).items() if name not in (*keep, *drop)}
     found = {name: what for name, what in found.items() if what != COUNT}
     if found:
         listed = ", ".join(f"{name!r} {what}" for name, what in found.items())
-        drops, keeps = (" ".join(f"{flag} {name}" for name in found) for flag in ("--drop", "--keep"))
+        drops, keeps = (option(flag, *found) for flag in ("drop", "keep"))
         raise InputError(
             f"{table.path}: columns of the venues follow from the clean rows: {listed}; leave them out with {drops}, "
             f"or keep them at your own risk with {keeps}"

@@ -16,6 +16,7 @@ from ghostpoi.data.ordering import by_user_and_time, stable_order
 from ghostpoi.data.places import Places, of_table, with_use
 from ghostpoi.data.sessions import Dataset, Sessions
 from ghostpoi.errors import InputError
+from ghostpoi.options import option
 from ghostpoi.publish.category_groups import LEARNED, by_hours, by_name, learned_name
 from ghostpoi.publish.kept_table import KeptCrowds
 from ghostpoi.publish.methods import AnyMethod
@@ -70,19 +71,20 @@ def prepare(
     for name, model in (("surrogate", settings.surrogate), ("lm", settings.lm)):
         if model.dim % model.heads:
             raise InputError(
-                f"{name}.dim={model.dim} is not a multiple of {name}.heads={model.heads}; change one of them with --set"
+                f"{name}.dim={model.dim} is not a multiple of {name}.heads={model.heads}; change one of them with "
+                f"{option('set')}"
             )
     whole = _build(table, settings, whole_file, crowds)
     if whole_file and not whole.has_candidates.any():
         kept = settings.keeps_category
         of_it = {"exact": " of its category", "group": " of its group of categories", "any": ""}[kept]
-        of_it = " that is used alike" if settings.learned else of_it
+        of_it = " that is used the same way" if settings.learned else of_it
         wider = "method.reach_km=20" if settings.method.own_sets else "candidates.radius_km=5"
-        coarser = "" if kept == "any" else " or map a coarser category with --map category=COLUMN"
+        coarser = "" if kept == "any" else f" or map a coarser category with {option('map', 'category=COLUMN')}"
         coarser = " or lower candidates.plausibility" if settings.learned else coarser
         raise InputError(
-            f"no venue has another{of_it} nearby, so nothing can be substituted; "
-            f"widen the search with --set {wider}{coarser}"
+            f"no venue has another{of_it} nearby, so nothing can be substituted; widen the search with "
+            f"{option('set', wider)}{coarser}"
         )
     return whole
 
@@ -134,16 +136,16 @@ def check_category(table: Checkins, settings: Publication) -> None:
     followed = settings.candidates.category
     if followed != "exact" and settings.method.own_sets:
         raise InputError(
-            f"candidates.category={followed} has no effect on a method with its own sets; leave it out, or use another "
-            "method, such as --method ghost"
+            f"candidates.category={followed} has no effect on a method with its own sets; leave it out, or use "
+            f"another method, such as {option('method', 'ghost')}"
         )
     if table.category_field or settings.keeps_category == "any":
         return
-    learned = "--set candidates.category=learned or --method crowd"
-    coarser = "--set method.category=any" if hasattr(settings.method, "category") else learned
+    learned = f"{option('set', 'candidates.category=learned')} or {option('method', 'crowd')}"
+    coarser = option("set", "method.category=any") if hasattr(settings.method, "category") else learned
     raise InputError(
-        f"{table.name} has no category, which the method follows; name its column with --map category=COLUMN, "
-        f"or use {coarser}"
+        f"{table.name} has no category, which the method follows; name its column with "
+        f"{option('map', 'category=COLUMN')}, or use {coarser}"
     )
 
 
@@ -152,10 +154,13 @@ def grouped(table: Checkins, groups: Mapping[str, str], method: AnyMethod) -> Ch
     if not groups:
         return table
     if method.keeps_category != "group":
-        raise InputError("--taxonomy has no effect unless crowds follow groups; add --set method.category=group")
+        raise InputError(
+            f"{option('taxonomy')} has no effect unless crowds follow groups; add "
+            f"{option('set', 'method.category=group')}"
+        )
     if unknown := [str(name) for name in table.category_ids if name not in groups]:
         named = f"{unknown[0]!r} and {len(unknown) - 1} more" if len(unknown) > 1 else repr(unknown[0])
-        raise InputError(f"--taxonomy: it lacks categories of {table.name} ({named}); add a line for each")
+        raise InputError(f"{option('taxonomy')}: it lacks categories of {table.name} ({named}); add a line for each")
     return replace(table, category_groups=groups)
 
 
@@ -179,11 +184,6 @@ def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
     # A series keeps groups under their names, whether they were given or learned.
     learned = settings.keeps_category == "group" and all(map(LEARNED.fullmatch, table.category_groups.values()))
     return [*shown, LEARNED_GROUPS] if learned else shown
-
-
-def describe_sets(table: Checkins, settings: Publication) -> dict[str, Any]:
-    """Describe the sets of the method as plain values: shares of rows that have one, and the mean size of these."""
-    return described_sets(count_sets(table, settings), settings)
 
 
 def count_sets(table: Checkins, settings: Publication, whole_file: bool = True) -> Counter[str]:

@@ -9,6 +9,7 @@ from ghostpoi.data.checkins import Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.zones import TIMEZONE
+from ghostpoi.options import option
 from ghostpoi.publish.columns.classify import constant_within
 from ghostpoi.publish.columns.dependence import value_codes
 from ghostpoi.publish.whole_table import WholeTable
@@ -26,7 +27,8 @@ def check_zones(file: CheckinFile, change: list[str], whole: WholeTable, anywher
     if anywhere or not constant_within(zone, table.venue) or any(_leaves_zone(*one) for one in sets):
         raise InputError(
             f"{file.path}: a venue can become one of another time zone, and the column {column!r} would change its "
-            f"times; write all times in UTC, or keep the column at your own risk with --keep {quote(column)}"
+            "times; write all times in UTC, or keep the column at your own risk with "
+            f"{option('keep', column, shown=quote)}"
         )
 
 

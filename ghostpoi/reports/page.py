@@ -18,6 +18,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.formats import Source
+from ghostpoi.options import option
 from ghostpoi.publish.manifest import PRIVATE_MARK
 from ghostpoi.reports import texts
 from ghostpoi.reports.audit_view import headline, tone
@@ -111,14 +112,24 @@ def render_choice(name: str, found: dict[str, Any]) -> str:
 def _check_private(release: Path, private: Path | None, with_clean: bool, output: Path | None) -> None:
     """Refuse a page with clean data that has no private folder, and other options that contradict each other."""
     if with_clean and private is None:
-        raise InputError("--with-clean needs --private DIR, the private folder that protect wrote beside the release")
+        raise InputError(
+            f"{option('with_clean')} needs {option('private', 'DIR')}, the private folder that protect wrote next to "
+            "the release"
+        )
     if private is not None and not with_clean:
-        raise InputError("--private is for a page with clean data; add --with-clean, or leave --private out")
+        raise InputError(
+            f"{option('private')} is for a page with clean data; add {option('with_clean')}, or leave "
+            f"{option('private')} out"
+        )
     if is_file(release):
         if with_clean:
-            raise InputError(f"--with-clean: {release} is a file; only a release of protect has a private folder")
+            raise InputError(
+                f"{option('with_clean')}: {release} is a file; only a release of protect has a private folder"
+            )
         if output is None:
-            raise InputError(f"{release} is a file, so the page has no folder; name the page with -o page.html")
+            raise InputError(
+                f"{release} is a file, so the page has no folder; name the page with {option('output', 'page.html')}"
+            )
 
 
 def _check_place(
@@ -132,13 +143,13 @@ def _check_place(
             f"{output} lies inside the release {inside[0]} and would hold clean data; choose another place"
         )
     if any(place == r.resolve() for r in (release, *compare, *audits)):
-        raise InputError(f"-o {output} would overwrite what the page is about; choose another name")
+        raise InputError(f"{option('output', output)} would overwrite what the page is about; choose another name")
     if inside and place != inside[0].resolve() / PAGE:
         raise InputError(f"{output} lies inside the release {inside[0]}; there the page must be called {PAGE}")
     if not output.parent.is_dir():
-        raise InputError(f"-o {output}: the folder {output.parent} does not exist; create it first")
+        raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
     if output.is_dir():
-        raise InputError(f"-o {output} is a folder; give the name of a file")
+        raise InputError(f"{option('output', output)} is a folder; give the name of a file")
 
 
 def _write(path: Path, text: str, private: bool) -> None:
@@ -148,7 +159,7 @@ def _write(path: Path, text: str, private: bool) -> None:
             out.write(text.encode("utf-8", "replace"))
     except OSError as e:
         reason = (e.strerror or str(e)).lower()
-        raise InputError(f"{path} cannot be written ({reason}); choose another place with -o") from None
+        raise InputError(f"{path} cannot be written ({reason}); choose another place with {option('output')}") from None
 
 
 def _frame(name: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sph
 from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
+from ghostpoi.options import option
 from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.reports.release_view import ReleaseView, open_release, read_audits
 from ghostpoi.reports.texts import plain
@@ -30,8 +31,8 @@ def align(main: ReleaseView, other: ReleaseView, path: Path, users: Sequence[str
     """
     if users is not None and other.pseudonyms:
         raise InputError(
-            f"--compare {path}: its user ids are pseudonyms, so its rows cannot be put beside clean ones; "
-            "compare a release that keeps user ids, or leave --with-clean out"
+            f"{option('compare', path)}: its user ids are pseudonyms, so its rows cannot be put next to clean ones; "
+            f"compare a release that keeps user ids, or leave {option('with_clean')} out"
         )
     ours = _keys(main.table, users or main.table.user_ids[main.table.user].tolist())
     theirs = _keys(other.table, other.table.user_ids[other.table.user].tolist())
@@ -50,7 +51,7 @@ def align(main: ReleaseView, other: ReleaseView, path: Path, users: Sequence[str
         what = f"it has {len(extra):,} rows that the release lacks, for example {_shown(extra[0])}"
     else:
         what = f"it and the release withheld {other.withheld:,} and {main.withheld:,} rows of files of different length"
-    raise InputError(f"--compare {path}: {what}; compare releases of one file")
+    raise InputError(f"{option('compare', path)}: {what}; compare releases of one file")
 
 
 def _shown(key: Key) -> str:
@@ -159,8 +160,8 @@ def read_page_data(
     files = {r.manifest["data"]["sha256"] for r in (main, *more) if not r.ours}
     if strange := [path for path, digest in zip(audits, measured, strict=True) if digest not in files]:
         raise InputError(
-            f"--audit {strange[0]} measured none of these files; a release folder holds its own audit, and a file of "
-            "another tool needs one of its present content"
+            f"{option('audits', strange[0])} measured none of these files; a release folder holds its own audit, and "
+            "a file of another tool needs one of its present content"
         )
     pairs = None if private is None else read_pairs(private, main.table, main.folder)
     users = None if private is None else clean_users(private, main.table, bool(main.pseudonyms))

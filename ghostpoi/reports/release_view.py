@@ -14,6 +14,7 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash
 from ghostpoi.formats import CheckinFile, Source
+from ghostpoi.options import option
 from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.publish.methods import METHODS, AnyMethod
 from ghostpoi.publish.whole_table import fast_steps
@@ -213,11 +214,15 @@ def read_audits(paths: Sequence[Path]) -> Audits:
             found = json.loads(path.read_text("utf-8"))
             digest = str(found["release_sha256"])
         except OSError as e:
-            raise InputError(f"--audit {path} cannot be read ({(e.strerror or str(e)).lower()})") from None
+            raise InputError(f"{option('audits', path)} cannot be read ({(e.strerror or str(e)).lower()})") from None
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"--audit {path} is not what ghostpoi audit --json prints; run the audit again") from None
+            raise InputError(
+                f"{option('audits', path)} is not what ghostpoi audit --json prints; run the audit again"
+            ) from None
         if digest in audits:
-            raise InputError(f"--audit {path} measured the same file as an earlier one; give one audit of each file")
+            raise InputError(
+                f"{option('audits', path)} measured the same file as an earlier one; give one audit of each file"
+            )
         audits[digest] = found
     return audits
 

@@ -15,12 +15,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ghostpoi.data.checkins import Floats
 from ghostpoi.errors import InputError
 from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, LEAK_STAY, RANDOM
 from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import labels, paper
-from ghostpoi.study.label_places import REACHES, places
 from ghostpoi.study.plan import Variant
 from ghostpoi.study.results import BEST_FLOOR, Results, city_of
 
@@ -40,6 +40,8 @@ DEFAULT = "crowd"  # the method whose points are largest
 HARDLY = 0.25  # of the largest Δprot of a figure: what protects less is drawn outside its scale
 KILOMETRES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 COSTS = {"flows": "common part of flows (right is better)", "mean_km": "mean displacement, km (left is better)"}
+REACHES = (9.0, 15.0, 22.0)  # from a point to the middle of its label, in the unit of the points
+DIRECTIONS = np.deg2rad(np.arange(22.5, 360, 22.5))
 
 
 def draw(results: Results, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -134,7 +136,7 @@ def convergence(results: Results) -> Figure:
 
 
 def leakage(results: Results) -> Figure:
-    """Draw what A2 and A3 reach as more leaks, beside what the leaked sessions give on their own."""
+    """Draw what A2 and A3 reach as more leaks, and what the leaked sessions give on their own."""
     figure, panels = plt.subplots(2, 2, figsize=(8.6, 6.0), sharex=True)
     ratios, printed = sorted(results.study.leak), paper.leak_section(results.city) if results.city else {}
 
@@ -215,7 +217,7 @@ def frontier(results: Results) -> Figure:
 
 
 def _label(axes: Axes, found: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write a text beside each point (x, y, text, colour) of a finished panel; a line joins those further apart."""
+    """Write a text next to each point (x, y, text, colour) of a finished panel; a line joins those further apart."""
     points_per_pixel = 72 / axes.figure.dpi
     at = points_per_pixel * axes.transData.transform(np.array([one[:2] for one in found]).reshape(-1, 2))
     low, high = points_per_pixel * axes.bbox.get_points()
@@ -225,6 +227,25 @@ def _label(axes: Axes, found: Sequence[tuple[float, float, str, str]]) -> None:
             text, (x, y), tuple(offset), textcoords="offset points", fontsize=8, color=colour, ha="center", va="center",
             arrowprops=line if np.hypot(*offset) > 1.2 * REACHES[0] else None,
         )  # fmt: skip
+
+
+def places(points: Floats, low: Floats, high: Floats, size: Sequence[float] = (11.0, 9.0)) -> Floats:
+    """Return the middle of a label next to each of the points, (N, 2), inside a box.
+
+    Labels are placed one after the other, each where it covers the fewest points and labels, as near as possible.
+    """
+    directions = np.column_stack([np.cos(DIRECTIONS), np.sin(DIRECTIONS)])
+    around = np.concatenate([reach * directions for reach in REACHES])
+    room, margin = np.asarray(size), np.asarray(size) / 2
+    chosen = np.empty((0, 2))
+    for point in points:
+        at = point + around
+        outside = ((at < low + margin) | (at > high - margin)).any(1)
+        labels = (np.abs(at[:, None] - chosen) < room).all(2).sum(1)
+        covered = (np.abs(at[:, None] - points) < 0.8 * room).all(2).sum(1)
+        cost = 10.0 * outside + 4.0 * labels + 2.0 * covered + np.repeat(np.arange(len(REACHES)), len(directions))
+        chosen = np.vstack([chosen, at[cost.argmin()]])
+    return chosen
 
 
 def _kept_ids(method: str) -> str:
@@ -263,7 +284,7 @@ def points(axes: Axes, x: Sequence[float], values: Sequence[Spread], **style: An
 
 
 def finish(figure: Figure, axes: Axes, x: str, y: str, title: str) -> Figure:
-    """Name the axes of a single panel and put its legend beside it."""
+    """Name the axes of a single panel and put its legend next to it."""
     axes.set(xlabel=x, ylabel=y, title=title)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     return figure

@@ -15,6 +15,8 @@ from ghostpoi.study.store import settings_hash
 
 FOLDER = Path(__file__).parent / "studies"
 VICTIM = "transformer"
+STUDIES = ("main", "leak", "rounds", "weights", "entropy", "manifold")  # of the paper's tables and figures
+PROTOCOLS = ("strong", "paper")
 ALL = "all"  # adversaries: those of the package that attack one release
 
 

@@ -14,7 +14,7 @@ from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEA
 from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, Spread, Verdict, against, gaps, spread
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
-from ghostpoi.study.plan import Study
+from ghostpoi.study.plan import PROTOCOLS, Study
 from ghostpoi.study.store import Cell, Store, settings_hash, some_seeds
 
 LEAK = 0.05  # the paper's leak ratio
@@ -28,7 +28,6 @@ ON_MOVES = "A1 on moves"  # the accuracy on the release as it is, over steps to 
 NYC, GOWALLA = "dataset_TSMC2014_NYC", "gowalla_california"  # the data that the reproduction measures, by name
 WITHOUT_RELEASE = (CLEAN, LEAK_ONLY, *FLOORS, MARKOV)  # controls that are the same for every release
 PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
-PROTOCOLS = ("strong", "paper")
 KEY = ("kind", "method", "adversary", "leak", "victim")
 Series = list[float]  # one value per seed
 
@@ -231,7 +230,7 @@ class Results:
 
 
 def city_of(data: str) -> str | None:
-    """Return the city of the paper that data is, as far as its name tells."""
+    """Return the city of the paper that data is, as far as its name shows."""
     return next((city for city in ("nyc", "tky") if city in data.lower()), None)
 
 
@@ -264,7 +263,7 @@ def _asked_for(store: Store, study: Study, data: str | None) -> tuple[Iterator[C
     first = [name for name in names if city_of(name) == "nyc"] or [name for name, _ in names.most_common()] or [NYC]
     name = data or first[0]
     # The study's own cells win over any other's, then those of the main matrix: methods are compared, and cells of two
-    # runs differ by more than their seeds tell.
+    # runs differ by more than their seeds show.
     found = {tuple(c.get(k) for k in KEY): c for c in (*shared[::-1], *own) if c["data"] == name}
     return iter(found.values()), name
 

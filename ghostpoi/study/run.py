@@ -40,6 +40,7 @@ from ghostpoi.publish.rounds import publish
 from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, IdentitySettings, TrajectoryLM
+from ghostpoi.study import plan
 from ghostpoi.study.cells import Missing, missing_cells, release_stages, stages_of
 from ghostpoi.study.plan import VICTIM, Study, Variant
 from ghostpoi.study.store import WORK, Cell, Store, only_run
@@ -99,10 +100,6 @@ class Releases:
                 self.say,
             )  # fmt: skip
         return self._models[settings]
-
-    def prepare(self, name: str) -> None:
-        """Train the trajectory LM of a release, so that worker processes find it."""
-        self.trajectory_lm(self.settings(name).trajectory_lm)
 
     def _places(self, settings: Publication) -> Places:
         """The POIs with the visits of the training sessions."""
@@ -180,7 +177,7 @@ class Runner:
     def train(self, methods: Sequence[str]) -> None:
         """Train the trajectory LMs of methods, and leave them in the cache."""
         for method in methods:
-            self._releases.prepare(method)
+            self._releases.trajectory_lm(self._releases.settings(method).trajectory_lm)
 
     def _measured(self, missing: Sequence[Missing], portion: Sequence[int]) -> Iterator[list[Cell]]:
         """Yield the cells that lack these seeds, with their measures."""
@@ -286,6 +283,18 @@ def run_all(runners: Sequence[Runner], victims: bool = True, workers: int = 1) -
             what = f"{'the controls of ' if portion.controls else ''}seed {', '.join(map(str, seeds))}"
             runner.say(f"{runner.title}: measured {what}; {rest:,} left{estimate}")
     return [runner.store.path(runner.study.name) for runner in runners]
+
+
+def reproduce(data: Sequence[Prepared], device: torch.device, results: Path, workers: int, say: Say) -> list[Path]:
+    """Measure the missing cells of all studies of the paper, on all data and under both protocols; return their files.
+
+    Says after every seed what is left and how long it takes.
+    """
+    runners = [
+        Runner(plan.load(study), protocol, one, device, results, say)
+        for study in plan.STUDIES for protocol in plan.PROTOCOLS for one in data
+    ]  # fmt: skip
+    return list(dict.fromkeys(run_all(runners, workers=workers)))
 
 
 def silent(text: str) -> None:

@@ -1,25 +1,171 @@
-"""Tables of a study: the paper's layouts for its own studies, generic ones for all others.
+"""Tables of a study as Markdown or LaTeX: the paper's layouts for its own studies, generic ones for all others.
 
-In a generic table rows are methods and columns follow the plan.
+The paper's tables show ours with the controls that it lacks, then its printed numbers; the best value is bold. In a
+generic table rows are methods and columns follow the plan.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, RANDOM
-from ghostpoi.evaluate.measures.accuracy_gaps import spread
-from ghostpoi.study import labels
-from ghostpoi.study.labels import NONE, Shown, corrected, show
-from ghostpoi.study.paper_tables import LAYOUTS, NOTES
-from ghostpoi.study.results import BEST_FLOOR, MANY, MEASURES, PAPER_ADVERSARIES, WITHOUT_LEAK, WORST_CASE, Results
-from ghostpoi.study.text_table import Row, Table
+from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
+from ghostpoi.study import labels, paper
+from ghostpoi.study.labels import NONE, SYMBOLS, Shown, corrected, show
+from ghostpoi.study.results import (
+    BEST_FLOOR,
+    GAPS,
+    MANY,
+    MEASURES,
+    PAPER_ADVERSARIES,
+    WITHOUT_LEAK,
+    WORST_CASE,
+    Results,
+)  # fmt: skip
 
+NOTES = paper.contents("table_notes")
+DIGITS = {"mean_km": 3, "p95_km": 3}  # all others: 4
 # What publishers ask about first; `release_measures` has the rest.
 KEPT = ("mean_km", "substitution_rate", "flows", "popularity", "category_match", "category_hour", "naturalness")
 RIVALS = {"ghost", "pgd", RANDOM}
+TEX = str.maketrans({
+    "±": r"$\pm$", "Δ": r"$\Delta$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", SYMBOLS["method.alpha"]: r"$\alpha$",
+    "β": r"$\beta$", "η": r"$\eta$", "τ": r"$\tau$", "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#",
+    "\\": r"\textbackslash{}",
+})  # fmt: skip
 
+Row = tuple[str, ...]
 Cells = Sequence[Shown | str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text in rows and columns."""
+
+    title: str
+    columns: Row
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    def without(self, *columns: str) -> "Table":
+        """Leave columns out."""
+        kept = [n for n, column in enumerate(self.columns) if column not in columns]
+        header, *rows = (tuple(row[n] for n in kept) for row in (self.columns, *self.rows))
+        return replace(self, columns=header, rows=tuple(rows))
+
+    def markdown(self, gap: str = " ") -> str:
+        """Write a pipe table under its title; a page has no gaps between cells."""
+        rows = (self.columns, ["---"] * len(self.columns), *self.rows)
+        lines = [f"**{self.title}**", "", *(f"|{gap}{f'{gap}|{gap}'.join(row)}{gap}|" for row in rows)]
+        return "\n".join(lines + [line for note in self.notes for line in ("", note)]) + "\n"
+
+    def latex(self) -> str:
+        """Write a table with booktabs rules."""
+        caption = " ".join([self.title + ".", *self.notes]).translate(TEX)
+        header, *rows = (" & ".join(map(_latex, row)) + r" \\" for row in (self.columns, *self.rows))
+        lines = [
+            r"\begin{table}", rf"\caption{{{caption}}}", r"\centering",
+            rf"\begin{{tabular}}{{ll{'c' * (len(self.columns) - 2)}}}", r"\toprule", header, r"\midrule", *rows,
+            r"\bottomrule", r"\end{tabular}", r"\end{table}",
+        ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+
+def _latex(cell: str) -> str:
+    return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", cell.translate(TEX))
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """A table of the paper; layouts.toml explains the fields."""
+
+    title: str
+    sections: list[str]
+    columns: list[str]
+    extra: Sequence[str] = ()
+    controls: Sequence[str] = ()
+    versus: str = ""
+    by_leak: bool = False
+
+    def table(self, found: Sequence[Results]) -> Table:
+        """Make the table of one city; printed numbers stand below ours if the paper has them for it."""
+        heads = ["method", "source", *map(labels.heading, self._keys)]
+        heads += [f"A1 minus {self.versus}"] if self.versus else []
+        rows = tuple(row for leak in self._leaks(found) for row in self._rows(found, leak))
+        printed = ("calibrated",) if self.sections else ()
+        notes = tuple(NOTES[note] for note in ("family", "paper", "controls", "floors", *printed))
+        measured = [key for key in self.extra if any(r.value(m, key, r.leak) for r in found for m in r.methods)]
+        table = Table(f"{self.title} ({labels.place(*found)})", tuple(heads), rows, notes)
+        return table.without(*(labels.heading(key) for key in self.extra if key not in measured))
+
+    @property
+    def _keys(self) -> list[str]:
+        return [*self.columns, *self.extra]
+
+    def _leaks(self, found: Sequence[Results]) -> Sequence[float | None]:
+        return found[0].study.leak if self.by_leak else [None]
+
+    def _rows(self, found: Sequence[Results], leak: float | None) -> Iterator[Row]:
+        study, order, before = found[0].study, found[0].methods, f"{leak:.0%} " if leak else ""
+        for results in (r for r in found if r.cells):
+            names = [*order, *self.controls]
+            rows = self._written([self._measured(results, m, leak) for m in names], len(order))
+            for method, row in zip(names, rows, strict=True):
+                if method in order or set(row) != {NONE}:
+                    yield (before + labels.method(method, study), results.protocol, *row)
+        known = self._printed(found[0].city, leak)
+        names = sorted(known, key=lambda m: (m == CLEAN, order.index(m) if m in order else len(order)))
+        printed = [[_spread(known[m].get(key)) for key in self.columns] for m in names]
+        rows = self._written(printed, len(names) - (CLEAN in known))
+        for method, row in zip(names, rows, strict=True):
+            if set(row) != {NONE}:
+                name = before + labels.method(method, study)
+                yield (name, "printed", *row, *[NONE] * (len(self.extra) + bool(self.versus)))
+
+    def _printed(self, city: str | None, leak: float | None) -> paper.Section:
+        if city is None:
+            return {}
+        return paper.leak_section(city).get(f"{leak:g}", {}) if leak else paper.section(city, *self.sections)
+
+    def _measured(self, results: Results, method: str, leak: float | None) -> list[Shown]:
+        shown: list[Shown] = [results.value(method, key, leak) for key in self._keys]
+        rival = method.split()[0] if self.versus == "plain" else self.versus
+        compared = rival != method and method not in self.controls
+        return [*shown, results.against(method, rival, "none") if compared else None] if self.versus else shown
+
+    def _written(self, rows: Sequence[Sequence[Shown]], competing: int) -> list[list[str]]:
+        """Write the rows of one source, the best of those that compete in bold."""
+        digits = [DIGITS.get(key, 4) for key in (*self._keys, "")]
+        text = [[show(value, n) for value, n in zip(row, digits, strict=False)] for row in corrected(rows)]
+        for column, key in enumerate(self._keys):
+            means = [_mean(row[column]) if column < len(row) else None for row in rows[:competing]]
+            known = [mean for mean in means if mean is not None]
+            if better(key) and len(set(known)) > 1:
+                best = max(known, key=lambda mean: better(key) * mean)
+                for line in (line for line, mean in zip(text, means, strict=False) if mean == best):
+                    line[column] = f"**{line[column]}**"
+        return text
+
+
+def better(key: str) -> int:
+    """Return the sign of what is better for the publisher; 0 if neither is."""
+    return MEASURES[key].better if key in MEASURES else 1 if key in GAPS else -1
+
+
+def _mean(value: Shown) -> float | None:
+    return value["mean"] if isinstance(value, dict) else None
+
+
+def _spread(printed: paper.Printed | None) -> Spread | None:
+    """A printed number in the form of a measured one."""
+    if not printed:
+        return None
+    return {"mean": printed[0], "std": printed[-1] if len(printed) > 1 else 0.0, "seeds": [printed[0]] * len(printed)}
+
+
+LAYOUTS = {study: [TableLayout(**layout) for layout in found] for study, found in paper.contents("layouts").items()}
 
 
 def tables(found: Sequence[Results]) -> list[Table]:
@@ -67,7 +213,7 @@ def moves(results: Results) -> Table:
 
 
 def protection(results: Results) -> Table:
-    """Show what each release keeps, and what the strongest adversaries get from it, beside the controls."""
+    """Show what each release keeps, and what the strongest adversaries get from it, next to the controls."""
     floor, alone, has_moves = _floor(results), _leak(results), _has_moves(results)
     kept = [key for key in KEPT if any(results.value(m, key) for m in results.methods)]
 

@@ -13,16 +13,19 @@ import numpy as np
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.columns.classify import Tests, check_order, check_times, constant_within
 from ghostpoi.publish.columns.dependence import of_rows, value_codes
 from ghostpoi.publish.columns.finding import beyond_chance
 from ghostpoi.publish.parts import check_parts
+from ghostpoi.publish.pseudonyms import wanted
 from ghostpoi.publish.venue_files import classify_file
 from ghostpoi.world.job import Job, Region, TestedColumns
 from ghostpoi.world.region_rows import read_joint, read_region
 from ghostpoi.world.routes import TOGETHER
 from ghostpoi.world.sample import by_hash, joint, sample
+from ghostpoi.world.scale import Stages, done_all
 
 FEW_ROWS = 20_000  # with fewer, a region is too small for all tests
 ORDERED = 1000  # with fewer rows, their order may seem to tell by chance
@@ -55,6 +58,14 @@ def _together(regions: tuple[Region, ...]) -> list[Region]:
     """Return the regions that are tested at once; none if there is only one."""
     found = joint(regions)
     return found if len(found) > 1 else []
+
+
+def test_all_columns(job: Job, stages: Stages) -> None:
+    """Refuse a dataset whose columns could reveal clean venues or users."""
+    if file := job.file:
+        classify_file(file, job.request.keep, job.request.drop, wanted(file, job.request.settings))
+    else:
+        done_all(stages.run("testing columns", test_columns, job, tests_of(job.regions)), job.name_of)
 
 
 def test_columns(job: Job, number: int) -> TestedColumns | None:
@@ -105,8 +116,8 @@ def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:
     tests = Tests(file.table, file.rows, file.mapping, most_rows=FEW_ROWS)
     for name, what in _others(job, tests, columns):
         raise InputError(
-            f"{file.path}: the column {name!r} {what}; leave it out with --drop {quote(name)}, or keep it at your own "
-            f"risk with --keep {quote(name)}"
+            f"{file.path}: the column {name!r} {what}; leave it out with {option('drop', name, shown=quote)}, or keep "
+            f"it at your own risk with {option('keep', name, shown=quote)}"
         )
     if len(file.table) >= ORDERED:
         check_order(tests, file.path)

@@ -1,4 +1,4 @@
-"""A dataset for commands that only read it: divided into regions in a folder that exists while they run."""
+"""A dataset for commands that only read it. What is divided lies in a folder that exists while they run."""
 
 import fcntl
 import os
@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
+from ghostpoi import formats
 from ghostpoi.files import make_private_folder
 from ghostpoi.formats import Source
 from ghostpoi.progress import Report, Say
@@ -17,18 +18,34 @@ from ghostpoi.randomness import Seed
 from ghostpoi.settings import RegionSettings
 from ghostpoi.world import ranges
 from ghostpoi.world.crossings import find_crossings
-from ghostpoi.world.engine import engine_of
+from ghostpoi.world.engine import OneProcess, engine_of
 from ghostpoi.world.job import SURVEY, Job, is_done
 from ghostpoi.world.memory import fit, fit_pieces
 from ghostpoi.world.pieces import PIECE_ROWS, find_pieces
 from ghostpoi.world.ranges import bounds_of
-from ghostpoi.world.refusals import unseen
+from ghostpoi.world.refusals import refuse, unseen
 from ghostpoi.world.regions import find_regions
 from ghostpoi.world.routes import with_pieces
 from ghostpoi.world.scale import Scale, Stages, done_all
 from ghostpoi.world.scatter import scatter
-from ghostpoi.world.survey import kind_of, survey, surveys_of
+from ghostpoi.world.survey import survey, surveys_of, with_kind
 from ghostpoi.world.venues import join_venues
+
+
+@contextmanager
+def dataset(
+    source: Source, request: RowsRequest, scale: Scale | None, private: Path | None, say: Say, report: Report
+) -> Iterator[tuple[Job, Stages]]:
+    """Yield a dataset: one region in memory or, if an option asks for that, divided into regions."""
+    if scale is None:
+        yield Job.whole(formats.read(source, request.mapping), request), Stages(OneProcess(), report, IN_MEMORY)
+        return
+    refuse(request, source.reading)
+    with working(scale, private, say, report) as (place, stages):
+        yield divided(job_of(place, source, request, scale.settings, scale.region_column), stages), stages
+
+
+IN_MEMORY = Scale(settings=RegionSettings())
 
 
 @contextmanager
@@ -94,8 +111,7 @@ def divided(job: Job, stages: Stages) -> Job:
     done_all(stages.run("reading", survey, job, every), piece)
     if not all(is_done(job.result(SURVEY, number)) for number in every):
         raise unseen(job.folder)
-    format, encoding = kind_of(job)
-    job = replace(job, format=format, source=replace(job.source, encoding=encoding))
+    job = with_kind(job)
     bounds = bounds_of((found.venues for found in surveys_of(job).values()), ranges.VENUES_AT_ONCE)
     done_all(stages.run("joining venues", join_venues, job, range(len(bounds) + 1), bounds), ids)
     job = replace(job, regions=find_regions(job))
@@ -104,4 +120,4 @@ def divided(job: Job, stages: Stages) -> Job:
     if len(job.regions) > 1:
         bounds = bounds_of((found.users for found in surveys_of(job).values()), ranges.AT_ONCE)
         done_all(stages.run("finding journeys", find_crossings, job, range(len(bounds) + 1), bounds), ids)
-    return with_pieces(job)
+    return with_pieces(replace(job, held=None))

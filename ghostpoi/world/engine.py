@@ -22,6 +22,7 @@ from ghostpoi import __version__
 from ghostpoi.errors import EngineFailed, InputError
 from ghostpoi.extras import need
 from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.options import option
 from ghostpoi.progress import Say
 from ghostpoi.world.job import Job
 from ghostpoi.world.refusals import unseen
@@ -90,7 +91,7 @@ def _tried(task: Task, job: Job, number: int, *more: object, goes_on: bool) -> A
     except EngineFailed:
         raise
     except InputError as e:
-        return Failure(number, str(e), refused=True)
+        return Failure(number, e.text, refused=True)
     except MemoryError:
         return Failure(number, NO_MEMORY)
     except Exception as e:
@@ -151,8 +152,8 @@ def _stored(given: Path) -> Any:
 
 
 NO_MEMORY = (
-    "it does not fit into the memory; free some, use fewer --workers, or make regions smaller (--set "
-    "regions.most_rows=200000), which divides the dataset anew"
+    f"it does not fit into the memory; free some, use fewer {option('workers')}, or make regions smaller "
+    f"({option('set', 'regions.most_rows=200000')}), which divides the dataset again"
 )
 
 
@@ -245,10 +246,12 @@ def _failures(found: dict[int, Any]) -> list[Failure]:
 def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: Say) -> Iterator[Engine]:
     """Start an engine: `local` or `dask`. Without the address of a scheduler, Dask starts workers on this machine."""
     if name not in ("local", "dask"):
-        raise InputError(f"--engine {name}: there is no such engine; use local or dask")
+        raise InputError(f"{option('engine', name)}: there is no such engine; use local or dask")
     if name == "local":
         if scheduler or workers > 1:
-            raise InputError("--workers and --scheduler are for Dask; add --engine dask")
+            raise InputError(
+                f"{option('workers')} and {option('scheduler')} are for Dask; add {option('engine', 'dask')}"
+            )
         yield OneProcess()
         return
     need("dask")
@@ -261,19 +264,22 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
         stack.enter_context(dask.config.set(SETTINGS))
         logging.getLogger("distributed").setLevel(logging.ERROR)
         if scheduler and (memory is not None or workers):
-            raise InputError("--memory and --workers are for workers on this machine; leave them out with --scheduler")
+            raise InputError(
+                f"{option('memory')} and {option('workers')} are for workers on this machine; leave them out with "
+                f"{option('scheduler')}"
+            )
         if scheduler:
             try:
                 client = stack.enter_context(Client(scheduler, timeout="5s"))
             except (OSError, ValueError, TypeError, RuntimeError, ImportError) as e:  # such as for want of TLS keys
                 raise InputError(
-                    f"--scheduler {scheduler}: no scheduler answers there ({e}); check the address"
+                    f"{option('scheduler', scheduler)}: no scheduler answers there ({e}); check the address"
                 ) from None
             try:
                 client.wait_for_workers(1, timeout=PATIENCE)
             except TimeoutError:
                 raise InputError(
-                    f"--scheduler {scheduler}: it has no workers; start some with: dask worker {scheduler}"
+                    f"{option('scheduler', scheduler)}: it has no workers; start some with: dask worker {scheduler}"
                 ) from None
         else:
             secret = Security.temporary()  # other users of this machine must not reach the tasks: they know the seed

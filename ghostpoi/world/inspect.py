@@ -1,4 +1,4 @@
-"""Describe a dataset region by region: the summary of `inspect`, and how the venues part into regions."""
+"""Describe a dataset: the summary of `inspect` and, if it is divided, how the venues part into regions."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,12 +16,12 @@ from ghostpoi.formats.kinds import Kind, misnamed
 from ghostpoi.progress import Report, Say
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.whole_table import count_sets, described_sets
-from ghostpoi.world.dataset import divided, job_of, working
+from ghostpoi.world.dataset import dataset
 from ghostpoi.world.job import Job, Region, is_done, leaving
 from ghostpoi.world.pieces import read_piece
-from ghostpoi.world.refusals import no_sessions, refuse
+from ghostpoi.world.refusals import no_sessions
 from ghostpoi.world.region_rows import read_region
-from ghostpoi.world.scale import Scale, done_all
+from ghostpoi.world.scale import Scale
 from ghostpoi.world.survey import read_survey
 
 USERS = "users"  # the stage that leaves the users of each region
@@ -43,30 +43,30 @@ class Described:
     sets: Counter[str]
 
 
-def inspect(source: Source, request: RowsRequest, scale: Scale, say: Say, report: Report) -> dict[str, Any]:
+def inspect(source: Source, request: RowsRequest, scale: Scale | None, say: Say, report: Report) -> dict[str, Any]:
     """Return the summary of a dataset. Of a dataset with one region, it is that of the whole table."""
-    refuse(request, source.reading)
-    with working(scale, None, say, report) as (place, stages):
-        job = divided(job_of(place, source, request, scale.settings, scale.region_column), stages)
-        numbers = [region.number for region in job.regions]
-        found, failed = stages.run("describing", describe_region, job, numbers, sizes=[r.rows for r in job.regions])
-        done_all((found, failed), job.name_of)
-        each = [found[number] for number in numbers]
-        counted = added([one.counted for one in each], *(_distinct(job, name) for name in (ALL, LEFT)))
+    with dataset(source, request, scale, None, say, report) as (job, stages):
+        each = [*stages.regions("describing", describe_region, job).values()]
+        counted = each[0].counted
+        if not job.file:
+            counted = added([one.counted for one in each], *(_distinct(job, name) for name in (ALL, LEFT)))
         missing = sum(one.missing for one in each)
         first = _first_missing(job) if missing else ""
     if not counted.lengths.sum():
         raise no_sessions(source)
     sets: Counter[str] = sum((one.sets for one in each), Counter())
-    return {
+    found = {
         "format": each[0].format,
         "misnamed": misnamed(source, each[0].kind),
         "columns": each[0].columns,
         "missing": {"rows": missing, "first": first},
         **summary(counted, request.settings),
         "method": {"name": request.method, **described_sets(sets, request.settings)},
-        "regions": described_regions(job) | {"without_sessions": sum(not one.counted.lengths.sum() for one in each)},
     }
+    if scale is None:
+        return found
+    without = sum(not one.counted.lengths.sum() for one in each)
+    return found | {"regions": described_regions(job) | {"without_sessions": without}}
 
 
 def described_regions(job: Job) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def describe_region(job: Job, number: int) -> Described:
     counted, left = count(file.table, settings, may_be_empty=not whole)
     sets = count_sets(file.table, settings, whole_file=whole)
     place = job.result(USERS, number)
-    if not is_done(place):
+    if not (job.file or is_done(place)):
         with leaving(place) as folder:
             users = _hashed(file.table.user_ids)
             np.save(folder / ALL, users)
@@ -116,6 +116,8 @@ def _distinct(job: Job, name: str) -> int:
 
 def _first_missing(job: Job) -> str:
     """Return where the first row is that lacks a value."""
+    if job.file:
+        return job.file.missing_at
     for piece in job.pieces.pieces:
         found = read_survey(job, piece.number)
         if found is not None and not found.venue.all():

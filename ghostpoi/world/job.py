@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from ghostpoi.formats import Source
+from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.publish.columns import VenueColumns
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.randomness import Seed
@@ -52,8 +52,20 @@ class Job:
     key: str  # of the run, for checkpoints
     regions: tuple[Region, ...] = ()
     columns: TestedColumns | None = None
-    format: str | None = None  # of all files, once they were read: some of the rows alone may look otherwise
+    format: str = ""  # of all files, once they were read
+    fields: dict[str, str] = field(default_factory=dict)  # and the column of each field
     device: str = "auto"  # where models run, as the publisher named it: machines differ
+    file: CheckinFile | None = None  # all rows, if the dataset is one region in memory
+    held: CheckinFile | None = None  # its only piece, if this process has read it
+
+    @staticmethod
+    def whole(file: CheckinFile, request: RowsRequest) -> "Job":
+        """Return a dataset that is one region in memory."""
+        region = Region(0, "", "", len(file.table.venue_ids) - 1, len(file.table), (0,))
+        return Job(
+            Path(), Pieces(file.path, False, (), ()), request, file.source, RegionSettings(), "", Seed(0), "",
+            regions=(region,), file=file,
+        )  # fmt: skip
 
     def result(self, stage: str, number: int) -> Path:
         """Return the folder that a task leaves."""
@@ -61,7 +73,7 @@ class Job:
 
     def name_of(self, number: int) -> str:
         """Return how messages name a region or, below 0, all of them."""
-        region = f", region {number + 1} ({self.regions[number].label})" if number >= 0 else ""
+        region = f", region {number + 1} ({self.regions[number].label})" if number >= 0 and not self.file else ""
         return f"{self.pieces.path}{region}"
 
     def seed_of(self, region: Region) -> Seed:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ghostpoi.errors import InputError
 from ghostpoi.formats.compression import expanded_size
 from ghostpoi.formats.source import Source, shown
+from ghostpoi.options import option
 from ghostpoi.world.engine import Engine, OneProcess
 from ghostpoi.world.job import Region
 from ghostpoi.world.pieces import PIECE_ROWS, Piece, count_rows, is_parquet
@@ -29,15 +30,15 @@ def fit_pieces(engine: Engine, memory: int | None, workers: int, dataset: Source
             if need > memory and rows > PIECE_ROWS:  # `fit` counts smaller ones
                 raise InputError(
                     f"{piece.path} has a row group that needs about {shown(need)}; write it with smaller row groups, "
-                    f"or allow that with --memory {shown(need)}"
+                    f"or allow that with {option('memory', shown(need))}"
                 )
             continue
         most = max(most, need := PROCESS + PER_BYTE * expanded_size(dataset.at(piece.path)))
         if need > memory:
             raise InputError(
-                f"{piece.path} must be read whole and needs about {shown(need)}, because it is compressed, no table of "
-                "text, not UTF-8, or has blank lines, control characters or stray quotes; convert it, divide it into "
-                f"several files, or allow that with --memory {shown(need)}"
+                f"{piece.path} must be read whole and needs about {shown(need)}, because it is compressed, no table "
+                "of text, not UTF-8, or has blank lines, control characters or stray quotes; convert it, divide it "
+                f"into several files, or allow that with {option('memory', shown(need))}"
             )
     _keep(engine, (memory - _beside(engine)) // most, workers)
 
@@ -54,10 +55,14 @@ def fit(engine: Engine, memory: int | None, workers: int, regions: Sequence[Regi
     need = PROCESS + PER_ROW * max(largest.rows, PIECE_ROWS)
     can = (memory - beside) // need
     if can < 1:
-        cut = f", or cut it with --set regions.most_rows={largest.rows // 2}" if largest.rows > PIECE_ROWS else ""
+        cut = (
+            f", or cut it with {option('set', f'regions.most_rows={largest.rows // 2}')}"
+            if largest.rows > PIECE_ROWS
+            else ""
+        )
         raise InputError(
-            f"region {largest.number + 1} ({largest.label}; {largest.rows:,} rows) needs about {shown(need + beside)}; "
-            f"allow that with --memory {shown(need + beside)}{cut}"
+            f"region {largest.number + 1} ({largest.label}; {largest.rows:,} rows) needs about "
+            f"{shown(need + beside)}; allow that with {option('memory', shown(need + beside))}{cut}"
         )
     _keep(engine, can, workers)
 

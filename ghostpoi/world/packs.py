@@ -4,32 +4,37 @@ A piece leaves a group for every region, and a region one for every piece. A fil
 than its rows: there are as many as pieces times regions.
 """
 
-import io
 import pickle
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.formats import Rows
 from ghostpoi.formats.joined_rows import joined_rows
+from ghostpoi.formats.text import Dialect
 from ghostpoi.formats.text_rows import TextRows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ghostpoi.formats.parquet import ParquetRows
 
 INDEX, GROUPS = "index", "groups"
 MANY = 1000  # rows of a group that is compressed; with fewer, that takes eight times as long as the rest
 AT_ONCE = 100_000  # rows that are decoded at once, which bounds the memory
 PLACE = np.dtype(np.int32)
-Head = Any  # what the groups have in common: the first bytes of a text, or the schema of a Parquet file
+Head = Any  # what the groups have in common: the dialect of a text, or the schema of a Parquet file
+RETURNS = "\n"  # the column of groups of text that says which lines end with a carriage return
+OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type
 
 
 @dataclass(frozen=True)
@@ -81,27 +86,29 @@ def read_group(folder: Path, number: int) -> Group | None:
     return Group(np.frombuffer(data, PLACE, size), data[size * PLACE.itemsize :], head)
 
 
-def content_of(groups: Sequence[Group], name: str) -> bytes:
-    """Return the rows of groups, one after the other, as the content of a file. `name`: how messages call them."""
-    head = groups[0].head
-    if isinstance(head, bytes):
-        return head + b"".join(group.data for group in groups)
-    table_of(groups, name).write(out := io.BytesIO())
-    return out.getvalue()
-
-
-def table_of(groups: Sequence[Group], name: str) -> Rows:
-    """Return the rows of groups of Parquet, one after the other."""
+def rows_of(groups: Sequence[Group], name: str) -> Rows:
+    """Return the rows of groups, one after the other. `name`: how messages call them."""
     import pyarrow as pa  # slow to import
-
-    from ghostpoi.formats.parquet import ParquetRows
 
     alike = []
     for head, some in groupby(groups, key=lambda group: group.head):
         table = pa.concat_tables(pa.ipc.open_stream(group.data).read_all() for group in some)
-        columns = [c if c.type == f.type else c.cast(f.type) for f, c in zip(head, table.columns, strict=True)]
-        alike.append(ParquetRows.of(pa.Table.from_arrays(columns, schema=head), Path(name)))
-    return joined_rows(alike, alike[0], "other parts")
+        alike.append(_text_rows(head, table) if isinstance(head, Dialect) else _parquet_rows(head, table, Path(name)))
+    return alike[0] if len(alike) == 1 else joined_rows(alike, alike[0], "other parts")
+
+
+def _text_rows(dialect: Dialect, table: "pa.Table") -> TextRows:
+    frame = pl.DataFrame(pl.from_arrow(table))
+    return TextRows(frame.drop(RETURNS, strict=False), dialect, frame[RETURNS] if RETURNS in frame.columns else None)
+
+
+def _parquet_rows(schema: "pa.Schema", table: "pa.Table", path: Path) -> "ParquetRows":
+    import pyarrow as pa
+
+    from ghostpoi.formats.parquet import ParquetRows
+
+    columns = [c if c.type == f.type else c.cast(f.type) for f, c in zip(schema, table.columns, strict=True)]
+    return ParquetRows.of(pa.Table.from_arrays(columns, schema=schema), path)
 
 
 def _index(folder: Path) -> tuple[Longs, Head]:
@@ -118,36 +125,35 @@ def _head(data: bytes) -> Head:
 def _encoded(rows: Rows, end: list[int]) -> tuple[Head, Iterator[bytes]]:
     """Return what groups of rows have in common, and the bytes of each."""
     if isinstance(rows, TextRows):
-        return rows.dialect.start, (_lines(rows.take(np.arange(*bounds))) for bounds in pairwise(end))
+        returns = {} if rows.returns is None else {RETURNS: rows.returns}
+        frame = rows.frame.with_columns(**returns)
+        return rows.dialect, _streams(lambda at, size: frame.slice(at, size).to_arrow(compat_level=OLDEST), end)
     from ghostpoi.formats.parquet import ParquetRows
 
     if not isinstance(rows, ParquetRows):
         raise TypeError(f"rows of {type(rows).__name__} cannot be divided")
-    return rows.schema, _streams(rows, end)
+    return rows.schema, _streams(rows.part, end)
 
 
-def _lines(rows: TextRows) -> bytes:
-    """Return the lines of a group, without what begins the file. All of them end."""
-    ended = rows.with_line_end()
-    replace(ended, dialect=replace(ended.dialect, start=b"")).write(out := io.BytesIO())
-    return out.getvalue()
+def _streams(part: "Callable[[int, int], pa.Table]", end: list[int]) -> Iterator[bytes]:
+    """Yield the Arrow stream of each group. Parquet would take twenty times as long, for few rows.
 
-
-def _streams(rows: "ParquetRows", end: list[int]) -> Iterator[bytes]:
-    """Yield the Arrow stream of each group. Parquet would take twenty times as long, for few rows."""
+    `part` returns some rows, given the first one and their number.
+    """
     import pyarrow as pa
 
     from ghostpoi.formats.parquet import VIEWS
 
-    # Dictionaries and views would bring the values of all groups along.
-    types = [f.type.value_type if pa.types.is_dictionary(f.type) else VIEWS.get(f.type, f.type) for f in rows.schema]
-    schema = pa.schema([field.with_type(kind) for field, kind in zip(rows.schema, types, strict=True)])
     at = 0
     while at < len(end) - 1:
         stop = max(at + 1, bisect_right(end, end[at] + AT_ONCE) - 1)
-        values = {name: column.slice(end[at], end[stop] - end[at]) for name, column in rows.values.items()}
-        columns = replace(rows, values=values).table.columns
-        stored = [c if c.type == kind else c.cast(kind) for kind, c in zip(types, columns, strict=True)]
+        rows = part(end[at], end[stop] - end[at])
+        # Dictionaries and views would bring the values of all groups along.
+        types = [
+            f.type.value_type if pa.types.is_dictionary(f.type) else VIEWS.get(f.type, f.type) for f in rows.schema
+        ]
+        stored = [c if c.type == kind else c.cast(kind) for kind, c in zip(types, rows.columns, strict=True)]
+        schema = pa.schema([field.with_type(kind) for field, kind in zip(rows.schema, types, strict=True)])
         table = pa.Table.from_arrays(stored, schema=schema)
         for begin, until in pairwise(end[at : stop + 1]):
             options = pa.ipc.IpcWriteOptions(compression="lz4" if until - begin >= MANY else None)

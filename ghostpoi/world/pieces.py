@@ -1,7 +1,6 @@
 """The pieces of a dataset: what a task reads at once. A piece is a file, or some of the rows of a large one."""
 
 import hashlib
-import io
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,19 +100,30 @@ def _row_groups(whole: Piece, most_rows: int) -> list[Piece]:
 
 def read_piece(dataset: Source, piece: Piece, mapping: dict[str, str]) -> CheckinFile | None:
     """Read and validate a piece; None if it has no rows."""
-    if not (piece.groups or piece.span or formats.has_rows(dataset.at(piece.path))):
+    source = dataset.at(piece.path)
+    if piece.groups:
+        from ghostpoi.formats.parquet import file_of_rows, read_groups
+
+        return file_of_rows(
+            replace(source, before=piece.before), read_groups(source, piece.groups), PARQUET, mapping
+        )  # fmt: skip
+    if piece.span:
+        source = source.holding(piece.span.read(piece.path), before=piece.span.lines)
+    elif not formats.has_rows(source):
         return None
-    return formats.read(_source(dataset, piece), mapping, piece.span.format if piece.span else None, part=True)
+    return formats.read(source, mapping, piece.span.format if piece.span else None, part=True)
 
 
 def raw_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Rows:
     """Read all fields of a piece. What `read_piece` has validated is not validated again, where that saves time."""
-    if not piece.groups and is_parquet(piece.path):
-        from ghostpoi.formats.parquet import read_rows
+    if is_parquet(piece.path):
+        from ghostpoi.formats.parquet import read_groups, read_rows
 
-        return read_rows(dataset.at(piece.path), piece.path.read_bytes())
-    source = _source(dataset, piece)
-    return formats.read(source, mapping, piece.span.format if piece.span else None, part=True).all_rows
+        source = dataset.at(piece.path)
+        return read_groups(source, piece.groups) if piece.groups else read_rows(source, piece.path.read_bytes())
+    file = read_piece(dataset, piece, mapping)
+    assert file is not None, "only pieces that have rows are divided"
+    return file.all_rows
 
 
 def count_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> int:
@@ -137,20 +147,6 @@ def content_hash(pieces: Pieces) -> bytes:
         with pieces.of_part(part)[0].path.open("rb") as file:
             digest.update(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n".encode())
     return digest.digest()
-
-
-def _source(dataset: Source, piece: Piece) -> Source:
-    """Return how to read the rows of a piece, and no others."""
-    source = dataset.at(piece.path)
-    if piece.span:
-        return source.holding(piece.span.read(piece.path), before=piece.span.lines)
-    if not piece.groups:
-        return source
-    import pyarrow.parquet as pq
-
-    out = io.BytesIO()
-    pq.write_table(pq.ParquetFile(piece.path).read_row_groups(list(piece.groups)), out)
-    return source.holding(out.getvalue(), before=piece.before)
 
 
 def is_parquet(path: Path) -> bool:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ghostpoi.errors import EngineFailed, InputError
 from ghostpoi.formats import Reading, Source
+from ghostpoi.options import option
 from ghostpoi.publish.private_folder import RowsRequest
 
 
@@ -11,17 +12,18 @@ def refuse(request: RowsRequest, reading: Reading, series: bool = False) -> None
     """Refuse options that do not go with regions."""
     settings = request.settings
     needs = {
-        "--series": series, "--venues": bool(reading.venues), "--cluster-points": bool(reading.cluster_points),
-        f"--pseudonyms {settings.identity.pseudonyms}": settings.identity.pseudonyms != "keep",
-        "--set method.category=group": settings.method.keeps_category == "group" and not (
+        option("series"): series, option("venues"): bool(reading.venues),
+        option("cluster_points"): bool(reading.cluster_points),
+        option("pseudonyms", settings.identity.pseudonyms): settings.identity.pseudonyms != "keep",
+        option("set", "method.category=group"): settings.method.keeps_category == "group" and not (
             request.groups or "category_group" in request.mapping
         ),
     }  # fmt: skip
-    for option, given in needs.items():
-        if given:
+    for named, asked in needs.items():
+        if asked:
             raise InputError(
-                f"{option} needs all rows at once, which the engine for regions avoids; leave out --engine, --memory "
-                "and the other options of regions"
+                f"{named} needs all rows at once, which the engine for regions avoids; leave out {option('engine')}, "
+                f"{option('memory')} and the other options of regions"
             )
 
 
@@ -29,7 +31,8 @@ def no_sessions(source: Source) -> InputError:
     """Say that models have nothing to learn from."""
     return InputError(
         f"{source}: the filters leave no sessions in any region; lower filters.min_poi_checkins, "
-        "filters.min_user_checkins or filters.min_session_length, or raise filters.session_gap_s, with --set"
+        "filters.min_user_checkins or filters.min_session_length, or raise filters.session_gap_s, with "
+        f"{option('set')}"
     )
 
 

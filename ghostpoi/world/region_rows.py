@@ -6,19 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
-from ghostpoi import formats
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.folder import FolderRows
+from ghostpoi.formats.joined_rows import file_of
 from ghostpoi.world.crossings import crossing_rows
 from ghostpoi.world.job import FRAGMENTS, Job, Region
-from ghostpoi.world.packs import content_of, read_group
+from ghostpoi.world.packs import read_group, rows_of
 from ghostpoi.world.regions import groups_of
 from ghostpoi.world.routes import TOGETHER, Origin
 
 
 def read_region(job: Job, region: Region) -> CheckinFile:
     """Read the rows of a region. They know the part of the dataset that each belongs to."""
-    return read_with_origin(job, region)[0]
+    return job.file or read_with_origin(job, region)[0]
 
 
 def read_with_origin(job: Job, region: Region) -> tuple[CheckinFile, Origin]:
@@ -40,13 +40,11 @@ def _read(job: Job, pieces: Iterable[int], number: int, named: str) -> tuple[Che
     every = ((piece, read_group(job.result(FRAGMENTS, piece), number)) for piece in pieces)
     found = {piece: group for piece, group in every if group is not None}
     origin = Origin.of({piece: group.places for piece, group in found.items()})
-    source = job.source.at(job.pieces.pieces[0].path).holding(content_of([*found.values()], named))
+    rows = rows_of([*found.values()], named)
     del found  # which may be large
-    file = formats.read(replace(source, path=Path(named)), job.request.mapping, job.format)
-    rows = file.all_rows
+    file = file_of(job.source.at(Path(named)), rows, job.format, job.fields)
     groups = groups_of(job) or file.table.category_groups
-    table = replace(file.table, name=named, category_groups=groups)
-    return replace(file, table=table, parse_rows=lambda: rows), origin
+    return replace(file, table=replace(file.table, category_groups=groups)), origin
 
 
 def _by_part(job: Job, origin: Origin, rows: Rows) -> Rows:

@@ -10,9 +10,11 @@ import polars as pl
 from ghostpoi.data import regions
 from ghostpoi.data.checkins import Ints, joined_groups
 from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
 from ghostpoi.settings import RegionSettings
 from ghostpoi.world.job import Job, Region, is_done, leaving
-from ghostpoi.world.survey import read_survey, surveys_of
+from ghostpoi.world.survey import read_survey, surveys_of, venues_of
 from ghostpoi.world.venues import TABLE, places_of, ranges_of
 
 FOLDER, LIST, GROUPS = "regions", "regions.json", "groups.json"
@@ -44,30 +46,46 @@ def _find(job: Job, folder: Path) -> None:
     columns = ["lat", "lon", "rows", *(["region"] if job.region_column else [])]
     each = [pl.read_parquet(one / TABLE, columns=columns) for one in ranges_of(job)]
     venues = pl.concat(each)
+    number = _numbers(job, venues)
+    for one, own in zip(ranges_of(job), np.split(number, np.cumsum([len(table) for table in each])[:-1]), strict=True):
+        np.save(folder / f"{one.name}.npy", own)
+    listed = _listed(venues, number, _first_venues(job, number))
+    _write_groups(job, folder)
+    (folder / LIST).write_text(json.dumps([asdict(region) for region in listed]), "utf-8")
+
+
+def regions_of(job: Job, file: CheckinFile) -> list[Region]:
+    """Return the regions of a dataset that this process has read."""
+    venues = venues_of(job, file, {})[0]
+    number = _numbers(job, venues)
+    return _listed(venues, number, venues[np.unique(number, return_index=True)[1]])
+
+
+def _numbers(job: Job, venues: pl.DataFrame) -> Ints:
+    """Return the number of the region of each venue; `venues` are in the order of their ids."""
     lat, lon, rows = (venues[name].to_numpy() for name in ("lat", "lon", "rows"))
-    rank = np.arange(len(venues))  # they are in the order of their ids
+    rank = np.arange(len(venues))
     if job.region_column:
         number = regions.numbered(venues["region"].rank("dense").to_numpy().astype(np.int32), rank)
     else:
         number = regions.numbered(regions.by_gap(lat, lon, job.settings.gap_km), rank)
     _check_size(job, int(number.max()) + 1, len(venues))
     cut = regions.cut(lat, lon, rows, number, rank, job.settings.most_venues, job.settings.most_rows)
-    number = regions.numbered(cut, rank)
-    for one, own in zip(ranges_of(job), np.split(number, np.cumsum([len(table) for table in each])[:-1]), strict=True):
-        np.save(folder / f"{one.name}.npy", own)
+    return regions.numbered(cut, rank)
+
+
+def _listed(venues: pl.DataFrame, number: Ints, first: pl.DataFrame) -> list[Region]:
+    """Describe regions; `first` has the first venue of each."""
     named = venues.with_columns(number=pl.Series(number)).group_by("number").agg(
         pl.col("lat", "lon").median(), pl.col("rows").sum(), venues=pl.len()
     ).sort("number")  # fmt: skip
-    first = _first_venues(job, number)
-    listed = [
+    return [
         Region(
             row["number"], own["id"], own["region"] or f"near {row['lat']:.2f}, {row['lon']:.2f}", row["venues"],
             row["rows"],
         )
         for row, own in zip(named.iter_rows(named=True), first.iter_rows(named=True), strict=True)
     ]  # fmt: skip
-    _write_groups(job, folder)
-    (folder / LIST).write_text(json.dumps([asdict(region) for region in listed]), "utf-8")
 
 
 def _first_venues(job: Job, number: Ints) -> pl.DataFrame:
@@ -99,7 +117,7 @@ def _check_size(job: Job, count: int, venues: int) -> None:
         return
     column, gap = job.region_column, job.settings.gap_km
     if column or gap < RegionSettings().gap_km:
-        asked = f"--map region={column}" if column else f"--set regions.gap_km={gap:g}"
+        asked = option("map", f"region={column}") if column else option("set", f"regions.gap_km={gap:g}")
         raise InputError(
             f"{asked}: {count:,} regions for {venues:,} venues would leave most rows genuine, because substitutes come "
             "from the same region; make regions larger, say cities, or leave the option out"

@@ -1,5 +1,7 @@
-"""A release of many regions and its clean dataset, divided alike."""
+"""A release and its clean dataset: both in memory or, if the release has many regions, divided alike."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,44 +10,65 @@ import numpy as np
 
 from ghostpoi.data.checkins import Ints
 from ghostpoi.formats import Source
-from ghostpoi.publish.manifest import clean_source, data_source, settings_of
+from ghostpoi.progress import Report, Say
+from ghostpoi.publish.manifest import clean_source, data_source, read_clean, read_data, settings_of
 from ghostpoi.publish.private_folder import RowsRequest
 from ghostpoi.publish.verify.check import Check
 from ghostpoi.publish.whole_table import prepare
 from ghostpoi.settings import RegionSettings
-from ghostpoi.world.dataset import divided, job_of
+from ghostpoi.world.dataset import IN_MEMORY, divided, job_of, working
+from ghostpoi.world.engine import OneProcess
 from ghostpoi.world.job import FRAGMENTS, RELEASED, Job, is_done, leaving
 from ghostpoi.world.packs import read_group, write_pack
 from ghostpoi.world.pieces import count_rows
 from ghostpoi.world.region_rows import read_with_origin
 from ghostpoi.world.routes import ROUTE, regions_in, with_pieces
-from ghostpoi.world.scale import Stages, done_all
+from ghostpoi.world.scale import Scale, Stages, done_all
 from ghostpoi.world.scatter import divide
 
 ROUTES = "routes"  # the region of each row of a part of the release
 
 
-def divided_pair(
+@contextmanager
+def opened_pair(
+    release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], private: Path,
+    scale: Scale | None, say: Say, report: Report,
+) -> Iterator[tuple[Job, Job, Stages] | Check]:  # fmt: skip
+    """Yield a clean dataset and its release, or the check that fails if they do not fit together.
+
+    What tasks write is clean data, so it lies in the private folder, if that exists.
+    """
+    if "regions" not in manifest:
+        asked = _request(manifest, mapping)
+        written, clean = read_data(release, manifest, against.limit), read_clean(against, mapping, manifest)
+        yield Job.whole(clean, asked), Job.whole(written, asked), Stages(OneProcess(), report, IN_MEMORY)
+        return
+    with working(scale or IN_MEMORY, private, say, report) as (place, stages):
+        pair = _divided_pair(release, against, mapping, manifest, place, stages)
+        yield pair if isinstance(pair, Check) else (*pair, stages)
+
+
+def _request(manifest: dict[str, Any], mapping: dict[str, str]) -> RowsRequest:
+    return RowsRequest(
+        settings=settings_of(manifest), method=manifest["method"], protocol="", device=None, mapping=mapping
+    )
+
+
+def _divided_pair(
     release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
 ) -> tuple[Job, Job] | Check:
     """Divide a clean dataset and its release; return both, or the check that fails if they do not fit together."""
     stated, fields = manifest["regions"], manifest["columns"]["fields"]
     values = {name: stated[name] for name in ("gap_km", "most_venues", "most_rows") if name in stated}
     settings, column = RegionSettings(**values), str(stated.get("column", ""))
-
-    def asked(mapping: dict[str, str]) -> RowsRequest:
-        return RowsRequest(
-            settings=settings_of(manifest), method=manifest["method"], protocol="", device=None, mapping=mapping
-        )
-
-    source = data_source(release, manifest, against.limit)
-    clean = job_of(place / "clean", clean_source(against, manifest), asked(mapping or fields), settings, column)
-    written = job_of(place / "written", source, asked(fields), settings, column)
+    source, asked = data_source(release, manifest, against.limit), _request(manifest, mapping or fields)
+    clean = job_of(place / "clean", clean_source(against, manifest), asked, settings, column)
+    written = job_of(place / "written", source, _request(manifest, fields), settings, column)
     if clean.pieces.names != written.pieces.names and clean.pieces.several:
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
     source = replace(source, encoding=clean.source.encoding)
-    written = replace(written, regions=clean.regions, format=clean.format, source=source)
+    written = replace(written, regions=clean.regions, format=clean.format, fields=fields, source=source)
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
     numbers = [region.number for region in clean.regions]

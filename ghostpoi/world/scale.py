@@ -39,6 +39,19 @@ class Stages:
     report: Report
     scale: Scale
 
+    def regions(
+        self, label: str, task: Callable[..., Any], job: Job, numbers: Sequence[int] | None = None, *more: object,
+        on_gpu: bool = False,
+    ) -> dict[int, Any]:  # fmt: skip
+        """Run a task for regions, by default for all, and return the results; refuse to go on if one failed."""
+        numbers = range(len(job.regions)) if numbers is None else numbers
+        if job.file:  # its only region is here: nothing is to be handed out
+            return {number: task(job, number, *more) for number in numbers}
+        sizes = [job.regions[number].rows for number in numbers]
+        found, failed = self.run(label, task, job, numbers, *more, on_gpu=on_gpu, sizes=sizes)
+        done_all((found, failed), job.name_of)
+        return {number: found[number] for number in numbers}
+
     def run(
         self, label: str, task: Callable[..., Any], job: Job, numbers: Sequence[int], *more: object,
         on_gpu: bool = False, sizes: Sequence[int] = (), goes_on: bool = False,

@@ -29,7 +29,8 @@ def divide(job: Job, number: int, route: Ints, sample: Sequence[int] = ()) -> No
         if not len(route):
             write_pack(folder, {})
             return
-        rows = raw_rows(job.source, job.pieces.pieces[number], job.request.mapping)
+        piece = job.pieces.pieces[number]
+        rows = job.held.all_rows if job.held else raw_rows(job.source, piece, job.request.mapping)
         if isinstance(rows, TextRows):
             (folder / TAIL).write_bytes(rows.dialect.tail)
         order = np.argsort(route, kind="stable")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ghostpoi.formats.folder import columns_of, keys_of, no_part
 from ghostpoi.formats.joined_rows import can_join
 from ghostpoi.formats.missing import none_complete
 from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.options import option
 from ghostpoi.world.job import SURVEY, Job, is_done, leaving
 from ghostpoi.world.pieces import read_piece
 from ghostpoi.world.ranges import leave_ids
@@ -84,7 +85,7 @@ def survey(job: Job, number: int) -> None:
     place = job.result(SURVEY, number)
     if is_done(place):
         return
-    file = read_piece(job.source, job.pieces.pieces[number], job.request.mapping)
+    file = job.held or read_piece(job.source, job.pieces.pieces[number], job.request.mapping)
     with leaving(place) as folder:
         if file is not None:
             _write(folder, job, file, keys_of(job.pieces.names[job.pieces.pieces[number].part]))
@@ -101,8 +102,8 @@ def surveys_of(job: Job) -> dict[int, Survey]:
     return {p.number: found for p in job.pieces.pieces if (found := read_survey(job, p.number)) is not None}
 
 
-def kind_of(job: Job) -> tuple[str, str | None]:
-    """Return the format and the encoding of all pieces; refuse pieces of several kinds."""
+def with_kind(job: Job) -> Job:
+    """Let a job know the format, the fields and the encoding of all pieces; refuse pieces of several kinds."""
     surveys, kind = surveys_of(job), None
     for number, found in surveys.items():
         kind = kind or found.kind
@@ -124,24 +125,18 @@ def kind_of(job: Job) -> tuple[str, str | None]:
         raise InputError(
             f"{job.pieces.path}: some files are in {encodings[0]}, others in {encodings[1]}; store them in one encoding"
         )
-    return kind["format"], encodings[0] if encodings else None
+    source = replace(job.source, encoding=encodings[0] if encodings else None)
+    return replace(job, format=kind["format"], fields=kind["fields"], source=source)
 
 
 def _write(folder: Path, job: Job, file: CheckinFile, keys: Mapping[str, str]) -> None:
     table, count = file.table, len(file.table) + len(file.missing)
-    venues, venue = _in_order(table.venue_ids[1:], table.venue - 1)
+    venues, venue = venues_of(job, file, keys)
     users, user = _in_order(table.user_ids, table.user)
     np.save(folder / VENUE, _placed(venue + 1, file, np.zeros(count, np.int32)))
     np.save(folder / TIME, _placed(table.time, file, np.zeros(count, np.int64)))
     np.save(folder / BY_USER, file.present[np.argsort(user, kind="stable")].astype(np.int32))
-    order = np.argsort(table.time, kind="stable")[::-1]
-    first = np.zeros(len(venues), np.int64)
-    first[venue[order]] = order  # the last assignment, the earliest row, wins
-    own = pl.DataFrame({
-        "id": venues, "lat": table.lat[first], "lon": table.lon[first], "first": table.time[first],
-        "rows": np.bincount(venue, minlength=len(venues)), "region": _named(job, file, keys, venue, first),
-    })  # fmt: skip
-    leave_ids(folder / VENUES, own, pl.repeat(1, len(own), eager=True))
+    leave_ids(folder / VENUES, venues, pl.repeat(1, len(venues), eager=True))
     of_user = np.bincount(user, minlength=len(users))
     known = pl.DataFrame({"id": users, "rows": of_user, "begin": np.cumsum(of_user) - of_user})
     leave_ids(folder / USERS, known, known["rows"])
@@ -157,6 +152,19 @@ def _write(folder: Path, job: Job, file: CheckinFile, keys: Mapping[str, str]) -
     encoding = rows.dialect.encoding if isinstance(rows, TextRows) and not rows.dialect.ascii else ""
     (folder / ENCODING).write_text(encoding, "utf-8")
     (folder / KIND).write_text(json.dumps(kind), "utf-8")
+
+
+def venues_of(job: Job, file: CheckinFile, keys: Mapping[str, str]) -> tuple[pl.DataFrame, Longs]:
+    """Return the venues of a file in the order of their ids, and the place of each row's among them, (N,)."""
+    table = file.table
+    venues, venue = _in_order(table.venue_ids[1:], table.venue - 1)
+    order = np.argsort(table.time, kind="stable")[::-1]
+    first = np.zeros(len(venues), np.int64)
+    first[venue[order]] = order  # the last assignment, the earliest row, wins
+    return pl.DataFrame({
+        "id": venues, "lat": table.lat[first], "lon": table.lon[first], "first": table.time[first],
+        "rows": np.bincount(venue, minlength=len(venues)), "region": _named(job, file, keys, venue, first),
+    }), venue  # fmt: skip
 
 
 def _in_order(ids: NDArray[np.object_], number: Ints) -> tuple[pl.Series, Longs]:
@@ -182,7 +190,9 @@ def _named(job: Job, file: CheckinFile, keys: Mapping[str, str], venue: Longs, f
         return pl.repeat(keys[column], len(first), eager=True)
     else:
         listed = ", ".join([*file.all_rows.columns, *keys])
-        raise InputError(f"--map region={column}: {file.path} has no column {column!r}; its columns are {listed}")
+        raise InputError(
+            f"{option('map', f'region={column}')}: {file.path} has no column {column!r}; its columns are {listed}"
+        )
     found = named.gather(first)
     if (other := found.gather(venue) != named).any():
         raise InputError(not_of_the_venue(column, str(file.table.venue_ids[file.table.venue[other.arg_max()]])))
@@ -192,6 +202,7 @@ def _named(job: Job, file: CheckinFile, keys: Mapping[str, str], venue: Longs, f
 def not_of_the_venue(column: str, venue: str) -> str:
     """Say that a column gives a venue several regions."""
     return (
-        f"--map region={column}: rows of the venue {venue} differ in the column {column!r}, so regions would tell "
-        "about its visits; name a column that follows from the venue, such as its city, or leave the option out"
+        f"{option('map', f'region={column}')}: rows of the venue {venue} differ in the column {column!r}, so regions "
+        "would reveal its visits; name a column that follows from the venue, such as its city, or leave the "
+        "option out"
     )

@@ -6,7 +6,8 @@ from docs.blocks import claims
 from docs.blocks.claims import OTHERS, PROTECTION, Answer, Claim, answers, summary, verdict
 from docs.blocks.common import PREPARED
 from ghostpoi.evaluate.measures.accuracy_gaps import Verdict, spread
-from ghostpoi.study.results import NYC, PROTOCOLS
+from ghostpoi.study.plan import PROTOCOLS
+from ghostpoi.study.results import NYC
 
 VERDICTS = {
     "GHOST protects better than a uniform draw": "**No**, clearly reversed in 4 of 4",

@@ -118,7 +118,7 @@ def test_there_is_one_row_per_reading(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(levels, "publish", publish)
     city = prepare_city(12, 30, 25, 0)
     rows = Levels(city, "strong", CPU, Cache(tmp_path), lambda text: None).rows()
-    # GHOST alone releases anew with another LM; the third reading has the first one's.
+    # GHOST alone releases again with another LM; the third reading has the first one's.
     others = [("TsUe", False), ("Em", False), ("Pgd", False), ("Random", False)]
     assert made == [("Ghost", True), *others, ("Ghost", True)]
     assert [row["name"] for row in rows] == ["ours", "end", "b"]

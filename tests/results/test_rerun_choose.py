@@ -1,4 +1,4 @@
-"""What `choose` promised of its recommendation on NYC, beside an audit: the page shows it, and it was kept."""
+"""What `choose` promised of its recommendation on NYC, compared with an audit: the promise was kept."""
 
 import json
 

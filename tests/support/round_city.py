@@ -46,4 +46,4 @@ CLEAN = rows()
 def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
     given = {"adversaries": FAST, "seeds": 1, "set": TINY, "cache": release.parent / "cache", "naturalness": False}
     request = AuditRequest(file=Source(file), release=Source(release), **given | options)
-    return audit(request, lambda text: None, lambda label, units: None)
+    return audit(request, None, None, lambda text: None, lambda label, units: None)

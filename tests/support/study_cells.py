@@ -8,8 +8,7 @@ from fake_results import Fabricated
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.study import plan
 from ghostpoi.study.results import Results
-from ghostpoi.study.tables import tables
-from ghostpoi.study.text_table import Table
+from ghostpoi.study.tables import Table, tables
 
 ROTATED = "crowd identity.pseudonyms=session"
 STEPS = [-0.001, 0.0, 0.001]

@@ -1,7 +1,7 @@
 """A16 and A20: what is known about steps, distilled into sessions that teach it to a victim."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -135,14 +135,17 @@ def hits(chain: "scipy.sparse.csr_array", sessions: Sessions, poi: Ints) -> int:
 
 def followers(sessions: Sessions, poi: Ints, rows: int) -> "scipy.sparse.csr_array":
     """Count how often each POI follows each other, (P+1, P+1)."""
+    shown = replace(sessions, poi=poi)
+    once = after(shown, 1, rows)
+    return scipy.sparse.csr_array(once + BACK_OFF * (after(shown, 2, rows) + once.T))
+
+
+def after(sessions: Sessions, lag: int, rows: int) -> "scipy.sparse.csr_array":
+    """Count how often a POI came `lag` steps after another in a session, (P+1, P+1)."""
     session = sessions.session_of()
-
-    def after(lag: int) -> "scipy.sparse.csr_array":
-        at = np.flatnonzero(session[lag:] == session[:-lag])
-        return scipy.sparse.coo_array((np.ones(len(at)), (poi[at], poi[at + lag])), (rows, rows)).tocsr()
-
-    once = after(1)
-    return scipy.sparse.csr_array(once + BACK_OFF * (after(2) + once.T))
+    at = np.flatnonzero(session[lag:] == session[:-lag])
+    pair = sessions.poi[at], sessions.poi[at + lag]
+    return scipy.sparse.coo_array((np.ones(len(at)), pair), (rows, rows)).tocsr()
 
 
 def draw_states(s: States, belief: Floats, uniform: Floats) -> Ints:

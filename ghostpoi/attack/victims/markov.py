@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from ghostpoi.attack.adversaries.distillation import after
 from ghostpoi.attack.victims.base import Exam, Job, Result, Victim, final_ranks, readable
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.data.sessions import Sessions
@@ -63,11 +64,3 @@ def ranks(counts: sparse.csr_array, base: Floats, pairs: Windows, device: torch.
         own = scores.gather(1, torch.from_numpy(pairs.target[a : a + step, None] - 1).to(device))
         found.append((scores >= own).sum(1).cpu())
     return torch.cat(found).numpy()
-
-
-def after(sessions: Sessions, lag: int, rows: int) -> sparse.csr_array:
-    """Count how often a POI came `lag` steps after another in a session, (P+1, P+1)."""
-    session = sessions.session_of()
-    at = np.flatnonzero(session[lag:] == session[:-lag])
-    pair = sessions.poi[at], sessions.poi[at + lag]
-    return sparse.coo_array((np.ones(len(at)), pair), (rows, rows)).tocsr()

@@ -1,15 +1,8 @@
-"""The paper's victim: a causal Transformer.
+"""Neural victims: the paper's causal Transformer, its variants that know more, and a recurrent network.
 
-A victim that knows the user: habits differ, and a release keeps each user's check-ins together.
-
-A victim that knows when and where: attention depends on the time and the distance between check-ins, as in STAN.
-
-STAN (Luo et al., WWW 2021) adds interpolated embeddings of time gaps and distances to the attention logits. This victim
-does so in each head of each layer of the Transformer, and reads the hour of the week with each POI.
-
-A victim that reads the city as a graph: POIs that follow one another share their embeddings.
-
-A recurrent victim, as in GRU4Rec: one gated recurrent unit, step by step for many victims at once.
+A variant knows the user; the times of and the distances between check-ins, as in STAN (Luo et al., WWW 2021), whose
+interpolated embeddings of both are added to the attention logits; or which POIs follow one another. The recurrent one
+is a single gated unit, as in GRU4Rec, run step by step for many victims at once.
 """
 
 import time
@@ -24,9 +17,9 @@ from scipy import sparse
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ghostpoi.attack.adversaries.distillation import after
 from ghostpoi.attack.victims import stacked_training
 from ghostpoi.attack.victims.base import STAGE, Exam, Job, Result, Victim, final_ranks, readable
-from ghostpoi.attack.victims.markov import after
 from ghostpoi.attack.victims.stacked_model import (
     TIME,
     TOKEN,
@@ -44,6 +37,11 @@ from ghostpoi.models import fit
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import Pad
 from ghostpoi.settings import ModelSettings, Training
+
+KNOTS = 8  # of each relation of STAN, one per doubling: up to 32 hours, and up to 32 km
+GAP_S, KM = 900.0, 0.25  # the first doubling
+HOURS = 7 * 24
+LAYERS = 2  # of the graph
 
 
 @dataclass(frozen=True)
@@ -112,11 +110,6 @@ class User(StackedVictim):
     dropout: float = 0.5  # clean NYC validation acc@1 .262, with .2 and .6 it is .256
 
 
-KNOTS = 8  # of each relation, one per doubling: up to 32 hours, and up to 32 km
-GAP_S, KM = 900.0, 0.25  # the first doubling
-HOURS = 7 * 24
-
-
 class StanModel(StackedModel):
     """Adds two tables of weights that start at zero: `relation`, (M, L*H, 2*KNOTS), and `hour`, (M, HOURS, d)."""
 
@@ -170,9 +163,6 @@ def _knot_weights(x: Tensor) -> Tensor:
     at = torch.log2(1 + x).clamp_(max=KNOTS - 1)[:, :, None]
     off = (at - torch.arange(KNOTS, device=x.device)[:, None]).abs_()
     return off.neg_().add_(1).clamp_(min=0).flatten(1, 2)
-
-
-LAYERS = 2
 
 
 class GraphModel(StackedModel):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ghostpoi.options import option
 from ghostpoi.publish.methods.base import KeepsCategory
 
 WIDTHS = ((8, 3.0), (16, 5.0), (32, 10.0))  # minimum size and maximum width of a crowd
@@ -45,9 +46,9 @@ class Wishes:
     def missed(self, trial: Mapping[str, Any]) -> list[str]:
         """Name the wishes that a trial does not fulfil, as options of the command."""
         wanted = {
-            f"--max-mean-km {self.max_mean_km:g}": trial["mean_km"] - self.max_mean_km,
-            f"--min-flows {self.min_flows:g}": self.min_flows - trial["flows"],
-            f"--max-popularity-js {self.max_popularity_js:g}": trial["popularity"] - self.max_popularity_js,
+            option("max_mean_km", f"{self.max_mean_km:g}"): trial["mean_km"] - self.max_mean_km,
+            option("min_flows", f"{self.min_flows:g}"): self.min_flows - trial["flows"],
+            option("max_popularity_js", f"{self.max_popularity_js:g}"): trial["popularity"] - self.max_popularity_js,
         }
         return [name for name, excess in wanted.items() if excess > EPSILON]
 

@@ -1,6 +1,6 @@
 """One trial of `choose`: protect the file in memory with a setting, then measure the release as an audit would."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -57,6 +57,53 @@ class Useful:
             "category_match": moved["category_match"] if self.has_category else None,
             **self.kept,
         }
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What was measured of a setting in a region: acc@1 per seed behind each adversary, and over how many steps."""
+
+    accuracies: Accuracies
+    positions: Mapping[str, int]
+    useful: Useful | None = None
+
+
+def joined(each: Sequence[Tried]) -> Accuracies:
+    """Return accuracies over the test steps of all regions, and over their moves."""
+    if len(each) == 1:
+        return each[0].accuracies
+    return {
+        part: {name: _mean([one.accuracies[part][name] for one in each], [one.positions[part] for one in each])
+               for name in named}
+        for part, named in each[0].accuracies.items()
+    }  # fmt: skip
+
+
+def _mean(values: Sequence[Any], weights: Sequence[int]) -> Any:
+    """Return the weighted mean; 0 where nothing has a weight."""
+    return np.average(np.array(values), axis=0, weights=weights if any(weights) else None).tolist()
+
+
+def joined_use(each: Sequence[Useful]) -> Useful:
+    """Join what a setting keeps in several regions. Flows and visits to venues are those of the whole."""
+    if len(each) == 1:
+        return each[0]
+    moved, weights = [one.moved for one in each], {"flows": [one.steps for one in each]}
+    positions = [one.positions for one in each]
+    return Useful(
+        Moves(
+            sum(one.rows for one in moved), np.concatenate([one.km for one in moved]),
+            sum(one.same_category for one in moved),
+        ),
+        sum(one.left_genuine for one in each),
+        {
+            name: float(np.average([one.kept[name] for one in each], weights=weights.get(name, positions)))
+            for name in each[0].kept
+        },
+        sum(positions),
+        sum(one.steps for one in each),
+        each[0].has_category,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

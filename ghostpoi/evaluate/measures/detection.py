@@ -34,7 +34,7 @@ class Detector(Described):
     number = 12
     title = "detector"
     holds = "the release and the leaked sessions"
-    does = "tells released sessions from clean ones"
+    does = "distinguishes released sessions from clean ones"
 
 
 DETECTOR = Detector()

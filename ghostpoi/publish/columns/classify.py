@@ -54,10 +54,12 @@ from ghostpoi.publish.columns.users import UserTests, time_numberings
 
 VENUE_FIELDS = ("poi", "category", "lat", "lon", GROUP, POINT)
 IDS_IN_ORDER = (
-    "venue ids increase with the first visit, so they tell which venues were new: nobody visited {:.0%} of them in the "
-    "first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
+    "venue ids increase with the first visit, so they reveal which venues were new: nobody visited {:.0%} of them in "
+    "the first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
 )
-IDS_BY_ROW = "venue ids follow the order of the venues' first rows, which tells where new venues appear; use random ids"
+IDS_BY_ROW = (
+    "venue ids follow the order of the venues' first rows, which reveals where new venues appear; use random ids"
+)
 LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # moduli: the last digits and bits of a number
 UNKNOWN = "is not known to be harmless"
 

@@ -70,6 +70,6 @@ class DrawnRows:
             rows = f"{len(changed):,} row{'s' * (len(changed) > 1)}"
             raise InputError(
                 f"{name}: the series has released the user and time of check-in {changed[0] + 1:,} at another venue "
-                f"({rows} in all), and a second draw would tell more about the visit; give these rows as they were, or "
-                "leave them out"
+                f"({rows} in all), and a second draw would reveal more about the visit; give these rows as they were, "
+                "or leave them out"
             )

@@ -14,6 +14,7 @@ from typing import Any
 
 from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
+from ghostpoi.options import option
 from ghostpoi.randomness import Seed
 
 NOTE = "series.json"
@@ -83,7 +84,9 @@ def read_series(folder: Path) -> Series:
     """Read a series folder; refuse one that is damaged."""
     path = folder / NOTE
     if not path.is_file():
-        raise InputError(f"{folder} is not a series folder: it has no {NOTE}; give the folder of protect --series")
+        raise InputError(
+            f"{folder} is not a series folder: it has no {NOTE}; give the folder of protect {option('series')}"
+        )
     try:
         found = json.loads(path.read_text("utf-8"))
         if found["format"] != FORMAT:
@@ -115,11 +118,11 @@ def _entry(stored: dict[str, Any]) -> Entry:
 def check_new(folder: Path) -> None:
     """Refuse to start a series in a folder that holds anything but what a killed process left of the note."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"--series {folder} is a file; give a folder")
+        raise InputError(f"{option('series', folder)} is a file; give a folder")
     if folder.exists() and any(not path.match(f".{NOTE}.*{PARTIAL}") for path in folder.iterdir()):
         raise InputError(
-            f"--series {folder} holds files but no {NOTE}, so it is another folder or a part of a series; give an "
-            "empty or new folder, or restore the series from a copy"
+            f"{option('series', folder)} holds files but no {NOTE}, so it is another folder or a part of a series; "
+            "give an empty or new folder, or restore the series from a copy"
         )
 
 

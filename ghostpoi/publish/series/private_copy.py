@@ -8,6 +8,7 @@ import numpy as np
 from ghostpoi.data.checkins import Bools, Checkins, Ints
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.options import option
 from ghostpoi.publish.kept_table import KeptCrowds, with_crowds
 from ghostpoi.publish.manifest import settings_of
 from ghostpoi.publish.pseudonyms import PAIRS
@@ -40,7 +41,7 @@ def _catalogue(private: Path) -> Catalogue:
     except FileNotFoundError:
         raise InputError(
             f"the release belongs to a series, and {private} lacks the crowds of the series; name the private folder "
-            "that protect wrote with --private"
+            f"that protect wrote with {option('private')}"
         ) from None
     except UNREADABLE:
         raise InputError(f"{private / VENUES} cannot be read; restore it from a copy") from None

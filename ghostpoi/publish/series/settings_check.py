@@ -6,6 +6,7 @@ from typing import Any
 from ghostpoi.data.checkins import Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
 from ghostpoi.publish.columns import VenueColumns, telling
 from ghostpoi.publish.private_folder import ReleaseRequest
 from ghostpoi.publish.series.ledger import Series
@@ -33,9 +34,11 @@ def check_settings(series: Series, request: ReleaseRequest) -> None:
     """Refuse another method or other settings than those of the series."""
     other = f"use what the series uses (ghostpoi series show {series.folder}), or start another series"
     if request.method != series.method:
-        raise InputError(f"--method {request.method}: {series.folder} is a series of {series.method}; {other}")
+        raise InputError(f"{option('method', request.method)}: {series.folder} is a series of {series.method}; {other}")
     if request.seed not in (None, series.seed):
-        raise InputError(f"--seed differs from the seed of the series {series.folder}; leave --seed out")
+        raise InputError(
+            f"{option('seed')} differs from the seed of the series {series.folder}; leave {option('seed')} out"
+        )
     for section, values in asked_settings(request).items():
         for key, value in values.items():
             kept = series.settings.get(section, {}).get(key, value)
@@ -43,7 +46,7 @@ def check_settings(series: Series, request: ReleaseRequest) -> None:
                 raise InputError(f"{section}.{key} is {value} here and {kept} in {series.folder}; {other}")
     if request.withhold != bool(series.columns.get("withhold")):
         kind = "keep" if request.withhold else "withhold"
-        raise InputError(f"{series.folder} is a series with --no-candidate {kind}; {other}")
+        raise InputError(f"{series.folder} is a series with {option('no_candidate', kind)}; {other}")
 
 
 def described_columns(file: CheckinFile, columns: VenueColumns, request: ReleaseRequest) -> dict[str, Any]:
@@ -80,7 +83,8 @@ def series_columns(
         if wrong := [name for name in newly if name in found and name not in request.keep]:
             raise InputError(
                 f"{request.file}: the column {wrong[0]!r}, which earlier releases kept, {found[wrong[0]]}; leave it "
-                f"out of the file and start another series, or keep it at your own risk with --keep {wrong[0]}"
+                "out of the file and start another series, or keep it at your own risk with "
+                f"{option('keep', wrong[0])}"
             )
     return replace(columns, change=changed, keep=kept)
 

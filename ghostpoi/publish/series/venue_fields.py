@@ -15,6 +15,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.joined_rows import can_join, joined_rows
+from ghostpoi.options import option
 from ghostpoi.publish.series.frame_rows import as_given, in_file
 
 
@@ -47,11 +48,18 @@ def joined(parts: Sequence[Rows], like: Rows) -> Rows:
 def check_file(file: CheckinFile) -> None:
     """Refuse a file whose venue fields a series cannot keep."""
     if not can_join(in_file(file.rows)):
-        raise InputError("--series: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet")
+        raise InputError(
+            f"{option('series')}: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet"
+        )
     if file.venues is not None:
-        raise InputError("--series and --venues exclude each other; write position and category into the file itself")
+        raise InputError(
+            f"{option('series')} and {option('venues')} exclude each other; write position and category into the file "
+            "itself"
+        )
     if file.reading.cluster_points:
-        raise InputError("--series and --cluster-points exclude each other: clusters change from file to file")
+        raise InputError(
+            f"{option('series')} and {option('cluster_points')} exclude each other: clusters change from file to file"
+        )
 
 
 def every_row(rows: Rows) -> Longs:

@@ -53,12 +53,6 @@ class Comparison:
     moved: Moves | None = None
 
 
-def compare(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], private: Path) -> list[Check]:
-    """Run the checks that need the clean file, and compare the figures of the manifest."""
-    found = comparison(clean, written, manifest, private, whole_file=True)
-    return [*found.checks, *(figure_checks(found.figures, manifest) if found.figures else [])]
-
-
 def comparison(
     clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], private: Path, whole_file: bool
 ) -> Comparison:  # fmt: skip

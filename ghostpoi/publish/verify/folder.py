@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from ghostpoi.options import option
 from ghostpoi.publish.manifest import MANIFEST, PAGES, PRIVATE_MARK, release_identity, seal_of
 from ghostpoi.publish.seal import SIGNATURE
 from ghostpoi.publish.staging import leftovers
@@ -18,13 +19,13 @@ PUBLIC_KEYS = {
 PRIVATE_KEYS = ("seed", "pairs", "checkpoint", "private")
 PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_KEYS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
 PRIVATE_COMMENT = re.compile(rf"^<!-- {PRIVATE_MARK} -->$", re.MULTILINE)
-UNSIGNED = "unsigned, so anyone could have changed the figures; compare them with --against FILE"
+UNSIGNED = "unsigned, so anyone could have changed the figures; compare them with "
 
 
 def signature(release: Path, demanded: str | None) -> Check:
     """Check the signature of the manifest; `demanded` is the fingerprint of the key that must have made it."""
     seal = seal_of(release)
-    detail = seal.complaint or (f"signed by key {seal.signer}" if seal.signer else UNSIGNED)
+    detail = seal.complaint or (f"signed by key {seal.signer}" if seal.signer else UNSIGNED + option("against", "FILE"))
     if seal.complaint or demanded in (None, seal.signer):
         return Check("signature", seal.complaint is None, detail)
     return Check("signature", False, f"{detail.split(',')[0]}, not signed by key {demanded}")
@@ -50,7 +51,7 @@ def nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
     unknown = sorted(name for name in names if name not in allowed)
     keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))
     inside = [f"{page} with {content}" for page in PAGES for content in _private_content(release / page)]
-    beside = [f"{path.name} beside the release" for path in leftovers(release.resolve())]
+    beside = [f"{path.name} next to the release" for path in leftovers(release.resolve())]
     if found := unknown + keys + inside + beside:
         return Check("nothing private", False, f"found {', '.join(found)}; remove it before you publish the release")
     return Check("nothing private", True, "only the data, the manifest and public pages")

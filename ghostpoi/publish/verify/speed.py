@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data.candidates import CHUNK, steps_kmh
-from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs
+from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.geo import over_limit
 from ghostpoi.data.ordering import by_user_and_time
+from ghostpoi.options import option
 from ghostpoi.publish.verify.check import Check
-from ghostpoi.publish.whole_table import WholeTable, fast_steps
+from ghostpoi.publish.whole_table import WholeTable
 from ghostpoi.settings import SpeedSettings
 
 ROUNDING = 1 + 1e-9  # a GPU may round a speed differently
 
 
-def counted_speed(written: Checkins, manifest: dict[str, Any], last: bool) -> Check:
+def counted_speed(found: dict[str, float], manifest: dict[str, Any], last: bool) -> Check:
     """Compare the steps over the limit with the manifest's count."""
     counted = manifest["speed"]
-    found = fast_steps(written, counted["limit_kmh"], counted["min_gap_s"])
     detail = f"{found['steps_over_limit']:,} of {found['steps']:,} steps over {found['limit_kmh']:g} km/h"
     limits = {key: manifest["settings"]["speed"].get(key) for key in ("limit_kmh", "min_gap_s")}
     same = found == counted and limits == {key: counted[key] for key in limits}
-    more = "; whether they are allowed takes --against FILE" if same and last else ""
+    more = f"; whether they are allowed takes {option('against', 'FILE')}" if same and last else ""
     return Check("speed", same, f"{detail}, {'as' if same else 'not as'} counted in the manifest{more}")
 
 

@@ -164,7 +164,7 @@ def test_a_choice_names_keywords_and_a_call(tmp_path: Path, monkeypatch: pytest.
     settings = ["method.category=any", "method.size=8"]
     trial = {"name": "one", "settings": settings, "missed": ["--min-flows 0.9"]}
     found = {"tried": [trial], "recommended": None, "nearest": trial}
-    monkeypatch.setattr(choosing, "choose", lambda request, report: found)
+    monkeypatch.setattr(choosing, "choose", lambda *given: found)
     choice = ghostpoi.choose(
         frame(), map=GIVEN["map"], set=FILTERS, cache=tmp_path, pseudonyms="week", drop=["mood", "gender"]
     )

@@ -12,6 +12,7 @@ import torch
 from round_city import CLEAN, POIS, TINY, run, text
 from small_city import called, sentence
 
+from ghostpoi.api import verify
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims.base import train_each
 from ghostpoi.errors import InputError
@@ -30,11 +31,10 @@ from ghostpoi.publish.manifest import MANIFEST, release_identity
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.private_folder import ReleaseRequest
 from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.release import make_release
-from ghostpoi.publish.verify import verify
 from ghostpoi.randomness import Seed
 from ghostpoi.reports.texts import victim_label
 from ghostpoi.settings import override
+from ghostpoi.world.release import make_release
 
 QUICK = default_adversaries()
 
@@ -62,7 +62,7 @@ def released(folder: Path, withhold: bool = False, method: str = "random", *more
         file=Source(file), release=release, private=folder / "rel.private", settings=settings, method=method,
         protocol="strong", device=torch.device("cpu"), mapping={}, withhold=withhold, seed=Seed(5),
     )  # fmt: skip
-    make_release(request, lambda text: None, no_report)
+    make_release(request, None, lambda text: None, no_report)
     return file, release
 
 
@@ -91,7 +91,7 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     assert found["controls"]["stay"]["acc@1_moves"]["seeds"] == [0.0, 0.0]
     cache = tmp_path / "rel.private" / "audit"
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
-    assert all(line.passed for line in verify(release, file, {}))
+    assert verify(release, against=file).passed
     again = called("audit", file, release, "--seeds", 2, "--device", "cpu", *sets)
     assert again.returncode == 0, again.stderr
     first, second = again.stdout.splitlines()[:2]
@@ -137,7 +137,7 @@ def test_the_manifest_gets_public_figures_alone(tmp_path: Path) -> None:
     stored = manifest.pop("audit")
     assert manifest == seen
     assert stored == json.loads(json.dumps(public(found) | {"of": release_identity(seen)}))
-    assert all(line.passed for line in verify(release, file, {}))
+    assert verify(release, against=file).passed
     assert sorted(p.name for p in release.iterdir()) == ["checkins.csv", MANIFEST, "manifest.sig"]
     names = set(_keys(stored))
     assert "speed_violations_clean" in found["plausibility"]
@@ -201,7 +201,7 @@ def test_progress_adds_up_to_the_whole(files: Callable[[str], tuple[Path, Path]]
         cache=file.parent / "cache", all_controls=True,
     )  # fmt: skip
     done: list[float] = []
-    audit(request, lambda text: None, lambda label, units: done.append(units))
+    audit(request, None, None, lambda text: None, lambda label, units: done.append(units))
     assert sum(done) == pytest.approx(work(request))
 
 

@@ -325,8 +325,9 @@ FORMS = [form + end for form in (".txt", ".csv", ".tsv", ".parquet") for end in 
 
 
 def test_synth_writes_every_form_and_all_read_back_alike(tmp_path: Path) -> None:
+    from summaries import summarise
+
     from ghostpoi import formats
-    from ghostpoi.data.inspect import summarise
     from ghostpoi.settings import FilterSettings, Settings
 
     seen = []

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ghostpoi.api import verify
 from ghostpoi.cli import demo
-from ghostpoi.publish.verify import verify
 
 
 def test_the_demo_ends_with_a_verified_release_and_its_page(
@@ -23,7 +23,7 @@ def test_the_demo_ends_with_a_verified_release_and_its_page(
     assert sorted(p.name for p in (folder / "release").iterdir()) == [
         "card.md", "checkins.txt", "croissant.json", "manifest.json", "manifest.sig", "report.html",
     ]  # fmt: skip
-    assert all(line.passed for line in verify(folder / "release", folder / "city.txt", {}))
+    assert verify(folder / "release", against=folder / "city.txt").passed
     assert all((folder / f"release-{method}" / "manifest.json").is_file() for method in demo.OTHERS)
     page, own = folder / "release" / "report.html", folder / "release.private" / "report.html"
     assert text.splitlines()[-1].endswith(str(page))

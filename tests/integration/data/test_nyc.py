@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from summaries import summarise
 
 from docs import rerun_facts
 from ghostpoi import formats
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.inspect import summarise
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import build
 from ghostpoi.settings import CandidateSettings, Settings

@@ -32,7 +32,7 @@ from ghostpoi.world.region_rows import read_region
 from ghostpoi.world.regions import find_regions
 from ghostpoi.world.routes import with_pieces
 from ghostpoi.world.scatter import scatter
-from ghostpoi.world.survey import survey
+from ghostpoi.world.survey import survey, with_kind
 from ghostpoi.world.venues import join_venues
 
 LOCAL = ("--engine", "local")
@@ -295,6 +295,7 @@ def test_a_row_after_a_journey_is_a_crossing(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     job = Job(tmp_path / "work", pieces, request, source, RegionSettings(), "", Seed(0), "")
     survey(job, 0)
+    job = with_kind(job)
     join_venues(job, 0, [])
     job = replace(job, regions=find_regions(job))
     scatter(job, 0)

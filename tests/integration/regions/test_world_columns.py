@@ -212,7 +212,7 @@ def test_parts_must_agree_about_groups(tmp_path: Path) -> None:
     assert "has several groups; give each category one group" in refusal(data, *words)
 
 
-NOT_OF_THE_VENUE = "so regions would tell about its visits; name a column that follows from the venue"
+NOT_OF_THE_VENUE = "so regions would reveal its visits; name a column that follows from the venue"
 
 
 @pytest.mark.parametrize("count", [1, 4])

@@ -219,7 +219,7 @@ def test_another_version_does_not_go_on_with_the_regions_of_the_last(
         stopped("protect", world, "-o", out, *SEED, *LOCAL)
     monkeypatch.setattr(protect_region, "protect_table", lambda *a, **k: done.append(1) or PROTECT(*a, **k))
     went_on = called("protect", world, "-o", out, *SEED, *LOCAL, "--resume")
-    assert "version are not those of the interrupted run, so the dataset is divided anew" in went_on.stderr
+    assert "version are not those of the interrupted run, so the dataset is divided again" in went_on.stderr
     assert len(done) == 3
     assert contents(out) == contents(undisturbed)
 

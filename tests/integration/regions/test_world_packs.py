@@ -1,5 +1,6 @@
 """Packs: what pieces leave for regions and regions for pieces, in as few files as possible."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from ghostpoi import formats
 from ghostpoi.formats.parquet import ParquetRows
 from ghostpoi.formats.table import TableFormat
 from ghostpoi.world import packs, release
-from ghostpoi.world.packs import content_of, numbers_of, read_group, table_of, write_pack
+from ghostpoi.world.packs import numbers_of, read_group, rows_of, write_pack
 from ghostpoi.world.pieces import Piece, Pieces
 
 LOCAL = ("--engine", "local")
@@ -41,10 +42,10 @@ def test_groups_of_parquet_are_read_back(
     assert numbers_of(tmp_path) == [*GROUPS]
     groups = [read_group(tmp_path, number) for number in GROUPS]
     assert [group.places.tolist() for group in groups] == [places.tolist() for places in GROUPS.values()]
-    found = table_of(groups, "x").table
+    found = rows_of(groups, "x").table
     assert found.schema.equals(table.schema, check_metadata=True)
     assert found.to_pylist() == table.to_pylist()
-    assert table_of(groups[1:2], "x").table.to_pylist() == table.to_pylist()[2:4]
+    assert rows_of(groups[1:2], "x").table.to_pylist() == table.to_pylist()[2:4]
     assert read_group(tmp_path, 4) is None
 
 
@@ -56,15 +57,16 @@ def test_a_group_does_not_bring_the_values_of_others(kind: pa.DataType, tmp_path
 
 
 @pytest.mark.parametrize("ends", [b"", b"\n", b"\r\n"])
-def test_groups_of_text_are_lines(ends: bytes, tmp_path: Path) -> None:
+def test_groups_of_text_are_read_back(ends: bytes, tmp_path: Path) -> None:
     line = b"%d,v,bar,40.0,-74.0,2026-01-01T00:00:00Z"
     eol = ends or b"\n"
     data = eol.join([b"user,venue_id,category,latitude,longitude,utc_time", *(line % n for n in range(5))]) + ends
     (tmp_path / "x.csv").write_bytes(data)
     write_pack(tmp_path, GROUPS, formats.read(tmp_path / "x.csv").all_rows)
     groups = [read_group(tmp_path, number) for number in GROUPS]
-    assert content_of(groups, "x") == data.removesuffix(ends) + eol
-    assert groups[1].data == line % 2 + eol + line % 3 + eol
+    rows_of(groups, "x").with_line_end().write(out := io.BytesIO())
+    assert out.getvalue() == data.removesuffix(ends) + eol
+    assert rows_of(groups[1:2], "x").get_column("user").to_list() == ["2", "3"]
 
 
 @pytest.mark.parametrize("case", GOOD)

@@ -76,7 +76,7 @@ def test_a_strict_threshold_leaves_more_rows_without_a_candidate() -> None:
 def test_a_threshold_that_nothing_reaches_is_refused(tmp_path: Path) -> None:
     strict = ["--set", "candidates.plausibility=1", "--set", "candidates.radius_km=0.000001"]
     said = sentence(called("protect", snap(), "-o", tmp_path / "r", "--method", "random", *LEARNED, *strict))
-    assert said.startswith("no venue has another that is used alike nearby, so nothing can be substituted; ")
+    assert said.startswith("no venue has another that is used the same way nearby, so nothing can be substituted; ")
     assert said.endswith("or lower candidates.plausibility")
     assert not (tmp_path / "r").exists()
 

@@ -164,7 +164,7 @@ def test_rows_that_were_released_at_another_venue(here: Path, tmp_path: Path) ->
     file = written(tmp_path / "changed.csv", chosen)
     assert refused(here, file=file) == (
         f"{file}: the series has released the user and time of check-in 8 at another venue (1 row in all), and a "
-        "second draw would tell more about the visit; give these rows as they were, or leave them out"
+        "second draw would reveal more about the visit; give these rows as they were, or leave them out"
     )
 
 

@@ -139,7 +139,7 @@ def test_leftovers_of_a_killed_run_are_named_and_then_removed(tmp_path: Path) ->
     (tmp_path / ".r.0123abcd.partial" / "checkins.txt").write_text("another draw")
     (made.folder / ".report.html.abc.partial").write_text("half a page")
     said = failures(made.folder)["nothing private"]
-    assert said.startswith("found .report.html.abc.partial, .r.0123abcd.partial beside the release; remove it")
+    assert said.startswith("found .report.html.abc.partial, .r.0123abcd.partial next to the release; remove it")
     assert called("report", made.folder).returncode == 0
     assert sorted(p.name for p in made.folder.iterdir()) == [
         "card.md", "checkins.txt", "croissant.json", "manifest.json", "manifest.sig", "report.html",

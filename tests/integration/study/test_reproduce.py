@@ -12,8 +12,8 @@ from ghostpoi.data import prepared
 from ghostpoi.data.synthetic_file import write_city
 from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import plan, reproduce, run
-from ghostpoi.study.results import PROTOCOLS
+from ghostpoi.study import plan, run
+from ghostpoi.study.plan import PROTOCOLS
 
 
 @pytest.fixture
@@ -38,14 +38,14 @@ def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "two.toml").write_text(
         f'methods = ["random {lm}", "crowd {lm}"]\nadversaries = ["none", "frequency"]\nseeds = 1\n'
     )
-    monkeypatch.setattr(reproduce, "STUDIES", ("one", "two"))
+    monkeypatch.setattr(plan, "STUDIES", ("one", "two"))
 
 
 @pytest.mark.usefixtures("studies")
 def test_every_study_city_and_protocol(
     cities: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commands.reproduce(cities, results=tmp_path / "results", workers=1)
+    commands.reproduce(cities, "cpu", results=tmp_path / "results", workers=1)
     told = capsys.readouterr()
     files = sorted(path.name for path in (tmp_path / "results").glob("*.jsonl"))
     assert files == sorted(f"{study}-{protocol}.jsonl" for study in ("one", "two") for protocol in PROTOCOLS)
@@ -63,7 +63,7 @@ def test_every_study_city_and_protocol(
 
     monkeypatch.setattr(run.Runner, "_measured", refuse)
     monkeypatch.setattr(run, "publish", refuse)
-    commands.reproduce(cities, results=tmp_path / "results", workers=1)
+    commands.reproduce(cities, "cpu", results=tmp_path / "results", workers=1)
     assert "0 measurements are missing" in capsys.readouterr().err
 
 

@@ -19,8 +19,8 @@ from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.cells import is_current, missing_cells
-from ghostpoi.study.reproduce import STUDIES
-from ghostpoi.study.results import GOWALLA, NYC, PROTOCOLS
+from ghostpoi.study.plan import PROTOCOLS, STUDIES
+from ghostpoi.study.results import GOWALLA, NYC
 from ghostpoi.study.store import Cell, Store
 
 RESULTS = ROOT / "results"

@@ -389,9 +389,9 @@ def test_a_run_that_prints_its_tables(
     city: Path, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Fabricated(tmp_path / "results", str(study), "paper").accuracy("random", "none", [0.1] * 3)  # another city, NYC
-    commands.run([str(study)], city, "paper", "cpu", tmp_path / "results", show_tables=True)
+    commands.run([str(study)], city, "paper", "cpu", tmp_path / "results", 1, victims=True, show_tables=True)
     told = capsys.readouterr().out
-    commands.tables(str(study), tmp_path / "results", "paper", city=dataset_file.load(city).name)
+    commands.tables(str(study), tmp_path / "results", "paper", latex=False, city=dataset_file.load(city).name)
     printed = capsys.readouterr().out
     assert "random (control)" in printed
     assert told.endswith(printed)

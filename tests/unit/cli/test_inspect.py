@@ -9,12 +9,12 @@ import pytest
 from conftest import checkins
 from rich.console import Console
 from small_city import called, sentence
+from summaries import summarise
 
 from ghostpoi.cli.output import inspection
-from ghostpoi.data.inspect import summarise
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.whole_table import describe_sets
+from ghostpoi.publish.whole_table import count_sets, described_sets
 from ghostpoi.settings import CandidateSettings, FilterSettings, Settings
 
 DAY = 86_400
@@ -101,7 +101,7 @@ def test_one_user_and_one_check_in_are_enough() -> None:
 
 def method(name: str) -> dict[str, object]:
     settings = replace(publication(name), filters=SETTINGS.filters, candidates=SETTINGS.candidates)
-    return {"method": {"name": name, **describe_sets(checkins(ROWS), settings)}}
+    return {"method": {"name": name, **described_sets(count_sets(checkins(ROWS), settings), settings)}}
 
 
 def shown(name: str, summary: dict[str, object]) -> str:

@@ -15,7 +15,7 @@ from study_cells import frontier_cells, main_cells
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.study import day_map, figures
-from ghostpoi.study.label_places import REACHES, places
+from ghostpoi.study.figures import REACHES, places
 from ghostpoi.study.results import Results
 
 

@@ -17,9 +17,8 @@ from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, 
 from ghostpoi.cli import app
 from ghostpoi.study import figures, labels, plan
 from ghostpoi.study.labels import NONE, show
-from ghostpoi.study.paper_tables import LAYOUTS
 from ghostpoi.study.results import Results
-from ghostpoi.study.tables import tables
+from ghostpoi.study.tables import LAYOUTS, tables
 
 
 class Guess(Adversary):
