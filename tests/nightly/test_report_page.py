@@ -1,43 +1,23 @@
 """The real page in a real browser: headless Chromium, from disk, with the network off."""
 
-import json
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sample_releases
 import small_city
+from chromium import Browser, look, needs_chromium, nothing_else_happened, open_page, resize, started, wait
 
 from ghostpoi.publish.methods import METHODS
 from ghostpoi.reports.page import write_pages
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no chromium and chromedriver here; .ci/run installs them"
-)
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage")
-Browser = Any
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    driver.execute_cdp_cmd("Network.enable", {})
-    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-    driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
-    yield driver
-    driver.quit()
+    with started() as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module")
@@ -69,38 +49,15 @@ def show(browser: Browser, made: dict[str, Path]) -> Iterator[Show]:
     for log in ("browser", "performance"):
         browser.get_log(log)  # of the test before
 
-    def open_page(name: str = "full", width: int = 1280, dark: bool = False) -> Browser:
+    def opened(name: str = "full", width: int = 1280, dark: bool = False) -> Browser:
         look(browser, dark)
         resize(browser, width)
         shown.append(made[name])
-        browser.get(made[name].as_uri())
-        wait(browser, "return document.documentElement.dataset.ready === 'yes'")
+        open_page(browser, made[name])
         return browser
 
-    yield open_page
-    assert not browser.get_log("browser")
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    assert [url for url in asked if not url.startswith("data:")] == [path.as_uri() for path in shown]
-    assert not browser.execute_script("return window.hacked")
-
-
-def look(browser: Browser, dark: bool) -> None:
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-
-
-def resize(browser: Browser, width: int) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def wait(browser: Browser, script: str, *arguments: Any) -> Any:
-    until = time.monotonic() + 120
-    while not (found := browser.execute_script(script, *arguments)):
-        assert time.monotonic() < until, script
-        time.sleep(0.05)
-    return found
+    yield opened
+    nothing_else_happened(browser, shown)
 
 
 def key(browser: Browser, selector: str, *keys: str) -> None:

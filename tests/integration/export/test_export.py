@@ -11,10 +11,10 @@ import pandas
 import pytest
 import sample_releases
 import small_city
+from city_exports import PARTS, Step, exported, release, rows, steps
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
-from real_tools import load
 from small_city import SEED, called, scratch, sentence
 
 from ghostpoi import formats
@@ -26,14 +26,6 @@ from ghostpoi.exports.atomic_files import HISTORY, token
 from ghostpoi.publish.manifest import PRIVATE_MARK, settings_of
 
 GOLDEN = ROOT / "tests" / "golden"
-# Short gaps cut the small city into enough sessions for a validation part.
-SPLIT = ("--set", "filters.session_gap_s=20000", "--set", "filters.min_session_length=2")
-PARTS = ("train", "valid", "test", "clean")
-Step = tuple[str, list[str], str, int]  # user, venues so far, next venue, its time
-
-
-def release(method: str = "random", *more: str) -> small_city.Release:
-    return small_city.release(method, "txt", *SPLIT, *more)
 
 
 @cache
@@ -50,28 +42,6 @@ def tiny() -> small_city.Release:
         sample_releases.write_csv(folder / "in.csv", rows), folder / "release",
         "--method", "random", "--seed", SEED, *sample_releases.SETS,
     )  # fmt: skip
-
-
-@cache
-def exported(made: small_city.Release, private: bool, name: str = "city", to: str = "recbole") -> Path:
-    """An export, made once; all have the same name."""
-    folder = scratch() / f"export-{len(list(scratch().iterdir()))}"
-    folder.mkdir()
-    done = called("export", made.folder, "--to", to, "-o", folder / name, *(["--private", made.private] * private))
-    assert (done.returncode, done.stdout) == (0, f"{folder / name}\n"), done.stderr
-    clean = f"{folder / name} holds clean data, so it is private: never publish it\n"
-    assert done.stderr == (clean if private else "")
-    return folder / name
-
-
-def rows(path: Path) -> list[list[str]]:
-    """The fields of a file, without its header."""
-    return [line.split("\t") for line in path.read_text("utf-8").splitlines()[1:]]
-
-
-def steps(folder: Path, part: str) -> list[Step]:
-    found = rows(folder / f"city.{part}.inter")
-    return sorted((user, before.split(" "), target, int(time)) for user, before, target, time in found)
 
 
 def expected(part: Sessions, table: Checkins, venue: np.ndarray) -> list[Step]:
@@ -224,25 +194,3 @@ def test_tokens_are_read_back_by_pandas(text: str) -> None:
 def test_no_token_is_a_missing_value(text: str) -> None:
     assert token(text) not in pandas._libs.parsers.STR_NA_VALUES
     assert unquote(token(text)) == text
-
-
-LOAD = """
-from recbole.config import Config
-from recbole.data import create_dataset, data_preparation
-config = Config("GRU4Rec", "city", ["city/city.yaml"], {"data_path": ".", "use_gpu": False})
-dataset = create_dataset(config)
-training, validation, test = data_preparation(config, dataset)
-print(dataset.user_num - 1, dataset.item_num - 1, len(training.dataset), len(test.dataset))
-"""
-
-
-@pytest.mark.parametrize("private", [False, True])
-def test_recbole_loads_it(private: bool) -> None:
-    folder = exported(release(), private)
-    users, items, training, test = map(int, load("recbole", LOAD, folder=folder.parent)[-4:])
-    if private:
-        assert (training, test) == (len(steps(folder, "train")), len(steps(folder, "test")))
-        assert items == len({venue for part in PARTS[:3] for s in steps(folder, part) for venue in (*s[1], s[2])})
-    else:
-        assert users == len({row[0] for row in rows(folder / "city.inter")})
-        assert items == len({row[1] for row in rows(folder / "city.inter")})

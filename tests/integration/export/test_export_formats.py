@@ -1,8 +1,7 @@
 """Exports for LibCity, GETNext, Flashback, scikit-mobility and datasets: the same rows in each tool's own form."""
 
-import csv
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -12,11 +11,10 @@ import pytest
 import sample_releases
 import small_city
 import yaml
+from city_exports import PARTS, Visit, exported, release, table, visits
 from hypothesis import given
 from hypothesis import strategies as st
-from real_tools import load
 from small_city import called
-from test_export import PARTS, exported, release
 
 from ghostpoi import formats
 from ghostpoi.data import sessions
@@ -24,7 +22,6 @@ from ghostpoi.exports import EXPORTS, trajectories
 from ghostpoi.exports.base import Visits
 from ghostpoi.publish.manifest import settings_of
 
-Visit = tuple[str, str, int]  # user, venue, UTC seconds
 SPLITTING = ("libcity", "getnext", "skmob", "hf")  # Flashback splits in its own way
 ALL = {
     "libcity": ["city.dyna"],
@@ -34,35 +31,6 @@ ALL = {
     "hf": ["released.parquet"],
 }
 PART = {"libcity": "city.{}.dyna", "getnext": "city_{}.csv", "skmob": "city.{}.csv", "hf": "{}.parquet"}
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
-
-
-def seconds(text: str) -> int:
-    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
-
-
-def visits(to: str, folder: Path, name: str) -> list[Visit]:
-    """The rows of a file, in its order, with the ids of the release and not the tool's numbers."""
-    path = folder / name
-    if to == "hf":
-        rows = pq.read_table(path).to_pylist()
-        return [(row["user_id"], row["venue_id"], int(row["time"].timestamp())) for row in rows]
-    if to == "skmob":
-        return [(row["uid"], row["location_id"], seconds(row["datetime"])) for row in table(path)]
-    if to == "libcity":
-        user = {row["usr_id"]: row["user_id"] for row in table(folder / "city.usr")}
-        venue = {row["geo_id"]: row["venue_id"] for row in table(folder / "city.geo")}
-        return [(user[row["entity_id"]], venue[row["location"]], seconds(row["time"])) for row in table(path)]
-    user = {row["number"]: row["user"] for row in table(folder / "city.users.csv")}
-    venue = {row["number"]: row["venue"] for row in table(folder / "city.venues.csv")}
-    if to == "getnext":
-        return [(user[row["user_id"]], venue[row["POI_id"]], seconds(row["UTC_time"])) for row in table(path)]
-    lines = [line.split("\t") for line in path.read_text().splitlines()]
-    return [(user[who], venue[where], seconds(time)) for who, time, _, _, where in lines]
 
 
 def shown(made: small_city.Release, of: Path | None = None) -> list[Visit]:
@@ -224,51 +192,8 @@ def test_an_export_is_read_and_protected_as_it_is(to: str, data: str, more: list
     assert f"{len(table(folder / data)):,} rows released" in done.stdout
 
 
-SKMOB = """
-import pandas, skmob
-from skmob.measures.individual import jump_lengths
-ids = {"uid": str, "location_id": str, "category": str}
-rows = pandas.read_csv("city/city.csv", dtype=ids, keep_default_na=False)
-trajectories = skmob.TrajDataFrame(rows)
-assert str(trajectories["datetime"].dtype).startswith("datetime64")
-print(len(trajectories), trajectories["uid"].nunique(), trajectories["location_id"].nunique())
-print(len(jump_lengths(trajectories, show_progress=False)))
-"""
-
-
-def test_scikit_mobility_loads_it() -> None:
-    folder = exported(release(), private=False, to="skmob")
-    t = formats.read(release().data).table
-    found = load("skmob", SKMOB, folder=folder.parent)
-    assert [*map(int, found)] == [len(t), len(t.user_ids), len(t.venue_ids) - 1, len(t.user_ids)]
-
-
-DATASETS = """
-import tempfile
-from datasets import get_dataset_config_names, load_dataset
-with tempfile.TemporaryDirectory() as cache:
-    for name in get_dataset_config_names("./city"):
-        for split, rows in load_dataset("./city", name, cache_dir=cache).items():
-            print(name, split, len(rows), sum(row["time"].timestamp() for row in rows))
-"""
-
-
 def test_the_card_for_hugging_face_has_any_name() -> None:
     name = 'Zürich: "a" 😀'
     _, card, text = (exported(release(), False, name, "hf") / "README.md").read_text("utf-8").split("---\n", 2)
     assert yaml.safe_load(card)["pretty_name"] == name
     assert text.startswith(f"\n# {name}\n")
-
-
-@pytest.mark.parametrize("private", [False, True])
-def test_datasets_loads_it(private: bool) -> None:
-    folder = exported(release(), private, to="hf")
-    files = {
-        ("default", "train"): "train" if private else "released",
-        **({("clean", "train"): "clean", ("released", "train"): "released"} if private else {}),
-        **{(c, s): f for c in ("default", "clean") * private for s, f in (("validation", "valid"), ("test", "test"))},
-    }
-    words = load("datasets", DATASETS, folder=folder.parent)
-    found = {(words[k], words[k + 1]): (int(words[k + 2]), float(words[k + 3])) for k in range(0, len(words), 4)}
-    rows = {key: visits("hf", folder, f"{file}.parquet") for key, file in files.items()}
-    assert found == {key: (len(r), float(sum(time for *_, time in r))) for key, r in rows.items()}

@@ -5,39 +5,17 @@ import random
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from real_tools import load
-from small_city import Release, called, protect, scratch, sentence
-from written_as import Visit, written
+from raw_points import HEAD, WORDS, raw, released
+from small_city import called, protect, scratch, sentence
 
 from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.formats import Reading
 from ghostpoi.formats.build import MIN_STAYS, venue_positions
-
-WORDS = ["--cluster-points", "150m", "--missing", "drop"]
-HEAD = "uid,datetime,lat,lng\n"
-
-
-@cache
-def raw() -> Path:
-    """As scikit-mobility has it, with points scattered around the venues."""
-    draw = random.Random(4)
-
-    def line(v: Visit) -> str:
-        near = (f"{x + draw.gauss(0, 1e-4):.6f}" for x in (v.lat, v.lon))
-        return f"{v.user},{v.time:%Y-%m-%d %H:%M:%S},{','.join(near)}"
-
-    return written("raw.csv", line, HEAD)
-
-
-@cache
-def released() -> Release:
-    return protect(raw(), scratch() / "raw-release", *WORDS)
 
 
 def points(path: Path) -> list[tuple[str, str]]:
@@ -221,17 +199,3 @@ def test_without_scikit_learn_one_sentence_names_the_extra() -> None:
     )  # fmt: skip
     said = "ghostpoi: --cluster-points needs scikit-learn; install it with pip install 'ghostpoi[cluster]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
-
-
-LOAD = """
-import sys, pandas, skmob
-rows = pandas.read_csv(sys.argv[1], parse_dates=["datetime"])
-found = skmob.TrajDataFrame(rows, latitude="lat", longitude="lng", datetime="datetime", user_id="uid")
-print(len(found), found["uid"].nunique())
-"""
-
-
-def test_scikit_mobility_loads_the_release() -> None:
-    found = load("skmob", LOAD, released().data.name, folder=released().folder)
-    rows = [line.split(",")[0] for line in released().data.read_text().splitlines()[1:]]
-    assert found[-2:] == [str(len(rows)), str(len(set(rows)))]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas
 import pytest
-from real_tools import load
 from small_city import called, protect, sentence
 from venue_pairs import PAIRS, Pair, libcity, number, recbole, released, venues
 from written_as import visits
@@ -263,23 +262,6 @@ def test_another_table_is_another_input(tmp_path: Path) -> None:
     pair.venues.write_text(pair.venues.read_text().replace("\t40.", "\t41.", 1))
     two = formats.read(formats.Source(pair.data, Reading(venues=str(pair.venues))))
     assert one.sha256 != two.sha256
-
-
-LOAD = """
-from recbole.config import Config
-from recbole.data import create_dataset
-settings = {"data_path": "..", "use_gpu": False, "USER_ID_FIELD": "user_id", "ITEM_ID_FIELD": "item_id",
-    "TIME_FIELD": "timestamp", "load_col": {"inter": ["user_id", "item_id", "timestamp"],
-    "item": ["item_id", "latitude", "longitude"]}, "train_neg_sample_args": None}
-dataset = create_dataset(Config("GRU4Rec", "city", [], settings))
-print(dataset.user_num - 1, dataset.inter_num, len(dataset.item_feat) - 1)
-"""
-
-
-def test_recbole_loads_the_release(tmp_path: Path) -> None:
-    folder = shutil.copytree(released("recbole").folder, tmp_path / "city")
-    users, found, items = map(int, load("recbole", LOAD, folder=folder)[-3:])
-    assert (users, found, items) == (len({v.user for v in visits()}), len(visits()), len(venues()))
 
 
 def test_packed_files_withheld_rows_and_kept_gaps(tmp_path: Path) -> None:
