@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measured import Cost, ghostpoi, measured
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.errors import InputError
 
 ROWS_PER_USER = 106  # check-ins of a synthetic user in DAYS days

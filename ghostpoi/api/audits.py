@@ -76,10 +76,10 @@ def audit(
     >>> ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
     Audit(...)
     """
-    from ghostpoi.evaluate.audit import audit as measure
-    from ghostpoi.evaluate.audit import by_region
-    from ghostpoi.evaluate.audit_request import AuditRequest, work
-    from ghostpoi.evaluate.default_set import parse_adversaries
+    from ghostpoi.audits.audit import audit as measure
+    from ghostpoi.audits.audit import by_region
+    from ghostpoi.audits.controls import parse_adversaries
+    from ghostpoi.audits.request import AuditRequest, work
     from ghostpoi.models.devices import device as find_device
 
     if replace and not store:
@@ -103,7 +103,7 @@ def audit(
         )
     together = {}
     if series is not None:
-        from ghostpoi.evaluate.series_audit import audit_series
+        from ghostpoi.audits.several import audit_series
 
         together = {"series": audit_series(Path(series), released.path, file.limit)}
     try:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars
 
     from ghostpoi import formats
-    from ghostpoi.world.scale import Scale
+    from ghostpoi.regions.scale import Scale
 
 TABLE = "the table"  # what messages call a data frame
 VENUES = "the venues"
@@ -82,8 +82,8 @@ def scale_of(
     if not (own or FIELD in map or engine or workers or scheduler or memory):
         return None
     from ghostpoi.formats.source import bytes_of
+    from ghostpoi.regions.scale import Scale
     from ghostpoi.settings import Divided, override
-    from ghostpoi.world.scale import Scale
 
     return Scale(
         settings=override(Divided(), own).regions, region_column=map.get(FIELD, ""), engine=engine or "local",

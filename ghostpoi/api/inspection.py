@@ -65,10 +65,10 @@ def inspect(
     >>> ghostpoi.inspect(polars.read_csv("checkins.csv"), map={"poi": "venue_id"}).columns["user"]
     'user'
     """
-    from ghostpoi.publish.private_folder import RowsRequest
-    from ghostpoi.publish.publication_settings import publication
+    from ghostpoi.draw.publication import publication
+    from ghostpoi.regions.describe import inspect as describe
+    from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed
-    from ghostpoi.world.inspect import inspect as describe
 
     at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
     settings = changed(publication(method), without_regions(set), optional(config))

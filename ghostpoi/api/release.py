@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from ghostpoi.formats import Rows
-    from ghostpoi.publish.private_folder import RowsRequest
-    from ghostpoi.publish.released_rows import ReleasedRows
+    from ghostpoi.release.plan import ReleasedRows
+    from ghostpoi.release.private_folder import RowsRequest
 
     Frame = TypeVar("Frame", default=polars.DataFrame)
 else:
@@ -67,7 +67,7 @@ class Release(Generic[Frame]):
         return frame
 
     def _stored_rows(self) -> Rows:
-        from ghostpoi.publish.manifest import read_data
+        from ghostpoi.release.manifest import read_data
 
         assert self.folder is not None, "a release that is not in memory is in a folder"
         return read_data(self.folder, self.manifest).all_rows
@@ -123,9 +123,9 @@ def protect(
     (5636, 8)
     """
     from ghostpoi import formats
-    from ghostpoi.publish.private_folder import ReleaseRequest
-    from ghostpoi.publish.release import given_seed, release_in_memory, work
-    from ghostpoi.world.release import make_release
+    from ghostpoi.regions.protect import make_release
+    from ghostpoi.release.make import given_seed, release_in_memory, work
+    from ghostpoi.release.private_folder import ReleaseRequest
 
     if output is None and (engine or memory or scheduler or workers):
         raise InputError(
@@ -167,9 +167,8 @@ def rows_request(
 ) -> RowsRequest:  # fmt: skip
     """Return what is asked for; refuse values that no release can have."""
     from ghostpoi.data.taxonomy import read_taxonomy
-    from ghostpoi.publish.device_choice import device_for
-    from ghostpoi.publish.private_folder import RowsRequest
-    from ghostpoi.publish.publication_settings import publication, with_pseudonyms
+    from ghostpoi.draw.publication import device_for, publication, with_pseudonyms
+    from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed
 
     if no_candidate not in ("keep", "withhold"):

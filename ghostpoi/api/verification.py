@@ -12,7 +12,7 @@ from ghostpoi.api.release import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
     from ghostpoi.api.given import Source
-    from ghostpoi.publish.verify.check import Check
+    from ghostpoi.release.verify import Check
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def verify(
     >>> ghostpoi.verify("release", against="checkins.csv").passed
     True
     """
-    from ghostpoi.world.verify import verify as check
+    from ghostpoi.regions.compare import verify as check
 
     folder = folder_of(release)
     own = private if against is None else private_of(release, private)

@@ -14,9 +14,8 @@ from itertools import count, product
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import Checkins, Floats, Longs
+from ghostpoi.data.checkins import Checkins, Floats, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM
-from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile, kind_of
 from ghostpoi.formats.fields import (

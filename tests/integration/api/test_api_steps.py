@@ -13,7 +13,7 @@ from venue_pairs import PAIRS
 
 import ghostpoi
 from ghostpoi import InputError
-from ghostpoi.evaluate import choose as choosing
+from ghostpoi.audits import choose as choosing
 
 GIVEN: dict[str, Any] = {"seed": SEED, "set": SMALL, "map": {"user": "Who", "poi": "spot"}, "keep": ["checkin"]}
 FILES = {"txt": city, "csv": rich_csv, "parquet": rich_parquet}

@@ -15,26 +15,25 @@ from small_city import called, sentence
 from ghostpoi.api import verify
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims.base import train_each
+from ghostpoi.audits import grid
+from ghostpoi.audits.audit import audit
+from ghostpoi.audits.controls import CONTROLS, default_adversaries, parse_adversaries
+from ghostpoi.audits.match import align, public_rule, publisher_of, read_pair
+from ghostpoi.audits.measures.gaps import accuracy_lost, against, differs
+from ghostpoi.audits.request import AuditRequest, audit_settings, work
+from ghostpoi.audits.stored import public
+from ghostpoi.audits.verdicts import Accuracies, verdicts
+from ghostpoi.draw.methods import METHODS
+from ghostpoi.draw.publication import publication
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate import grid
-from ghostpoi.evaluate.audit import audit
-from ghostpoi.evaluate.audit_request import AuditRequest, audit_settings, work
-from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.evaluate.default_set import default_adversaries, parse_adversaries
-from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost, against, differs
-from ghostpoi.evaluate.row_matching import align, public_rule, publisher_of, read_pair
-from ghostpoi.evaluate.stored_audit import public
-from ghostpoi.evaluate.verdicts import Accuracies, verdicts
 from ghostpoi.formats import Source
 from ghostpoi.progress import no_report
-from ghostpoi.publish.manifest import MANIFEST, release_identity
-from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.private_folder import ReleaseRequest
-from ghostpoi.publish.publication_settings import publication
 from ghostpoi.randomness import Seed
+from ghostpoi.regions.protect import make_release
+from ghostpoi.release.manifest import MANIFEST, release_identity
+from ghostpoi.release.private_folder import ReleaseRequest
 from ghostpoi.reports.texts import victim_label
 from ghostpoi.settings import override
-from ghostpoi.world.release import make_release
 
 QUICK = default_adversaries()
 

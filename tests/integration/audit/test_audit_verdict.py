@@ -14,17 +14,17 @@ from small_city import SEED, called, scratch, sentence
 
 from ghostpoi import formats
 from ghostpoi.attack.evidence import rule_of
+from ghostpoi.audits.controls import default_adversaries
+from ghostpoi.audits.extras import matched_draw, matched_rule
+from ghostpoi.audits.match import align, public_rule, publisher_of, read_pair
+from ghostpoi.audits.request import AuditRequest, audit_settings
+from ghostpoi.audits.verdicts import step
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.synthetic_file import write_city
-from ghostpoi.evaluate.audit_request import AuditRequest, audit_settings
-from ghostpoi.evaluate.default_set import default_adversaries
-from ghostpoi.evaluate.matched_control import matched_draw, matched_rule
-from ghostpoi.evaluate.rounding import step
-from ghostpoi.evaluate.row_matching import align, public_rule, publisher_of, read_pair
-from ghostpoi.publish.manifest import release_identity
-from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.whole_table import fast_steps
+from ghostpoi.data.synthetic_files import write_city
+from ghostpoi.draw.methods import METHODS
+from ghostpoi.draw.whole_table import fast_steps
 from ghostpoi.randomness import Seed
+from ghostpoi.release.manifest import release_identity
 from ghostpoi.reports.texts import victim_label
 
 QUICK = ("--victim", "markov", "--seeds", 1, "--no-naturalness", "--device", "cpu")

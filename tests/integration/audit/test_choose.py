@@ -10,11 +10,11 @@ import pytest
 from small_city import called, scratch, sentence
 from telling_city import telling_csv
 
-from ghostpoi.data.synthetic_file import write_city
-from ghostpoi.evaluate import choose as choosing
-from ghostpoi.evaluate.choose.options import Option, Wishes, frontier, options
-from ghostpoi.publish.manifest import PRIVATE_MARK
-from ghostpoi.publish.publication_settings import publication
+from ghostpoi.audits import choose as choosing
+from ghostpoi.audits.trial import Option, Wishes, frontier, options
+from ghostpoi.data.synthetic_files import write_city
+from ghostpoi.draw.publication import publication
+from ghostpoi.release.manifest import PRIVATE_MARK
 from ghostpoi.settings import override
 
 FILTERS = ("--set", "filters.min_poi_checkins=5")

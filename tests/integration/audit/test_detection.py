@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.attack.evidence import leak
+from ghostpoi.audits.measures.detection import auc, detect, elsewhere, features
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.measures.detection import auc, detect, elsewhere, features
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")

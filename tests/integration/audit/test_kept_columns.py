@@ -8,7 +8,7 @@ import pytest
 from small_city import MAP, SEED, SETS, called
 from telling_city import drops, telling_csv
 
-from ghostpoi.evaluate.default_set import default_adversaries
+from ghostpoi.audits.controls import default_adversaries
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2", "--set", "filters.min_session_length=2")
 FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", *SPLIT)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from small_city import SETS, called, city, release, sentence
 
-from ghostpoi.evaluate.audit_request import AuditRequest, audit_settings
-from ghostpoi.evaluate.default_set import default_adversaries
-from ghostpoi.evaluate.row_matching import align, read_pair
+from ghostpoi.audits.controls import default_adversaries
+from ghostpoi.audits.match import align, read_pair
+from ghostpoi.audits.request import AuditRequest, audit_settings
 from ghostpoi.formats import Source
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")

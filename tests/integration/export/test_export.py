@@ -23,7 +23,7 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.exports import EXPORTS
 from ghostpoi.exports.atomic_files import HISTORY, token
-from ghostpoi.publish.manifest import PRIVATE_MARK, settings_of
+from ghostpoi.release.manifest import PRIVATE_MARK, settings_of
 
 GOLDEN = ROOT / "tests" / "golden"
 

@@ -20,7 +20,7 @@ from ghostpoi import formats
 from ghostpoi.data import sessions
 from ghostpoi.exports import EXPORTS, trajectories
 from ghostpoi.exports.base import Visits
-from ghostpoi.publish.manifest import settings_of
+from ghostpoi.release.manifest import settings_of
 
 SPLITTING = ("libcity", "getnext", "skmob", "hf")  # Flashback splits in its own way
 ALL = {

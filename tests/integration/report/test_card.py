@@ -17,9 +17,9 @@ from markdown_it.token import Token
 from sample_releases import AUDIT, copied
 from small_city import SEED, Release, called, city, release, scratch
 
+from ghostpoi.audits.controls import CONTROLS
+from ghostpoi.draw.methods import METHODS
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.publish.methods import METHODS
 from ghostpoi.reports.dataset_card import card, named, prose, quoted
 from ghostpoi.reports.release_view import open_release
 from ghostpoi.reports.texts import TEXTS, share, victim_label

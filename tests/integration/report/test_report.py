@@ -19,10 +19,10 @@ from small_city import called, sentence
 
 from ghostpoi import formats
 from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.audits.controls import CONTROLS
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.draw.methods import METHODS
 from ghostpoi.formats import Source
-from ghostpoi.publish.methods import METHODS
 from ghostpoi.reports import page as pages
 from ghostpoi.reports import texts
 from ghostpoi.reports.charts.map import EXAMPLES, example_days

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.evaluate.measures.accuracy_gaps import LEVEL, PRACTICAL, Spread, Verdict, against, holm
+from ghostpoi.audits.measures.gaps import LEVEL, PRACTICAL, Spread, Verdict, against, holm
 from ghostpoi.study.labels import corrected, show
 
 

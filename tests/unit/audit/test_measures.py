@@ -13,13 +13,12 @@ from builders import sessions_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ghostpoi.audits.measures.accuracy import accuracy, in_one, markov, metrics, popularity, recovery, stay, steps
+from ghostpoi.audits.measures.gaps import Spread, against, gaps, spread, strongest
+from ghostpoi.audits.measures.utility import plausibility, profile, utility
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.measures.accuracy import accuracy, in_one, markov, metrics, popularity, recovery, stay, steps
-from ghostpoi.evaluate.measures.accuracy_gaps import Spread, against, gaps, spread, strongest
-from ghostpoi.evaluate.measures.plausibility import plausibility
-from ghostpoi.evaluate.measures.utility import profile, utility
 from ghostpoi.settings import SpeedSettings
 
 DEGREE_KM = np.pi / 180 * EARTH_RADIUS_KM  # one degree on a great circle, 111.195 km

@@ -7,7 +7,7 @@ from pathlib import Path
 import sample_releases
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import CONTROLS
+from ghostpoi.audits.controls import CONTROLS
 from ghostpoi.reports import charts, texts
 from ghostpoi.reports.audit_view import AuditView, headline
 
