@@ -49,7 +49,8 @@ def test_both_walks_draw_the_same(method: str, limit: float, protocol: str) -> N
 def test_how_many_draws_are_made_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = task("crowd")
     whole = publish(asked, Seed(902), None).poi
-    monkeypatch.setattr(walks, "AT_ONCE", 3)
+    monkeypatch.setattr(walks, "TRAILS_AT_ONCE", 3)
+    monkeypatch.setattr(walks, "DRAWS_AT_ONCE", 3)
     assert (publish(asked, Seed(902), None).poi == whole).all()
 
 
