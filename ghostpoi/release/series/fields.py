@@ -88,11 +88,11 @@ def store(folder: Path, catalogue: Catalogue, rows: Rows, ending: str) -> tuple[
 InSeries = tuple[Checkins, KeptCrowds | None]
 
 
-def with_series(private: Path, table: Checkins, manifest: dict[str, Any], repeated: Bools | None = None) -> InSeries:
+def with_series(private: Path, table: Checkins, manifest: dict[str, Any]) -> InSeries:
     """Return clean check-ins of a release with all venues of its series, and their crowds, if it belongs to one."""
     if "series" not in manifest:
         return table, None
-    return with_crowds(table, _catalogue(private), settings_of(manifest).method, repeated)
+    return with_crowds(table, _catalogue(private), settings_of(manifest).method)
 
 
 def _catalogue(private: Path) -> Catalogue:
@@ -111,11 +111,12 @@ def read_table(private: Path, table: Checkins, manifest: dict[str, Any]) -> InSe
     """Return the same for the clean table of a release: the private folder knows which rows repeat a draw."""
     if "series" not in manifest:
         return table, None
+    known = _catalogue(private)
     try:
         with np.load(private / PAIRS, allow_pickle=False) as pairs:
             repeated = pairs["repeated"]
         if len(repeated) == len(table):
-            return with_series(private, table, manifest, repeated)
+            return with_crowds(table, known, settings_of(manifest).method, repeated)
     except UNREADABLE:
         pass
     raise InputError(f"{private} does not fit the file; give the private folder of this release")
