@@ -5,26 +5,33 @@ BIN := .venv/bin
 # compile all of torch takes a minute.
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install -q --no-compile --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile  # what the tests of a file share is made once
 SITE := 'import site; print(site.getsitepackages()[0])'
 
-.PHONY: demo test check nightly bench tools lint docs pages clean
+.PHONY: demo test suite check unit nightly bench tools lint docs pages clean
 
 demo: .venv/ready
 	$(BIN)/ghostpoi demo -o demo
 
 # Lint, types, imports, unit and integration tests (they build the documentation too).
-test: .venv/ready lint
-	$(BIN)/pytest -n 2
+test: .venv/ready
+	$(MAKE) -j2 lint suite
+
+suite: .venv/ready
+	$(PYTEST)
 
 # The fast tier: lint, types, imports and unit tests; under a minute.
-check: .venv/ready lint
-	$(BIN)/pytest -n 2 tests/unit
+check: .venv/ready
+	$(MAKE) -j2 lint unit
+
+unit: .venv/ready
+	$(PYTEST) tests/unit
 
 # What takes long: mutated inputs, kills at random moments, Dask clusters, browsers, the tools that exports are for, and
 # many more examples of the invariants that `make test` tries with few.
 nightly: .venv/ready tools
-	$(BIN)/pytest -n 2 tests/nightly
-	$(BIN)/pytest -n 2 -m hypothesis --hypothesis-profile thorough
+	$(PYTEST) tests/nightly
+	$(PYTEST) -m hypothesis --hypothesis-profile thorough
 
 # Speed, as ratios within one run; some minutes each. `make bench BENCH="scoring training"` runs some of them.
 BENCH ?= prepare scoring training protect busy estimate scale trace

@@ -16,8 +16,9 @@ import torch
 from ghostpoi.data.checkins import Checkins
 
 # A busy machine is not a failure, and `make test` tries the same examples each time. `make nightly` looks for new ones.
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=20, derandomize=True)
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=400, print_blob=True)
+patient = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("quick", patient, max_examples=20, derandomize=True)
+hypothesis.settings.register_profile("thorough", patient, max_examples=400, print_blob=True)
 hypothesis.settings.load_profile("quick")
 os.environ["OMP_NUM_THREADS"] = "1"  # of the commands that tests start: see one_thread
 

@@ -138,7 +138,8 @@ def test_every_method_describes_itself() -> None:
 
 
 def test_methods_manifest_and_verify_import_without_torch() -> None:
-    code = "import sys; from ghostpoi.draw import methods; from ghostpoi.release import manifest, verify; list(methods.METHODS.values()); "
+    code = "import sys; from ghostpoi.draw import methods; from ghostpoi.release import manifest, verify; "
+    code += "list(methods.METHODS.values()); "
     code += "print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")

@@ -5,13 +5,11 @@ import json
 import stat
 from collections import defaultdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as tests
 from hypothesis import strategies as st
 from monthly_city import MONTHS, clean_rows, day, days, month, release_in, released_rows, rows, written, year
 from small_city import Release, called
@@ -266,18 +264,6 @@ def test_pseudonyms_never_return_except_for_the_same_rows(tmp_path: Path) -> Non
 
 
 spans = st.tuples(st.integers(0, 80), st.integers(10, 30)).map(lambda span: (span[0], sum(span)))
-
-
-@tests(max_examples=6)
-@given(st.lists(spans, min_size=2, max_size=4))
-def test_every_row_has_one_draw_in_whatever_files_it_comes(chosen: list[tuple[int, int]]) -> None:
-    with TemporaryDirectory() as folder:
-        draws: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-        for n, span in enumerate(chosen):
-            made = release_in(Path(folder) / "series", days(*span), Path(folder) / f"release-{n}")
-            for clean, shown in zip(clean_rows(made.file), released_rows(made), strict=True):
-                draws[id_of(clean)].add(shown["venue_id"])
-        assert {len(venues) for venues in draws.values()} == {1}
 
 
 places = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=40)

@@ -2,12 +2,9 @@
 
 import dataclasses
 import inspect
-import subprocess
-import sys
 import typing
 
 import pytest
-from conftest import ROOT
 
 import ghostpoi
 from ghostpoi.api.given import ReadingOptions
@@ -24,25 +21,6 @@ def test_dir_shows_exactly_the_public_names() -> None:
     assert all(getattr(ghostpoi, name) is not None for name in dir(ghostpoi))
     with pytest.raises(AttributeError, match="module 'ghostpoi' has no attribute 'nothing'"):
         ghostpoi.nothing  # noqa: B018
-
-
-def test_names_stay_functions_after_all_packages_are_imported() -> None:
-    code = (
-        "import pkgutil, importlib, ghostpoi\n"
-        "[importlib.import_module(m.name) for m in pkgutil.walk_packages(ghostpoi.__path__, 'ghostpoi.')"
-        " if not m.name.endswith('__main__')]\n"
-        f"assert all(callable(getattr(ghostpoi, name)) for name in {STEPS!r})"
-    )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
-
-
-def test_the_import_takes_nothing_slow_along() -> None:
-    code = (
-        "import sys, ghostpoi\nghostpoi.protect, ghostpoi.Release\n"
-        "print(*{'torch', 'polars', 'numpy', 'pandas', 'plotly'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "\n")
 
 
 @pytest.mark.parametrize("step", STEPS)

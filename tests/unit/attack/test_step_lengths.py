@@ -1,16 +1,11 @@
 """A14: the table of step lengths, and a release that falls to it without a leak."""
 
-import subprocess
-import sys
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from attack_evidence import answer, candidates_of, evidence_of
 from builders import sessions_of
-from conftest import real_data
-from docs_scripts import DOCS, script
+from docs_scripts import script
 
 from ghostpoi.attack.adversaries import hidden_markov
 from ghostpoi.data.sessions import Vocabulary
@@ -35,13 +30,6 @@ def test_shares_of_the_shipped_table() -> None:
     median = (shares.cumsum(1) < 0.5).sum(1)
     assert (np.diff(median) > 0).sum() >= 2  # people get farther in more time
     assert (np.diff(median) >= 0).all()
-
-
-def test_the_shipped_table_is_what_its_command_prints() -> None:
-    path = real_data("gowalla_california.csv.xz")
-    made = subprocess.run([sys.executable, DOCS / "step_lengths.py", path], capture_output=True, text=True, check=True)
-    shipped = Path(hidden_markov.__file__).with_name("step_lengths.toml").read_text("utf-8")
-    assert tomllib.loads(made.stdout) == tomllib.loads(shipped)
 
 
 def test_short_steps_tell_venues_apart_without_a_leak() -> None:

@@ -26,7 +26,7 @@ leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 values = st.recursive(
     leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
 )
-quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def read(path: Path, content: bytes) -> None:

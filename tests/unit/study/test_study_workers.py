@@ -15,7 +15,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.study import workers as study_workers
 from ghostpoi.study.workers import Portion, Task, prepared
 
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 @dataclass

@@ -41,11 +41,6 @@ def ghostpoi(installed: Path, *arguments: object) -> str:
     return done.stdout
 
 
-def test_the_example_is_one_small_file() -> None:
-    (code,) = (ROOT / "examples" / PACKAGE).glob("*.py")
-    assert len(code.read_text().splitlines()) < 60
-
-
 def test_its_method_protects_and_its_adversary_undoes_most_of_it(installed: Path, tmp_path: Path) -> None:
     city, release = tmp_path / "city.txt", tmp_path / "release"
     write_city(city, 150, 300, 60, 3)

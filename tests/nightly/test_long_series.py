@@ -1,0 +1,29 @@
+"""A series of releases, in whatever files its rows come."""
+
+from collections import defaultdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import settings as tests
+from hypothesis import strategies as st
+from monthly_city import clean_rows, days, release_in, released_rows
+
+
+def id_of(row: dict[str, str]) -> tuple[str, str, str]:
+    return row["user"], row["utc_time"], row["venue_id"]
+
+
+spans = st.tuples(st.integers(0, 80), st.integers(10, 30)).map(lambda span: (span[0], sum(span)))
+
+
+@tests(max_examples=30)
+@given(st.lists(spans, min_size=2, max_size=4))
+def test_every_row_has_one_draw_in_whatever_files_it_comes(chosen: list[tuple[int, int]]) -> None:
+    with TemporaryDirectory() as folder:
+        draws: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+        for n, span in enumerate(chosen):
+            made = release_in(Path(folder) / "series", days(*span), Path(folder) / f"release-{n}")
+            for clean, shown in zip(clean_rows(made.file), released_rows(made), strict=True):
+                draws[id_of(clean)].add(shown["venue_id"])
+        assert {len(venues) for venues in draws.values()} == {1}
