@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measured import Cost, ghostpoi, measured
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.errors import InputError
 
 ROWS_PER_USER = 106  # check-ins of a synthetic user in DAYS days
@@ -67,11 +67,11 @@ def polars_alone(path: Path) -> tuple[int, float, int]:
     """Do the least that any tool built on polars must do; return rows, seconds and bytes."""
     import polars as pl
 
-    from ghostpoi.formats.tsmc2014 import COLUMNS
+    from ghostpoi.formats.tables import TSMC_COLUMNS
 
     before, begin = _peak(), time.perf_counter()
     frame = pl.read_csv(
-        path, has_header=False, new_columns=list(COLUMNS), separator="\t", quote_char=None, encoding="utf8-lossy"
+        path, has_header=False, new_columns=list(TSMC_COLUMNS), separator="\t", quote_char=None, encoding="utf8-lossy"
     )
     frame = frame.sort("user", "utc_time")
     return frame.height, time.perf_counter() - begin, _peak() - before

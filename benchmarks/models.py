@@ -16,17 +16,17 @@ from benchmarks import slow_reference
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.draw.model_rounds import Substituter
+from ghostpoi.draw.model_walk import Walker
+from ghostpoi.draw.publication import Publication, publication
+from ghostpoi.draw.scoring import Options, Position
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
 from ghostpoi.formats.prepare import prepare_city, prepare_file
 from ghostpoi.models import fit, trajectory_lm
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
-from ghostpoi.publish.model_rounds import Substituter
-from ghostpoi.publish.publication_settings import Publication, publication
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.scored_position import Options, Position
-from ghostpoi.publish.session_walk import Walker
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, SpeedSettings, Training
 

@@ -15,7 +15,7 @@ import ghostpoi as package
 from benchmarks.files import in_a_process
 from ghostpoi import formats
 from ghostpoi.cli.app import app
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 
 PACKAGE = str(Path(package.__file__).parent)
 ENGINES = {"memory": (), "local": ("--engine", "local")}

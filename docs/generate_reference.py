@@ -19,11 +19,11 @@ import ghostpoi
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.cli import app
+from ghostpoi.draw.methods import METHODS
+from ghostpoi.draw.publication import Publication, publication
 from ghostpoi.exports import EXPORTS
 from ghostpoi.formats import FORMATS
 from ghostpoi.options import groups
-from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.study import plan
 
 FOLDER = Path(__file__).parent / "reference"

@@ -20,13 +20,13 @@ import torch
 from ghostpoi.attack.victims.base import STAGE, final_ranks, readable, victim_settings
 from ghostpoi.attack.victims.stacked_model import initial_transformer
 from ghostpoi.data.prepared import Prepared, load
+from ghostpoi.draw.methods.unlearnable import TsUeCalibrated
+from ghostpoi.draw.publication import publication
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
 from ghostpoi.models import devices, fit
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.progress import Say
-from ghostpoi.publish.methods.ts_ue_calibrated import TsUeCalibrated
-from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.study.run import commit, hardware
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ghostpoi.audits.measures.utility import steps_over_limit
 from ghostpoi.data.candidates import Candidates, find
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.displacement import NOMINAL_KM
@@ -23,8 +24,7 @@ from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import of_sessions, with_use
 from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.measures.plausibility import steps_over_limit
-from ghostpoi.publish.category_groups import by_hours
+from ghostpoi.draw.crowds import by_hours
 from ghostpoi.settings import CandidateSettings, SpeedSettings
 
 RESULTS = Path(__file__).parent.parent / "results" / "data-facts.json"  # by name of the data

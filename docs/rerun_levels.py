@@ -22,16 +22,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ghostpoi.audits.cache import Cache, Record, key_of
 from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.evaluate.cache import Cache, Record, key_of
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
 from ghostpoi.models import devices, fit
 from ghostpoi.models.training_windows import Windows, from_start
 from ghostpoi.models.trajectory_lm import cache_key, of_targets, weights_key
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import TrajectoryLM
 from ghostpoi.study.cells import release_stages

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from docs.blocks.common import PREPARED, known, mean, study
-from ghostpoi.evaluate.measures.accuracy_gaps import Verdict, against, holm, spread
+from ghostpoi.audits.measures.gaps import Verdict, against, holm, spread
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import ARROWS, NONE, SYMBOLS, show
 from ghostpoi.study.plan import PROTOCOLS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from docs.blocks.common import RESULTS, Block, commands, known, mean, printed, study, table, values
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, Verdict, against
+from ghostpoi.audits.measures.gaps import PRACTICAL, Verdict, against
 from ghostpoi.study import labels
 from ghostpoi.study.labels import NONE, show
 from ghostpoi.study.results import NYC, WITHOUT_LEAK, WORST_CASE, Results

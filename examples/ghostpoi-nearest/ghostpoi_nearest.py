@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ghostpoi.attack.adversaries.base import Adversary
-from ghostpoi.publish.methods.base import Method
+from ghostpoi.draw.methods.base import Method
 
 if TYPE_CHECKING:  # torch takes seconds to import, and `ghostpoi verify` does not need it
     import torch
 
     from ghostpoi.attack.evidence import Evidence
     from ghostpoi.data.checkins import Ints
-    from ghostpoi.publish.scored_position import Position
+    from ghostpoi.draw.scoring import Position
     from ghostpoi.randomness import Seed
 
 

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
-from ghostpoi.api.release import Release
-from ghostpoi.api.scale import scale_of, without_region
-from ghostpoi.api.written import ReleaseLike, folder_of, private_of
+from ghostpoi.api.given import PathLike, ReadingOptions, assignments, optional, scale_of, source_of, without_region
+from ghostpoi.api.release import Release, ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
 if TYPE_CHECKING:
-    from ghostpoi.api.reading import Source
+    from ghostpoi.api.given import Source
 
 
 @dataclass(frozen=True)
@@ -78,10 +76,10 @@ def audit(
     >>> ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
     Audit(...)
     """
-    from ghostpoi.evaluate.audit import audit as measure
-    from ghostpoi.evaluate.audit import by_region
-    from ghostpoi.evaluate.audit_request import AuditRequest, work
-    from ghostpoi.evaluate.default_set import parse_adversaries
+    from ghostpoi.audits.audit import audit as measure
+    from ghostpoi.audits.audit import by_region
+    from ghostpoi.audits.controls import parse_adversaries
+    from ghostpoi.audits.request import AuditRequest, work
     from ghostpoi.models.devices import device as find_device
 
     if replace and not store:
@@ -105,7 +103,7 @@ def audit(
         )
     together = {}
     if series is not None:
-        from ghostpoi.evaluate.series_audit import audit_series
+        from ghostpoi.audits.several import audit_series
 
         together = {"series": audit_series(Path(series), released.path, file.limit)}
     try:

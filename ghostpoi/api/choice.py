@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import VENUES, PathLike, ReadingOptions, assignments, optional, source_of
-from ghostpoi.api.scale import scale_of, without_region, without_regions
+from ghostpoi.api.given import (
+    VENUES,
+    PathLike,
+    ReadingOptions,
+    assignments,
+    optional,
+    scale_of,
+    source_of,
+    without_region,
+    without_regions,
+)
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
 if TYPE_CHECKING:
-    from ghostpoi.api.reading import Source
+    from ghostpoi.api.given import Source
 
 
 @dataclass(frozen=True)
@@ -75,13 +84,13 @@ def choose(
     >>> ghostpoi.choose("checkins.csv", max_mean_km=3, seeds=1, cache="cache")
     Choice(..., of 12 settings)
     """
+    from ghostpoi.audits.cache import default_folder, open_cache
+    from ghostpoi.audits.choose import Asked, Wishes
+    from ghostpoi.audits.choose import choose as try_settings
+    from ghostpoi.audits.trial import STRICTNESS
     from ghostpoi.data.taxonomy import read_taxonomy
-    from ghostpoi.evaluate.cache import default_folder, open_cache
-    from ghostpoi.evaluate.choose import Asked, Wishes
-    from ghostpoi.evaluate.choose import choose as try_settings
-    from ghostpoi.evaluate.choose.options import STRICTNESS
-    from ghostpoi.publish.private_folder import RowsRequest
-    from ghostpoi.publish.publication_settings import publication
+    from ghostpoi.draw.publication import publication
+    from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.reports.page import write_choice
     from ghostpoi.settings import changed, override
 

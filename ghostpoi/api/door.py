@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ghostpoi.api.arguments import checked
-from ghostpoi.api.reading import FRAMES
+from ghostpoi.api.given import FRAMES
 from ghostpoi.errors import InputError
 from ghostpoi.options import declared, in_python, keyword, quoted
 from ghostpoi.progress import Report, Say, no_report

@@ -7,11 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
-from ghostpoi.api.scale import scale_of, without_region, without_regions
+from ghostpoi.api.given import (
+    PathLike,
+    ReadingOptions,
+    assignments,
+    optional,
+    scale_of,
+    source_of,
+    without_region,
+    without_regions,
+)
 
 if TYPE_CHECKING:
-    from ghostpoi.api.reading import Source
+    from ghostpoi.api.given import Source
 
 
 @dataclass(frozen=True)
@@ -57,10 +65,10 @@ def inspect(
     >>> ghostpoi.inspect(polars.read_csv("checkins.csv"), map={"poi": "venue_id"}).columns["user"]
     'user'
     """
-    from ghostpoi.publish.private_folder import RowsRequest
-    from ghostpoi.publish.publication_settings import publication
+    from ghostpoi.draw.publication import publication
+    from ghostpoi.regions.describe import inspect as describe
+    from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed
-    from ghostpoi.world.inspect import inspect as describe
 
     at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
     settings = changed(publication(method), without_regions(set), optional(config))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
-from ghostpoi.api.written import ReleaseLike, folder_of, private_of
+from ghostpoi.api.given import PathLike, ReadingOptions, optional, source_of
+from ghostpoi.api.release import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
@@ -48,7 +48,7 @@ def report(
     >>> [path.name for path in ghostpoi.report("release").pages]
     ['report.html', 'card.md', 'croissant.json']
     """
-    from ghostpoi.publish.manifest import read_manifest, seal_of
+    from ghostpoi.release.manifest import read_manifest, seal_of
     from ghostpoi.reports.page import write_pages
     from ghostpoi.reports.release_view import About
 
@@ -115,6 +115,6 @@ def synth(
     >>> ghostpoi.synth(users=150, pois=300, days=60, seed=7).write_csv("checkins.csv")
     """
     from ghostpoi.data.synthetic import make_city
-    from ghostpoi.data.synthetic_file import city_frame
+    from ghostpoi.data.synthetic_files import city_frame
 
     return city_frame(make_city(users, pois, days, seed, density), seed)

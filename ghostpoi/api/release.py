@@ -6,11 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, assignments, optional, source_of
-from ghostpoi.api.scale import scale_of, without_region, without_regions
+from ghostpoi.api.given import (
+    PathLike,
+    ReadingOptions,
+    assignments,
+    optional,
+    scale_of,
+    source_of,
+    without_region,
+    without_regions,
+)
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
@@ -19,8 +27,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from ghostpoi.formats import Rows
-    from ghostpoi.publish.private_folder import RowsRequest
-    from ghostpoi.publish.released_rows import ReleasedRows
+    from ghostpoi.release.plan import ReleasedRows
+    from ghostpoi.release.private_folder import RowsRequest
 
     Frame = TypeVar("Frame", default=polars.DataFrame)
 else:
@@ -54,13 +62,12 @@ class Release(Generic[Frame]):
     @cached_property
     def table(self) -> Frame:
         """The released rows: as a frame of the caller's kind, or as a polars frame if the source was a file."""
-        from ghostpoi.formats.frames import to_frame
-
-        frame: Frame = to_frame(self._rows or self._stored_rows(), self.manifest["columns"]["fields"])
+        rows = self._rows or self._stored_rows()
+        frame: Frame = rows.to_frame(self.manifest["columns"]["fields"])
         return frame
 
     def _stored_rows(self) -> Rows:
-        from ghostpoi.publish.manifest import read_data
+        from ghostpoi.release.manifest import read_data
 
         assert self.folder is not None, "a release that is not in memory is in a folder"
         return read_data(self.folder, self.manifest).all_rows
@@ -85,6 +92,9 @@ class Release(Generic[Frame]):
         if far:
             method = f"{far['substitution_rate']:.1%} substituted with {method}, {far['mean_km']:.2f} km on average"
         return f"Release({self.manifest['data']['rows']:,} rows{where}, {method})"
+
+
+ReleaseLike: TypeAlias = PathLike | Release[Any]
 
 
 @step
@@ -113,9 +123,9 @@ def protect(
     (5636, 8)
     """
     from ghostpoi import formats
-    from ghostpoi.publish.private_folder import ReleaseRequest
-    from ghostpoi.publish.release import given_seed, release_in_memory, work
-    from ghostpoi.world.release import make_release
+    from ghostpoi.regions.protect import make_release
+    from ghostpoi.release.make import given_seed, release_in_memory, work
+    from ghostpoi.release.private_folder import ReleaseRequest
 
     if output is None and (engine or memory or scheduler or workers):
         raise InputError(
@@ -157,9 +167,8 @@ def rows_request(
 ) -> RowsRequest:  # fmt: skip
     """Return what is asked for; refuse values that no release can have."""
     from ghostpoi.data.taxonomy import read_taxonomy
-    from ghostpoi.publish.device_choice import device_for
-    from ghostpoi.publish.private_folder import RowsRequest
-    from ghostpoi.publish.publication_settings import publication, with_pseudonyms
+    from ghostpoi.draw.publication import device_for, publication, with_pseudonyms
+    from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed
 
     if no_candidate not in ("keep", "withhold"):
@@ -185,3 +194,19 @@ def _pairs(made: ReleasedRows) -> polars.DataFrame:
     ids = table.venue_ids.astype(str)
     columns = {"row": shown, "clean": ids[clean], "released": ids[released], "km": haversine_km(*places)}
     return polars.DataFrame({name: polars.Series(values.tolist()) for name, values in columns.items()})
+
+
+def folder_of(release: Any) -> Path:
+    """Return the folder of a release."""
+    if not isinstance(release, Release):
+        return Path(release)
+    if release.folder is None:
+        raise InputError("this release is in memory only; write it to a folder: protect(..., output=FOLDER)")
+    return release.folder
+
+
+def private_of(release: Any, private: PathLike | None) -> Path | None:
+    """Return the private folder that the caller names or, for what `protect` returned, the one that it wrote."""
+    if private is None:
+        return release.private if isinstance(release, Release) else None
+    return Path(private)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.reading import PathLike, ReadingOptions, optional, source_of
-from ghostpoi.api.scale import scale_of
-from ghostpoi.api.written import ReleaseLike, folder_of, private_of
+from ghostpoi.api.given import PathLike, ReadingOptions, optional, scale_of, source_of
+from ghostpoi.api.release import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
-    from ghostpoi.api.reading import Source
-    from ghostpoi.publish.verify.check import Check
+    from ghostpoi.api.given import Source
+    from ghostpoi.release.verify import Check
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def verify(
     >>> ghostpoi.verify("release", against="checkins.csv").passed
     True
     """
-    from ghostpoi.world.verify import verify as check
+    from ghostpoi.regions.compare import verify as check
 
     folder = folder_of(release)
     own = private if against is None else private_of(release, private)

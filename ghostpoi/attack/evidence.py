@@ -7,9 +7,9 @@ import numpy as np
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.draw.channel import Channel, uniform
+from ghostpoi.draw.methods import AnyMethod
 from ghostpoi.errors import InputError
-from ghostpoi.publish.methods import AnyMethod
-from ghostpoi.publish.public_channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
 EVIDENCE_VERSION = 1  # raised whenever the same input gives other leaks or evidence

@@ -83,7 +83,7 @@ def inspect(json: bool, **asked: Any) -> None:
 
 def protect(json: bool, dry_run: bool, **asked: Any) -> None:
     """Make a release: the same rows with plausible substitutes for their venues."""
-    from ghostpoi.publish.seal import fingerprint
+    from ghostpoi.release.seal import fingerprint
 
     if dry_run:
         return _estimate(json, asked)
@@ -94,9 +94,9 @@ def protect(json: bool, dry_run: bool, **asked: Any) -> None:
 
 
 def _estimate(json: bool, asked: dict[str, Any]) -> None:
-    from ghostpoi.api.reading import source_of
+    from ghostpoi.api.given import source_of
     from ghostpoi.api.release import rows_request
-    from ghostpoi.publish.cost_estimate import estimate
+    from ghostpoi.release.estimate import estimate
 
     if asked["series"]:
         raise InputError(f"{option('dry_run')} estimates a release that stands alone; leave {option('series')} out")
@@ -178,7 +178,7 @@ def synth(
     travellers: float | None, rows_per_part: int | None, format: str | None,
 ) -> None:  # fmt: skip
     """Write a synthetic city, or many: people with homes, jobs and habits who check in at clustered venues."""
-    from ghostpoi.data.synthetic_file import write_city
+    from ghostpoi.data.synthetic_files import write_city
 
     for name, value in (("travellers", travellers), ("rows_per_part", rows_per_part), ("format", format)):
         if cities is None and value is not None:
@@ -186,7 +186,7 @@ def synth(
     if cities is None:
         rows, where = write_city(output, users, pois, days, seed, density), ""
     else:
-        from ghostpoi.data.synthetic_parts import ROWS_PER_PART, write_world
+        from ghostpoi.data.synthetic_files import ROWS_PER_PART, write_world
         from ghostpoi.data.synthetic_world import TRAVELLERS, World
         from ghostpoi.progress import bar
 
@@ -202,7 +202,7 @@ def synth(
 def prepare(file: Path, output: Path, map: list[str] | None, set: list[str] | None, config: Path | None,
             **reading: Any) -> None:  # fmt: skip
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
-    from ghostpoi.api.reading import source_of
+    from ghostpoi.api.given import source_of
     from ghostpoi.data import prepared
     from ghostpoi.formats.prepare import prepare_file
     from ghostpoi.settings import Settings, changed
@@ -222,7 +222,7 @@ def plugins() -> None:
 
 def show_series(folder: Path, json: bool) -> None:
     """List the releases of a series: what was released when, and what its crowds hold."""
-    from ghostpoi.publish.series_overview import describe
+    from ghostpoi.release.series.overview import describe
 
     show(describe(folder), json, terminal.series, folder)
 
@@ -232,6 +232,6 @@ def verify_series(folder: Path, json: bool) -> None:
     from dataclasses import replace
 
     from ghostpoi.options import in_shell
-    from ghostpoi.publish.series_overview import verify_series
+    from ghostpoi.release.series.overview import verify_series
 
     _checked([replace(check, detail=in_shell(check.detail)) for check in verify_series(folder)], json)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
+from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.extras import missing
 from ghostpoi.options import declared, in_shell
 
@@ -381,9 +381,9 @@ def plugins(console: Console) -> None:
     from rich.markup import escape
 
     from ghostpoi.attack.adversaries import ADVERSARIES
+    from ghostpoi.draw.methods import METHODS
     from ghostpoi.exports import EXPORTS
     from ghostpoi.formats import FORMATS
-    from ghostpoi.publish.methods import METHODS
 
     for title, summaries in {
         "methods": {name: method.summary for name, method in METHODS.items()},

@@ -4,8 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.ordering import by_user_and_time
+from ghostpoi.data.checkins import Ints, Longs, by_user_and_time
 from ghostpoi.data.sessions import Sessions
 
 Pseudonyms = Literal["keep", "session", "week"]

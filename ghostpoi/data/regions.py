@@ -6,9 +6,8 @@ from itertools import pairwise, product
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs, by_user_and_time
 from ghostpoi.data.geo import chord, unit_sphere
-from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.settings import LEAST_GAP_KM
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
-from ghostpoi.data.ordering import by_user_and_time
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues, by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 from ghostpoi.settings import FilterSettings

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ghostpoi.data import sessions
-from ghostpoi.data.checkins import Checkins, Ints, Longs
-from ghostpoi.data.ordering import by_user_and_time
+from ghostpoi.data.checkins import Checkins, Ints, Longs, by_user_and_time
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.exports import EXPORTS
@@ -14,8 +13,8 @@ from ghostpoi.exports.base import ExportData, ExportVenues, Texts, Visits
 from ghostpoi.files import new_folder
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
-from ghostpoi.publish.manifest import PRIVATE_MARK, complaint_about, read_data, read_manifest, settings_of
-from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
+from ghostpoi.release.manifest import PRIVATE_MARK, complaint_about, read_data, read_manifest, settings_of
+from ghostpoi.release.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.settings import FilterSettings
 
 PRIVATE = f"<!-- {PRIVATE_MARK} -->\n**This folder is private: it holds clean data. Never publish it.**\n"

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import CheckinFile, Format
+from ghostpoi.formats.base import CheckinFile, Format, kind_of, other_kind
 from ghostpoi.formats.compression import load
+from ghostpoi.formats.fields import none_complete
 from ghostpoi.formats.folder import is_empty, is_folder, read_folder
-from ghostpoi.formats.kinds import kind_of
-from ghostpoi.formats.missing import none_complete
-from ghostpoi.formats.other_kinds import other_kind
 from ghostpoi.formats.rows import Columns, Rows
 from ghostpoi.formats.source import Reading, Source
-from ghostpoi.formats.venues import read_venues
+from ghostpoi.formats.tables import read_venues
 from ghostpoi.options import option
 from ghostpoi.plugins import Registry
 
@@ -25,11 +23,11 @@ FORMATS: Registry[Format] = Registry(
     "formats",
     __name__,
     {
-        "tsmc2014": "tsmc2014:TSMC2014",
-        "snap": "snap:SNAP",
-        "table": "table:TABLE",
-        "geojson": "geojson:GEOJSON",
-        "json": "json_text:JSON",
+        "tsmc2014": "tables:TSMC2014",
+        "snap": "tables:SNAP",
+        "table": "tables:TABLE",
+        "geojson": "records:GEOJSON",
+        "json": "records:JSON",
         "excel": "excel:EXCEL",
     },
 )

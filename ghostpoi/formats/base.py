@@ -1,5 +1,7 @@
 """Interfaces of file formats, and the result of reading a file."""
 
+import codecs
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,9 +12,109 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.formats.kinds import Kind
+from ghostpoi.files import COMPRESSED
+from ghostpoi.formats.compression import STDIN, compression
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import Reading, Source, VenueTable
+
+PARQUET = b"PAR1"  # the first bytes of such a file
+SUFFIXES = {  # what a name promises
+    "text": (".csv", ".tsv", ".txt", ".tab", ".dyna", ".inter"),
+    "JSON": (".json", ".jsonl", ".ndjson", ".geojson", ".geojsonl"),
+    "Parquet": (".parquet", ".pq"),
+    "an Excel workbook": (".xlsx", ".xls"),
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The kind of a file: a key of SUFFIXES, and the suffix that fits best."""
+
+    words: str
+    suffix: str
+
+
+def kind_of(format: str, data: bytes) -> Kind:
+    """Return the kind of a file by its format and its first bytes."""
+    if format == "excel":
+        return Kind("an Excel workbook", ".xlsx")
+    if data.startswith(PARQUET):
+        return Kind("Parquet", ".parquet")
+    start = data[:1000].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if format == "geojson":
+        return Kind("JSON", ".geojson")
+    if format == "json":
+        return Kind("JSON", ".json" if start.startswith(b"[") else ".jsonl")
+    line = start.split(b"\n", 1)[0]
+    tabs = line.count(b"\t") > max(line.count(sign) for sign in (b",", b";", b"|"))
+    return Kind("text", ".txt" if format != "table" else ".tsv" if tabs else ".csv")
+
+
+def ending(source: Source, kind: Kind) -> str:
+    """Return the extension for a release of a file: its own, or that of its kind where the name could have none."""
+    path = source.path
+    nameless = not source.in_memory and (path == STDIN or path.suffix.lower() in COMPRESSED)
+    return source.extension or (kind.suffix if nameless else "")
+
+
+def misnamed(source: Source, kind: Kind) -> str:
+    """Say in which way a file, of this kind, is not what its name says; "" if it is."""
+    path = source.path
+    if source.in_memory or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        found = compression(file.read(16))
+    packed = path.suffix.lower() if path.suffix.lower() in COMPRESSED else ""
+    if kind.words == "an Excel workbook":
+        found = ""  # it is a zip archive
+    remarks = []
+    if found != packed:
+        says = f", not {packed}" if packed else ", which its name does not say"
+        remarks.append(f"is compressed as {found}{says}" if found else "is not compressed, although its name says so")
+    promised = next((words for words, suffixes in SUFFIXES.items() if source.extension.lower() in suffixes), kind.words)
+    if promised != kind.words:
+        remarks.append(f"holds {kind.words}, not {promised} as its name says, and so will the release")
+    return f"{path.name} {' and '.join(remarks)}" if remarks else ""
+
+
+PACKED = {  # first bytes of files that hold other files
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!": "a RAR archive",
+}
+BINARY = {  # first bytes of other binary files: what it is, what to do
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an old Excel or Word file", "export the sheet as CSV"),
+    b"SQLite format 3\x00": ("an SQLite database", "export the table of check-ins as CSV"),
+    b"\x89HDF\r\n\x1a\n": ("an HDF5 file", "store its table as Parquet or CSV"),
+    b"ARROW1": ("an Arrow or Feather file", "store it as Parquet"),
+    b"%PDF": ("a PDF document", "give the data file that it describes"),
+    b"\x93NUMPY": ("a NumPy array", "store it as CSV or Parquet with named columns"),
+}
+HTML = re.compile(rb"<(!doctype html|html|head|body)[\s>]", re.IGNORECASE)
+JSON_TEXT = re.compile(rb'\{\s*("[^"\n]*"\s*:|\}\s*$)|\[\s*([\[{]|\]\s*$)')
+
+
+def other_kind(head: bytes) -> str | None:
+    """Say what a file is that is no table, or None; `head` holds its first bytes."""
+    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "is UTF-16 text; save it as UTF-8"
+    if head.startswith(b"PK\x03\x04"):
+        return "is a zip archive; unpack it and give the file of check-ins inside it"
+    if head[257:262] == b"ustar":
+        return "is a tar archive; unpack it and give the file of check-ins inside it"
+    for start, name in PACKED.items():
+        if head.startswith(start):
+            return f"is {name}; unpack it and give the file of check-ins inside it"
+    for start, (name, remedy) in BINARY.items():
+        if head.startswith(start):
+            return f"is {name}; {remedy}"
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if HTML.match(text):
+        return "is a web page (HTML), not a table; download the data file itself"
+    if text.startswith(b"<?xml"):
+        return "is XML, not a table; convert it to CSV"
+    if JSON_TEXT.match(text):
+        return "is JSON without rows of check-ins; give one object per line, an array of objects or GeoJSON points"
+    return None
 
 
 @dataclass(frozen=True)

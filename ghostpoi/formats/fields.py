@@ -1,23 +1,118 @@
-"""Find the column of each field, and convert columns of any type to a validated check-in table."""
+"""Fields: find the column of each, and convert columns of any type to a validated check-in table.
+
+Rows that lack a value are refused, dropped, or kept as they are, as --missing says. A kept row is genuine: nothing in
+it changes. It is not in the check-in table, so only the row counts include it.
+"""
 
 import difflib
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import DATE, FIELDS, GROUP, Checkins, renumber
+from ghostpoi.data.checkins import DATE, FIELDS, GROUP, Checkins, Longs, renumber
 from ghostpoi.errors import InputError
-from ghostpoi.formats.missing import Where, lacking, lacks_value, places
-from ghostpoi.formats.points import POINT, with_positions
-from ghostpoi.formats.source import VENUE, Source
-from ghostpoi.formats.times import parse_times, stripped
-from ghostpoi.formats.zones import TIMEZONE, is_short, split_names, zone_of
+from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.source import POINT, VENUE, Reading, Source
+from ghostpoi.formats.times import TIMEZONE, has_names, is_short, parse_times, split_names, stripped, zone_of
 from ghostpoi.options import option
+
+NONE: Longs = np.empty(0, np.int64)
+# What R, Excel, pandas and databases write for no value, in lower case. A category may be called so.
+NO_VALUE = ("", "na", "n/a", "#n/a", "<na>", "nan", "nat", "none", "null", "\\n")
+BLANK = ("", "\\n")
+SHORT = 16  # bytes that such a word has at most, with spaces around it
+LISTED = 5  # places of rows that messages name
+
+Where = Callable[[int], str]
+
+
+def lacks_value(frame: pl.DataFrame) -> pl.Series:
+    """Mark the rows (N,) that lack the value of a field that the file has."""
+    every = pl.repeat(False, frame.height, eager=True)
+    for field in (f for f in (*FIELDS, DATE, POINT, TIMEZONE) if f in frame.columns):
+        every |= lacking(frame[field], field)
+    return every
+
+
+def lacking(column: pl.Series, field: str) -> pl.Series:
+    """Mark the rows (N,) of a field's column that hold no value: null, NaN, a word for it or an empty point."""
+    lacks = column.is_null()
+    if column.dtype.is_float():
+        return lacks | column.is_nan().fill_null(True)
+    words = BLANK if field == "category" else NO_VALUE
+    if column.dtype in (pl.Categorical, pl.Enum):
+        if not _is_word(column.unique().cast(pl.String), words).any():
+            return lacks
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        lacks |= _is_word(column, words)
+    return lacks | is_empty_point(column) if field == POINT else lacks
+
+
+def _is_word(texts: pl.Series, words: tuple[str, ...]) -> pl.Series:
+    """Mark the texts (N,) that are one of these words. Long texts are not looked at, because there are many."""
+    marked = pl.repeat(False, len(texts), eager=True)
+    short = (texts.str.len_bytes() <= SHORT).arg_true()
+    found = texts.gather(short).str.strip_chars().str.to_lowercase().is_in(words)
+    return marked.scatter(short.filter(found), True)
+
+
+def complete_rows(frame: pl.DataFrame, where: Where, reading: Reading) -> tuple[pl.DataFrame, Where, Longs]:
+    """Return the rows that lack nothing, their places, and the numbers of the other rows, as --missing says.
+
+    If it says to refuse them, all rows are returned: `to_checkins` refuses the first that lacks a value.
+    """
+    if reading.missing not in ("keep", "drop"):
+        return frame, where, NONE
+    lacking = lacks_value(frame)
+    present = (~lacking).arg_true().to_numpy().astype(np.int64)
+    return frame.filter(~lacking), lambda row: where(int(present[row])), lacking.arg_true().to_numpy().astype(np.int64)
+
+
+def none_complete(source: Source | Path) -> InputError:
+    """Say that a dataset has no row that lacks nothing."""
+    return InputError(f"{source}: all rows lack a value; map other columns with {option('map', 'FIELD=COLUMN')}")
+
+
+def places(rows: Longs, where: Where) -> str:
+    """Name the first of these rows: lines 3, 7, 9."""
+    named = [where(int(row)).rsplit(" ", 2)[-2:] for row in rows[:LISTED]]
+    more = ", …" if len(rows) > LISTED else ""
+    return f"{named[0][0]}{'s' * (len(rows) > 1)} {', '.join(number for _, number in named)}{more}"
+
+
+NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
+START = r"^\s*(?i:SRID=4326;\s*)?(?i:POINT)\s*"
+FORMS = (
+    rf"{START}\(\s*{NUMBER}\s+{NUMBER}\s*\)\s*$",
+    rf"^\s*\[\s*{NUMBER}\s*,\s*{NUMBER}\s*\]\s*$",
+)
+EMPTY = rf"{START}(?i:EMPTY|\(\s*nan\s+nan\s*\))\s*$"
+
+
+def with_positions(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add latitude and longitude from the points, null where a point has another form."""
+    if POINT not in frame.columns:
+        return frame
+    text = pl.col(POINT).cast(pl.String)
+    lon, lat = (pl.coalesce(text.str.extract(form, group) for form in FORMS).cast(pl.Float64) for group in (1, 2))
+    return frame.with_columns(lon=lon, lat=lat)
+
+
+def is_empty_point(points: pl.Series) -> pl.Series:
+    """Mark the points (N,) that have no position, as PostGIS and GeoPandas write them: POINT EMPTY."""
+    return points.cast(pl.String).str.contains(EMPTY).fill_null(False)
+
+
+def as_written(lat: float, lon: float, like: str) -> str:
+    """Write a position in the form of another one."""
+    return f"[{lon},{lat}]" if like.strip(' "').startswith("[") else f"POINT ({lon} {lat})"
+
 
 NAME_ZONE = f"state the zone of all such times with {option('timezone')}, e.g. America/New_York"
 MIDNIGHT = r"[ T]00:00(:00(\.0+)?)?$"
@@ -279,3 +374,31 @@ def _numbered(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     distinct = ids.unique()
     names = np.array(distinct.cast(pl.String).to_list(), object)
     return renumber(ids.to_physical().to_numpy(), distinct.to_physical().to_numpy(), names)
+
+
+WITHOUT_NAMES = ("tsmc2014", "snap")  # formats with fixed columns
+
+
+def chosen_columns(file: CheckinFile, given: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return the column of each field and the reason; `given` is the user's choice, field by field."""
+    found = {
+        field: {"column": column, "chosen_by": _reason(file, field, given)} for field, column in file.mapping.items()
+    }
+    if has_names(file.rows.get_column(file.mapping["time"])):
+        found["time"]["chosen_by"] += "; it names time zones"
+    return found
+
+
+def _reason(file: CheckinFile, field: str, given: Mapping[str, str]) -> str:
+    if field in given:
+        return option("map")
+    if file.venues and field in file.venues.mapping:
+        return f"its name in {file.venues.path.name}"
+    if file.reading.columns:
+        return option("columns")
+    names = [name for tier in COLUMN_NAMES.get(field, ()) for name in tier]
+    if file.format in WITHOUT_NAMES or plain_name(file.mapping[field]) not in names:
+        return f"its place ({file.format})"
+    taken = set(file.mapping.values())
+    others = [repr(c) for c in file.rows.columns if c not in taken and plain_name(c) in names]
+    return "its name" + (f", before {' and '.join(others)}" if others else "")

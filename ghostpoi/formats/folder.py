@@ -5,28 +5,24 @@ import glob
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import concatenated
 from ghostpoi.errors import InputError
-from ghostpoi.files import COMPRESSED, extension, replacing
-from ghostpoi.formats.base import CheckinFile
+from ghostpoi.files import COMPRESSED, extension
+from ghostpoi.formats.base import PARQUET, CheckinFile
 from ghostpoi.formats.compression import load
-from ghostpoi.formats.joined_rows import can_join, joined_rows
-from ghostpoi.formats.kinds import PARQUET
-from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.rows import Index, Rows, WrappedRows, not_joined
 from ghostpoi.formats.source import Source
-from ghostpoi.formats.table import delimiter_of
+from ghostpoi.formats.tables import delimiter_of
 from ghostpoi.formats.text import first_line, is_utf8
-from ghostpoi.formats.text_rows import TextRows
 from ghostpoi.options import option
 
 HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
@@ -39,75 +35,53 @@ ReadPart = Callable[[str, Source, bytes], CheckinFile]
 
 
 @dataclass(frozen=True)
-class FolderRows:
-    """The rows of all parts, part by part. Rows stay in their part; rows in another order are divided anew."""
+class FolderRows(WrappedRows):
+    """The rows of all parts, part by part. Rows stay in their part; rows in another order are divided again."""
 
-    whole: Rows  # as if they were one file
-    part: NDArray[np.int64]  # (N,) ascending
-    names: tuple[str, ...]  # of the parts, relative to the folder
+    part: Index = field()
+    parts: tuple[str, ...] = field()  # relative to the folder
     tails: tuple[bytes, ...]  # what ends each part, if they are text
 
     @property
-    def columns(self) -> list[str]:
-        return self.whole.columns
+    def whole(self) -> Rows:
+        return self.rows
 
-    def get_column(self, name: str) -> pl.Series:
-        return self.whole.get_column(name)
+    def copy_fields(self, columns: list[str], donor: Index) -> "FolderRows":
+        return replace(self, rows=self.rows.copy_fields(columns, donor))
 
-    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "FolderRows":
-        return replace(self, whole=self.whole.copy_fields(columns, donor))
-
-    def take(self, index: NDArray[np.int64]) -> "FolderRows":
+    def take(self, index: Index) -> "FolderRows":
         """Return these rows. If they are not in the order of the parts, each part gets as many as it had of them."""
-        return replace(self, whole=self.whole.take(index), part=np.sort(self.part[index]))
-
-    def largest_number(self, column: str) -> int | None:
-        return self.whole.largest_number(column)
+        return replace(self, rows=self.rows.take(index), part=np.sort(self.part[index]))
 
     def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "FolderRows":
         """Replace a column of ids. Names and sizes of parts may tell whose rows they held, so they change, too."""
-        return replace(self, whole=self.whole.replace_ids(column, ids)).divided_anew()
+        return replace(self, rows=self.rows.replace_ids(column, ids)).divided_anew()
 
     def divided_anew(self) -> "FolderRows":
-        """Return the same rows, in order, in as many parts of equal size with numbers as names."""
-        count, rows = len(self.names), len(self.part)
-        endings = {Path(name).suffix for name in self.names}
-        names = tuple(f"part-{number:05}{min(endings)}" for number in range(count))
-        return replace(
-            self, part=np.arange(rows) * count // max(1, rows), names=names, tails=(max(self.tails),) * count
-        )
+        count, rows = len(self.parts), len(self.part)
+        endings = {Path(name).suffix for name in self.parts}
+        parts = tuple(f"part-{number:05}{min(endings)}" for number in range(count))
+        tails = (max(self.tails),) * count
+        return replace(self, part=np.arange(rows) * count // max(1, rows), parts=parts, tails=tails)
 
     def drop(self, columns: list[str]) -> "FolderRows":
-        return replace(self, whole=self.whole.drop(columns))
+        return replace(self, rows=self.rows.drop(columns))
 
     def requote(self, columns: list[str]) -> "FolderRows":
-        return replace(self, whole=self.whole.requote(columns))
+        return replace(self, rows=self.rows.requote(columns))
 
     def without_metadata(self) -> "FolderRows":
-        return replace(self, whole=self.whole.without_metadata())
+        return replace(self, rows=self.rows.without_metadata())
 
-    def write(self, out: BinaryIO) -> None:
-        """Write all parts as one file."""
-        self.whole.write(out)
+    def to_frame(self, mapping: dict[str, str]) -> Any:
+        return self.rows.to_frame(mapping)
 
-    def write_parts(self, folder: Path) -> None:
+    def write_to(self, path: Path) -> None:
         """Write every part under its name."""
-        for number, name in enumerate(self.names):
-            rows = self.whole.take(np.flatnonzero(self.part == number))
-            if isinstance(rows, TextRows):
-                rows = replace(rows, dialect=replace(rows.dialect, tail=self.tails[number]))
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            with replacing(folder / name) as out:
-                rows.write(out)
-
-
-def write_rows(path: Path, rows: Rows) -> None:
-    """Write rows as a file or, if they come from a folder, as a folder."""
-    if isinstance(rows, FolderRows):
-        rows.write_parts(path)
-        return
-    with replacing(path) as out:
-        rows.write(out)
+        for number, name in enumerate(self.parts):
+            rows = self.rows.take(np.flatnonzero(self.part == number)).framed(tail=self.tails[number])
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            rows.write_to(path / name)
 
 
 def is_folder(source: Source) -> bool:
@@ -148,9 +122,9 @@ def read_folder(source: Source, recognise: Recognise, read_part: ReadPart) -> Ch
 
     def parse_rows() -> Rows:
         rows = {name: file.all_rows for name, file in files.items()}
-        tails = {name: part.dialect.tail for name, part in rows.items() if isinstance(part, TextRows)}
+        tails = {name: part.dialect.tail for name, part in rows.items() if part.dialect}
         return FolderRows(
-            joined_rows(list(rows.values()), next(iter(rows.values())), str(first.path)),
+            next(iter(rows.values())).joined(list(rows.values()), str(first.path)),
             np.repeat(np.arange(len(names)), list(size.values())), tuple(names),
             tuple(tails.get(name, b"") for name in names),
         )  # fmt: skip
@@ -245,18 +219,18 @@ def no_part(path: Path, other: Path) -> InputError:
 
 def _any_encoding(file: CheckinFile) -> bool:
     """Tell whether a file is text that has the same bytes in every encoding."""
-    rows = file.all_rows
-    return isinstance(rows, TextRows) and rows.dialect.ascii
+    dialect = file.all_rows.dialect
+    return dialect is not None and dialect.ascii
 
 
 def _check_alike(first: CheckinFile, other: CheckinFile) -> None:
     """Refuse a part that is not of the same kind as the first."""
     rows, more = first.all_rows, other.all_rows
-    if not can_join(rows):
-        raise InputError(f"{first.path}: files of this kind cannot be parts of a folder; use CSV, TSV or Parquet")
+    if not rows.can_join:
+        raise not_joined(first.path)
     what = "format" if (first.format, type(rows)) != (other.format, type(more)) else ""
     what = what or ("columns" if (first.mapping, rows.columns) != (other.mapping, more.columns) else "")
-    if isinstance(rows, TextRows) and isinstance(more, TextRows) and not what:
+    if rows.dialect and more.dialect and not what:
         what = "delimiter" if rows.dialect.delimiter != more.dialect.delimiter else ""
         same = rows.dialect.encoding == more.dialect.encoding or _any_encoding(first) or _any_encoding(other)
         what = what or ("" if same else "encoding")

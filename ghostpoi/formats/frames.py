@@ -5,7 +5,7 @@ A pandas index becomes columns, because it may reveal the venue like any column.
 
 import io
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -13,14 +13,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.folder import FolderRows
-from ghostpoi.formats.parquet import ParquetRows
-from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.rows import Index, Rows, WrappedRows
 from ghostpoi.formats.source import Source
-from ghostpoi.formats.text import value
-from ghostpoi.formats.text_rows import TextRows
 
-Index = NDArray[np.int64]
 OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type
 
 
@@ -39,6 +34,9 @@ class Frame(Protocol):
     def drop(self, columns: list[str]) -> "Frame": ...
 
     def without_metadata(self) -> "Frame": ...
+
+    def with_columns(self, columns: list[str], values: pl.DataFrame) -> "Frame":
+        """Return the frame with these columns of Parquet rows, in its own types."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,11 @@ class PolarsFrame:
 
     def without_metadata(self) -> "PolarsFrame":
         return self
+
+    def with_columns(self, columns: list[str], values: pl.DataFrame) -> "PolarsFrame":
+        kinds: dict[Any, Any] = {name: kind for name, kind in self.frame.schema.items() if name in columns}
+        kinds |= {name: pl.Enum(_distinct(values[name])) for name, kind in kinds.items() if kind == pl.Enum}
+        return PolarsFrame(self.frame.with_columns(values.select(columns).cast(kinds)))
 
 
 @dataclass(frozen=True)
@@ -105,9 +108,26 @@ class PandasFrame:
         frame.attrs = {}
         return PandasFrame(frame)
 
+    def with_columns(self, columns: list[str], values: pl.DataFrame) -> "PandasFrame":
+        self._check(columns, "changes with the venue")
+        table, new = self.frame, {}
+        for name in columns:
+            old, kind = table[name], table[name].dtype
+            if hasattr(kind, "categories"):
+                known = set(kind.categories)
+                kind = old.cat.add_categories([one for one in _distinct(values[name]) if one not in known]).dtype
+            new[name] = _fresh(type(old)(values[name].to_list(), index=table.index, dtype=kind))
+        return PandasFrame(table.assign(**new))
+
     def _check(self, columns: list[str], what: str) -> None:
         if levels := [name for name in columns if name not in self.frame.columns]:
             raise InputError(f"the index {levels[0]!r} {what}; make it a column with reset_index() first")
+
+
+def _distinct(values: pl.Series) -> pl.Series:
+    """Return the distinct values of a column, categories as texts."""
+    texts = isinstance(values.dtype, pl.Categorical | pl.Enum)
+    return (values.cast(pl.String) if texts else values).drop_nulls().unique().sort()
 
 
 def _listed(column: pl.Series) -> pl.Series:
@@ -128,18 +148,18 @@ def _fresh(column: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class FrameRows:
+class FrameRows(WrappedRows):
     """The rows of a caller's frame, and the same rows as Parquet holds them."""
 
-    rows: Rows
     frame: Frame
 
     @property
-    def columns(self) -> list[str]:
-        return self.rows.columns
+    def stored(self) -> Rows:
+        return self.rows
 
-    def get_column(self, name: str) -> pl.Series:
-        return self.rows.get_column(name)
+    def with_stored(self, columns: list[str], changed: Rows) -> "FrameRows":
+        values = changed.drop([name for name in changed.columns if name not in columns]).to_frame({})
+        return FrameRows(changed, self.frame.with_columns(columns, values))
 
     def copy_fields(self, columns: list[str], donor: Index) -> "FrameRows":
         return FrameRows(self.rows.copy_fields(columns, donor), self.frame.copy_fields(columns, donor))
@@ -147,23 +167,17 @@ class FrameRows:
     def take(self, index: Index) -> "FrameRows":
         return FrameRows(self.rows.take(index), self.frame.take(index))
 
-    def largest_number(self, column: str) -> int | None:
-        return self.rows.largest_number(column)
-
     def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "FrameRows":
         return FrameRows(self.rows.replace_ids(column, ids), self.frame.replace_ids(column, [str(i) for i in ids]))
 
     def drop(self, columns: list[str]) -> "FrameRows":
         return FrameRows(self.rows.drop(columns), self.frame.drop(columns))
 
-    def requote(self, columns: list[str]) -> "FrameRows":
-        return self
-
-    def write(self, out: BinaryIO) -> None:
-        self.rows.write(out)
-
     def without_metadata(self) -> "FrameRows":
         return FrameRows(self.rows.without_metadata(), self.frame.without_metadata())
+
+    def to_frame(self, mapping: dict[str, str]) -> Any:
+        return self.frame.frame
 
 
 def frame_source(frame: Any, like: Source) -> Source:
@@ -176,24 +190,6 @@ def frame_source(frame: Any, like: Source) -> Source:
     except (ValueError, TypeError, pl.exceptions.PolarsError, NotImplementedError) as e:
         raise _unreadable(e) from None
     return replace(like, content=out.getvalue(), suffix=".parquet", frame=own)
-
-
-def to_frame(rows: Rows, mapping: dict[str, str]) -> Any:
-    """Return rows as a data frame: the caller's kind for a frame, otherwise polars.
-
-    The columns of a file without types are text, except coordinates, which are numbers.
-    """
-    if isinstance(rows, FrameRows):
-        return rows.frame.frame
-    if isinstance(rows, FolderRows):
-        rows = rows.whole
-    if isinstance(rows, ParquetRows):
-        return pl.from_arrow(rows.table)
-    frame = pl.DataFrame({name: rows.get_column(name) for name in rows.columns})
-    if isinstance(rows, TextRows):
-        frame = frame.select(value(pl.col(name), rows.dialect.quoted).alias(name) for name in frame.columns)
-    degrees = [mapping[field] for field in ("lat", "lon") if frame.schema.get(mapping.get(field, "")) == pl.String]
-    return frame.with_columns(pl.col(degrees).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False))
 
 
 def _from_pandas(table: Any) -> pl.DataFrame:

@@ -1,24 +1,103 @@
 """Parquet files: converted for polars, written back with the same types."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import IDS
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.base import PARQUET, CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.formats.parquet_table import decoded, is_coded, read_table, readable
+from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import Source
 from ghostpoi.formats.times import EARLIEST, LATEST
+
+WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types
+MOST_TEXT = 2**31 - 1  # bytes of a column that pyarrow always keeps in one piece
+
+
+def read_table(source: Source, data: bytes) -> tuple[pa.Table, pa.Schema]:
+    """Read the whole table, and return the schema of the file: a large table has dictionaries in place of text.
+
+    Its size is checked first, because a short file can encode any number of equal values.
+    """
+    with readable(source):
+        file = pq.ParquetFile(pa.BufferReader(data))
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        source.check_size(sum(_least_size(group, file.schema) for group in groups), len(data))
+        # A chunk can hold a long text once and repeat it. Its metadata would say whether it does, but on some
+        # damaged files pyarrow ends the process when asked for it.
+        if sum(max(g.num_rows, 0) * max(g.total_byte_size, 0) for g in groups) > source.size_limit.size:
+            names = [f.name for f in file.schema_arrow if _is_text(f.type)]
+            coded = pq.ParquetFile(pa.BufferReader(data), read_dictionary=names).read()
+            coded.validate(full=True)
+            sizes = [_expanded(coded.column(at)) for at, f in enumerate(file.schema_arrow) if _is_text(f.type)]
+            source.check_size(sum(sizes), len(data))
+            if max(sizes, default=0) <= MOST_TEXT:
+                return _in_one_piece(coded, file.schema_arrow), file.schema_arrow
+        table = file.read()
+        table.validate(full=True)
+        return table, table.schema
+
+
+@contextmanager
+def readable(source: Source) -> Iterator[None]:
+    """Refuse a damaged file, or one that is too large for the memory."""
+    try:
+        yield
+    except MemoryError:
+        raise InputError(f"{source} does not fit into the memory; read it on a larger machine") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+        why = (str(e).splitlines() or ["it cannot be read"])[0]
+        raise InputError(f"{source} is a damaged Parquet file ({why}); write it again") from None
+
+
+def _in_one_piece(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the table with one dictionary, not one per row group, in each text column."""
+    for at, one in enumerate(schema):
+        if _is_text(one.type):
+            column = table.column(at).unify_dictionaries().combine_chunks()
+            table = table.set_column(at, one.name, pa.chunked_array([column]))
+    return table
+
+
+def decoded(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Return a column with text in place of dictionaries, if its type is text."""
+    return column.cast(kind) if _is_text(kind) else column
+
+
+def is_coded(ids: pa.ChunkedArray) -> bool:
+    """Tell whether a column numbers texts, of which none is missing or empty."""
+    if not pa.types.is_dictionary(ids.type) or not pa.types.is_string(ids.type.value_type) or ids.null_count:
+        return False
+    return all(pc.min(pc.binary_length(chunk.dictionary)).as_py() != 0 for chunk in ids.chunks)
+
+
+def _least_size(group: Any, schema: Any) -> int:
+    """Return the least number of bytes that the values of a row group need in memory."""
+    width = sum(WIDTH.get(schema.column(i).physical_type, 8) for i in range(len(schema)))
+    return max(int(group.num_rows), 0) * width + max(int(group.total_byte_size), 0)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+
+
+def _expanded(column: pa.ChunkedArray) -> int:
+    """Return the size of the values of a dictionary-encoded column."""
+    sizes = (pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() for chunk in column.chunks)
+    return sum(size or 0 for size in sizes)
+
 
 GROUP = 1 << 20  # rows of a row group, as pyarrow writes them
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -79,12 +158,13 @@ def parquet_rows(data: bytes) -> int | None:
 
 
 @dataclass(frozen=True)
-class ParquetRows:
+class ParquetRows(Rows):
     """The columns of a Parquet table with its schema and metadata."""
 
     values: dict[str, pa.ChunkedArray]  # where the schema has text, perhaps dictionaries, which need less memory
-    schema: pa.Schema
+    schema: pa.Schema = field()
     path: Path
+    can_join = True
 
     @staticmethod
     def of(table: pa.Table, path: Path) -> "ParquetRows":
@@ -97,7 +177,7 @@ class ParquetRows:
     @property
     def table(self) -> pa.Table:
         """The table as the schema has it."""
-        return self.part(0, None)
+        return self.segment(0, None)
 
     @property
     def columns(self) -> list[str]:
@@ -153,11 +233,24 @@ class ParquetRows:
             {field.name: self.values[field.name] for field in kept}, pa.schema(kept, self.schema.metadata), self.path
         )
 
-    def requote(self, columns: list[str]) -> "ParquetRows":
-        return self
+    def joined(self, parts: Sequence[Rows], other: str) -> "ParquetRows":
+        tables = [part.table.select(self.columns) for part in parts if isinstance(part, ParquetRows)]
+        try:
+            table = pa.concat_tables([one.cast(self.schema) for one in tables]).unify_dictionaries()
+        except (pa.ArrowException, ValueError):
+            raise InputError(
+                f"{self.path}: the types of its columns differ from those of {other}; store the same types"
+            ) from None
+        return ParquetRows.of(table, self.path)
+
+    def as_file(self, source: Source, format: str, mapping: dict[str, str]) -> CheckinFile:
+        return file_of_rows(source, self, PARQUET, mapping)
+
+    def to_frame(self, mapping: dict[str, str]) -> Any:
+        return pl.from_arrow(self.table)
 
     def write(self, out: BinaryIO) -> None:
-        tables = (self.part(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory
+        tables = (self.segment(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory
         write_tables(tables, self.schema, out)
 
     def without_metadata(self) -> "ParquetRows":
@@ -178,7 +271,7 @@ class ParquetRows:
         except pa.ArrowNotImplementedError:
             raise self.refusal(name) from None
 
-    def part(self, at: int, rows: int | None) -> pa.Table:
+    def segment(self, at: int, rows: int | None) -> pa.Table:
         """Return some rows as the schema has them; None: all that follow."""
         parts = [decoded(self.values[field.name].slice(at, rows), field.type) for field in self.schema]
         return pa.Table.from_arrays(parts, schema=self.schema)

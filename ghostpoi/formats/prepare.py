@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 from ghostpoi import formats
 from ghostpoi.data.prepared import Prepared, prepare
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.formats import Source
 from ghostpoi.settings import Settings
 

@@ -1,14 +1,16 @@
-"""Rows of formats that store values rather than text: JSON, GeoJSON, workbooks.
+"""Formats that store values rather than text: JSON lines, JSON arrays, GeoJSON. Workbooks have rows of the same kind.
 
 A field is kept as its JSON text, so that a number stays a number and text stays text, and the same value is always
-written the same way.
+written the same way. Objects inside objects become columns such as user.id. GeoJSON holds points, in a collection or
+one per line; their properties are columns.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
@@ -18,6 +20,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.formats.rows import FieldRows, Layout
 from ghostpoi.formats.source import Source
 
 TIME = "@"  # before the text of a time, which JSON lacks
@@ -25,37 +28,12 @@ MARKED = rf'^["{TIME}]'
 EXACT = 1 << 53  # whole numbers up to this one are exact in every JSON parser and in workbooks
 
 
-class Layout(Protocol):
-    """How a format writes its rows."""
-
-    @property
-    def words(self) -> str:
-        """The format as a phrase."""
-
-    @property
-    def mime_type(self) -> str: ...
-
-    def json_path(self, column: str) -> str:
-        """Return the JSONPath of a column's values; "" if the format is not JSON."""
-
-    def write(self, columns: Sequence[str], rows: Iterator[tuple[str | None, ...]], out: BinaryIO) -> None:
-        """Write rows of JSON texts; None stands for null."""
-
-    def without_metadata(self) -> "Layout":
-        """Drop what is not needed to read the rows."""
-
-
 @dataclass(frozen=True)
-class RecordRows:
+class RecordRows(FieldRows):
     """Fields as JSON texts, null where a value is missing."""
 
-    frame: pl.DataFrame
-    layout: Layout
+    layout: Layout = field()
     path: Path
-
-    @property
-    def columns(self) -> list[str]:
-        return self.frame.columns
 
     def get_column(self, name: str) -> pl.Series:
         """Return a column as text: that of strings without their quotes."""
@@ -64,13 +42,6 @@ class RecordRows:
             return raw
         distinct = raw.unique().drop_nulls()
         return raw.replace_strict(distinct, [_shown(text) for text in distinct], return_dtype=pl.String)
-
-    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "RecordRows":
-        index = pl.Series(donor)
-        return replace(self, frame=self.frame.with_columns(self.frame[c].gather(index) for c in columns))
-
-    def take(self, index: NDArray[np.int64]) -> "RecordRows":
-        return replace(self, frame=self.frame[index])
 
     def largest_number(self, column: str) -> int | None:
         values = self.frame[column].drop_nulls()
@@ -90,9 +61,6 @@ class RecordRows:
 
     def drop(self, columns: list[str]) -> "RecordRows":
         return replace(self, frame=self.frame.drop(columns))
-
-    def requote(self, columns: list[str]) -> "RecordRows":
-        return self
 
     def without_metadata(self) -> "RecordRows":
         return replace(self, layout=self.layout.without_metadata())
@@ -127,3 +95,241 @@ def read_records(
     return to_file(
         source, data, format, found, pl.DataFrame(fields), lambda row: f"{source}, {unit} {row + first}", lambda: rows
     )
+
+
+Names = tuple[str, ...]  # the keys that lead to a value
+Tree = dict[str, Any]  # name -> subtree or JSON text
+
+
+@dataclass(frozen=True)
+class JsonLayout:
+    """Objects with separators around them. Null and absent are the same: both are written as null."""
+
+    paths: Mapping[str, Names] = field(repr=False)  # of each column
+    start: str
+    between: str
+    end: str
+    words: str
+    mime_type: str
+    root: str  # JSONPath of the rows
+
+    def json_path(self, column: str) -> str:
+        return self.root + "".join(f"[{json_text(name)}]" for name in self.paths[column])
+
+    def write(self, columns: Sequence[str], rows: Iterator[tuple[str | None, ...]], out: BinaryIO) -> None:
+        paths = [self.paths[name] for name in columns]
+        out.write(self.start.encode())
+        for number, row in enumerate(rows):
+            tree: Tree = {}
+            for path, text in zip(paths, row, strict=True):
+                inner = tree
+                for name in path[:-1]:
+                    inner = inner.setdefault(name, {})
+                inner[path[-1]] = "null" if text is None else text
+            out.write(((self.between if number else "") + self.record(tree)).encode())
+        out.write(self.end.encode())
+
+    def record(self, tree: Tree) -> str:
+        """Return the text of one row."""
+        return object_text(tree)
+
+    def without_metadata(self) -> "JsonLayout":
+        return self
+
+
+@dataclass(frozen=True)
+class JsonFormat:
+    """JSON lines, and JSON arrays."""
+
+    summary: str = "JSON lines (one object per line), or a JSON array of objects"
+
+    def recognises(self, head: bytes) -> bool:
+        """Look for an object that ends with its line, or for an array of objects."""
+        text = head.decode("utf-8-sig", "replace").lstrip()
+        if text.startswith("["):
+            return text[1:].lstrip().startswith("{")
+        first = first_object(text)
+        return isinstance(first, dict) and bool(first)
+
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        text = decoded(source, data)
+        if text.lstrip().startswith("["):
+            records, unit = objects(parsed(source, text), f"{source}, row {{}}"), "row"
+            start, between, end, words = "[\n", ",\n", "\n]\n", "a JSON array with one object per row"
+            mime_type, root = "application/json", "$[*]"
+        else:
+            records, unit = objects(lines(source, text), f"{source}, line {{}}"), "line"
+            start, between, end, words = "", "\n", "\n", "JSON lines: one object per line"
+            mime_type, root = "application/jsonlines", "$"
+        columns = flattened(records)
+        paths = {".".join(names): names for names in columns}
+        layout = JsonLayout(paths, start, between, end, words, mime_type, root)
+        named = dict(zip(paths, columns.values(), strict=False))
+        if len(named) < len(columns):
+            raise InputError(f"{source}: a key contains a point, so that two columns have one name; rename it")
+        return read_records(source, data, "json", named, mapping, layout, unit)
+
+
+def first_object(text: str) -> Any:
+    """Return the value on the first line, or None if the line is not JSON."""
+    try:
+        return json.loads(text.split("\n", 1)[0])
+    except (ValueError, RecursionError):
+        return None
+
+
+def decoded(source: Source, data: bytes) -> str:
+    """Decode the content, which JSON demands to be UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{source} is JSON, but not in UTF-8; save it as UTF-8") from None
+
+
+def parsed(source: Source, text: str, line: int = 0) -> Any:
+    """Parse JSON; name the line of an error. `line` is the number of a line that is parsed alone."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as e:
+        raise InputError(f"{source}, line {line or e.lineno}: this is not valid JSON ({e.msg}); correct it") from None
+    except (ValueError, RecursionError):  # numbers of thousands of digits, endless nesting
+        raise InputError(f"{source}: its JSON is nested too deeply or holds too long a number; correct it") from None
+
+
+def lines(source: Source, text: str) -> list[Any]:
+    """Parse one value per line; empty lines at the end do not count."""
+    return [parsed(source, line, number) for number, line in enumerate(text.rstrip().split("\n"), 1)]
+
+
+def objects(values: Any, place: str) -> list[dict[str, Any]]:
+    """Return values as objects; refuse others. `place` is filled in with the number of a row."""
+    for number, value in enumerate(values, 1):
+        if not isinstance(value, dict):
+            raise InputError(f"{place.format(number)}: this is not an object {{...}} with named values; correct it")
+    return list(values)
+
+
+def flattened(records: list[dict[str, Any]], before: Names = ()) -> dict[Names, list[str | None]]:
+    """Return the columns of objects as JSON texts. A key whose values are all objects leads to columns of its own."""
+    found: dict[Names, list[str | None]] = {}
+    for name in dict.fromkeys(key for record in records for key in record):
+        values = [record.get(name) for record in records]
+        present = [value for value in values if value is not None]
+        if any(present) and all(isinstance(value, dict) for value in present):
+            found |= flattened([value or {} for value in values], (*before, name))
+        else:
+            found[*before, name] = [None if value is None else json_text(value) for value in values]
+    return found
+
+
+def object_text(tree: Tree) -> str:
+    """Write an object whose values are JSON texts or such objects."""
+    inner = (f"{json_text(k)}: {object_text(v) if isinstance(v, dict) else v}" for k, v in tree.items())
+    return f"{{{', '.join(inner)}}}"
+
+
+JSON = JsonFormat()
+
+
+AXES = ("longitude", "latitude", "altitude")
+NOWHERE = (None, None)
+MAPPING = {"lon": "geometry.longitude", "lat": "geometry.latitude"}
+DEGREES = re.compile(r"CRS84|4326")  # names of coordinate systems in degrees of WGS 84
+COLLECTION = re.compile(r'^\{[^[]*"type"\s*:\s*"FeatureCollection"|"features"\s*:\s*\[\s*\{\s*"type"\s*:\s*"Feature"')
+
+
+@dataclass(frozen=True)
+class GeoJsonLayout(JsonLayout):
+    """Features. Members of the collection other than its coordinate system are notes."""
+
+    members: dict[str, Any] = field(default_factory=dict, repr=False)
+    is_collection: bool = True
+
+    def json_path(self, column: str) -> str:
+        names = self.paths[column]
+        if names[0] == "geometry":
+            return f'{self.root}["geometry"]["coordinates"][{AXES.index(names[1])}]'
+        return super().json_path(column)
+
+    def record(self, tree: Tree) -> str:
+        at = [tree["geometry"][name] for name in AXES if name in tree["geometry"]]
+        at = at[:2] if at[2:] == ["null"] else at  # other points have an altitude
+        geometry = f'{{"type": "Point", "coordinates": [{", ".join(at)}]}}' if set(at) != {"null"} else "null"
+        others = {name: value for name, value in tree.items() if name not in ("geometry", "properties")}
+        properties = tree.get("properties", {})
+        return object_text({"type": '"Feature"', **others, "geometry": geometry, "properties": properties})
+
+    def without_metadata(self) -> "GeoJsonLayout":
+        return self.with_members({name: value for name, value in self.members.items() if name == "crs"})
+
+    def with_members(self, members: dict[str, Any]) -> "GeoJsonLayout":
+        """Return the layout of a collection with these members."""
+        if not self.is_collection:
+            return self
+        listed = "".join(f"{json_text(name)}: {json_text(value)}, " for name, value in members.items())
+        start = f'{{"type": "FeatureCollection", {listed}"features": [\n'
+        return replace(self, members=members, start=start, between=",\n", end="\n]}\n")
+
+
+@dataclass(frozen=True)
+class GeoJsonFormat:
+    """Points with properties."""
+
+    summary: str = "GeoJSON: a FeatureCollection of points, or one such feature per line"
+
+    def recognises(self, head: bytes) -> bool:
+        text = head.decode("utf-8-sig", "replace").lstrip()
+        first = first_object(text) if text.startswith("{") else None
+        if isinstance(first, dict) and first.get("type") in ("Feature", "FeatureCollection"):
+            return True
+        return text.startswith("{") and COLLECTION.search(text[:4096]) is not None
+
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        text = decoded(source, data)
+        members, is_collection = {}, True
+        if isinstance(first_object(text), dict) and first_object(text).get("type") == "Feature":
+            values, is_collection = lines(source, text), False
+        else:
+            members = parsed(source, text)
+            values = members.pop("features", None)
+            members.pop("type", None)
+        if not isinstance(values, list) or not values:
+            raise InputError(f"{source} is GeoJSON without features; give a file with at least one check-in")
+        named = str(members.get("crs"))
+        if "crs" in members and not DEGREES.search(named):
+            raise InputError(
+                f"{source} has another coordinate system than WGS 84 ({named[:80]}); convert it to degrees"
+            )
+        place = f"{source}, feature {{}}"
+        records = [_record(feature, place.format(n)) for n, feature in enumerate(objects(values, place), 1)]
+        columns, paths = {}, {}
+        for names, texts in flattened(records).items():
+            name = ".".join(names).removeprefix("properties.")
+            name = name if names[0] in ("properties", "geometry") else f"feature.{name}"
+            if name in columns:
+                raise InputError(f"{source}: two columns would be named {name!r}; rename one of them")
+            columns[name], paths[name] = texts, names
+        words = "GeoJSON: " + ("a collection of points" if is_collection else "one point per line")
+        mime_type, root = ("application/json", "$.features[*]") if is_collection else ("application/jsonlines", "$")
+        layout = GeoJsonLayout(paths, "", "\n", "\n", words, mime_type, root, is_collection=is_collection)
+        own = {} if "point" in mapping else MAPPING
+        return read_records(source, data, "geojson", columns, own | mapping, layout.with_members(members), "feature")
+
+
+def _record(feature: dict[str, Any], place: str) -> dict[str, Any]:
+    """Return a feature with named coordinates, null where it has no geometry; refuse what is no point."""
+    geometry, properties = feature.get("geometry"), feature.get("properties")
+    if geometry is None:
+        geometry = {"type": "Point", "coordinates": []}
+    point = geometry.get("coordinates") if isinstance(geometry, dict) and geometry.get("type") == "Point" else None
+    if not isinstance(point, list) or len(point) not in (0, 2, 3):
+        kind = geometry.get("type") if isinstance(geometry, dict) else None
+        what = "is a point without a longitude and a latitude" if kind == "Point" else f"is a {kind}, not a point"
+        raise InputError(f"{place}: its geometry {what if kind else 'has no type'}; give points")
+    if properties is not None and not isinstance(properties, dict):
+        raise InputError(f"{place}: its properties are not an object; correct them")
+    others = {name: value for name, value in feature.items() if name not in ("type", "geometry", "properties")}
+    return {"geometry": dict(zip(AXES, point or NOWHERE, strict=False)), **others, "properties": properties or {}}
+
+
+GEOJSON = GeoJsonFormat()

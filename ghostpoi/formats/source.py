@@ -16,9 +16,8 @@ import polars as pl
 from ghostpoi import files
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
-from ghostpoi.formats.points import POINT
 from ghostpoi.formats.rows import Rows
-from ghostpoi.formats.zones import is_zone
+from ghostpoi.formats.times import is_zone
 from ghostpoi.options import option
 
 USUAL = 4 * 10**9  # bytes; the largest public check-in files have about 2 GB, and parsing takes six times the text
@@ -32,6 +31,7 @@ FORM = re.compile(
 )
 DISTANCE = re.compile(r"(\d+(?:\.\d+)?) ?(m|km)")
 VENUE = "venue"  # a field of tables of venues: the id
+POINT = "point"  # an optional field, in place of lat and lon: positions as WKT points or pairs, longitude first
 POSITIONS = "positions"  # in place of a distance: every position is a venue, as in a release made with --cluster-points
 
 

@@ -9,8 +9,8 @@ import codecs
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -18,6 +18,7 @@ import polars as pl
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.fields import refuse_duplicate_names
+from ghostpoi.formats.rows import Dialect
 from ghostpoi.formats.source import Source
 from ghostpoi.options import option
 
@@ -26,22 +27,6 @@ CHUNK = 1 << 24  # bytes processed at once, to bound the memory
 ROWS_PER_WRITE = 1 << 18
 BOM = codecs.BOM_UTF8
 ZLIB = b"x"  # polars takes some texts that start with this letter for compressed data
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """The layout of a text file."""
-
-    path: Path
-    delimiter: str
-    columns: tuple[str, ...]
-    encoding: str
-    start: bytes  # byte-order mark and header line
-    tail: bytes  # line ends after the last row
-    control_separated: bool  # UNIT and RECORD separate the fields and rows of the body
-    quoted: bool  # fields may be quoted
-    ascii: bool  # all bytes are, so that any encoding would do
-    controls: bool  # UNIT, RECORD or RETURN are text
 
 
 @dataclass(frozen=True)
@@ -158,6 +143,21 @@ def without(dialect: Dialect, columns: list[str]) -> Dialect:
     csv.writer(header, delimiter=dialect.delimiter, lineterminator="").writerow(kept)
     start = dialect.start.replace(line, header.getvalue().encode(dialect.encoding), 1)
     return replace(dialect, columns=tuple(kept), start=start)
+
+
+def joined(dialects: Sequence[Dialect]) -> Dialect:
+    """Return the dialect of rows of several files, as the first of them has it."""
+    if any(d.controls for d in dialects) and any(d.control_separated for d in dialects):
+        raise InputError(
+            f"{next(d.path for d in dialects if d.controls)} contains control characters (bytes 1d to 1f), and "
+            f"{next(d.path for d in dialects if d.control_separated)} quotes or carriage returns; remove them"
+        )
+    return replace(
+        dialects[0], control_separated=any(d.control_separated for d in dialects),
+        quoted=any(d.quoted for d in dialects), ascii=all(d.ascii for d in dialects),
+        controls=any(d.controls for d in dialects),
+        encoding=next((d.encoding for d in dialects if not d.ascii), dialects[0].encoding),
+    )  # fmt: skip
 
 
 def value(raw: pl.Expr, quotes: bool) -> pl.Expr:

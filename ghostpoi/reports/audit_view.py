@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ghostpoi.audits.controls import FLOORS, RANDOM, RANDOM_MATCHED, under
+from ghostpoi.audits.measures.gaps import Spread, differs, spread
+from ghostpoi.audits.stored import ALWAYS
+from ghostpoi.audits.verdicts import RANDOM_DOES, step
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import FLOORS, RANDOM, RANDOM_MATCHED, under
-from ghostpoi.evaluate.measures.accuracy_gaps import Spread, differs, spread
-from ghostpoi.evaluate.rounding import step
-from ghostpoi.evaluate.stored_audit import ALWAYS
-from ghostpoi.evaluate.verdicts import RANDOM_DOES
-from ghostpoi.publish.manifest import release_identity
+from ghostpoi.release.manifest import release_identity
 from ghostpoi.reports.texts import VERDICTS, regions_text, victim_label
 
 

@@ -10,9 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ghostpoi.formats import Rows
-from ghostpoi.formats.folder import FolderRows
-from ghostpoi.formats.records import Layout, RecordRows
-from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.formats.rows import Layout
 from ghostpoi.reports import texts
 from ghostpoi.reports.audit_view import headline
 from ghostpoi.reports.release_view import NOTHING_SAID, About, ReleaseView
@@ -83,7 +81,7 @@ class DataFile:
 def describe(release: ReleaseView) -> DataFile:
     """Describe the data file of a release."""
     source, rows = release.file, release.file.rows
-    parts, rows = (len(rows.names), rows.whole) if isinstance(rows, FolderRows) else (0, rows)
+    parts, rows = len(rows.parts), rows.whole
     role = {column: field for field, column in source.mapping.items()}
     changed = release.manifest["columns"]["changed_with_the_venue"]
     titles, same = _titles(rows), release.manifest["disclosure"]["category"] == "exact"
@@ -94,13 +92,13 @@ def describe(release: ReleaseView) -> DataFile:
         )
         for at, name in enumerate(rows.columns)
     )  # fmt: skip
-    dialect = rows.dialect if isinstance(rows, TextRows) else None
+    dialect = rows.dialect
     return DataFile(
         path=source.path,
         rows=len(release.table) + len(source.kept),
         columns=tuple(columns),
         delimiter=dialect.delimiter if dialect else None,
-        records=rows.layout if isinstance(rows, RecordRows) else None,
+        records=rows.layout,
         encoding=dialect.encoding if dialect else "",
         has_header=dialect is None or bool(dialect.start.strip(b"\xef\xbb\xbf\r\n")),
         parts=parts,
@@ -108,7 +106,7 @@ def describe(release: ReleaseView) -> DataFile:
 
 
 def _titles(rows: Rows) -> list[str]:
-    if not isinstance(rows, TextRows) or not (header := rows.dialect.start.lstrip(b"\xef\xbb\xbf\r\n")):
+    if not rows.dialect or not (header := rows.dialect.start.lstrip(b"\xef\xbb\xbf\r\n")):
         return rows.columns
     line = header.decode(rows.dialect.encoding).rstrip("\r\n")
     return next(csv.reader([line], delimiter=rows.dialect.delimiter))
@@ -124,7 +122,7 @@ def _description(role: str | None, changes: bool, pseudonyms: dict[str, str] | N
 
 def _type(rows: Rows, at: int, role: str | None) -> str:
     """The data type of a column."""
-    if not isinstance(rows, TextRows):
+    if not rows.dialect:
         return _arrow_type(rows, at)
     values = rows.get_column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
     values = values.filter(values != "")
@@ -136,12 +134,10 @@ def _type(rows: Rows, at: int, role: str | None) -> str:
 
 
 def _arrow_type(rows: Rows, at: int) -> str:
+    if rows.schema is None:
+        return "sc:Text"
     from pyarrow import types  # slow to import
 
-    from ghostpoi.formats.parquet import ParquetRows
-
-    if not isinstance(rows, ParquetRows):
-        return "sc:Text"
     kind = rows.schema.field(at).type
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return next((name for is_type, name in ARROW_TYPES if getattr(types, is_type)(kind)), "sc:Text")

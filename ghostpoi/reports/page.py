@@ -14,12 +14,12 @@ import numpy as np
 from markupsafe import Markup
 
 from ghostpoi import __version__
+from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.formats import Source
 from ghostpoi.options import option
-from ghostpoi.publish.manifest import PRIVATE_MARK
+from ghostpoi.release.manifest import PRIVATE_MARK
 from ghostpoi.reports import texts
 from ghostpoi.reports.audit_view import headline, tone
 from ghostpoi.reports.dataset_card import card, croissant

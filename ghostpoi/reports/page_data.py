@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
+from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
-from ghostpoi.data.ordering import by_user_and_time
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.options import option
-from ghostpoi.publish.pairs import Pairs, clean_users, read_pairs
+from ghostpoi.release.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.reports.release_view import ReleaseView, open_release, read_audits
 from ghostpoi.reports.texts import plain
 

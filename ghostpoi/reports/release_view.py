@@ -11,13 +11,13 @@ from typing import Any
 
 from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
+from ghostpoi.draw.methods import METHODS, AnyMethod
+from ghostpoi.draw.whole_table import fast_steps
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash
 from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.options import option
-from ghostpoi.publish.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
-from ghostpoi.publish.methods import METHODS, AnyMethod
-from ghostpoi.publish.whole_table import fast_steps
+from ghostpoi.release.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.reports.audit_view import AuditView
 from ghostpoi.reports.texts import PER_USER, TEXTS, UTILITY, UtilityMeasure, method_label, share
 from ghostpoi.settings import SpeedSettings

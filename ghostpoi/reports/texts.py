@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import CONTROLS
-from ghostpoi.evaluate.measures.accuracy_gaps import Spread
-from ghostpoi.publish.methods import METHODS
+from ghostpoi.audits.controls import CONTROLS
+from ghostpoi.audits.measures.gaps import Spread
+from ghostpoi.draw.methods import METHODS
 
 if TYPE_CHECKING:
     from jinja2 import Template

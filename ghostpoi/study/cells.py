@@ -10,15 +10,14 @@ from typing import NamedTuple
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.evidence import EVIDENCE_VERSION
 from ghostpoi.attack.victims import VICTIMS
+from ghostpoi.audits.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
+from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
+from ghostpoi.audits.measures.detection import DETECTION_VERSION
+from ghostpoi.audits.measures.utility import PLAUSIBILITY_VERSION, UTILITY_VERSION
+from ghostpoi.audits.restoration import RESTORATION_VERSION, Contest, find_adversary
 from ghostpoi.data.candidates import CANDIDATES_VERSION
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
-from ghostpoi.evaluate.measures.accuracy import ACCURACY_VERSION
-from ghostpoi.evaluate.measures.detection import DETECTION_VERSION
-from ghostpoi.evaluate.measures.plausibility import PLAUSIBILITY_VERSION
-from ghostpoi.evaluate.measures.utility import UTILITY_VERSION
-from ghostpoi.evaluate.restoration import RESTORATION_VERSION, Contest, find_adversary
+from ghostpoi.draw.table import DRAW_VERSION
 from ghostpoi.models.trajectory_lm import TRAJECTORY_LM_VERSION
-from ghostpoi.publish.rounds import DRAW_VERSION
 from ghostpoi.study.plan import Study, Variant
 from ghostpoi.study.store import Cell, identity
 

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from ghostpoi.audits.controls import CLEAN
 from ghostpoi.data import prepared
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.draw.publication import publication
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN
 from ghostpoi.models import trajectory_lm
-from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.study import labels
 from ghostpoi.study.figures import FORMATS, INK, METHODS, STYLE, save

@@ -15,10 +15,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ghostpoi.audits.controls import CLEAN, LEAK_ONLY, LEAK_STAY, RANDOM
+from ghostpoi.audits.measures.gaps import Spread, spread
 from ghostpoi.data.checkins import Floats
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, LEAK_ONLY, LEAK_STAY, RANDOM
-from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
 from ghostpoi.files import replacing
 from ghostpoi.study import labels, paper
 from ghostpoi.study.plan import Variant

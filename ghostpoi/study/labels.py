@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, MARKOV
-from ghostpoi.evaluate.measures.accuracy_gaps import Spread, Verdict, holm
-from ghostpoi.publish.methods import METHODS
+from ghostpoi.audits.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, MARKOV
+from ghostpoi.audits.measures.gaps import Spread, Verdict, holm
+from ghostpoi.draw.methods import METHODS
 from ghostpoi.study.paper import CITIES
 from ghostpoi.study.plan import Study, Variant
 from ghostpoi.study.results import GAPS, GOWALLA, MANY, MEASURES, SURVIVAL, Attack, Results

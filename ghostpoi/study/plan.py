@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.audits.controls import RANDOM
+from ghostpoi.draw.publication import Publication, publication
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import RANDOM
-from ghostpoi.publish.publication_settings import Publication, publication
 from ghostpoi.settings import override
 from ghostpoi.study.store import settings_hash
 

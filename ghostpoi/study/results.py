@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, RANDOM
+from ghostpoi.audits.measures.gaps import PRACTICAL, Spread, Verdict, against, gaps, spread
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, RANDOM
-from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, Spread, Verdict, against, gaps, spread
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
 from ghostpoi.study.plan import PROTOCOLS, Study

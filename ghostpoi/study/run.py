@@ -20,24 +20,23 @@ import torch
 from ghostpoi import __version__
 from ghostpoi.attack.evidence import leak, rule_of
 from ghostpoi.attack.victims import victim_settings
+from ghostpoi.audits.cache import Cache, Record, key_of
+from ghostpoi.audits.controls import CLEAN
+from ghostpoi.audits.grid import Grid, over_seeds
+from ghostpoi.audits.measures.accuracy import in_one
+from ghostpoi.audits.measures.detection import detect
+from ghostpoi.audits.measures.utility import plausibility, utility
+from ghostpoi.audits.restoration import Contest, Release, release_seeds, with_poi
 from ghostpoi.data.places import Places, of_sessions, with_use
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
-from ghostpoi.evaluate.cache import Cache, Record, key_of
-from ghostpoi.evaluate.controls import CLEAN
-from ghostpoi.evaluate.grid import Grid, over_seeds
-from ghostpoi.evaluate.measures.accuracy import in_one
-from ghostpoi.evaluate.measures.detection import detect
-from ghostpoi.evaluate.measures.plausibility import plausibility
-from ghostpoi.evaluate.measures.utility import utility
-from ghostpoi.evaluate.restoration import Contest, Release, release_seeds, with_poi
+from ghostpoi.draw.crowds import by_hours
+from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
 from ghostpoi.models.trajectory_lm import load_or_train, naturalness, weights_key
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say
-from ghostpoi.publish.category_groups import by_hours
-from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, IdentitySettings, TrajectoryLM
 from ghostpoi.study import plan

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.evaluate.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, RANDOM
-from ghostpoi.evaluate.measures.accuracy_gaps import Spread, spread
+from ghostpoi.audits.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, RANDOM
+from ghostpoi.audits.measures.gaps import Spread, spread
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import NONE, SYMBOLS, Shown, corrected, show
 from ghostpoi.study.results import (

@@ -11,7 +11,7 @@ from small_city import called
 
 from benchmarks import files
 from benchmarks.__main__ import main
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.errors import InputError
 
 

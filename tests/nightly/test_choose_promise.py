@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_city import SEED, called
 
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 
 FILTERS = ("--set", "filters.min_poi_checkins=5")
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 from small_city import SEED, SETS
 
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 
 PACKAGE = "ghostpoi-nearest"
 SMALL_VICTIM = [

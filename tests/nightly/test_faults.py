@@ -22,7 +22,7 @@ from small_city import SEED, SETS, called, city, release, scratch, sentence
 # the imports take. Nothing has run in it that a fork would break.
 DRIVER = """
 import importlib, json, os, resource, signal, sys
-import ghostpoi.cli, ghostpoi.publish.release, ghostpoi.publish.verify
+import ghostpoi.cli, ghostpoi.release.make, ghostpoi.release.verify
 import ghostpoi.progress, rich.table, torch
 torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # imports much, and so does the first command
 try:
@@ -82,17 +82,17 @@ print(json.dumps(results))
 KILL: dict[str, dict[str, Any]] = {
     "before the trajectory LM": {"call": ["ghostpoi.models.trajectory_lm", "train"], "count": 1, "after": False},
     "before the LM is kept": {"call": ["ghostpoi.models.trajectory_lm", "train"], "count": 1, "after": True},
-    "in warm-up": {"call": ["ghostpoi.publish.model_rounds", "_refit"], "count": 1, "after": False},
-    "after warm-up": {"call": ["ghostpoi.publish.model_rounds", "_refit"], "count": 1, "after": True},
+    "in warm-up": {"call": ["ghostpoi.draw.model_rounds", "_refit"], "count": 1, "after": False},
+    "after warm-up": {"call": ["ghostpoi.draw.model_rounds", "_refit"], "count": 1, "after": True},
     "while storing a checkpoint": {"replace": "checkpoint.safetensors", "count": 1},
     "during the first round": {
-        "call": ["ghostpoi.publish.methods.ghost", "Ghost", "choose"],
+        "call": ["ghostpoi.draw.methods.ghost", "Ghost", "choose"],
         "count": 5,
         "after": True,
     },
-    "between rounds": {"call": ["ghostpoi.publish.checkpoint", "Checkpoint", "store"], "count": 2, "after": True},
+    "between rounds": {"call": ["ghostpoi.draw.task", "Checkpoint", "store"], "count": 2, "after": True},
     "while storing the second": {"replace": "checkpoint.safetensors", "count": 2},
-    "after the last round": {"call": ["ghostpoi.publish.rows_outside_sessions", "draw"], "count": 1, "after": False},
+    "after the last round": {"call": ["ghostpoi.draw.table", "draw"], "count": 1, "after": False},
     "while writing pairs": {"replace": "pairs.npz", "count": 1},
     "while writing data": {"replace": "checkins.txt", "count": 1},
     "while writing the manifest": {"replace": "manifest.json", "count": 1},

@@ -26,11 +26,11 @@ KILLS = int(os.environ.get("GHOSTPOI_KILLS", "100"))
 # child is killed after some seconds, or just before it does something to a file in its folder.
 SERVER = """
 import json, os, signal, sys, time
-import ghostpoi.cli, ghostpoi.cli.output, ghostpoi.evaluate.audit, ghostpoi.progress
-import ghostpoi.publish.release, ghostpoi.publish.verify, ghostpoi.reports.page
+import ghostpoi.cli, ghostpoi.cli.output, ghostpoi.audits.audit, ghostpoi.progress
+import ghostpoi.release.make, ghostpoi.release.verify, ghostpoi.reports.page
 import rich.console, rich.table, torch
-from ghostpoi import attack, formats, publish
-for registry in (attack.adversaries.ADVERSARIES, formats.FORMATS, publish.methods.METHODS):
+from ghostpoi import attack, formats, draw
+for registry in (attack.adversaries.ADVERSARIES, formats.FORMATS, draw.methods.METHODS):
     list(registry.values())
 torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # imports much, and so does the first command
 try:

@@ -8,9 +8,9 @@ import pytest
 from small_city import called
 from small_world import manifest, parts, protected
 
-from ghostpoi.data.synthetic_parts import write_world
+from ghostpoi.data.synthetic_files import write_world
 from ghostpoi.data.synthetic_world import World
-from ghostpoi.world import sample
+from ghostpoi.regions import job
 
 LOCAL = ("--engine", "local")
 
@@ -23,7 +23,7 @@ def random(count: int, values: int, seed: int = 0) -> pl.Series:
 def test_ordinary_columns_of_many_small_cities_are_kept(
     cities: int, enough: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample, "ENOUGH_ROWS", enough)
+    monkeypatch.setattr(job, "ENOUGH_ROWS", enough)
     write_world(
         tmp_path / "made", World(cities, 20, 60, 30, 4, 40.0, 0.2), 10_000, "parquet", lambda label, units: None
     )

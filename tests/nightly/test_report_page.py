@@ -8,7 +8,7 @@ import sample_releases
 import small_city
 from chromium import Browser, look, needs_chromium, nothing_else_happened, open_page, resize, started, wait
 
-from ghostpoi.publish.methods import METHODS
+from ghostpoi.draw.methods import METHODS
 from ghostpoi.reports.page import write_pages
 
 pytestmark = needs_chromium

@@ -17,7 +17,7 @@ from monthly_city import content, days, release_in
 from small_city import Release, called, scratch
 from test_kills import ask, server
 
-from ghostpoi.publish.series import series_release
+from ghostpoi.release.series import add
 
 __all__ = ["server"]
 
@@ -116,7 +116,7 @@ def killed(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(series_release.SeriesRelease, name, end)
+        patch.setattr(add.SeriesRelease, name, end)
         assert called(*words(folder)).returncode == 130
 
 

@@ -15,16 +15,16 @@ from round_city import CLEAN, POIS, run, text
 from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.attack.victims.base import Exam, Job
 from ghostpoi.attack.victims.neural import Transformer
+from ghostpoi.audits import choose as choosing
+from ghostpoi.audits.cache import Cache
+from ghostpoi.audits.choose import Asked, choose
+from ghostpoi.audits.trial import Wishes
 from ghostpoi.data import prepared
-from ghostpoi.data.synthetic_file import write_city
-from ghostpoi.evaluate import choose as choosing
-from ghostpoi.evaluate.cache import Cache
-from ghostpoi.evaluate.choose import Asked, choose
-from ghostpoi.evaluate.choose.options import Wishes
+from ghostpoi.data.synthetic_files import write_city
+from ghostpoi.draw.publication import publication
 from ghostpoi.formats import Source
 from ghostpoi.formats.prepare import prepare_file
-from ghostpoi.publish.private_folder import RowsRequest
-from ghostpoi.publish.publication_settings import publication
+from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import ModelSettings, Training, override
 from ghostpoi.study import plan
 from ghostpoi.study import run as study_run

@@ -23,13 +23,13 @@ from distributed import Client, LocalCluster, SpecCluster, Worker, get_worker
 from small_city import scratch
 from small_world import FAST, SEED, contents, parts, protected, released, rows
 
+from ghostpoi.draw.methods import METHODS
 from ghostpoi.errors import InputError
-from ghostpoi.publish.methods import METHODS
-from ghostpoi.world import engine as engine_module
-from ghostpoi.world import release as release_of_regions
-from ghostpoi.world.engine import GPU, NO_MEMORY, Dask, Failure, engine_of
-from ghostpoi.world.job import Job
-from ghostpoi.world.scale import Stages
+from ghostpoi.regions import engine as engine_module
+from ghostpoi.regions import protect as release_of_regions
+from ghostpoi.regions.engine import GPU, NO_MEMORY, Dask, Failure, engine_of
+from ghostpoi.regions.job import Job
+from ghostpoi.regions.scale import Stages
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
 

@@ -5,7 +5,7 @@ import pytest
 from docs.blocks import claims
 from docs.blocks.claims import OTHERS, PROTECTION, Answer, Claim, answers, summary, verdict
 from docs.blocks.common import PREPARED
-from ghostpoi.evaluate.measures.accuracy_gaps import Verdict, spread
+from ghostpoi.audits.measures.gaps import Verdict, spread
 from ghostpoi.study.plan import PROTOCOLS
 from ghostpoi.study.results import NYC
 

@@ -8,7 +8,7 @@ from findings import prose, signs
 from docs.blocks.common import RESULTS, known, mean, study
 from docs.blocks.frontier import DEFAULT, SESSION, default_and_limits, instead, percent, safe, settings
 from docs.rerun_facts import threshold_for
-from ghostpoi.evaluate.measures.accuracy_gaps import PRACTICAL, Verdict, against
+from ghostpoi.audits.measures.gaps import PRACTICAL, Verdict, against
 from ghostpoi.study import labels
 from ghostpoi.study.labels import show
 from ghostpoi.study.results import NYC, WITHOUT_LEAK, WORST_CASE

@@ -10,12 +10,12 @@ from builders import sessions_of
 
 from docs import rerun_levels as levels
 from docs.rerun_levels import SCORES, Course, Levels, Reading, with_end
-from ghostpoi.evaluate.cache import Cache
+from ghostpoi.audits.cache import Cache
+from ghostpoi.draw.task import Task
+from ghostpoi.draw.walks import Substitution
 from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.models.trajectory_lm import load_or_train, log_likelihood, naturalness
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
 

@@ -12,7 +12,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import purify
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.publish.public_channel import Channel, uniform
+from ghostpoi.draw.channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from docs.blocks.common import DOCS, known
-from ghostpoi.evaluate.measures.accuracy_gaps import holm
+from ghostpoi.audits.measures.gaps import holm
 from ghostpoi.study.results import Results
 
 

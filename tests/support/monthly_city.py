@@ -8,7 +8,7 @@ from pathlib import Path
 
 from small_city import SEED, Release, called, scratch
 
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 
 USERS, POIS, DAYS, CITY = 80, 240, 360, 906
 MONTHS = 12

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from conftest import HEADER
 
-from ghostpoi.evaluate.audit import audit
-from ghostpoi.evaluate.audit_request import AuditRequest
+from ghostpoi.audits.audit import audit
+from ghostpoi.audits.request import AuditRequest
 from ghostpoi.formats import Source
 
 USERS, DAYS, POIS = 12, 25, 24

@@ -10,7 +10,7 @@ from typing import Any
 
 import small_city
 
-from ghostpoi.publish.manifest import release_identity
+from ghostpoi.release.manifest import release_identity
 
 HOSTILE = [
     "</script><script>window.hacked=1</script>",

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.draw.model_walk import BUDGET, Walker
+from ghostpoi.draw.scoring import Position
+from ghostpoi.draw.walks import Substitution
 from ghostpoi.models.prefix_cache import Prefix
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.scored_position import Position
-from ghostpoi.publish.session_walk import BUDGET, Walker
-from ghostpoi.publish.substitution import Substitution
 from ghostpoi.settings import ModelSettings, Precision, SpeedSettings
 
 CPU, DEFAULT = torch.device("cpu"), SpeedSettings()

@@ -21,11 +21,11 @@ import torch
 from ghostpoi import formats
 from ghostpoi.cli import main
 from ghostpoi.data import synthetic as synth
-from ghostpoi.data.synthetic_file import city_frame, write_city
+from ghostpoi.data.synthetic_files import city_frame, write_city
+from ghostpoi.draw.publication import Publication, publication
+from ghostpoi.draw.task import Task
+from ghostpoi.draw.whole_table import WholeTable, prepare
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.publication_settings import Publication, publication
-from ghostpoi.publish.task import Task
-from ghostpoi.publish.whole_table import WholeTable, prepare
 from ghostpoi.settings import override
 
 torch.set_num_threads(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 from small_city import called, scratch
 
-from ghostpoi.data.synthetic_parts import write_world
+from ghostpoi.data.synthetic_files import write_world
 from ghostpoi.data.synthetic_world import World
 
 SEED = ("--seed", str(3**60), "--keep", "timezone_offset")

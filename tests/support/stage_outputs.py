@@ -25,28 +25,27 @@ from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Rul
 from ghostpoi.attack.victims import VICTIMS, base, stacked_training
 from ghostpoi.attack.victims.base import Exam, Job, Victim
 from ghostpoi.attack.victims.neural import Transformer
+from ghostpoi.audits.cache import Cache
+from ghostpoi.audits.controls import LEAK_MIXED
+from ghostpoi.audits.measures import accuracy as accuracies
+from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
+from ghostpoi.audits.measures.detection import DETECTION_VERSION, detect
+from ghostpoi.audits.measures.utility import PLAUSIBILITY_VERSION, UTILITY_VERSION, plausibility, utility
+from ghostpoi.audits.restoration import RESTORATION_VERSION, Contest, Release, Restorer
 from ghostpoi.data.candidates import CANDIDATES_VERSION, Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import Places, of_sessions, with_use
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.cache import Cache
-from ghostpoi.evaluate.controls import LEAK_MIXED
-from ghostpoi.evaluate.measures import accuracy as accuracies
-from ghostpoi.evaluate.measures.accuracy import ACCURACY_VERSION
-from ghostpoi.evaluate.measures.detection import DETECTION_VERSION, detect
-from ghostpoi.evaluate.measures.plausibility import PLAUSIBILITY_VERSION, plausibility
-from ghostpoi.evaluate.measures.utility import UTILITY_VERSION, utility
-from ghostpoi.evaluate.restoration import RESTORATION_VERSION, Contest, Release, Restorer
+from ghostpoi.draw.channel import uniform
+from ghostpoi.draw.crowds import by_hours
+from ghostpoi.draw.methods import METHODS, AnyMethod, Method
+from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.table import DRAW_VERSION, publish
+from ghostpoi.draw.task import Task
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.trajectory_lm import TRAJECTORY_LM_VERSION
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.category_groups import by_hours
-from ghostpoi.publish.methods import METHODS, AnyMethod, Method
-from ghostpoi.publish.public_channel import uniform
-from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.rounds import DRAW_VERSION, publish
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, ModelSettings, Rounds, SpeedSettings, Training, TrajectoryLM
 

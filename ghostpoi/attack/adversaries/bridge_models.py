@@ -21,11 +21,11 @@ from torch.nn import functional as F
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.draw.channel import Channel
 from ghostpoi.models import fit
 from ghostpoi.models.devices import precise, seeded
 from ghostpoi.models.training_windows import Windows, aligned
 from ghostpoi.models.transformer import Block, CausalTransformer, Packing
-from ghostpoi.publish.public_channel import Channel
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

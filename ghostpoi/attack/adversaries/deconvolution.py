@@ -12,7 +12,7 @@ import numpy as np
 from ghostpoi.attack.adversaries.base import Adversary, Device
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Floats, Ints, Longs
-from ghostpoi.publish.public_channel import Channel
+from ghostpoi.draw.channel import Channel
 from ghostpoi.randomness import Seed
 
 TINY = 1e-300  # keeps a posterior defined where the model calls all options impossible

@@ -12,7 +12,7 @@ from ghostpoi.attack.adversaries.tables import PerUser
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
-from ghostpoi.publish.public_channel import Channel
+from ghostpoi.draw.channel import Channel
 from ghostpoi.randomness import Seed
 
 CONCENTRATIONS: Floats = 10.0 ** np.arange(-2, 3.01, 0.25)  # tried for K_u; the last stands for independent draws

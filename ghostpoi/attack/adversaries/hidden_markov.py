@@ -18,7 +18,7 @@ from ghostpoi.attack.adversaries.tables import Bigram
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.publish.public_channel import Channel
+from ghostpoi.draw.channel import Channel
 from ghostpoi.randomness import Seed
 
 BANDS_KM: Floats = 0.05 * 2.0 ** np.arange(10.0)  # lengths of steps that are told apart, up to 25.6 km

@@ -10,7 +10,7 @@ from ghostpoi.attack.adversaries.deconvolution import popularity_hint, sum_by
 from ghostpoi.attack.adversaries.habits import HabitsLeak
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Floats, Ints, Longs
-from ghostpoi.publish.public_channel import Channel
+from ghostpoi.draw.channel import Channel
 from ghostpoi.randomness import Seed
 
 

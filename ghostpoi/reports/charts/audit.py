@@ -7,8 +7,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ghostpoi.evaluate.controls import CONTROLS, LEAK_ONLY, RANDOM, RANDOM_MATCHED
-from ghostpoi.evaluate.measures.accuracy_gaps import Spread
+from ghostpoi.audits.controls import CONTROLS, LEAK_ONLY, RANDOM, RANDOM_MATCHED
+from ghostpoi.audits.measures.gaps import Spread
 from ghostpoi.reports.audit_view import AuditView
 from ghostpoi.reports.charts import (
     BLUE,

@@ -8,10 +8,10 @@ import plotly.graph_objects as go
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.places import SLOTS, Places
-from ghostpoi.publish.category_groups import by_name
-from ghostpoi.publish.manifest import settings_of
-from ghostpoi.publish.methods import FreeDraw
-from ghostpoi.publish.publication_settings import Publication
+from ghostpoi.draw.crowds import by_name
+from ghostpoi.draw.methods import FreeDraw
+from ghostpoi.draw.publication import Publication
+from ghostpoi.release.manifest import settings_of
 from ghostpoi.reports.charts import (
     BLUE,
     GREEN,

@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from ghostpoi.audits.measures.utility import Profile, profile, utility
+from ghostpoi.columns.harmless import OFFSET
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.evaluate.measures.utility import Profile, profile, utility
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.fields import COLUMN_NAMES, plain_name
-from ghostpoi.formats.zones import TIMEZONE, has_names, local_hours, split_names, states_zones
-from ghostpoi.publish.columns.harmless import OFFSET
+from ghostpoi.formats.times import TIMEZONE, has_names, local_hours, split_names, states_zones
 from ghostpoi.reports.charts import BLUE, MUTED, Chart, axis, bars, chart, draw, line, scatter, sides
 from ghostpoi.reports.page_data import PageData
 from ghostpoi.reports.texts import label, plain

@@ -13,7 +13,8 @@ from venue_pairs import PAIRS
 
 import ghostpoi
 from ghostpoi import InputError
-from ghostpoi.evaluate import choose as choosing
+from ghostpoi.audits import choose as choosing
+from ghostpoi.options import option
 
 GIVEN: dict[str, Any] = {"seed": SEED, "set": SMALL, "map": {"user": "Who", "poi": "spot"}, "keep": ["checkin"]}
 FILES = {"txt": city, "csv": rich_csv, "parquet": rich_parquet}
@@ -162,7 +163,7 @@ def test_inspect_is_what_the_command_prints() -> None:
 
 def test_a_choice_names_keywords_and_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ["method.category=any", "method.size=8"]
-    trial = {"name": "one", "settings": settings, "missed": ["--min-flows 0.9"]}
+    trial = {"name": "one", "settings": settings, "missed": [option("min_flows", 0.9)]}
     found = {"tried": [trial], "recommended": None, "nearest": trial}
     monkeypatch.setattr(choosing, "choose", lambda *given: found)
     choice = ghostpoi.choose(

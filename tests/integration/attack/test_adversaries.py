@@ -19,11 +19,11 @@ from ghostpoi.attack.adversaries.bridges import Bridge
 from ghostpoi.attack.adversaries.several_releases import SeveralMonths
 from ghostpoi.attack.adversaries.tables import Bigram, ConditionalTable, Frequency, PerUser
 from ghostpoi.attack.evidence import Evidence, Rule, leak
+from ghostpoi.audits.measures.detection import DETECTOR
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.draw.channel import uniform
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.measures.detection import DETECTOR
-from ghostpoi.publish.public_channel import uniform
 from ghostpoi.randomness import Seed
 
 

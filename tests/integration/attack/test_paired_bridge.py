@@ -17,7 +17,7 @@ from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.publish.public_channel import uniform
+from ghostpoi.draw.channel import uniform
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 

@@ -18,7 +18,7 @@ import pytest
 from conftest import HEADER, ghostpoi
 from small_city import Done, called
 
-from ghostpoi.data.synthetic_file import COMPRESS, write_city
+from ghostpoi.data.synthetic_files import COMPRESS, write_city
 
 ROW = "u,v,c,40.7,-74,2012-04-03T18:00:09Z"
 TSMC = "u\tv\tc\tname\t40.7\t-74.0\t-240\tTue Apr 03 18:00:09 +0000 2012"

@@ -8,8 +8,8 @@ import pytest
 from conftest import checkins, real_data
 from small_city import SEED, SETS, called, city, protect, release, sentence, settings
 
-from ghostpoi.publish import cost_estimate
-from ghostpoi.publish.whole_table import prepare
+from ghostpoi.draw.whole_table import prepare
+from ghostpoi.release import estimate
 
 CLOSE = 0.05  # two draws of the small city's thousand rows differ by 0.02 (a standard deviation) by chance
 
@@ -72,7 +72,7 @@ def test_a_sample_has_enough_rows_and_a_session() -> None:
     rows += [(f"b{k}", f"v{k % 2}", 0) for k in range(100)]
     whole = prepare(checkins(rows), settings("random"))
     for least in (1, 40, 130, 1000):
-        users = cost_estimate._sample(whole, least)
+        users = estimate._sample(whole, least)
         assert users[0]
         assert users[whole.table.user].sum() >= min(least, 130)
-    assert not cost_estimate._sample(whole, 1).all()
+    assert not estimate._sample(whole, 1).all()

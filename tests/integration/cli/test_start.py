@@ -13,10 +13,10 @@ from sample_releases import copied
 from small_city import MAP, SETS, city, release, rich_parquet
 
 from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.draw.catalogue import SETS as KEPT_BY_SERIES
+from ghostpoi.draw.methods import METHODS
 from ghostpoi.exports import EXPORTS
 from ghostpoi.plugins import Registry
-from ghostpoi.publish.kept_table import SETS as KEPT_BY_SERIES
-from ghostpoi.publish.methods import METHODS
 
 SLOW = {"torch", "safetensors", "scipy.spatial", "pyarrow", "pandas", "matplotlib", "plotly", "jinja2"}
 FOR_RESULTS = {"rich.console", "rich.table"}
@@ -81,9 +81,9 @@ def test_the_input_is_looked_at_before_anything_else_is_imported(command: str, t
     found = modules(*MISSING[command], code=2, cwd=tmp_path)
     assert found & (SLOW | FOR_RESULTS) == set()
     assert plugins(found) == set()
-    formats = {f"ghostpoi.formats.{name}" for name in ("excel", "geojson", "json_text", "snap", "tsmc2014")}
+    formats = {f"ghostpoi.formats.{name}" for name in ("excel", "records")}
     assert found & formats == set()
-    assert found & {"ghostpoi.publish.verify.against_clean", "ghostpoi.reports.charts"} == set()
+    assert found & {"ghostpoi.release.compare", "ghostpoi.reports.charts"} == set()
 
 
 def test_a_release_loads_no_method_but_its_own() -> None:

@@ -18,11 +18,11 @@ from benchmarks import files, models, slow_reference, trace
 from benchmarks.measured import Cost
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
+from ghostpoi.draw.publication import publication
+from ghostpoi.draw.task import Task
 from ghostpoi.errors import InputError
 from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.models.devices import device
-from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.task import Task
 
 CPU = device("cpu")
 

@@ -19,10 +19,10 @@ from docs_scripts import DOCS, script
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
+from ghostpoi.audits.measures.gaps import accuracy_lost
 from ghostpoi.cli import app
-from ghostpoi.evaluate.measures.accuracy_gaps import accuracy_lost
+from ghostpoi.draw.methods import METHODS
 from ghostpoi.exports import EXPORTS
-from ghostpoi.publish.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.results import Results
 

@@ -10,7 +10,7 @@ import torch
 from docs_scripts import script
 
 from ghostpoi.data import prepared
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.study import plan, run
 

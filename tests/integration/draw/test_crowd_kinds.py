@@ -16,13 +16,12 @@ from ghostpoi.attack.evidence import rule_of
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.places import SLOT_S, SLOTS, Places, of_sessions, of_table, slot_of
-from ghostpoi.publish import rows_outside_sessions
-from ghostpoi.publish.category_groups import by_hours, by_name
-from ghostpoi.publish.methods.base import LEARNED_GROUPS
-from ghostpoi.publish.methods.crowd import Crowd
-from ghostpoi.publish.popularity import SMOOTHING, category_hours, weighted
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.whole_table import grouped, prepare
+from ghostpoi.draw import table as rows_outside_sessions
+from ghostpoi.draw.crowds import SMOOTHING, by_hours, by_name, category_hours, weighted
+from ghostpoi.draw.methods.base import LEARNED_GROUPS
+from ghostpoi.draw.methods.crowd import Crowd
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.whole_table import grouped, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
 

@@ -17,14 +17,15 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.places import of_sessions
+from ghostpoi.draw import crowds
+from ghostpoi.draw import table as rows_outside_sessions
+from ghostpoi.draw.crowds import LONELY
+from ghostpoi.draw.methods.baselines import Random
+from ghostpoi.draw.methods.crowd import Crowd
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.walks import Substitution
+from ghostpoi.draw.whole_table import donor_rows, prepare
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish import crowd_partition, rows_outside_sessions
-from ghostpoi.publish.crowd_partition import LONELY
-from ghostpoi.publish.methods.crowd import Crowd
-from ghostpoi.publish.methods.random import Random
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.whole_table import donor_rows, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
 
@@ -33,9 +34,7 @@ CPU = torch.device("cpu")
 
 def found(lat: list[float], lon: list[float], category: list[int], size: int, reach_km: float) -> Candidates:
     pad = [np.nan]
-    return crowd_partition.find(
-        np.array(pad + lat), np.array(pad + lon), np.array([-1, *category], np.int32), size, reach_km
-    )
+    return crowds.find(np.array(pad + lat), np.array(pad + lon), np.array([-1, *category], np.int32), size, reach_km)
 
 
 def test_a_line_is_halved_until_a_half_would_be_too_small() -> None:
@@ -107,9 +106,9 @@ def test_a_rare_venue_left_alone_hides_in_the_crowd_of_the_nearest_known_one() -
         np.array([-1, 0, 0, 0, 0, 0, 0], np.int32),
         np.array([False, True, True, True, True, False, False]),
     )
-    sets = crowd_partition.find(lat, lon, category, 2, 30.0, known)
+    sets = crowds.find(lat, lon, category, 2, 30.0, known)
     assert sets.poi.tolist() == [[0, 0], [1, 2], [1, 2], [3, 4], [3, 4], [1, 2], [0, 0]]
-    far = crowd_partition.find(lat, lon, category, 2, 1.5, known)
+    far = crowds.find(lat, lon, category, 2, 1.5, known)
     assert far.poi[5].tolist() == [0, 0]  # its host would be too wide
 
 

@@ -15,20 +15,20 @@ from small_city import prepared, settings, task_of
 
 from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.data.places import of_sessions, slot_of
+from ghostpoi.draw.methods import KEEP, METHODS, Method
+from ghostpoi.draw.methods.baselines import Random
+from ghostpoi.draw.methods.ghost import Ghost
+from ghostpoi.draw.methods.unlearnable import TsUeCalibrated
+from ghostpoi.draw.model_rounds import BrokenMethod, Substituter
+from ghostpoi.draw.model_walk import Walker
+from ghostpoi.draw.publication import publication
+from ghostpoi.draw.scoring import Position, sample, with_entropy_floor
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
+from ghostpoi.draw.walks import Substitution
 from ghostpoi.errors import InputError
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
-from ghostpoi.publish.methods import KEEP, METHODS, Method
-from ghostpoi.publish.methods.ghost import Ghost
-from ghostpoi.publish.methods.random import Random
-from ghostpoi.publish.methods.ts_ue_calibrated import TsUeCalibrated
-from ghostpoi.publish.model_rounds import BrokenMethod, Substituter
-from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.scored_position import Position, sample, with_entropy_floor
-from ghostpoi.publish.session_walk import Walker
-from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")
@@ -138,7 +138,8 @@ def test_every_method_describes_itself() -> None:
 
 
 def test_methods_manifest_and_verify_import_without_torch() -> None:
-    code = "import sys; from ghostpoi.publish import manifest, methods, verify; list(methods.METHODS.values()); "
+    code = "import sys; from ghostpoi.draw import methods; from ghostpoi.release import manifest, verify; "
+    code += "list(methods.METHODS.values()); "
     code += "print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")

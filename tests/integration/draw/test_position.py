@@ -13,7 +13,7 @@ from torch import Tensor
 from benchmarks.slow_reference import brute_force_scores
 from ghostpoi.data.candidates import speed_mask
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.publish.scored_position import Position
+from ghostpoi.draw.scoring import Position
 from ghostpoi.settings import SpeedSettings
 
 

@@ -10,20 +10,19 @@ import pytest
 import torch
 from small_city import prepared, settings, task_of
 
+from ghostpoi.draw import model_rounds as publisher_module
+from ghostpoi.draw import model_walk
+from ghostpoi.draw.methods import METHODS
+from ghostpoi.draw.model_rounds import Substituter
+from ghostpoi.draw.table import publish, units
+from ghostpoi.draw.task import Checkpoint, Task
+from ghostpoi.draw.walks import Substitution
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
 from ghostpoi.models import trajectory_lm as vault
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import BEFORE, no_report
-from ghostpoi.publish import model_rounds as publisher_module
-from ghostpoi.publish import session_walk
-from ghostpoi.publish.checkpoint import Checkpoint
-from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.model_rounds import Substituter
-from ghostpoi.publish.rounds import publish, units
-from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 
 CPU, SEED = torch.device("cpu"), Seed(11)
@@ -166,7 +165,7 @@ def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -
         for threads in (1, 2, 3):  # of which each walks batches of its own
             torch.set_num_threads(threads)
             for budget in (33, 500, 10**6):
-                monkeypatch.setitem(session_walk.BUDGET, "cpu", budget)
+                monkeypatch.setitem(model_walk.BUDGET, "cpu", budget)
                 assert (once() == alone).all(), (threads, budget)
     finally:
         torch.set_num_threads(1)

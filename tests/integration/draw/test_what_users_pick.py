@@ -14,24 +14,21 @@ from scipy.stats import chi2
 from small_city import SEED, called, city, prepared, protect, settings, task_of
 
 from ghostpoi.attack.evidence import rule_of
+from ghostpoi.audits.extras import matched_draw
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.places import SLOTS, Places, of_sessions
 from ghostpoi.data.sessions import Vocabulary
-from ghostpoi.evaluate.matched_control import matched_draw
+from ghostpoi.draw.methods import METHODS, Method
+from ghostpoi.draw.methods.crowd import Crowd, KAnonymous, RandomisedResponse, medoids
+from ghostpoi.draw.methods.free_draw import Synthetic
+from ghostpoi.draw.methods.geo_indistinguishability import GeoIndistinguishability, NearestVenues, moved, radius_km
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
 from ghostpoi.models.prefix_cache import Prefix
 from ghostpoi.models.trajectory_lm import sample_sessions
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.methods import METHODS, Method
-from ghostpoi.publish.methods.crowd import Crowd
-from ghostpoi.publish.methods.geo_indistinguishability import GeoIndistinguishability
-from ghostpoi.publish.methods.k_anonymous import KAnonymous, medoids
-from ghostpoi.publish.methods.randomised_response import RandomisedResponse
-from ghostpoi.publish.methods.synthetic import Synthetic
-from ghostpoi.publish.planar_laplace import NearestVenues, moved, radius_km
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings
 

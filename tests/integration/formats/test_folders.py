@@ -19,7 +19,7 @@ from small_city import called, scratch, sentence
 
 from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 
 SEED = ("--seed", str(3**60))
 

@@ -13,7 +13,7 @@ from written_as import Visit, visits, written
 import ghostpoi
 from ghostpoi import formats
 from ghostpoi.formats import Reading
-from ghostpoi.formats.missing import lacks_value
+from ghostpoi.formats.fields import lacks_value
 
 HEADER = "user,poi,category,lat,lon,time,note\n"
 GAPS = {3: 0, 10: 1, 40: 2, 77: 3, 300: 4, 500: 5, 501: 3}  # row: the field that it lacks

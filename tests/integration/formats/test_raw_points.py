@@ -15,7 +15,7 @@ from small_city import called, protect, scratch, sentence
 from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.formats import Reading
-from ghostpoi.formats.stays import MIN_STAYS, venue_positions
+from ghostpoi.formats.build import MIN_STAYS, venue_positions
 
 
 def points(path: Path) -> list[tuple[str, str]]:

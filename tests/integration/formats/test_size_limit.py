@@ -13,7 +13,7 @@ import pytest
 from conftest import HEADER
 from small_city import SEED, SETS, called, city, release, sentence
 
-from ghostpoi.data.synthetic_file import COMPRESS
+from ghostpoi.data.synthetic_files import COMPRESS
 from ghostpoi.formats import source
 
 REPEATED = b"u,p\n" * (25 << 20)  # 100 MB

@@ -12,17 +12,17 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.draw.methods import METHODS, FreeDraw, Method
+from ghostpoi.draw.methods.ghost import Ghost
+from ghostpoi.draw.model_rounds import Substituter
+from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.scoring import Position
+from ghostpoi.draw.task import Task
 from ghostpoi.models import cuda_graphs, fit
 from ghostpoi.models.fit import adamw
 from ghostpoi.models.prefix_cache import Prefix
 from ghostpoi.models.training_windows import Windows, from_start, next_poi
 from ghostpoi.models.transformer import CausalTransformer
-from ghostpoi.publish.methods import METHODS, FreeDraw, Method
-from ghostpoi.publish.methods.ghost import Ghost
-from ghostpoi.publish.model_rounds import Substituter
-from ghostpoi.publish.publication_settings import Publication
-from ghostpoi.publish.scored_position import Position
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Precision, SpeedSettings, Training
 

@@ -10,8 +10,8 @@ import pytest
 from small_city import called, scratch, sentence
 from three_cities import SETS, all_rows, three_cities
 
-from ghostpoi.evaluate import audit_result, grid
-from ghostpoi.evaluate.cache import Cache
+from ghostpoi.audits import grid, result
+from ghostpoi.audits.cache import Cache
 
 QUICK = ("--victim", "markov", "--no-naturalness", "--adversaries", "none,habits+leak")
 LOCAL = ("--engine", "local")
@@ -50,7 +50,7 @@ def accuracies(found: dict[str, Any]) -> dict[str, list[float]]:
 def test_accuracies_are_those_of_each_city_weighted_by_test_positions(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_result, "rounded", lambda values, positions: list(values))
+    monkeypatch.setattr(result, "rounded", lambda values, positions: list(values))
     joint = audited(release, *LOCAL, "--seeds", 2, "--no-store", "--cache", tmp_path)
     released = pl.concat([pl.read_parquet(path) for path in sorted((release / "checkins").glob("*.parquet"))])
     each = []

@@ -11,8 +11,8 @@ from small_world import SEED, contents, parts, protected
 
 from ghostpoi import __version__
 from ghostpoi.errors import EngineFailed
-from ghostpoi.world.engine import Dask, _tried_on_worker
-from ghostpoi.world.job import Job
+from ghostpoi.regions.engine import Dask, _tried_on_worker
+from ghostpoi.regions.job import Job
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
 

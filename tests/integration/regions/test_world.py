@@ -16,24 +16,21 @@ from small_city import called, sentence
 from small_world import SEED, contents, manifest, parts, protected, released, rows
 
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
+from ghostpoi.draw.publication import publication
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
-from ghostpoi.publish.private_folder import RowsRequest
-from ghostpoi.publish.publication_settings import publication
 from ghostpoi.randomness import Seed
+from ghostpoi.regions import protect
+from ghostpoi.regions import survey as ranges
+from ghostpoi.regions.divide import find_crossings, find_regions, scatter, with_pieces
+from ghostpoi.regions.job import Job, Region
+from ghostpoi.regions.pieces import Piece, find_pieces
+from ghostpoi.regions.rows import read_region
+from ghostpoi.regions.scale import fit, fit_pieces
+from ghostpoi.regions.survey import join_venues, survey, with_kind
+from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import RegionSettings
-from ghostpoi.world import protect_region, ranges
-from ghostpoi.world.crossings import find_crossings
-from ghostpoi.world.job import Job, Region
-from ghostpoi.world.memory import fit, fit_pieces
-from ghostpoi.world.pieces import Piece, find_pieces
-from ghostpoi.world.region_rows import read_region
-from ghostpoi.world.regions import find_regions
-from ghostpoi.world.routes import with_pieces
-from ghostpoi.world.scatter import scatter
-from ghostpoi.world.survey import survey, with_kind
-from ghostpoi.world.venues import join_venues
 
 LOCAL = ("--engine", "local")
 
@@ -179,7 +176,7 @@ def test_an_interrupted_run_goes_on(
     world: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[int] = []
-    own = protect_region.protect_table
+    own = protect.protect_table
 
     def dies(*arguments: object, **more: object) -> object:
         if len(done) == 1:
@@ -188,32 +185,32 @@ def test_an_interrupted_run_goes_on(
         return own(*arguments, **more)
 
     out = tmp_path / "release"
-    monkeypatch.setattr(protect_region, "protect_table", dies)
+    monkeypatch.setattr(protect, "protect_table", dies)
     stopped = called("protect", world, "-o", out, *SEED, *LOCAL)
     assert stopped.returncode == 130
     assert "go on with --resume" in stopped.stderr
     assert not out.exists()
-    monkeypatch.setattr(protect_region, "protect_table", lambda *a, **k: done.append(1) or own(*a, **k))
+    monkeypatch.setattr(protect, "protect_table", lambda *a, **k: done.append(1) or own(*a, **k))
     protected(world, out, *LOCAL, "--resume")
     assert len(done) == 3  # the region that was done is not drawn again
     assert contents(out) == contents(release)
 
 
 def test_other_regions_are_divided_anew(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = protect_region.protect_table
+    own = protect.protect_table
 
     def fails_later(*arguments: object, **more: object) -> object:
-        monkeypatch.setattr(protect_region, "protect_table", fails)
+        monkeypatch.setattr(protect, "protect_table", fails)
         return own(*arguments, **more)
 
     def fails(*arguments: object, **more: object) -> object:
         raise MemoryError
 
-    monkeypatch.setattr(protect_region, "protect_table", fails_later)
+    monkeypatch.setattr(protect, "protect_table", fails_later)
     failed = called("protect", world, "-o", tmp_path / "release", *SEED, *LOCAL)
     assert failed.returncode == 1
     assert "1 of 3 regions are protected" in failed.stderr
-    monkeypatch.setattr(protect_region, "protect_table", own)
+    monkeypatch.setattr(protect, "protect_table", own)
     smaller = (*LOCAL, "--set", "regions.most_rows=1000")
     done = called("protect", world, "-o", tmp_path / "release", *SEED, *smaller, "--resume")
     assert done.returncode == 0, done.stderr
@@ -225,7 +222,7 @@ def test_other_regions_are_divided_anew(world: Path, tmp_path: Path, monkeypatch
 def test_a_region_that_fails_is_named_and_the_others_finish(
     world: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own, out = protect_region.protect_table, tmp_path / "release"
+    own, out = protect.protect_table, tmp_path / "release"
     done: list[int] = []
 
     def fails(whole: object, *arguments: object, **more: object) -> object:
@@ -234,14 +231,14 @@ def test_a_region_that_fails_is_named_and_the_others_finish(
             raise MemoryError
         return own(whole, *arguments, **more)
 
-    monkeypatch.setattr(protect_region, "protect_table", fails)
+    monkeypatch.setattr(protect, "protect_table", fails)
     failed = called("protect", world, "-o", out, *SEED, *LOCAL)
     assert failed.returncode == 1
     assert len(done) == 3
     assert "2 of 3 regions are protected, but not region 2 (near " in failed.stderr
     assert "--set regions.most_rows=" in failed.stderr
     assert not out.exists()
-    monkeypatch.setattr(protect_region, "protect_table", own)
+    monkeypatch.setattr(protect, "protect_table", own)
     protected(world, out, *LOCAL, "--resume")
     assert contents(out) == contents(release)
 
@@ -335,7 +332,7 @@ def test_fewer_workers_read_if_memory_is_short(tmp_path: Path) -> None:
 
 def test_each_worker_chooses_its_device(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(protect_region, "device_for", lambda name, settings: asked.append(name))
+    monkeypatch.setattr(protect, "device_for", lambda name, settings: asked.append(name))
     protected(world, tmp_path / "release", *LOCAL, "--device", "cpu")
     assert asked == ["cpu"] * 3
 

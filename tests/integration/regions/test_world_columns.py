@@ -11,9 +11,9 @@ import pytest
 from small_city import called, sentence
 from small_world import SEED, manifest, parts, protected, released, rows
 
-from ghostpoi.data.synthetic_parts import write_world
+from ghostpoi.data.synthetic_files import write_world
 from ghostpoi.data.synthetic_world import World
-from ghostpoi.world import columns, release, sample
+from ghostpoi.regions import columns, job, protect
 
 LOCAL = ("--engine", "local")
 LARGEST = pl.col("city") == pl.col("city").mode().first()
@@ -58,7 +58,7 @@ def failure(data: Path, *words: object) -> str:
 @pytest.fixture
 def without_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the last city be in no sample."""
-    monkeypatch.setattr(sample, "ENOUGH_ROWS", rows().height - 1)
+    monkeypatch.setattr(job, "ENOUGH_ROWS", rows().height - 1)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_the_order_of_rows_is_tested_in_every_region(tmp_path: Path, monkeypatch
 def test_ordinary_columns_of_many_small_cities_are_kept(
     cities: int, enough: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample, "ENOUGH_ROWS", enough)
+    monkeypatch.setattr(job, "ENOUGH_ROWS", enough)
     world = World(cities, 20, 60, 30, 4, 40.0, 0.2)
     write_world(tmp_path / "made", world, 10_000, "parquet", lambda label, units: None)
     made = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "made").iterdir())])
@@ -270,7 +270,7 @@ def test_names_of_folders_are_columns(count: int, tmp_path: Path) -> None:
 
 
 def test_a_folder_name_is_tested_where_no_file_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release, "tests_of", lambda regions: [columns.TOGETHER])  # no parts of a region
+    monkeypatch.setattr(protect, "tests_of", lambda regions: [columns.TOGETHER])  # no parts of a region
     last = pl.when(pl.col("city") == rows()["city"].max()).then("town").otherwise(pl.lit("elsewhere"))
     frame = towns().with_columns(rows()["city"]).with_columns(town=last)
     assert "a venue of town=" in failure(by_key(tmp_path / "data", frame, "town", 2))

@@ -13,10 +13,9 @@ from small_world import SEED, contents, parts, protected, rows
 
 from ghostpoi.errors import EngineFailed, InputError
 from ghostpoi.files import PARTIAL
-from ghostpoi.publish import private_folder
-from ghostpoi.world import assemble, columns, dataset, engine, protect_region, release, scatter, survey
-from ghostpoi.world.job import Job, remove_unfinished
-from ghostpoi.world.refusals import unseen
+from ghostpoi.regions import columns, dataset, divide, engine, protect, survey
+from ghostpoi.regions.job import Job, remove_unfinished, unseen
+from ghostpoi.release import private_folder
 
 LOCAL = ("--engine", "local")
 NOWHERE = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
@@ -68,10 +67,10 @@ def test_text_may_have_the_name_of_parquet(tmp_path: Path) -> None:
 
 STAGES = {  # where a task is looked up, and what messages call it
     "survey": (dataset, survey.survey, 5, "part-005.parquet"),
-    "scatter": (dataset, scatter.scatter, 5, "part-005.parquet"),
+    "scatter": (dataset, divide.scatter, 5, "part-005.parquet"),
     "find_crossings": (dataset, dataset.find_crossings, 0, "range 1 of ids"),
-    "test_columns": (release, columns.test_columns, -1, "data"),
-    "assemble": (release, assemble.assemble, 5, "part-005.parquet"),
+    "test_columns": (protect, columns.test_columns, -1, "data"),
+    "assemble": (protect, protect.assemble, 5, "part-005.parquet"),
 }
 
 
@@ -110,10 +109,10 @@ def test_whatever_fails_in_a_region_the_others_finish(
     def fails(job: object, number: int) -> None:
         if number == 1:
             raise error
-        protect_region.protect_region(job, number)
+        protect.protect_region(job, number)
 
     out = tmp_path / "release"
-    monkeypatch.setattr(release, "protect_region", fails)
+    monkeypatch.setattr(protect, "protect_region", fails)
     failed = called("protect", world, "-o", out, *SEED, *LOCAL)
     assert failed.returncode == 1
     assert "2 of 3 regions are protected, but not region 2 (near " in failed.stderr
@@ -122,7 +121,7 @@ def test_whatever_fails_in_a_region_the_others_finish(
     (log,) = (tmp_path / "release.private" / "unfinished").glob("world-*/errors.log")
     assert f"{type(error).__name__}: {error}" in log.read_text()
     assert log.stat().st_mode & 0o077 == 0
-    monkeypatch.setattr(release, "protect_region", protect_region.protect_region)
+    monkeypatch.setattr(protect, "protect_region", protect.protect_region)
     protected(world, out, *LOCAL, "--resume")
     assert contents(out) == contents(undisturbed)
     assert not log.exists()
@@ -156,35 +155,35 @@ def test_a_cluster_that_fails_loses_no_region(
     def third_is_elsewhere(job: Job, number: int) -> None:
         if number == 2:
             raise unseen(job.folder)
-        protect_region.protect_region(job, number)
+        protect.protect_region(job, number)
 
     with monkeypatch.context() as patch:
         if fault == "a worker without the folder":
-            patch.setattr(release, "protect_region", third_is_elsewhere)
+            patch.setattr(protect, "protect_region", third_is_elsewhere)
         else:
-            patch.setattr(release, "assemble", lambda job, part, folder: None)
+            patch.setattr(protect, "assemble", lambda job, part, folder: None)
         failed = called("protect", world, "-o", out, *SEED, *LOCAL)
     assert failed.returncode == 1
     assert failed.stderr.endswith("the same folders and user; then continue with --resume\n")
     assert not out.exists()
-    monkeypatch.setattr(protect_region, "protect_table", lambda *a, **k: again.append(1) or PROTECT(*a, **k))
+    monkeypatch.setattr(protect, "protect_table", lambda *a, **k: again.append(1) or PROTECT(*a, **k))
     assert contents(protected(world, out, *LOCAL, "--resume")) == contents(undisturbed)
     assert len(again) == (fault == "a worker without the folder")
 
 
-PROTECT = protect_region.protect_table
+PROTECT = protect.protect_table
 
 
 def test_parts_are_not_written_to_another_folder(tmp_path: Path) -> None:
     with pytest.raises(EngineFailed, match="give all machines of the cluster the same folders and user"):
-        assemble.assemble(cast("Job", None), 0, tmp_path / "elsewhere")
+        protect.assemble(cast("Job", None), 0, tmp_path / "elsewhere")
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_task_of_an_interrupted_run_does_not_reach_the_next(
     world: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own, out, late = protect_region.protect_region, tmp_path / "release", list[Job]()
+    own, out, late = protect.protect_region, tmp_path / "release", list[Job]()
 
     def interrupted(job: Job, number: int) -> None:
         late.append(job)
@@ -196,9 +195,9 @@ def test_a_task_of_an_interrupted_run_does_not_reach_the_next(
         own(job, number)
 
     with monkeypatch.context() as patch:
-        patch.setattr(release, "protect_region", interrupted)
+        patch.setattr(protect, "protect_region", interrupted)
         stopped("protect", world, "-o", out, "--seed", 5**40, *SEED[2:], *LOCAL)
-    monkeypatch.setattr(release, "protect_region", after_the_old_one)
+    monkeypatch.setattr(protect, "protect_region", after_the_old_one)
     assert contents(protected(world, out, *LOCAL, "--force")) == contents(undisturbed)
     assert not late[0].folder.exists()
 
@@ -211,13 +210,13 @@ def test_another_version_does_not_go_on_with_the_regions_of_the_last(
     def second_is_interrupted(job: Job, number: int) -> None:
         if number == 1:
             raise KeyboardInterrupt
-        protect_region.protect_region(job, number)
+        protect.protect_region(job, number)
 
     with monkeypatch.context() as patch:
-        patch.setattr(release, "protect_region", second_is_interrupted)
+        patch.setattr(protect, "protect_region", second_is_interrupted)
         patch.setattr(private_folder, "__version__", "0.0.1")
         stopped("protect", world, "-o", out, *SEED, *LOCAL)
-    monkeypatch.setattr(protect_region, "protect_table", lambda *a, **k: done.append(1) or PROTECT(*a, **k))
+    monkeypatch.setattr(protect, "protect_table", lambda *a, **k: done.append(1) or PROTECT(*a, **k))
     went_on = called("protect", world, "-o", out, *SEED, *LOCAL, "--resume")
     assert "version are not those of the interrupted run, so the dataset is divided again" in went_on.stderr
     assert len(done) == 3
@@ -238,10 +237,10 @@ def test_a_division_that_is_half_removed_is_not_used_again(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(release, "protect_region", interrupted)
+        patch.setattr(protect, "protect_region", interrupted)
         stopped("protect", world, "-o", out, *SEED, *LOCAL)
     with monkeypatch.context() as patch:
-        patch.setattr(release, "_remove", half_removed)
+        patch.setattr(protect, "_remove", half_removed)
         stopped("protect", world, "-o", out, *SEED, *smaller, "--resume")
     protected(world, out, *LOCAL, "--resume")
     assert called("verify", out, "--against", world, *LOCAL).returncode == 0
@@ -253,9 +252,9 @@ def test_what_a_dead_worker_left_of_a_part_is_not_published(
 ) -> None:
     def leaves(job: Job, part: int, folder: Path) -> None:
         (folder / f".part-{part:03}.parquet.abcd{PARTIAL}").touch()
-        assemble.assemble(job, part, folder)
+        protect.assemble(job, part, folder)
 
-    monkeypatch.setattr(release, "assemble", leaves)
+    monkeypatch.setattr(protect, "assemble", leaves)
     out = protected(world, tmp_path / "release", *LOCAL)
     assert {path.name for path in (out / "checkins").iterdir()} == {path.name for path in world.iterdir()}
     assert (out / "manifest.json").read_bytes().count(b"partial") == 0

@@ -15,8 +15,8 @@ from distributed import Client, LocalCluster
 from small_city import called, sentence
 from small_world import SEED, contents, manifest, parts, protected, released, rows
 
-from ghostpoi.world import dataset
-from ghostpoi.world.engine import engine_of
+from ghostpoi.regions import dataset
+from ghostpoi.regions.engine import engine_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
 LOCAL = ("--engine", "local")

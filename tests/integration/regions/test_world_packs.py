@@ -13,10 +13,10 @@ from small_world import SEED, parts, rows
 
 from ghostpoi import formats
 from ghostpoi.formats.parquet import ParquetRows
-from ghostpoi.formats.table import TableFormat
-from ghostpoi.world import packs, release
-from ghostpoi.world.packs import numbers_of, read_group, rows_of, write_pack
-from ghostpoi.world.pieces import Piece, Pieces
+from ghostpoi.formats.tables import TableFormat
+from ghostpoi.regions import packs, protect
+from ghostpoi.regions.packs import numbers_of, read_group, rows_of, write_pack
+from ghostpoi.regions.pieces import Piece, Pieces
 
 LOCAL = ("--engine", "local")
 GROUPS = {-1: np.array([0, 2]), 3: np.array([1, 4]), 1_000_000: np.array([5])}
@@ -94,7 +94,7 @@ def test_files_and_readings_do_not_grow_with_parts_times_regions(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(TableFormat, "read", counted)
-    monkeypatch.setattr(release, "assemble", stops)
+    monkeypatch.setattr(protect, "assemble", stops)
     assert called("protect", by_time, "-o", tmp_path / "release", *SEED, *LOCAL).returncode == 130
     assert len(readings) < 2 * 30
     (left,) = (tmp_path / "release.private" / "unfinished").glob("world-*")

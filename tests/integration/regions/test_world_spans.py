@@ -14,10 +14,9 @@ from small_city import called, scratch, sentence
 from small_world import SEED, contents, parts, protected, rows
 
 from ghostpoi.formats import Reading, Source, parquet, text
-from ghostpoi.formats.table import open_table
-from ghostpoi.formats.text_rows import TextRows
-from ghostpoi.world import protect_region
-from ghostpoi.world.spans import BYTES_PER_ROW, find_spans
+from ghostpoi.formats.tables import TextRows, open_table
+from ghostpoi.regions import protect
+from ghostpoi.regions.pieces import BYTES_PER_ROW, find_spans
 
 LOCAL = ("--engine", "local")
 DIVIDED = (*LOCAL, "--set", "regions.most_rows=2500")  # more than a city has, and a third of the world
@@ -254,16 +253,16 @@ def test_control_characters_of_one_file_are_not_mistaken_for_line_ends(tmp_path:
 def test_a_region_that_fails_leaves_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if it is the only one: its models and the seed are of use to --resume."""
     frame = rows().filter(pl.col("city") == rows()["city"][0])
-    data, tried = parts(tmp_path / "data", 1, frame), protect_region.protect_table
+    data, tried = parts(tmp_path / "data", 1, frame), protect.protect_table
 
     def out_of_memory(*given: object, **more: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(protect_region, "protect_table", out_of_memory)
+    monkeypatch.setattr(protect, "protect_table", out_of_memory)
     done = called("protect", data, "-o", tmp_path / "release", *SEED, *LOCAL)
     assert done.returncode == 1, done.stderr
     assert (tmp_path / "release.private" / "unfinished").is_dir()
-    monkeypatch.setattr(protect_region, "protect_table", tried)
+    monkeypatch.setattr(protect, "protect_table", tried)
     protected(data, tmp_path / "release", *LOCAL, "--resume")
 
 

@@ -12,7 +12,7 @@ from conftest import ROOT
 from small_city import MAP, SEED, Release, called, protect, release, rich_frame, scratch, sentence
 from written_as import snap
 
-from ghostpoi.publish.methods.base import VENUE_USE
+from ghostpoi.draw.methods.base import VENUE_USE
 from ghostpoi.study.plan import Variant
 from ghostpoi.study.store import settings_hash
 

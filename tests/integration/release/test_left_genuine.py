@@ -10,8 +10,8 @@ import sample_releases
 from small_city import called, city, protect, release
 
 from ghostpoi import formats
-from ghostpoi.publish.manifest import settings_of
-from ghostpoi.publish.whole_table import genuine_rows, prepare
+from ghostpoi.draw.whole_table import genuine_rows, prepare
+from ghostpoi.release.manifest import settings_of
 
 SLOW = ("--set", "speed.limit_kmh=2")  # so that some rows are kept for speed
 

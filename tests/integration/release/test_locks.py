@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from small_city import SEED, SETS, called, city, protect, release, sentence
 
-from ghostpoi.publish import release as making
+from ghostpoi.release import make as making
 
 SHARED = {
     "both folders": (["-o", "r"], ["-o", "r"], "r"),

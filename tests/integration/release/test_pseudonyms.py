@@ -33,8 +33,8 @@ from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.pseudonyms import of_rows
 from ghostpoi.errors import InputError
-from ghostpoi.publish import release as making
-from ghostpoi.publish.pseudonyms import clean_rows
+from ghostpoi.release import make as making
+from ghostpoi.release.users import clean_rows
 
 GAP = 86_400
 SESSION = ("--pseudonyms", "session")

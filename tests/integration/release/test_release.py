@@ -34,7 +34,7 @@ from small_city import (
 
 from ghostpoi import formats
 from ghostpoi.data.displacement import published
-from ghostpoi.publish.methods import METHODS
+from ghostpoi.draw.methods import METHODS
 from ghostpoi.randomness import Seed
 
 VENUE = {"txt": ["venue_id", "category_id", "latitude", "longitude", "category"]}

@@ -20,7 +20,7 @@ def test_a_folder_without_its_note_after_the_end_is_no_interrupted_run(tmp_path:
 def interrupted(tmp_path: Path, file: Path, *more: object) -> Path:
     """Leave the private folder of a run that stopped before its first round."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ghostpoi.publish.release.protect_table", _stop)
+        patch.setattr("ghostpoi.release.make.protect_table", _stop)
         done = called("protect", file, "-o", tmp_path / "r", "--method", "random", "--seed", SEED, *SETS, *more)
     assert done.returncode == 130
     assert done.stderr == "ghostpoi: interrupted: go on with --resume\n"

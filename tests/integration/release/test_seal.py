@@ -9,7 +9,7 @@ import pytest
 from sample_releases import audit, copied, put_audit
 from small_city import SETS, called, city, protect, release, sentence
 
-from ghostpoi.publish.manifest import release_identity, seal_of, store_manifest
+from ghostpoi.release.manifest import release_identity, seal_of, store_manifest
 
 KEYLESS = "0" * 32
 UNSIGNED = "unsigned, so anyone could have changed the figures; compare them with --against FILE"
@@ -101,7 +101,7 @@ def test_a_store_that_stops_between_two_files_leaves_a_valid_seal(
 ) -> None:
     folder = copied(release("random"), tmp_path)
     key, manifest = seal_of(folder).signer, json.loads((folder / "manifest.json").read_text())
-    from ghostpoi.publish import manifest as module
+    from ghostpoi.release import manifest as module
 
     real = module._write
     for allowed in range(3):

@@ -16,10 +16,10 @@ from small_city import Release, called
 
 import ghostpoi
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.publish.methods.base import LEARNED_GROUPS
-from ghostpoi.publish.methods.crowd import Crowd
-from ghostpoi.publish.series.joining import join
-from ghostpoi.publish.venue_catalogue import Catalogue
+from ghostpoi.draw.catalogue import Catalogue
+from ghostpoi.draw.methods.base import LEARNED_GROUPS
+from ghostpoi.draw.methods.crowd import Crowd
+from ghostpoi.release.series.joining import join
 
 AUDIT = (
     "--victim", "markov", "--adversaries", "none", "--seeds", 1, "--no-naturalness", "--no-store", "--json",

@@ -98,5 +98,5 @@ def test_a_column_that_tells_the_venue_later_is_refused(tmp_path: Path) -> None:
 
 
 def test_show_and_verify_need_no_torch() -> None:
-    code = "import sys, ghostpoi.cli.series, ghostpoi.publish.series_overview; sys.exit('torch' in sys.modules)"
+    code = "import sys, ghostpoi.cli.commands, ghostpoi.release.series.overview; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

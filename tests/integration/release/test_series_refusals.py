@@ -11,9 +11,9 @@ import pytest
 from monthly_city import Row, clean_rows, content, day, days, release_in, written
 from small_city import called, scratch, sentence
 
-from ghostpoi.evaluate.series_audit import audit_series
-from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.series.series_release import SeriesRelease
+from ghostpoi.audits.several import audit_series
+from ghostpoi.draw.methods import METHODS
+from ghostpoi.release.series.add import SeriesRelease
 
 NEEDS_MODELS_OR_NEIGHBOURS = sorted(set(METHODS.builtin) - {"crowd", "k-anonymous", "randomised-response"})
 OTHERS = {

@@ -9,7 +9,7 @@ from small_city import SEED, called, sentence
 from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
-from ghostpoi.publish.manifest import read_manifest
+from ghostpoi.release.manifest import read_manifest
 
 
 def median_km_to_the_same_category(table: Checkins) -> float:

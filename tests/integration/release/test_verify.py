@@ -13,8 +13,8 @@ import pytest
 from sample_releases import put_manifest
 from small_city import Release, called, city, prepared, release, rich_csv, rich_parquet, sentence
 
-from ghostpoi.publish.manifest import PRIVATE_MARK
-from ghostpoi.publish.methods import METHODS
+from ghostpoi.draw.methods import METHODS
+from ghostpoi.release.manifest import PRIVATE_MARK
 
 FOLDER = ["signature", "data file", "nothing private", "speed"]
 CHECKS = [

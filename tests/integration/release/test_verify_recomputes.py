@@ -10,8 +10,8 @@ import pytest
 from sample_releases import copied, put_manifest
 from small_city import SEED, SETS, called, city, protect, release, scratch
 
-from ghostpoi.data.synthetic_file import write_city
-from ghostpoi.publish.manifest import PRIVATE_MARK
+from ghostpoi.data.synthetic_files import write_city
+from ghostpoi.release.manifest import PRIVATE_MARK
 
 Manifest = dict[str, Any]
 
@@ -79,7 +79,7 @@ def test_a_release_without_the_speed_rule_fails(tmp_path: Path) -> None:
     put_manifest(made.folder, manifest)
     assert list(failures(made.folder)) == ["speed"]  # not the limit of the settings
     from ghostpoi import formats
-    from ghostpoi.publish.whole_table import fast_steps
+    from ghostpoi.draw.whole_table import fast_steps
 
     manifest["speed"] = fast_steps(formats.read(made.data).table, 2.0, 60.0)
     put_manifest(made.folder, manifest)

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from ghostpoi.attack.adversaries.relinking import Relinker
+from ghostpoi.audits import grid
+from ghostpoi.audits.grid import Grid
+from ghostpoi.audits.restoration import Contest
 from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions
-from ghostpoi.data.synthetic_file import write_city
-from ghostpoi.evaluate import grid
-from ghostpoi.evaluate.grid import Grid
-from ghostpoi.evaluate.restoration import Contest
+from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.study import plan, run
 

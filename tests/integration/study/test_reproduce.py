@@ -9,7 +9,7 @@ from small_city import called
 from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.cli import study as commands
 from ghostpoi.data import prepared
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.settings import ModelSettings, Training
 from ghostpoi.study import plan, run

@@ -16,7 +16,7 @@ from ghostpoi.attack import evidence
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.tables import Frequency
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.publish.methods import METHODS
+from ghostpoi.draw.methods import METHODS
 from ghostpoi.study import plan
 from ghostpoi.study.cells import is_current, missing_cells
 from ghostpoi.study.plan import PROTOCOLS, STUDIES

@@ -18,16 +18,16 @@ from ghostpoi.attack.adversaries.bridges import Bridge
 from ghostpoi.attack.adversaries.tables import Frequency
 from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.attack.victims.neural import Transformer
+from ghostpoi.audits import grid
 from ghostpoi.cli import study as commands
 from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
+from ghostpoi.draw.methods.unlearnable import TsUe
+from ghostpoi.draw.task import Task
+from ghostpoi.draw.walks import Substitution
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate import grid
 from ghostpoi.formats.prepare import prepare_file
-from ghostpoi.publish.methods.ts_ue import TsUe
-from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 from ghostpoi.study import plan, run

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from fuzz.cases import LOOSE, SEED, run, try_case
-from ghostpoi.data.synthetic_file import write_city
+from ghostpoi.data.synthetic_files import write_city
 
 MEMORY = 1_500_000_000  # bytes beyond what the process has after its first release
 SECONDS = 120  # a case that takes longer hangs

@@ -7,7 +7,7 @@ import typing
 import pytest
 
 import ghostpoi
-from ghostpoi.api.reading import ReadingOptions
+from ghostpoi.api.given import ReadingOptions
 from ghostpoi.formats import Reading
 from ghostpoi.options import declared, groups
 

@@ -15,7 +15,7 @@ from ghostpoi.attack.adversaries.deconvolution import Visits
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, most_states, states_of, transitions_of
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Floats
-from ghostpoi.publish.public_channel import Channel, uniform
+from ghostpoi.draw.channel import Channel, uniform
 from ghostpoi.randomness import Seed
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ghostpoi.attack.evidence import rule_of
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.public_channel import Channel, uniform
+from ghostpoi.draw.channel import Channel, uniform
+from ghostpoi.draw.methods import METHODS
 
 
 def test_uniform_by_hand() -> None:

@@ -15,7 +15,7 @@ from ghostpoi.attack.adversaries.deconvolution import INDEPENDENT, RARE, TINY, D
 from ghostpoi.attack.adversaries.hidden_markov import forward_backward, states_of, transitions_of
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Floats, Longs
-from ghostpoi.publish.public_channel import Channel
+from ghostpoi.draw.channel import Channel
 
 
 def slow_popularity(

@@ -15,7 +15,7 @@ from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.publish.public_channel import uniform
+from ghostpoi.draw.channel import uniform
 from ghostpoi.randomness import Seed
 
 TWICE = np.concatenate([np.arange(6) * 8 + 2, np.arange(6) * 8 + 5])  # two of eight sessions of each of six users

@@ -6,7 +6,7 @@ import numpy as np
 from attack_evidence import answer, candidates_of, evidence_of
 
 from ghostpoi.attack.adversaries.habits import tells_apart
-from ghostpoi.publish.public_channel import uniform
+from ghostpoi.draw.channel import uniform
 
 
 def test_tells_apart_by_hand() -> None:

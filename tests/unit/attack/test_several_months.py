@@ -5,7 +5,7 @@ import pytest
 
 from ghostpoi.attack.adversaries.several_releases import Month, SeveralMonths, shown_popularity
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.publish.public_channel import channel_of
+from ghostpoi.draw.channel import channel_of
 
 ROWS = 5  # four venues
 

@@ -12,9 +12,9 @@ from small_city import called, sentence
 from summaries import summarise
 
 from ghostpoi.cli.output import inspection
-from ghostpoi.publish.methods import METHODS
-from ghostpoi.publish.publication_settings import publication
-from ghostpoi.publish.whole_table import count_sets, described_sets
+from ghostpoi.draw.methods import METHODS
+from ghostpoi.draw.publication import publication
+from ghostpoi.draw.whole_table import count_sets, described_sets
 from ghostpoi.settings import CandidateSettings, FilterSettings, Settings
 
 DAY = 86_400

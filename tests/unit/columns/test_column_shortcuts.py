@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ghostpoi.columns import harmless
+from ghostpoi.columns.classify import constant_within
+from ghostpoi.columns.dependence import value_codes
+from ghostpoi.columns.harmless import FIRST, MOST_OFFSETS, MOST_SECONDS, OFFSETS, all_numbers, time_offsets
+from ghostpoi.columns.related import RelatedVenues
+from ghostpoi.columns.traces import numbers
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.publish.columns import harmless
-from ghostpoi.publish.columns.classify import constant_within
-from ghostpoi.publish.columns.dependence import value_codes
-from ghostpoi.publish.columns.harmless import FIRST, MOST_OFFSETS, MOST_SECONDS, OFFSETS, all_numbers, time_offsets
-from ghostpoi.publish.columns.related_venues import RelatedVenues
-from ghostpoi.publish.columns.traces import numbers
 
 N = 2 * FIRST  # rows: the shortcuts look at half of them first
 TIMES = np.sort(np.random.default_rng(0).integers(1_300_000_000, 1_400_000_000, N))

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ghostpoi.columns import VenueColumns, classify
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.formats.fields import find_columns, to_checkins
-from ghostpoi.publish.columns import VenueColumns, classify
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.errors import InputError
-from ghostpoi.publish.pseudonym_ids import form_of, fresh_ids
+from ghostpoi.release.users import form_of, fresh_ids
 
 
 def test_what_stands_around_the_number_of_a_single_user_may_be_a_name() -> None:

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from small_city import MAP, SETS, called, rich_frame, sentence
 
+from ghostpoi.columns import RelatedVenues, order_reveals
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.publish.columns import RelatedVenues, order_reveals
 
 DAY = pl.col("time").dt.date()
 

@@ -10,8 +10,7 @@ from test_candidates import rules as by_category
 
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.learned_candidates import candidate_sets, find_alike
-from ghostpoi.data.places import Places
-from ghostpoi.data.venue_use import learn_use
+from ghostpoi.data.places import Places, learn_use
 from ghostpoi.settings import CandidateSettings
 
 HOUR, DAY = 3600, 86_400

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.data.ordering import by_user_and_time, stable_order
+from ghostpoi.data.checkins import by_user_and_time, stable_order
 
 NUMBERS = st.one_of(st.integers(0, 3), st.integers(0, 2**16 + 2), st.integers(2**31, 2**34), st.integers(0, 2**62))
 

@@ -8,8 +8,7 @@ from conftest import checkins
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.ordering import by_user_and_time
+from ghostpoi.data.checkins import Checkins, by_user_and_time
 from ghostpoi.data.sessions import Sessions, build
 from ghostpoi.errors import InputError
 from ghostpoi.settings import FilterSettings

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called, sentence
 
-from ghostpoi.data import synthetic, synthetic_parts
+from ghostpoi.data import synthetic, synthetic_files
 from ghostpoi.data.geo import chord, haversine_km, unit_sphere
-from ghostpoi.data.synthetic_parts import city_frames, cut, write_world
+from ghostpoi.data.synthetic_files import city_frames, cut, write_world
 from ghostpoi.data.synthetic_world import APART_KM, MAX_CITIES, World
 from ghostpoi.errors import InputError
 
@@ -230,7 +230,7 @@ def test_an_existing_folder_or_the_name_of_a_file_is_refused(tmp_path: Path) -> 
 
 
 def test_too_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(synthetic_parts, "MAX_PARTS", 3)
+    monkeypatch.setattr(synthetic_files, "MAX_PARTS", 3)
     with pytest.raises(InputError, match="the world has more than 3 parts; raise --rows-per-part"):
         write_world(tmp_path / "world", PLAN, 100)
     assert not (tmp_path / "world").exists()
@@ -245,7 +245,7 @@ def test_an_interrupted_run_leaves_nothing(
             raise fault
         frame.write_parquet(path)
 
-    monkeypatch.setitem(synthetic_parts.WRITE, "parquet", fail)
+    monkeypatch.setitem(synthetic_files.WRITE, "parquet", fail)
     done = called("synth", "-o", tmp_path / "world", *SIZE, "--rows-per-part", 1000)
     assert done.returncode == (2 if isinstance(fault, OSError) else 130)
     assert len(done.stderr.splitlines()) == 1

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.geo import chord, unit_sphere
-from ghostpoi.publish.crowd_partition import LONELY, find
+from ghostpoi.draw.crowds import LONELY, find
 
 
 def apart(point: np.ndarray) -> np.ndarray:

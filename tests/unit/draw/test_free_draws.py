@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from ghostpoi.data.candidates import Candidates, steps_kmh
 from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.places import SLOTS
-from ghostpoi.publish import free_draws
-from ghostpoi.publish.crowd_partition import find
-from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.trails import Trails
-from ghostpoi.publish.weighted_walk import walk
+from ghostpoi.draw import walks
+from ghostpoi.draw.crowds import find
+from ghostpoi.draw.walks import Substitution, Trails, walk
 from ghostpoi.settings import SpeedSettings
 
 
@@ -37,7 +35,7 @@ def one_by_one(trails: Trails, chosen: Ints, uniform: np.ndarray, speed: SpeedSe
     def none(trails: Trails, decided: Ints, speed: SpeedSettings) -> Bools:
         return np.zeros(len(decided), bool)
 
-    with mock.patch.object(free_draws, "free", none):
+    with mock.patch.object(walks, "free", none):
         return walk(trails, chosen, uniform, speed, keep_clean=True)
 
 
@@ -75,7 +73,7 @@ def test_a_free_check_in_reaches_all_that_its_neighbours_can_draw(kind: str) -> 
     some = 0
     for seed in range(20):
         trails, decided, _ = made(seed, 30, kind)
-        found = free_draws.free(trails, decided, speed)
+        found = walks.free(trails, decided, speed)
         some += found.sum()
         assert not (found & (decided > 0)).any()
         for at in np.flatnonzero(found[1:]) + 1:
@@ -97,6 +95,6 @@ def test_check_ins_far_apart_in_time_are_free_and_the_others_are_not() -> None:
     time = np.array([0, 60, 3600, 7200])
     trails = Trails(np.array([0, 0, 0, 1]), time, np.ones(4, np.int32), lat, lon, sets)
     undecided, last = np.zeros(4, np.int32), np.array([0, 0, 1, 0], np.int32)
-    assert free_draws.free(trails, undecided, SpeedSettings()).tolist() == [True, False, True, True]
-    assert free_draws.free(trails, last, SpeedSettings()).tolist() == [True, False, False, True]
-    assert free_draws.free(trails, last, SpeedSettings(limit_kmh=1.0)).tolist() == [True, False, False, True]
+    assert walks.free(trails, undecided, SpeedSettings()).tolist() == [True, False, True, True]
+    assert walks.free(trails, last, SpeedSettings()).tolist() == [True, False, False, True]
+    assert walks.free(trails, last, SpeedSettings(limit_kmh=1.0)).tolist() == [True, False, False, True]

@@ -10,10 +10,10 @@ from small_city import prepared, settings
 
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import speed_mask
-from ghostpoi.data.ordering import by_user_and_time
-from ghostpoi.publish import rows_outside_sessions
-from ghostpoi.publish.substitution import Substitution
-from ghostpoi.publish.whole_table import count_rows, fast_steps
+from ghostpoi.data.checkins import by_user_and_time
+from ghostpoi.draw import table as rows_outside_sessions
+from ghostpoi.draw.walks import Substitution
+from ghostpoi.draw.whole_table import count_rows, fast_steps
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, SpeedSettings
 

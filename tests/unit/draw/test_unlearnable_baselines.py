@@ -13,13 +13,11 @@ from scored_world import WORLDS, World, last_log_prob
 from small_city import called, city, release, sentence
 from torch import Tensor
 
-from ghostpoi.publish.methods import KEEP
-from ghostpoi.publish.methods.em import Em
-from ghostpoi.publish.methods.robust_ue import RobustUe
-from ghostpoi.publish.methods.transferable_ue import TransferableUe
-from ghostpoi.publish.methods.ts_ue import TsUe
-from ghostpoi.publish.scored_position import Position
-from ghostpoi.publish.session_walk import Walker
+from ghostpoi.draw.methods import KEEP
+from ghostpoi.draw.methods.baselines import Em
+from ghostpoi.draw.methods.unlearnable import RobustUe, TransferableUe, TsUe
+from ghostpoi.draw.model_walk import Walker
+from ghostpoi.draw.scoring import Position
 from ghostpoi.settings import SpeedSettings
 from ghostpoi.study import labels, plan
 

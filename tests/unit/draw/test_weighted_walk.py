@@ -8,15 +8,15 @@ import torch
 from small_city import city, settings, task_of
 
 from ghostpoi import formats
-from ghostpoi.publish import weighted_walk
-from ghostpoi.publish.methods import METHODS, Method
-from ghostpoi.publish.methods.base import Position, Tensor
-from ghostpoi.publish.methods.crowd import Crowd
-from ghostpoi.publish.methods.random import Random
-from ghostpoi.publish.model_rounds import run
-from ghostpoi.publish.rounds import publish
-from ghostpoi.publish.task import Task
-from ghostpoi.publish.whole_table import prepare
+from ghostpoi.draw import walks
+from ghostpoi.draw.methods import METHODS, Method
+from ghostpoi.draw.methods.base import Position, Tensor
+from ghostpoi.draw.methods.baselines import Random
+from ghostpoi.draw.methods.crowd import Crowd
+from ghostpoi.draw.model_rounds import run
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
+from ghostpoi.draw.whole_table import prepare
 from ghostpoi.randomness import Seed
 
 BY_WEIGHT = ("random", "crowd", "k-anonymous", "randomised-response")
@@ -49,7 +49,8 @@ def test_both_walks_draw_the_same(method: str, limit: float, protocol: str) -> N
 def test_how_many_draws_are_made_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = task("crowd")
     whole = publish(asked, Seed(902), None).poi
-    monkeypatch.setattr(weighted_walk, "AT_ONCE", 3)
+    monkeypatch.setattr(walks, "TRAILS_AT_ONCE", 3)
+    monkeypatch.setattr(walks, "DRAWS_AT_ONCE", 3)
     assert (publish(asked, Seed(902), None).poi == whole).all()
 
 

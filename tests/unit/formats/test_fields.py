@@ -15,8 +15,7 @@ from ghostpoi.data.checkins import FIELDS
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.formats.fields import find_columns
-from ghostpoi.formats.times import parse_times
-from ghostpoi.formats.zones import TIMEZONE
+from ghostpoi.formats.times import TIMEZONE, parse_times
 
 MASSIVE_STEPS = (
     "trail_id,user_id,venue_id,latitude,longitude,name,address,venue_category,venue_category_id,venue_category_id_code,"

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import FIELDS, Checkins
 from ghostpoi.errors import InputError
-from ghostpoi.formats import Source, text, tsmc2014
+from ghostpoi.formats import Source, text
 from ghostpoi.formats.fields import to_checkins
-from ghostpoi.formats.table import TABLE
-from ghostpoi.formats.text_rows import TextRows
+from ghostpoi.formats.tables import TABLE, TSMC_COLUMNS, TextRows
 
 SOURCE = Source(Path("x.csv"))
 
@@ -31,7 +30,7 @@ def values(content: str) -> list[tuple[str | None, ...]]:
 def rewritten(data: bytes, source: Source = SOURCE) -> bytes:
     """The file after reading every field and writing it again."""
     out = io.BytesIO()
-    columns, delimiter = (tsmc2014.COLUMNS, "\t") if source.extension == ".txt" else (None, ",")
+    columns, delimiter = (TSMC_COLUMNS, "\t") if source.extension == ".txt" else (None, ",")
     TextRows.of(
         text.open_body(source, data, delimiter, columns, "latin-1" if columns else None, quotes=not columns)
     ).write(out)
@@ -69,7 +68,7 @@ def test_quotes_in_tsmc_files_are_always_text() -> None:
     line = '7\tv\tc\t"Bar"\t40.5\t-74.0\t-240\tTue Apr 03 18:00:09 +0000 2012'
     for end in ("\n", "\r\n"):
         data = (line + end).encode()
-        laid_out = text.open_body(Source(Path("x.txt")), data * 2, "\t", tsmc2014.COLUMNS, "latin-1", quotes=False)
+        laid_out = text.open_body(Source(Path("x.txt")), data * 2, "\t", TSMC_COLUMNS, "latin-1", quotes=False)
         assert laid_out.values(["category"])["category"].to_list() == ['"Bar"'] * 2
         assert rewritten(data * 2, Source(Path("x.txt"))) == data * 2
 

@@ -7,10 +7,10 @@ import torch
 from builders import flat_sessions
 
 from docs import rerun_venue_use as compare
+from ghostpoi.audits.cache import Cache
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Vocabulary
-from ghostpoi.evaluate.cache import Cache
 from ghostpoi.study.run import Releases
 
 DAY, HOUR = 86_400, 3600

@@ -241,8 +241,8 @@ def test_a_new_adversary_and_a_study_of_ones_own(tmp_path: Path, monkeypatch: py
 
 def test_what_studies_need() -> None:
     code = (
-        "import sys, ghostpoi.attack.victims, ghostpoi.study.day_map; from ghostpoi import attack, publish;"
-        "plugins = attack.adversaries.ADVERSARIES, attack.victims.VICTIMS, publish.methods.METHODS;"
+        "import sys, ghostpoi.attack.victims, ghostpoi.study.day_map; from ghostpoi import attack, draw;"
+        "plugins = attack.adversaries.ADVERSARIES, attack.victims.VICTIMS, draw.methods.METHODS;"
         "[list(registry.values()) for registry in plugins];"
         "sys.exit(any(m in sys.modules for m in ('polars', 'plotly')))"
     )

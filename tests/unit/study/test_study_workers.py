@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from ghostpoi.audits.restoration import Contest
 from ghostpoi.errors import InputError
-from ghostpoi.evaluate.restoration import Contest
 from ghostpoi.study import workers as study_workers
 from ghostpoi.study.workers import Portion, Task, prepared
 

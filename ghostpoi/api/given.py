@@ -1,0 +1,101 @@
+"""What steps are given: check-ins, a path or a data frame, with how to read and to divide them, and settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+    from ghostpoi import formats
+    from ghostpoi.regions.scale import Scale
+
+TABLE = "the table"  # what messages call a data frame
+VENUES = "the venues"
+VENUES_FILE = "venues.csv"  # as which a data frame of venues is read
+FRAMES = {TABLE: "table", VENUES: "venues"}  # how a call that is shown names them
+SECTION, FIELD = "regions.", "region"  # of settings, of --map
+PathLike: TypeAlias = str | os.PathLike[str]
+if TYPE_CHECKING:
+    Source: TypeAlias = PathLike | polars.DataFrame | pandas.DataFrame
+else:
+    Source = Any
+
+
+class ReadingOptions(TypedDict, total=False):
+    """What the caller states about a file of check-ins, where the file itself does not tell."""
+
+    columns: Sequence[str]  # names of the columns of a text file without a header line, also as one text with commas
+    decimal: str  # the sign before the decimals of coordinates, if it is a comma
+    time_format: str  # the form of all times, with the directives of strptime
+    timezone: str  # the zone of times without an offset
+    missing: str  # rows that lack a value: "refuse" (the default), "drop" or "keep"
+    venues: Source  # a table that gives the position and category of each venue id
+    cluster_points: str  # make venues of raw points: clusters of stays within this distance, e.g. "100m"
+    max_size: str  # read at most this much from a file, e.g. "20GB"
+
+
+def source_of(source: Any, options: Mapping[str, Any], name: str = TABLE) -> formats.Source:
+    """Return how to read a file or a data frame, with what the caller states about it."""
+    from ghostpoi import formats
+    from ghostpoi.formats.source import limit_of
+
+    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    limit, beside = limit_of(given.pop("max_size", None)), {}
+    if "columns" in given:
+        columns = given["columns"]
+        given["columns"] = columns if isinstance(columns, str) else ",".join(columns)
+    if "venues" in given:
+        venues = given["venues"]
+        if not isinstance(venues, str | os.PathLike):
+            text: str = venues.write_csv() if hasattr(venues, "write_csv") else venues.to_csv(index=False)
+            venues, beside = VENUES_FILE, {VENUES_FILE: text.encode()}
+        given["venues"] = str(venues)
+    is_path = isinstance(source, str | os.PathLike)
+    stated = formats.Source(Path(source if is_path else name), formats.Reading(**given), limit, beside=beside)
+    if is_path:
+        return stated
+    from ghostpoi.formats.frames import frame_source
+
+    return frame_source(source, stated)
+
+
+def assignments(settings: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    """Return settings as `section.key=value` texts."""
+    return [f"{key}={value}" for key, value in settings.items()] if isinstance(settings, Mapping) else list(settings)
+
+
+def optional(path: PathLike | None) -> Path | None:
+    """Return a path, if there is one."""
+    return None if path is None else Path(path)
+
+
+def scale_of(
+    map: Mapping[str, str], set: Sequence[str], engine: str | None, workers: int, scheduler: str, memory: str | None
+) -> Scale | None:
+    """Return how to divide a dataset, if an option asks for that."""
+    own = [text for text in set if text.startswith(SECTION)]
+    if not (own or FIELD in map or engine or workers or scheduler or memory):
+        return None
+    from ghostpoi.formats.source import bytes_of
+    from ghostpoi.regions.scale import Scale
+    from ghostpoi.settings import Divided, override
+
+    return Scale(
+        settings=override(Divided(), own).regions, region_column=map.get(FIELD, ""), engine=engine or "local",
+        workers=workers, scheduler=scheduler, memory=None if memory is None else bytes_of(memory, "memory"),
+    )  # fmt: skip
+
+
+def without_region(map: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields that a table can have."""
+    return {field: column for field, column in map.items() if field != FIELD}
+
+
+def without_regions(set: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    """Return the settings of a release."""
+    return [text for text in assignments(set) if not text.startswith(SECTION)]

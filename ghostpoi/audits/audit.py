@@ -1,0 +1,239 @@
+"""The audit: what can still be learned from a release, ours or another tool's.
+
+The auditor holds the clean file and the release. The audit plays the recipient: it filters the release alone, hands its
+training sessions to every adversary, trains a victim on what each restores, and tests all victims on the clean last
+part of each user's sessions. Every result is compared with controls.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ghostpoi.audits.controls import RANDOM, RANDOM_MATCHED, completed
+from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
+from ghostpoi.audits.grid import Grid
+from ghostpoi.audits.match import AlignedSessions, TablePair, align, pair_of, public_rule, publisher_of, read_pair
+from ghostpoi.audits.measures.accuracy import moves
+from ghostpoi.audits.measures.gaps import strongest
+from ghostpoi.audits.measures.utility import utility
+from ghostpoi.audits.request import (
+    LM_UNITS,
+    RELEASE,
+    AuditRequest,
+    AuditSettings,
+    audit_settings,
+    cache_of,
+    check_request,
+    random_controls,
+)
+from ghostpoi.audits.restoration import Contest, Release, with_poi
+from ghostpoi.audits.result import Measured, StepCounts, count_rows, joined, result
+from ghostpoi.audits.stored import check_writable, store
+from ghostpoi.audits.verdicts import rounded
+from ghostpoi.data import sessions
+from ghostpoi.data.checkins import Ints
+from ghostpoi.draw.methods import METHODS
+from ghostpoi.draw.publication import publication
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
+from ghostpoi.errors import InputError
+from ghostpoi.models.trajectory_lm import load_or_train, naturalness
+from ghostpoi.options import option
+from ghostpoi.progress import Report, Say, no_report
+from ghostpoi.randomness import Seed
+from ghostpoi.regions.compare import opened_pair
+from ghostpoi.regions.job import Job, sample, sampled
+from ghostpoi.regions.rows import read_region
+from ghostpoi.regions.scale import Scale, Stages
+from ghostpoi.release.manifest import checked_manifest, read_manifest, with_groups
+from ghostpoi.release.verify import Check
+from ghostpoi.settings import TrajectoryLM
+
+
+def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Say, report: Report) -> dict[str, Any]:
+    """Measure a release and, if it is ours, store the public part of the result in its manifest.
+
+    The result includes what earlier runs with the same settings stored there. A release of many regions may be audited
+    region by region: `count` of them, by default as many as have enough rows. Finished victims are kept in the cache,
+    so an interrupted audit goes on.
+    """
+    check_request(request)
+    release, private = request.release.path, request.private_folder
+    manifest = checked_manifest(release) if release.is_dir() else None
+    chosen = audit_settings(request, manifest)
+    keep = request.store and manifest is not None
+    if keep:
+        check_writable(release)
+    if manifest is not None and by_region(request, scale):
+        adversaries = completed(request.adversaries, bool(manifest["columns"].get("kept")), pseudonyms=False)
+        request = replace(request, adversaries=adversaries)
+        with opened_pair(release, request.file, request.mapping, manifest, private, scale, say, report) as pair:
+            found, more = _sampled(request, chosen, manifest, pair, count)
+    else:
+        if count is not None:
+            raise InputError(
+                f"{option('regions')} is for a release of many regions and needs {option('engine')}; leave it out"
+            )
+        tables = read_pair(request.file, request.release, request.mapping, private)
+        adversaries = completed(request.adversaries, bool(tables.kept), tables.pseudonym is not None)
+        request = replace(request, adversaries=adversaries)
+        kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
+        found, more = replace(_measured(request, chosen, tables, None, say, report), kept=kept), {}
+        more["release_sha256"] = tables.sha256
+    joint = result(request, chosen, manifest, found) | more
+    made = store(release, private, joint, say, request.replace) if keep else joint
+    return made | {"rows": {"audited": found.released, "kept_genuine": found.kept}}
+
+
+def by_region(request: AuditRequest, scale: Scale | None) -> bool:
+    """Tell whether a release is audited region by region."""
+    release = request.release.path
+    return scale is not None and release.is_dir() and "regions" in read_manifest(release)
+
+
+def _sampled(
+    request: AuditRequest, chosen: AuditSettings, manifest: dict[str, Any], pair: tuple[Job, Job, Stages] | Check,
+    count: int | None,
+) -> tuple[Measured, dict[str, Any]]:  # fmt: skip
+    """Audit a sample of regions; return what was measured in all of them, and which they are."""
+    if isinstance(pair, Check):
+        raise InputError(f"{request.release} does not fit {request.file}: {pair.detail}; give the file it shows")
+    clean, written, stages = pair
+    regions, random = sample(clean.regions, count), random_controls(manifest)
+
+    def run(label: str, contests: Sequence[Contest], numbers: Sequence[int]) -> dict[int, Measured]:
+        asked = (written, request, chosen, manifest, tuple(contests))
+        found = stages.regions(label, audit_region, clean, numbers, *asked, on_gpu=request.device.type == "cuda")
+        return {number: one for number, one in found.items() if one is not None}
+
+    found = run("auditing", request.contests(random), [region.number for region in regions])
+    if not found:
+        raise InputError(
+            f"{request.release}: the filters leave too few sessions in all {len(regions):,} audited regions; audit "
+            f"more with {option('regions')}, or lower filters.min_poi_checkins or filters.min_session_length with "
+            f"{option('set')}"
+        )
+    # Which adversary is the strongest is known when all regions are joined; only then do its controls run.
+    together = joined(list(found.values()))
+    top = _strongest(request, together.contests, together.counts.test)
+    missing = [contest for name in random if (contest := request.contest(name, top)) not in together.contests]
+    if missing:
+        further = run("auditing controls", missing, [*found])
+        together = joined([replace(one, contests=one.contests | further[n].contests) for n, one in found.items()])
+    sha256 = str(manifest["data"]["sha256"])
+    return together, {"release_sha256": sha256, "regions": sampled(clean.regions, regions, found)}
+
+
+def audit_region(
+    clean: Job, number: int, written: Job, request: AuditRequest, chosen: AuditSettings, manifest: dict[str, Any],
+    contests: Sequence[Contest],
+) -> Measured | None:  # fmt: skip
+    """Audit a region like a release of its own, with its own victims and leak; None if it has too few sessions."""
+    if not written.regions[number].pieces:  # all its rows are withheld
+        return None
+    before, after = read_region(clean, clean.regions[number]), read_region(written, written.regions[number])
+    before = replace(before, table=with_groups(before.table, manifest))
+    pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, "", whole_file=False)
+    split = sessions.build(pair.released, chosen.filters, may_be_empty=True)
+    if not all((len(split.train), len(split.val), len(split.test), split.test.positions - len(split.test))):
+        return None
+    found = _measured(request, chosen, pair, contests, lambda text: None, no_report)
+    return replace(found, kept=len(after.kept))
+
+
+def _measured(
+    request: AuditRequest, chosen: AuditSettings, pair: TablePair, contests: Sequence[Contest] | None, say: Say,
+    report: Report,
+) -> Measured:  # fmt: skip
+    """Measure contests, by default all, and all that needs no victim."""
+    data = align(pair, chosen.filters)
+    grid = grid_of(request, chosen, pair, data, report)
+    if contests is None:
+        found = run_contests(request, grid, random_controls(pair.manifest), data.test.positions - len(data.test))
+    else:
+        found = {one: cell["measures"] for one, cell in zip(contests, grid.cells(contests), strict=True)}
+    test, every = data.test, data.all
+    counts = StepCounts(
+        test=test.positions - len(test), moves=int(moves(test).sum()), last=int((test.length > 1).sum()),
+        trained=data.train.positions, substituted=int((data.released != data.train.poi).sum()),
+        positions=every.positions, steps=every.positions - len(every), users=len(np.unique(every.user)),
+    )  # fmt: skip
+    return Measured(
+        contests=found,
+        floors=grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)},
+        counts=counts,
+        rows=count_rows(pair, chosen.speed),
+        utility=utility(data.all, data.all_released, data.vocabulary),
+        sessions={"train": len(data.train), "val": len(data.val), "test": len(data.test)},
+        released=len(pair.released),
+        kept_columns=tuple(pair.kept),
+        naturalness=_naturalness(chosen, data, grid, say) if request.naturalness else None,
+    )
+
+
+def grid_of(
+    request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, report: Report
+) -> Grid:
+    publisher = publisher_of(pair.manifest)
+    ours, rule = (public_rule(pair, data.vocabulary, chosen, method) for method in (publisher, METHODS[RANDOM]))
+    clean, pseudonym = data.train.poi, data.pseudonym
+
+    @cache
+    def random(number: int) -> Ints:
+        """The paper's control: a uniform draw from the candidate sets, at the same positions."""
+        settings = replace(publication(RANDOM), speed=chosen.speed)
+        task = Task(settings, data.train, data.vocabulary, rule.candidates)
+        # A derived seed, because a publisher with the same small seed would have drawn the same release.
+        return publish(task, Seed(Seed(number).derive("audit", "random")), request.device).poi
+
+    @cache
+    def matched(number: int) -> Ints:
+        return matched_draw(ours, clean, data.released, Seed(number))
+
+    releases = {
+        RELEASE: Release(lambda number: data.released, ours, pseudonym),
+        RANDOM: Release(random, rule, pseudonym),
+    }
+    if publisher is not None:
+        same = matched_rule(publisher, ours, clean, data.released)
+        releases[RANDOM_MATCHED] = Release(matched, same, pseudonym)
+    return Grid(
+        train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=releases.__getitem__,
+        seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
+        device=request.device, cache=cache_of(request), kept=kept_columns(pair, data), report=report,
+    )  # fmt: skip
+
+
+def run_contests(
+    request: AuditRequest, grid: Grid, random: Sequence[str], positions: int
+) -> dict[Contest, dict[str, Any]]:
+    """Return the measures of all contests, including the random releases against the strongest adversary."""
+    # The adversary that restores most is likely the strongest. It is known before any victim is trained, so its
+    # controls can train side by side with the other victims.
+    ours = {name: request.contest(RELEASE, name) for name in request.adversaries}
+    seeds = range(request.seeds)
+    likely = strongest({n: [grid.restoration(c, seed).measures["restored"] for seed in seeds] for n, c in ours.items()})
+    contests = list(dict.fromkeys([*request.contests(random), *(request.contest(name, likely) for name in random)]))
+    found = {contest: cell["measures"] for contest, cell in zip(contests, grid.cells(contests), strict=True)}
+    top = _strongest(request, found, positions)
+    missing = [contest for contest in (request.contest(name, top) for name in random) if contest not in found]
+    cells = grid.cells(missing) if missing else []
+    return found | {contest: cell["measures"] for contest, cell in zip(missing, cells, strict=True)}
+
+
+def _strongest(request: AuditRequest, found: dict[Contest, dict[str, Any]], positions: int) -> str:
+    each = {name: found[request.contest(RELEASE, name)]["all"]["acc@1"] for name in request.adversaries}
+    return strongest({name: rounded(seeds, positions) for name, seeds in each.items()})
+
+
+def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say) -> dict[str, float]:
+    """Mean log-likelihood of the clean and the released training sessions under a trajectory LM of the clean ones."""
+    grid.report("training the trajectory LM", 0)
+    settings, folder = TrajectoryLM(chosen.lm, chosen.lm_training), grid.cache.folder / "trajectory_lm"
+    lm = load_or_train(folder, grid.train, grid.rows, settings, grid.device, say)
+    grid.report("training the trajectory LM", LM_UNITS)
+    return {"clean": naturalness(lm, data.train), "released": naturalness(lm, with_poi(data.train, data.released))}

@@ -1,0 +1,178 @@
+"""The evaluation grid: releases x adversaries x leak ratios x victims x seeds. Audits and studies both ask it.
+
+A contest is one combination of the first four. The grid restores each release under each seed as the adversary would,
+trains the victim on the result, and returns one cell per contest with the measures of all seeds.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from ghostpoi.attack.adversaries.distillation import Distilled
+from ghostpoi.attack.evidence import Evidence, KeptColumn, leak
+from ghostpoi.attack.victims import VICTIMS
+from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim, train_each
+from ghostpoi.attack.victims.neural import Transformer
+from ghostpoi.audits.cache import Cache, Record, key_of
+from ghostpoi.audits.controls import CLEAN, LEAK_ONLY, LEAK_STAY
+from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION, Metrics, accuracy, markov, popularity, stay
+from ghostpoi.audits.restoration import Contest, Release, Restorer, find_adversary, sessions_key, with_poi
+from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.progress import BEFORE
+from ghostpoi.randomness import Seed
+from ghostpoi.settings import ModelSettings, Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Clean sessions, releases of the training sessions, and how to train and test on them."""
+
+    train: Sessions
+    val: Sessions
+    test: Sessions
+    vocabulary: Vocabulary
+    releases: Callable[[str], Release]
+    seeds: int
+    protocol: str
+    model: ModelSettings  # of the Transformer victim
+    training: Training
+    device: torch.device
+    cache: Cache
+    kept: tuple[KeptColumn, ...] = ()  # columns that every release shows as the clean file has them
+    say: Callable[[str], None] = lambda text: None
+    report: Callable[[str, float], None] = lambda label, units: None
+
+    @property
+    def rows(self) -> int:
+        return len(self.vocabulary)
+
+    def cells(self, contests: Sequence[Contest], seeds: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        """Return one cell per contest. On CUDA the victims of one seed train together, on a CPU those of all seeds."""
+        found: dict[Contest, list[dict[str, Any]]] = {contest: [] for contest in contests}
+        seeds = range(self.seeds) if seeds is None else seeds
+        for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
+            for victim in dict.fromkeys(c.victim for c in contests):
+                jobs = [(c, seed) for seed in some for c in contests if c.victim == victim]
+                for (contest, _), measures in zip(jobs, self._victims(victim, jobs), strict=True):
+                    found[contest].append(measures)
+        return [
+            contest.cell | {"seeds": list(seeds), "measures": over_seeds(per_seed)}
+            for contest, per_seed in found.items()
+        ]
+
+    def restoration(self, contest: Contest, number: int) -> Record:
+        """Return what an adversary makes of a release under a seed, and its recovered shares."""
+        self.report(f"adversary {contest.label}", 0)
+        return self._restorer.restoration(contest, number)
+
+    def floors(self) -> dict[str, dict[str, Metrics]]:
+        """Return what counting predicts from the clean training sessions. It depends on no seed."""
+        data = self.train, self.test, self.rows
+        return {"popularity": popularity(*data), "stay": stay(*data), "markov": markov(*data)}
+
+    def markov(self, release: str, number: int) -> dict[str, Metrics]:
+        """Return what a first-order Markov model predicts from a release."""
+        return markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
+
+    @cached_property
+    def _restorer(self) -> Restorer:
+        return Restorer(
+            train=self.train, rows=self.rows, releases=self.releases, device=self.device, cache=self.cache,
+            kept=self.kept,
+        )  # fmt: skip
+
+    def _restored(self, contest: Contest, poi: Ints, seed: Seed) -> Sessions:
+        """The sessions with restored POIs and, for victims that read users, the users that the adversary finds."""
+        restored, (adversary, _) = with_poi(self.train, poi), find_adversary(contest.adversary)
+        if not VICTIMS[contest.victim].reads_users:
+            return restored
+        evidence = self._restorer.evidence(contest, [self.releases(contest.release).poi(seed.value)], seed)
+        if adversary is None:
+            return replace(restored, user=evidence.released.user)
+        return replace(restored, user=adversary.users(evidence if adversary.uses_leak else evidence.without_leak()))
+
+    def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
+        """What a victim trains on, and what is known about it before training."""
+        seed = Seed(number)
+        if contest.adversary == LEAK_ONLY:
+            leaked = self.train.take(leak(self.train, contest.leak or 0.0, seed))
+            return Job(contest.label, repeated(leaked, len(self.train)), seed), {}
+        if contest.adversary == LEAK_STAY:
+            return Job(contest.label, self._leak_stay(contest, seed), seed), {}
+        if contest.release == CLEAN:
+            return Job(contest.label, self.train, seed), {}
+        restored = self.restoration(contest, number)
+        return Job(contest.label, self._restored(contest, restored.poi, seed), seed), restored.measures
+
+    def _leak_stay(self, contest: Contest, seed: Seed) -> Sessions:
+        """Sessions that teach leaked steps and staying: what the strongest use of the leak gives without a release."""
+        nothing = with_poi(self.train, np.ones_like(self.train.poi))
+        evidence = Evidence.of(nothing, self.train.poi, leak(self.train, contest.leak or 0.0, seed), self.rows)
+        return with_poi(self.train, Distilled().distil(evidence, None, seed))
+
+    def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
+        """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""
+        jobs, restored = zip(*(self._job(*contest) for contest in contests), strict=True)
+        if not VICTIMS[victim].reads_users:  # so that releases that differ in their pseudonyms share victims
+            jobs = tuple(replace(job, train=without_users(job.train)) for job in jobs)
+        shared = key_of(
+            (VICTIMS[victim].version, ACCURACY_VERSION), victim, self._victim(victim), self.protocol,
+            self.device.type, self.vocabulary, sessions_key(self.val), sessions_key(self.test),
+        )  # fmt: skip
+        keys = [key_of(shared, sessions_key(job.train), job.seed.value) for job in jobs]
+        found = {key: kept.measures for key in keys if (kept := self.cache.load("victims", key)) is not None}
+        todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in found}
+        self.report(BEFORE, len(jobs) - len(todo))
+        if todo:
+            begin, order = time.perf_counter(), list(todo)
+
+            def progress(label: str, victims: float) -> None:
+                self.report(f"victim {label}", victims)
+
+            exam = Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary)
+            for number, result in train_each(self._victim(victim), list(todo.values()), exam, self.protocol):
+                rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
+                about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
+                found[order[number]] = accuracy(rank, self.test) | about
+                self.cache.store("victims", order[number], Record(found[order[number]]))
+            seconds = time.perf_counter() - begin
+            self.say(f"{self.protocol}: trained {len(todo)} {victim} victims in {seconds:.1f} s")
+        return [found[key] | extra for key, extra in zip(keys, restored, strict=True)]
+
+    def _victim(self, name: str) -> Victim:
+        victim = VICTIMS[name]
+        return Transformer(self.model, self.training) if isinstance(victim, Transformer) else victim
+
+
+def without_users(sessions: Sessions) -> Sessions:
+    """Return the same sessions as if all were of one user."""
+    return replace(sessions, user=np.zeros_like(sessions.user))
+
+
+def repeated(sessions: Sessions, count: int) -> Sessions:
+    """Return the sessions over and over, `count` in all, so that few fill as long an epoch as all would.
+
+    An epoch of a few steps leaves a model nearly untrained. Early stopping would keep such a model where staying is a
+    good guess: a model with tied embeddings predicts the present POI before it has learned anything.
+    """
+    if not len(sessions):
+        return sessions
+    pick = np.resize(np.arange(len(sessions)), count)
+    length = sessions.length[pick]
+    start = np.append(0, np.cumsum(length))
+    at = np.repeat(sessions.start[pick] - start[:-1], length) + np.arange(start[-1])
+    return Sessions(sessions.user[pick], start, sessions.poi[at], sessions.time[at], sessions.row[at])
+
+
+def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Turn dicts of one shape, one per seed, into one dict of lists."""
+    return {
+        name: over_seeds([d[name] for d in per_seed]) if isinstance(value, Mapping) else [d[name] for d in per_seed]
+        for name, value in per_seed[0].items()
+    }

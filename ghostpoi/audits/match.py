@@ -1,0 +1,278 @@
+"""A clean file and a release of the same rows, cut into sessions as the recipient of the release would cut them."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ghostpoi import formats
+from ghostpoi.attack.evidence import Rule, rule_of
+from ghostpoi.audits.controls import RANDOM
+from ghostpoi.columns.dependence import value_codes
+from ghostpoi.data import sessions
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues, renumber
+from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.draw.catalogue import KeptCrowds
+from ghostpoi.draw.methods import METHODS, AnyMethod
+from ghostpoi.draw.publication import publication
+from ghostpoi.draw.whole_table import prepare
+from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile, Rows, Source
+from ghostpoi.options import option
+from ghostpoi.release.manifest import checked_manifest, read_clean, read_data, settings_of, with_groups
+from ghostpoi.release.series.fields import read_table
+from ghostpoi.release.users import clean_rows
+from ghostpoi.settings import FilterSettings, Settings
+
+
+def undo(released: CheckinFile, clean: Checkins, private: Path) -> tuple[CheckinFile, Longs]:
+    """Return the release with true users, rows in clean order, and the pseudonym of each row, (N,)."""
+    table, row = released.table, clean_rows(private, clean, released.table)
+    order = np.argsort(row)
+    raw = clean.user[row[order]]
+    distinct = np.unique(raw)
+    user, user_ids = renumber(raw, distinct, clean.user_ids[distinct])
+    columns = {name: getattr(table, name)[order] for name in ("venue", "category", "lat", "lon", "time")}
+    restored = replace(table, user=user, user_ids=user_ids, **columns)
+    pseudonym = table.user[order].astype(np.int64)
+    return replace(released, table=restored, parse_rows=lambda: released.rows.take(order)), pseudonym
+
+
+FAR_KM = 100.0  # tables without a common venue whose centres are further apart show different cities
+
+
+@dataclass(frozen=True)
+class TablePair:
+    """A clean table and its release. Another tool's release has no manifest."""
+
+    clean: Checkins
+    released: Checkins  # with the clean user ids, in the order of the clean file
+    clean_row: Longs  # (N,) the clean row of each released row; the publisher may have withheld some
+    manifest: dict[str, Any] | None
+    sha256: str  # of the released file
+    kept: dict[str, pl.Series]  # (N,) each: the extra columns that vary and that the release shares with the file
+    pseudonym: Longs | None = None  # (N,) of each row; None: the release keeps the user ids
+    crowds: KeptCrowds | None = None  # of the series to which the release belongs
+
+
+@dataclass(frozen=True)
+class AlignedSessions:
+    """Clean sessions and the released POIs at the same positions. The vocabulary holds every POI of either."""
+
+    vocabulary: Vocabulary
+    train: Sessions
+    val: Sessions
+    test: Sessions
+    released: Ints  # (N,) at the positions of train
+    all: Sessions  # train, val and test
+    all_released: Ints  # (N,) at the positions of all
+    pseudonym: Longs | None  # (S,) of train, by the first row of each session; None: the release keeps the user ids
+
+
+def read_pair(
+    file: Source | Path, release: Source | Path, mapping: dict[str, str], private: Path | None = None
+) -> TablePair:  # fmt: skip
+    """Read a file and its release; refuse a release of other rows.
+
+    The private folder, by default RELEASE.private, undoes pseudonyms.
+    """
+    file, released, manifest, pseudonym = Source.of(file), Source.of(release), None, None
+    if (folder := released.path).is_dir():
+        manifest = checked_manifest(folder)
+        after, before = read_data(folder, manifest, file.limit), read_clean(file, mapping, manifest)
+        digest = str(manifest["data"]["sha256"])
+        if settings_of(manifest).identity.pseudonyms != "keep":
+            after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))
+    else:
+        before, after = formats.read(file, mapping), formats.read(released, mapping)
+        digest = hashlib.sha256(released.raw_bytes).hexdigest()
+    clean, crowds = before.table, None
+    if manifest is not None:
+        clean, crowds = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)
+    return pair_of(replace(before, table=clean), after, (file, release), manifest, digest, pseudonym, crowds)
+
+
+def pair_of(
+    before: CheckinFile, after: CheckinFile, names: tuple[object, object], manifest: dict[str, Any] | None, digest: str,
+    pseudonym: Longs | None = None, crowds: KeptCrowds | None = None, whole_file: bool = True,
+) -> TablePair:  # fmt: skip
+    """Match the rows of a file, or of a region of it, with those of its release; refuse a release of other rows."""
+    clean, released, (file, release) = before.table, after.table, names
+    dropped = manifest["columns"]["dropped"] if manifest else []
+    ours, theirs = [c for c in before.rows.columns if c not in dropped], after.rows.columns
+    if ours != theirs:
+        odd = [c for c in theirs if c not in ours] or [c for c in ours if c not in theirs]
+        what = f"only one of them has the column {odd[0]!r}" if odd else "their order differs"
+        raise InputError(
+            f"{release} does not have the columns of {file} ({what}); give a release in the format of the file"
+        )
+    _check_city(file, release, clean, released)
+    rows = np.arange(len(clean))
+    if manifest is not None and manifest.get("rows", {}).get("withheld"):
+        rows = np.flatnonzero(prepare(clean, settings_of(manifest), whole_file, crowds).has_candidates)
+    kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
+    if clean.crossing is not None and len(rows) == len(released):
+        released = replace(released, crossing=clean.crossing[rows])
+    pair = TablePair(clean, released, rows, manifest, digest, kept, pseudonym, crowds)
+    _check_rows(file, release, pair)
+    return pair
+
+
+def _unchanged(clean: Rows, released: CheckinFile) -> dict[str, pl.Series]:
+    extra = (name for name in released.rows.columns if name not in released.mapping.values())
+    columns = {name: released.rows.get_column(name) for name in extra}
+    return {
+        name: column
+        for name, column in columns.items()
+        if value_codes(column).max() > 0 and column.equals(clean.get_column(name))
+    }
+
+
+def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
+    """Build the recipient's sessions and the clean ones at the same positions."""
+    data = sessions.build(pair.released, filters)
+    counts = {"training": len(data.train), "validation": len(data.val), "test": len(data.test)}
+    if lacking := [name for name, count in counts.items() if not count]:
+        raise InputError(
+            f"{pair.released.name}: the filters leave no {lacking[0]} sessions "
+            f"({', '.join(f'{count:,} {name}' for name, count in counts.items())}); divide them otherwise with "
+            f"{option('set', 'filters.train_share=0.5', 'filters.val_share=0.25')}, or lower "
+            "filters.min_session_length or filters.min_poi_checkins"
+        )
+    before, after, venues = joint_venues(pair)
+    used = np.unique(np.concatenate([before[data.all.row], after[data.all.row]]))
+    vocabulary, poi_of = sessions.vocabulary_of(venues, used)
+    clean, released = poi_of[before], poi_of[after]
+    train, val, test, everything = (
+        replace(part, poi=clean[part.row]) for part in (data.train, data.val, data.test, data.all)
+    )
+    pseudonym = None if pair.pseudonym is None else pair.pseudonym[train.row[train.start[:-1]]]
+    return AlignedSessions(
+        vocabulary, train, val, test, released[train.row], everything, released[everything.row], pseudonym
+    )
+
+
+def publisher_of(manifest: dict[str, Any] | None) -> AnyMethod | None:
+    """Return the method that made a release, with its settings; None if the release is another tool's."""
+    return settings_of(manifest).method if manifest is not None and manifest["method"] in METHODS else None
+
+
+def public_rule(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: AnyMethod | None) -> Rule:
+    """Return the rule of a method. Without one, a uniform draw from candidate sets serves as the first guess."""
+    return rule_of(method, _candidates(pair, vocabulary, settings, method or METHODS[RANDOM]), vocabulary)
+
+
+def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: AnyMethod) -> Candidates:
+    """The publisher's candidate sets, in the numbers of the audit's vocabulary.
+
+    Which venues the publisher's models know depends on clean data, and so do learned sets. An adversary can infer most
+    of them from the release; the audit grants it all of them, which is conservative for the publisher.
+    """
+    publisher = replace(publication(RANDOM), filters=settings.filters, candidates=settings.candidates, method=method)
+    try:
+        own = prepare(pair.clean, publisher, pair.manifest is None, pair.crowds)  # a region may have no sessions
+    except InputError:  # no candidates under these settings: the release comes from another tool
+        return Candidates(np.zeros((len(vocabulary), 1), np.int32), np.zeros(len(vocabulary)))
+    venues, modelled = len(pair.clean.venue_ids), own.data.vocabulary.venue
+    known = np.flatnonzero((vocabulary.venue > 0) & (vocabulary.venue < venues))  # others have no candidates
+    poi_of = np.zeros(venues, np.int32)
+    poi_of[vocabulary.venue[known]] = known
+    # Candidate sets of all venues, replaced by those over the publisher's vocabulary where it knows the venue.
+    in_sessions, anywhere = own.session_sets, own.venue_sets
+
+    def combined(inside: NDArray[Any], outside: NDArray[Any]) -> NDArray[Any]:
+        table = np.zeros((venues, max(inside.shape[1], outside.shape[1])), outside.dtype)
+        table[:, : outside.shape[1]] = outside
+        table[modelled] = 0
+        table[modelled, : inside.shape[1]] = inside
+        return table
+
+    sets = combined(modelled[in_sessions.poi], anywhere.poi)
+    radius = anywhere.radius_km.copy()
+    radius[modelled[1:]] = in_sessions.radius_km[1:]
+    venue = np.zeros(len(vocabulary), np.int64)
+    venue[known] = vocabulary.venue[known]
+    found = poi_of[sets[venue]]
+    order = np.argsort(found == 0, axis=1, kind="stable")  # padding last
+    found = np.take_along_axis(found, order, 1)
+    weight = None
+    if in_sessions.weight is not None and anywhere.weight is not None:
+        weight = np.take_along_axis(combined(in_sessions.weight, anywhere.weight)[venue], order, 1) * (found > 0)
+    return Candidates(found, radius[venue], weight, everywhere=anywhere.everywhere)
+
+
+def joint_venues(pair: TablePair) -> tuple[Longs, Longs, Venues]:
+    """The clean and the released venue of every released row under one numbering, and the place of each venue.
+
+    The clean file describes its own venues; the release describes only those that another tool invented.
+    """
+    clean, released = pair.clean, pair.released
+    venue = _renumber(clean.venue_ids, released.venue_ids)
+    category = _renumber(clean.category_ids, released.category_ids)
+    a, b = clean.venues, released.venues
+    new = np.flatnonzero(venue >= len(clean.venue_ids))
+    venues = Venues(
+        np.concatenate([a.lat, b.lat[new]]),
+        np.concatenate([a.lon, b.lon[new]]),
+        np.concatenate([a.category, category[b.category[new]]]).astype(np.int32),
+    )
+    return clean.venue[pair.clean_row].astype(np.int64), venue[released.venue], venues
+
+
+def _renumber(ours: Any, theirs: Any) -> Longs:
+    """The number of each of their ids among ours; ids that we lack get the next numbers, in order."""
+    known = {name: code for code, name in enumerate(ours)}
+    return np.array([known.setdefault(name, len(known)) for name in theirs], np.int64)
+
+
+def _check_city(file: object, release: object, clean: Checkins, released: Checkins) -> None:
+    if not set(clean.venue_ids[1:]).isdisjoint(released.venue_ids[1:]):
+        return
+    centres = (np.array(np.median(values)) for values in (clean.lat, clean.lon, released.lat, released.lon))
+    km = float(haversine_km(*centres))
+    if km > FAR_KM:
+        raise InputError(
+            f"{release} shows another city than {file}: it is {km:,.0f} km away and has no venue in common; "
+            "give a release of that file"
+        )
+
+
+def _check_rows(file: object, release: object, pair: TablePair) -> None:
+    """Every row must have the same user and time."""
+    clean, released, rows = pair.clean, pair.released, pair.clean_row
+    user = _renumber(clean.user_ids, released.user_ids)
+    if len(strangers := np.flatnonzero(user >= len(clean.user_ids))):
+        raise InputError(
+            f"{release} has users that {file} lacks, for example {released.user_ids[strangers[0]]!r}; "
+            "give a release of that file with its user ids"
+        )
+    if len(rows) != len(released):
+        withheld = f" minus {len(clean) - len(rows):,} withheld" if len(rows) < len(clean) else ""
+        raise InputError(
+            f"{release} has {len(released):,} rows and {file} {len(clean):,}{withheld}; give a release of all its rows"
+        )
+    a, b = np.stack([clean.user[rows], clean.time[rows]]), np.stack([user[released.user], released.time])
+    differs = (a != b).any(axis=0)
+    if not differs.any():
+        return
+    at = int(differs.argmax())
+    if np.array_equal(a[:, np.lexsort(a)], b[:, np.lexsort(b)]):
+        raise InputError(
+            f"{release} has the rows of {file} in another order, from row {at + 1:,} on; "
+            "put them in the order of the file"
+        )
+    theirs, ours = (
+        f"{t.user_ids[t.user[row]]} at {datetime.fromtimestamp(int(t.time[row]), UTC):%Y-%m-%dT%H:%M:%SZ}"
+        for t, row in ((released, at), (clean, rows[at]))
+    )
+    raise InputError(
+        f"row {at + 1:,} of {release} is user {theirs}, but in {file} it is user {ours}; "
+        "give a release of the same rows"
+    )

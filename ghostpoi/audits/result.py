@@ -1,0 +1,203 @@
+"""The result of an audit, made from what was measured in a release or in all of its regions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ghostpoi import __version__
+from ghostpoi.audits.controls import CLEAN, RANDOM, RANDOM_MATCHED, in_table_order, under
+from ghostpoi.audits.grid import over_seeds
+from ghostpoi.audits.match import TablePair, joint_venues
+from ghostpoi.audits.measures.accuracy import PARTS, Metrics, in_one
+from ghostpoi.audits.measures.gaps import accuracy_lost, spread
+from ghostpoi.audits.request import AuditRequest, AuditSettings
+from ghostpoi.audits.restoration import Contest
+from ghostpoi.audits.verdicts import conclude, rounded
+from ghostpoi.data.displacement import Moves, moves, without_category
+from ghostpoi.draw.whole_table import fast_steps
+from ghostpoi.release.manifest import settings_of
+from ghostpoi.settings import SpeedSettings
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """What is counted over all rows of a release or of a region."""
+
+    moved: Moves
+    steps: dict[str, tuple[int, int]]  # of the clean and the released table: all, and those over the speed limit
+    has_category: bool
+
+    @property
+    def measures(self) -> Mapping[str, float | None]:
+        """Speed violations are the share of all steps of users that are faster than the limit, in sessions or not."""
+        found = self.moved.measures
+        for name, (steps, fast) in self.steps.items():
+            found[f"speed_violations_{name}"] = fast / max(1, steps)
+        return found if self.has_category else without_category(found)
+
+
+def count_rows(pair: TablePair, speed: SpeedSettings) -> RowCounts:
+    """Compare all rows. Withheld rows count as not substituted.
+
+    The steps of the release are counted as anyone can count them: a pseudonym is a user.
+    """
+    _, after, venues = joint_venues(pair)
+    clean, released = pair.clean.venue, pair.clean.venue.copy()
+    released[pair.clean_row] = after
+    shown = pair.released if pair.pseudonym is None else replace(pair.released, user=pair.pseudonym.astype(np.int32))
+    steps = {}
+    for name, table in (("clean", pair.clean), ("released", shown)):
+        counted = fast_steps(table, speed.limit_kmh, speed.min_gap_s)
+        steps[name] = int(counted["steps"]), int(counted["steps_over_limit"])
+    return RowCounts(moves(venues, clean, released), steps, bool(pair.clean.category_field))
+
+
+def added(each: Sequence[RowCounts]) -> RowCounts:
+    """Add up what was counted in several regions."""
+    moved = [one.moved for one in each]
+    steps = {
+        name: (sum(one.steps[name][0] for one in each), sum(one.steps[name][1] for one in each))
+        for name in each[0].steps
+    }
+    km = np.concatenate([one.km for one in moved])
+    joint = Moves(sum(one.rows for one in moved), km, sum(one.same_category for one in moved))
+    return RowCounts(joint, steps, each[0].has_category)
+
+
+SHARES = ("restored", "of_substituted", "spoiled")
+
+
+class StepCounts(NamedTuple):
+    """What accuracies, shares and statistics are taken of."""
+
+    test: int  # steps of the test sessions
+    moves: int
+    last: int
+    trained: int  # positions
+    substituted: int  # of them
+    positions: int  # of all sessions
+    steps: int
+    users: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured in a release or in one region of it. Measures of contests are lists, one value per seed."""
+
+    contests: dict[Contest, dict[str, Any]]
+    floors: dict[str, dict[str, Metrics]]
+    counts: StepCounts
+    rows: RowCounts
+    utility: dict[str, dict[str, float]]
+    sessions: dict[str, int]
+    released: int  # rows that lack no value
+    kept: int = 0  # rows that lack a value, which are genuine
+    kept_columns: tuple[str, ...] = ()
+    naturalness: dict[str, float] | None = field(default=None)
+
+
+def result(
+    request: AuditRequest, chosen: AuditSettings, manifest: Mapping[str, Any] | None, m: Measured
+) -> dict[str, Any]:
+    """Return the result: rounded accuracies, everything else that was measured, and what follows."""
+    clean = rounded(m.contests[request.contest(CLEAN, CLEAN)]["all"]["acc@1"], m.counts.test)
+    named = {_name(contest): _spreads(found, clean, m.counts) for contest, found in m.contests.items()}
+    for name, floor in m.floors.items():
+        named[name] = _spreads(over_seeds([floor] * request.seeds), clean, m.counts)
+    controls = sorted((name for name in named if name not in (CLEAN, *request.adversaries)), key=in_table_order)
+    found = {
+        "clean": named[CLEAN],
+        "adversaries": {name: named[name] for name in request.adversaries},
+        "controls": {name: named[name] for name in controls},
+        "plausibility": m.rows.measures,
+        "naturalness": m.naturalness,
+        "utility": m.utility,
+        "protocol": request.protocol,
+        "victim": request.victim,
+        "leak": request.leak,
+        "sessions": m.sessions,
+        "test_positions": m.counts.test,
+        "kept_columns": list(m.kept_columns),
+        "pseudonyms": settings_of(dict(manifest)).identity.pseudonyms if manifest else "keep",
+        "settings": asdict(chosen),
+        "version": __version__,
+    }
+    return found | conclude(found)
+
+
+def _name(contest: Contest) -> str:
+    """The name of a contest in the result."""
+    random = contest.release in (RANDOM, RANDOM_MATCHED)
+    return under(contest.release, contest.adversary) if random else contest.adversary
+
+
+def _spreads(measures: dict[str, Any], clean: Sequence[float], counts: StepCounts) -> dict[str, Any]:
+    """Mean, deviation and seeds of the measures that an audit reports, rounded."""
+    values = {
+        name: rounded(seeds, counts.moves if name.endswith("_moves") else counts.test)
+        for name, seeds in in_one(measures).items()
+    }
+    values |= {name: rounded(measures[name], counts.trained) for name in SHARES if name in measures}
+    values["accuracy_lost"] = accuracy_lost(clean, values["acc@1"])
+    return {name: spread(seeds) for name, seeds in values.items()}
+
+
+Weights = Mapping[str, Sequence[int]]  # by the name of a measure or of a group of them: one per region
+
+
+def joined(each: Sequence[Measured]) -> Measured:
+    """Join what was measured in the regions.
+
+    Accuracies are those over the test steps of all regions. Regions share no venue and no square, so divergences of
+    venues and the common part of flows are those of the whole, too; other statistics of use are means over regions.
+    """
+    counts = [one.counts for one in each]
+    total = StepCounts(*(sum(column) for column in zip(*counts, strict=True)))
+    weights: Weights = {
+        "all": [c.test for c in counts],
+        "moves": [c.moves for c in counts],
+        "last": [c.last for c in counts],
+        "restored": [c.trained for c in counts],
+        "of_substituted": [c.substituted for c in counts],
+        "spoiled": [c.trained - c.substituted for c in counts],
+    }
+    of_use: Weights = {"flows": [c.steps for c in counts], "gyration": [c.users for c in counts]}
+    positions = [c.positions for c in counts]
+    natural = [one.naturalness for one in each if one.naturalness is not None]
+    return Measured(
+        contests={
+            contest: joined_measures([one.contests[contest] for one in each], weights) for contest in each[0].contests
+        },
+        floors={name: joined_measures([one.floors[name] for one in each], weights) for name in each[0].floors},
+        counts=total,
+        rows=added([one.rows for one in each]),
+        utility={
+            name: _means([one.utility[name] for one in each], of_use.get(name, positions)) for name in each[0].utility
+        },
+        sessions={part: sum(one.sessions[part] for one in each) for part in each[0].sessions},
+        released=sum(one.released for one in each),
+        kept=sum(one.kept for one in each),
+        kept_columns=tuple(dict.fromkeys(name for one in each for name in one.kept_columns)),
+        naturalness=_means(natural, weights["restored"]) if natural else None,
+    )
+
+
+def joined_measures(each: Sequence[Mapping[str, Any]], weights: Weights) -> dict[str, Any]:
+    """Join the accuracies and recovered shares of one contest; values are numbers, or lists with one per seed."""
+    parts = {part: _means([one[part] for one in each], weights[part]) for part in PARTS}
+    return parts | _means([{name: one[name] for name in SHARES if name in one} for one in each], weights)
+
+
+def _means(each: Sequence[Mapping[str, Any]], weights: Weights | Sequence[int]) -> dict[str, Any]:
+    """Return the mean of every value, weighted by region."""
+    return {
+        name: _mean([one[name] for one in each], weights[name] if isinstance(weights, Mapping) else weights)
+        for name in each[0]
+    }
+
+
+def _mean(values: Iterable[Any], weights: Sequence[int]) -> Any:
+    used = weights if sum(weights) else [1] * len(weights)  # of nothing, every share is 0
+    return np.average(np.array(list(values), float), axis=0, weights=used).tolist()

@@ -1,0 +1,185 @@
+"""The audit of several releases of the same people: does the next month tell more about the last one?
+
+It needs each release and its private folder, which tells the clean venues.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ghostpoi.attack.adversaries.several_releases import Left, Month, SeveralMonths, shown_popularity
+from ghostpoi.audits.measures.gaps import spread
+from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.draw.channel import Channel
+from ghostpoi.draw.methods import METHODS, FreeDraw
+from ghostpoi.draw.whole_table import prepare
+from ghostpoi.errors import InputError
+from ghostpoi.formats.source import SizeLimit
+from ghostpoi.options import option
+from ghostpoi.release.manifest import MANIFEST, checked_manifest, read_data, settings_of
+from ghostpoi.release.pairs import Pairs, clean_users, read_pairs
+from ghostpoi.release.series.fields import with_series
+from ghostpoi.release.series.ledger import COMPLETE, NOTE, read_series
+
+CLEAR = 2.0  # standard errors by which a gain must exceed 0
+LEAST = 0.01  # the smallest gain that counts
+Place = tuple[Path, Path]  # a release and its private folder
+
+
+@dataclass(frozen=True)
+class Known:
+    """One release in numbers of its own: what is shown, what is true, and how it was drawn."""
+
+    users: list[str]  # (N,) as released
+    released: Longs  # (N,)
+    clean: Longs  # (N,)
+    ids: list[str]  # (P+1,)
+    channel: Channel
+    shows_popularity: bool
+
+
+def places(folder: Path) -> list[Place]:
+    """Return the releases of a series folder, or those that lie in a folder next to their private folders."""
+    if (folder / NOTE).exists():
+        found = [(Path(e.release), Path(e.private)) for e in read_series(folder).entries if e.status == COMPLETE]
+    elif folder.is_dir():
+        inside = sorted(path for path in folder.iterdir() if (path / MANIFEST).is_file())
+        found = [(path, Path(f"{path}.private")) for path in inside]
+    else:
+        raise InputError(f"{option('series', folder)} is not a folder; give a series folder, or a folder of releases")
+    if len(found) < 2:
+        raise InputError(
+            f"{option('series', folder)} has {len(found)} complete releases; several months take at least two"
+        )
+    return found
+
+
+def audit_series(folder: Path, release: Path | None = None, limit: SizeLimit | None = None) -> dict[str, Any]:
+    """Measure what an adversary learns from all releases together, beside what it learns from each alone.
+
+    `release`, if given, must be one of them.
+    """
+    recorded = places(folder)
+    if release is not None and release.resolve() not in [place.resolve() for place, _ in recorded]:
+        raise InputError(
+            f"{option('series', folder)} does not hold {release}; give the series or the folder of this release"
+        )
+    where = [place for place in recorded if (place[0] / MANIFEST).is_file()]
+    absent = [str(place) for place, _ in recorded if not (place / MANIFEST).is_file()]
+    if len(where) < 2:
+        raise InputError(
+            f"{option('series', folder)}: no longer in place: {', '.join(absent)}, so there are no two releases to "
+            f"compare; move them back, or leave {option('series')} out"
+        )
+    months, clean = _together([_read(*place, limit) for place in where])
+    rows, habits = months[0].channel.symbols, len(clean)
+    in_month = np.stack([np.bincount(month.habit, minlength=habits) for month in months])  # visits by release and habit
+    visits = np.where((in_month > 0).sum(axis=0) > 1, in_month, 0)  # of habits that recur in another release
+    used = np.flatnonzero(visits.sum(axis=1))
+    if not len(used):
+        raise InputError(
+            f"{option('series', folder)}: no visit recurs from release to release, so there is nothing to combine"
+        )
+    # Popularity is shown on purpose. Both adversaries know what all releases show of it, so it is no gain.
+    adversary, popular = SeveralMonths(), shown_popularity(months, rows)
+    together = adversary.intersect(months, popular)
+    alone = [adversary.intersect([months[n]], popular) for n in used]
+
+    def shares(measure: Callable[[Left], Any]) -> dict[str, Any]:
+        both = {"alone": [measure(left) for left in alone], "together": [measure(together)] * len(used)}
+        found = {
+            name: spread([round(float(np.average(v, weights=visits[n])), 4) for v, n in zip(values, used, strict=True)])
+            for name, values in both.items()
+        }
+        return found | {"gain": _gain(found)}
+
+    found = {
+        "releases": [str(release) for release, _ in where],
+        "not_compared": absent,
+        "kept_crowds": (folder / NOTE).exists(),
+        "recurring_visits": int(visits.sum()),
+        "restored": shares(lambda left: left.right(clean)),
+        "pinned": shares(lambda left: left.size(habits) == 1),
+    }
+    return found | {"verdict": _verdict(found)}
+
+
+def _gain(shares: dict[str, Any]) -> dict[str, Any]:
+    pairs = zip(shares["together"]["seeds"], shares["alone"]["seeds"], strict=True)
+    gain = spread([round(together - alone, 4) for together, alone in pairs])
+    error = gain["std"] / np.sqrt(len(gain["seeds"]))
+    return gain | {"clear": bool(gain["mean"] > max(LEAST, CLEAR * error))}
+
+
+def _verdict(found: dict[str, Any]) -> str:
+    (only, only_one), (back, back_one) = (
+        [f"{found[measure][name]['mean']:.0%}" for name in ("together", "alone")] for measure in ("pinned", "restored")
+    )
+    told = (
+        f"{only} of recurring visits can be at one venue only, {only_one} by one release alone; A19 recovers {back} of "
+        f"them, {back_one} from one release alone"
+    )
+    gone = ", ".join(found["not_compared"])
+    absent = f" Not compared, because no longer in place: {gone}." if gone else ""
+    if not (found["pinned"]["gain"]["clear"] or found["restored"]["gain"]["clear"]):
+        return f"Holds. {len(found['releases'])} releases reveal no more than one: {told}.{absent}"
+    remedy = "" if found["kept_crowds"] else " Make releases of the same people with protect --series."
+    return f"Fails. {len(found['releases'])} releases reveal more than one: {told}.{remedy}{absent}"
+
+
+def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
+    manifest = checked_manifest(release)
+    settings, written = settings_of(manifest), read_data(release, manifest, limit).table
+    if manifest["method"] not in METHODS or isinstance(settings.method, FreeDraw):
+        raise InputError(
+            f"{release}: releases of {manifest['method']} have no sets to intersect; leave {option('series')} out"
+        )
+    pairs = read_pairs(private, written, str(release))
+    table, crowds = with_series(private, _clean_table(pairs, private, written, manifest), manifest)
+    whole, v = prepare(table, settings, crowds=crowds), table.venues
+    number = {name: n for n, name in enumerate(table.venue_ids)}
+    return Known(
+        [str(written.user_ids[n]) for n in written.user],
+        np.array([number[pairs.ids[n]] for n in pairs.released], np.int64), table.venue.astype(np.int64),
+        [str(name) for name in table.venue_ids], settings.method.channel(whole.venue_sets, v.lat, v.lon),
+        settings.method.popularity_power > 0,
+    )  # fmt: skip
+
+
+def _clean_table(pairs: Pairs, private: Path, written: Checkins, manifest: dict[str, Any]) -> Checkins:
+    """Return the clean check-ins that a release shows, in its order."""
+    visited, venue = np.unique(pairs.clean, return_inverse=True)
+    categories, category = np.unique([pairs.category[v] for v in visited], return_inverse=True)
+    hides = settings_of(manifest).identity.pseudonyms != "keep"
+    users, user = np.unique(clean_users(private, written, hides), return_inverse=True)
+    lat, lon = (np.array([values[v] for v in visited])[venue] for values in (pairs.lat, pairs.lon))
+    return Checkins(
+        user.astype(np.int32), (venue + 1).astype(np.int32), category[venue].astype(np.int32), lat, lon, written.time,
+        users.astype(object), np.array(["", *(pairs.ids[v] for v in visited)], object), categories.astype(object),
+        written.category_field, written.name, dict(manifest["disclosure"]["category_groups"]),
+    )  # fmt: skip
+
+
+def _together(known: list[Known]) -> tuple[list[Month], Longs]:
+    """Return the releases with the same numbers of habits and venues, and the clean venue of each habit."""
+    venue: dict[str, int] = {"": 0}
+    user: dict[str, int] = {}
+    numbers = [np.array([venue.setdefault(i, len(venue)) for i in one.ids], np.int64) for one in known]
+    rows, habit = len(venue), []
+    for one, to in zip(known, numbers, strict=True):
+        who = np.array([user.setdefault(i, len(user)) for i in one.users], np.int64)
+        habit.append(who * rows + to[one.clean])
+    habits, place = np.unique(np.concatenate(habit), return_inverse=True)
+    places = np.split(place, np.cumsum([len(one.users) for one in known])[:-1])
+    months = [
+        Month(
+            at, to[one.released],
+            Channel.of(to[one.channel.clean], to[one.channel.released], one.channel.probability, rows),
+            one.shows_popularity,
+        )
+        for one, to, at in zip(known, numbers, places, strict=True)
+    ]  # fmt: skip
+    return months, habits % rows

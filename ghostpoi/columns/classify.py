@@ -1,0 +1,298 @@
+"""Classify the columns of a file: those that change with the venue, those that are kept, those that are refused.
+
+A column of the venue that did not change would undo the substitution. The rules for extra columns, in this order:
+- A constant column is kept.
+- A column that follows from user and time, or numbers rows or sessions, is kept.
+- A column that is constant per venue or category (a name, an address) changes with the venue.
+- A column that is constant per user is kept if no test finds clean venues in it.
+- A column that is constant per variant of a venue, if the file gives venues several positions or categories, changes
+  with the venue.
+- A column with few values, or with numbers that increase from row to row, is kept if no test finds clean venues in it.
+- Any other column is refused until the publisher removes it (--drop) or accepts the risk (--keep).
+- If user ids become pseudonyms, a kept column that identifies the user is refused too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from shlex import quote
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.columns.dependence import MOST_ROWS, Units, dependence, of_rows, of_users, tested_rows, value_codes
+from ghostpoi.columns.harmless import (
+    ZONE,
+    below_second,
+    follows_from_time,
+    has_few_values,
+    increases,
+    numbers_rows,
+    numbers_sessions,
+    time_offsets,
+)
+from ghostpoi.columns.order import numbered_by_first_row, order_reveals, venues_dated_by_id
+from ghostpoi.columns.related import Finding, RelatedVenues
+from ghostpoi.columns.traces import Sample, numbers, trace
+from ghostpoi.columns.users import UserTests, time_numberings
+from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
+from ghostpoi.errors import InputError
+from ghostpoi.formats import Columns
+from ghostpoi.formats.source import POINT
+from ghostpoi.formats.times import TIMEZONE
+from ghostpoi.options import option
+
+VENUE_FIELDS = ("poi", "category", "lat", "lon", GROUP, POINT)
+IDS_IN_ORDER = (
+    "venue ids increase with the first visit, so they reveal which venues were new: nobody visited {:.0%} of them in "
+    "the first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
+)
+IDS_BY_ROW = (
+    "venue ids follow the order of the venues' first rows, which reveals where new venues appear; use random ids"
+)
+LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # moduli: the last digits and bits of a number
+UNKNOWN = "is not known to be harmless"
+
+
+@dataclass(frozen=True)
+class VenueColumns:
+    """The columns that change with the venue, those that are kept, and those that the release leaves out."""
+
+    change: list[str]
+    keep: list[str]
+    drop: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def classify(
+    table: Checkins, rows: Columns, mapping: dict[str, str], path: Path | str,
+    keep: Sequence[str] = (), drop: Sequence[str] = (), pseudonym: Longs | None = None, order: bool = True,
+) -> VenueColumns:  # fmt: skip
+    """Classify all columns of a file; refuse those that could reveal clean venues.
+
+    If the release has new user ids, `pseudonym` (N,) numbers them, and columns that identify users are refused too.
+    Without `order`, the order of the rows is not tested.
+    """
+    _check_options(rows, mapping, path, keep, drop)
+    tests = Tests(table, rows, mapping, pseudonym)
+    if order:
+        check_order(tests, path)
+    check_times(tests, path)
+    kind = {name: tests.kind(name) for name in tests.extra if name not in drop}
+    change = [c for c in rows.columns if c in tests.fields]
+    change += [name for name in kind if kind[name] == "change" and name not in keep]
+    sample = tests.sample(change)
+    found = {name: tests.finding(name, sample) for name in kind if name not in change}
+    refused = {name: one for name, one in found.items() if one is not None}
+    if wrong := {name: one for name, one in refused.items() if name not in keep}:
+        raise InputError(_refusal(path, wrong, "clean venues" if pseudonym is None else "clean venues or users"))
+    keeps = option("keep")
+    warnings = [f"the column {name!r}, which {keeps} names, {one}" for name, one in refused.items() if one.share > 0]
+    warnings += [f"the column {name!r} {one}" for name in found if not found[name] and (one := tests.rare_values(name))]
+    if dated := venues_dated_by_id(tests.related):
+        warnings.append(IDS_IN_ORDER.format(dated))
+    elif numbered_by_first_row(tests.related):
+        warnings.append(IDS_BY_ROW)
+    return VenueColumns(change, [c for c in kind if c not in change], [c for c in rows.columns if c in drop], warnings)
+
+
+def check_order(tests: "Tests", path: Path | str) -> None:
+    """Refuse rows whose order reveals clean venues."""
+    if complaint := order_reveals(tests.related):
+        raise InputError(f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time")
+
+
+def check_times(tests: "Tests", path: Path | str) -> None:
+    """Refuse times whose notation reveals clean venues or users."""
+    column = tests.mapping["time"]
+    if offsets := tests.offsets_finding():
+        raise InputError(
+            f"{path}: the offsets from UTC, the zones or the fractions of a second in the column {column!r} vary, and "
+            f"their value {offsets}, so they could reveal clean venues; write all times in UTC and whole seconds"
+        )
+    if written := tests.time_finding():
+        raise InputError(
+            f"{path}: how the times in the column {column!r} are written (offsets from UTC, fractions of a "
+            f"second, spelling) {written}; write all times in UTC and whole seconds, in one form"
+        )
+
+
+def telling(
+    table: Checkins, rows: Columns, mapping: dict[str, str], change: Sequence[str], pseudonym: Longs | None = None
+) -> dict[str, Finding]:
+    """Return the columns, other than those that change, that reveal clean venues or, under pseudonyms, users.
+
+    `rows` may be a release.
+    """
+    tests = Tests(table, rows, mapping, pseudonym)
+    sample = tests.sample(change)
+    found = {name: tests.finding(name, sample) for name in tests.extra if name not in change}
+    found[mapping["time"]] = tests.offsets_finding() or tests.time_finding()
+    return {name: one for name, one in found.items() if one is not None and one.share > 0}
+
+
+class Tests:
+    """All tests of the columns of one file."""
+
+    def __init__(
+        self, table: Checkins, rows: Columns, mapping: dict[str, str], pseudonym: Longs | None = None,
+        most_rows: int = MOST_ROWS,
+    ) -> None:  # fmt: skip
+        self.table, self.rows, self.mapping, self.most_rows = table, rows, mapping, most_rows
+        self.related = RelatedVenues(table)
+        self.users = None if pseudonym is None else UserTests(self.related, pseudonym)
+        self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping}
+        self.times = [mapping[f] for f in ("time", DATE) if f in mapping]
+        self.extra = [c for c in rows.columns if c not in self.fields and c not in (mapping["user"], *self.times)]
+        position = {"category": table.category, "lat": table.lat, "lon": table.lon}
+        self._variant = value_codes(pl.DataFrame({"venue": table.venue, **position}).hash_rows())
+        self._repeated = bool((np.bincount(self._variant)[self._variant] > 1).mean() > 0.5)
+        self._kinds: dict[str, str] = {}
+
+    @cached_property
+    def _tested(self) -> Longs:
+        return tested_rows(self.related, self.most_rows)
+
+    @cached_property
+    def _units(self) -> Units:
+        return of_rows(self.related, self._tested)
+
+    def sample(self, change: Sequence[str]) -> Sample:
+        """Return rows to look for traces in, with the columns that describe venues in words."""
+        columns = (self.rows.get_column(c) for c in change if c not in self.fields)
+        names = [c for c in columns if c.dtype in (pl.String, pl.Categorical, pl.Enum)]
+        return Sample(self.related, names, self.rows.get_column(self.mapping["time"]))
+
+    def kind(self, name: str) -> str:
+        """Return the kind of an extra column: constant, time, rows, session, change, user or varying."""
+        if name not in self._kinds:
+            self._kinds[name] = self._kind(self.rows.get_column(name))
+        return self._kinds[name]
+
+    def _kind(self, column: pl.Series) -> str:
+        code, table = value_codes(column), self.table
+        if code.max() == 0:
+            return "constant"
+        if follows_from_time(column, table, self.related):
+            return "time"
+        if numbers_rows(column, self.related):
+            return "rows"
+        if numbers_sessions(code, self.related):
+            return "session"
+        if constant_within(code, table.venue) or constant_within(code, table.category):
+            return "change"
+        if constant_within(code, table.user):
+            return "user"
+        return "change" if self._repeated and constant_within(code, self._variant) else "varying"
+
+    def constant_in(self, name: str) -> Ints | Longs | None:
+        """Return the venues, categories or variants of venues, (N,), in which a column is constant, or None."""
+        code, groups = value_codes(self.rows.get_column(name)), (self.table.venue, self.table.category, self._variant)
+        return next((group for group in groups if constant_within(code, group)), None)
+
+    def finding(self, name: str, sample: Sample) -> Finding | None:
+        """Return what a kept column reveals; a share of 0 means that no rule recognises it as harmless."""
+        kind, column = self.kind(name), self.rows.get_column(name)
+        found = self._of_venues(kind, column, sample)
+        if self.users is None or (found and found.share):
+            return found
+        offsets = time_offsets(column, self.table.time) if kind == "time" else None
+        return self.users.finding(kind, column, offsets) or found
+
+    def rare_values(self, name: str) -> Finding | None:
+        """Return what a kept column reveals about a few users, if they are too few to refuse the column."""
+        return self.users.rare_values(self.rows.get_column(name)) if self.users and self.kind(name) != "time" else None
+
+    def time_finding(self) -> Finding | None:
+        """Return what the notation of the times reveals about users."""
+        users = self.users
+        if users is None:
+            return None
+        raw = (self.rows.get_column(name) for name in self.times)
+        return next(filter(None, (users.agreement(time_numberings(one, below_second(one))) for one in raw)), None)
+
+    def _of_venues(self, kind: str, column: pl.Series, sample: Sample) -> Finding | None:
+        if kind in ("constant", "rows"):
+            return None
+        if kind == "time":
+            offsets = time_offsets(column, self.table.time)
+            return None if offsets is None else self._of_offsets(offsets) or self._as_written(column)
+        if kind == "session":
+            return trace(column, sample)
+        found = trace(column, sample) or self._dependence(kind, column)
+        if not found and increases(column):
+            return self._dependence(kind, pl.Series(np.diff(numbers(column), prepend=0))) or self._last_digits(column)
+        if found or kind == "user" or has_few_values(column):
+            return found
+        return Finding(0.0, UNKNOWN)
+
+    def _last_digits(self, column: pl.Series) -> Finding | None:
+        """Test the last digits and bits of whole numbers, which may encode a venue after a time or a count."""
+        text = column.cast(pl.String).str.strip_chars(' "\t\x1d').str.strip_suffix(".0")
+        exact = text.cast(pl.Int64, strict=False)  # a float has too few digits for a long id
+        value = pl.Series(numbers(column)).cast(pl.Int64, strict=False) if exact.null_count() else exact
+        parts = (part for m in LAST_DIGITS if (part := value % m).n_unique() > 1)
+        return next(filter(None, (self._dependence("varying", part) for part in parts)), None)
+
+    def offsets_finding(self) -> Finding | None:
+        """Return what the offsets, zones and fractions of a second in the times of the file reveal."""
+        return self._as_written(self.rows.get_column(self.mapping["time"]))
+
+    def _as_written(self, raw: pl.Series) -> Finding | None:
+        if raw.dtype == pl.String and (found := self._of_offsets(value_codes(raw.str.extract(ZONE).fill_null("")))):
+            return found
+        return self._of_offsets(below_second(raw))
+
+    def _of_offsets(self, offset: Longs | None) -> Finding | None:
+        varies = offset is not None and bool((offset != offset[0]).any())
+        return self._dependence("varying", pl.Series(offset)) if varies else None
+
+    def _dependence(self, kind: str, column: pl.Series) -> Finding | None:
+        if kind == "user":
+            first = np.unique(self.table.user, return_index=True)[1]
+            return dependence(column.gather(first), of_users(self.related), {})
+        measures = self.related.travel | self.related.habits
+        tested = {what: value[self._tested] for what, value in measures.items()}
+        return dependence(column.gather(self._tested), self._units, tested)
+
+
+def _check_options(
+    rows: Columns, mapping: dict[str, str], path: Path | str, keep: Sequence[str], drop: Sequence[str]
+) -> None:
+    for flag, names in (("keep", keep), ("drop", drop)):
+        for name in names:
+            if name not in rows.columns:
+                listed = ", ".join(rows.columns)
+                raise InputError(f"{option(flag, name)}: {path} has no column {name!r}; its columns are {listed}")
+    if clash := sorted({mapping[f] for f in VENUE_FIELDS if f in mapping}.intersection(keep)):
+        kept = option("keep", clash[0])
+        raise InputError(f"{kept}: this column describes the venue and must change; remove the option")
+    if mapping.get(TIMEZONE) in drop:
+        raise InputError(
+            f"{option('drop', mapping[TIMEZONE])}: the times need this column; write them in UTC, or state one zone "
+            f"for all with {option('timezone')}"
+        )
+    if clash := sorted(set(mapping.values()).intersection(drop)):
+        raise InputError(f"{option('drop', clash[0])}: a release needs this column; remove the option")
+    if clash := sorted(set(keep).intersection(drop)):
+        both = " and ".join(option(flag, clash[0]) for flag in ("keep", "drop"))
+        raise InputError(f"{both} contradict each other; give one of them")
+
+
+def constant_within(code: Longs, group: Ints | Longs) -> bool:
+    """Return whether all rows of each group have the same value, given as codes."""
+    of_group = np.empty(int(group.max()) + 1, np.int64)
+    of_group[group] = code  # one of the group's values
+    return bool((of_group[group] == code).all())
+
+
+def _refusal(path: Path | str, refused: dict[str, Finding], secret: str) -> str:
+    """Name all refused columns, what they reveal, and the remedies, in one sentence."""
+    parts = ", ".join(f"{name!r} {one}" for name, one in refused.items())
+    drops, keeps = (option(flag, *refused, shown=quote) for flag in ("drop", "keep"))
+    if len(refused) == 1:
+        what, them = f"the column {parts}, so it could reveal {secret}", "it"
+    else:
+        what, them = f"{len(refused)} columns could reveal {secret}: {parts}", "them"
+    return f"{path}: {what}; leave {them} out with {drops}, or keep {them} at your own risk with {keeps}"

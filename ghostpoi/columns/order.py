@@ -1,0 +1,150 @@
+"""Test whether the order of the rows reveals clean venues. Order is a column that a release keeps."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.columns.related import ERRORS, RelatedVenues
+from ghostpoi.data.checkins import Bools, Floats, Longs, stable_order
+
+ABOVE_CHANCE = 0.2  # largest allowed share of neighbouring rows, beyond chance, with the same venue
+RISING = 0.15  # largest allowed excess of rising over falling steps
+CLOSER = 0.15  # largest allowed loss of squared distance between neighbouring rows
+IN_TIME = 0.99  # share of steps in time order from which a file counts as sorted by time
+BLOCK = 20  # venues
+EARLY = 0.1  # share of the period of the file
+DATED = 0.01  # mean frontier, beyond chance and as a share of the period, from which ids are called dated
+FEWEST = 30  # steps
+
+
+def order_reveals(related: RelatedVenues) -> str | None:
+    """Return how the order of the rows depends on their venues, or None."""
+    if len(related.table) < 20:
+        return None
+    if _grouped(related):
+        return "are grouped by venue"
+    numbered = numbered_by_first_row(related)  # such ids rise in any order; a separate warning covers them
+    for name, key in _keys(related).items():
+        if numbered and name.startswith("venue"):
+            continue
+        if any(_sorted(np.diff(key[related.table.venue])[steps]) for steps in _runs(related)):
+            return f"are sorted by {name} inside groups"
+        if _sorted(np.diff(key[related.usual_of_user])):  # users are numbered by first appearance
+            return f"list users by the {name} of their most visited venue"
+    return "put venues near each other side by side" if _close_together(related) else None
+
+
+def _grouped(related: RelatedVenues) -> bool:
+    """Return whether consecutive rows share a venue more often than chance and the users' sequences explain."""
+    table = related.table
+    same, switch = table.venue[1:] == table.venue[:-1], table.user[1:] != table.user[:-1]
+    switch &= _unexplained(related)
+    chance = float(((np.bincount(table.venue) / len(table)) ** 2).sum())
+    if switch.sum() >= 20 and float(same[switch].mean()) - chance > ABOVE_CHANCE:
+        return True
+    in_file, in_time = stable_order(table.user), related.order
+    stays = [(np.diff(table.venue[o]) == 0)[np.diff(table.user[o]) == 0] for o in (in_file, in_time)]
+    return bool(len(stays[0]) and stays[0].mean() - stays[1].mean() > ABOVE_CHANCE)
+
+
+def _keys(related: RelatedVenues) -> dict[str, Floats]:
+    """The keys by which a file could have been sorted, (V+1,) each."""
+    ids = pl.Series(related.table.venue_ids[1:].tolist(), dtype=pl.String)
+    venues, number = related.table.venues, ids.cast(pl.Float64, strict=False)
+    keys = {"venue id": np.append(0.0, ids.rank("dense").to_numpy()), "latitude": venues.lat, "longitude": venues.lon}
+    return keys if number.null_count() else keys | {"venue number": np.append(0.0, number.to_numpy())}
+
+
+def _unexplained(related: RelatedVenues) -> Bools:
+    """Mark the row-to-row steps, (N-1,), that time does not explain: ties, or all if the file has another order."""
+    table = related.table
+    gap, same_user = np.diff(table.time), np.diff(table.user) == 0
+    by_user = same_user if same_user.sum() == len(table) - len(table.user_ids) else np.ones(len(gap), bool)
+    in_time = any((direction[by_user] >= 0).mean() > IN_TIME for direction in (gap, -gap) if by_user.any())
+    return (gap == 0) & by_user if in_time else np.ones(len(gap), bool)
+
+
+def _runs(related: RelatedVenues) -> Iterable[Bools]:
+    """Yield the steps inside which an order could hide, (N-1,) each."""
+    table, unexplained = related.table, _unexplained(related)
+    gap = np.diff(table.time)
+    same_user, same_day = np.diff(table.user) == 0, np.diff(table.time // 86_400) == 0
+    runs = (gap < 0, same_user, same_day, same_user & same_day, np.diff(table.category) == 0)
+    yield unexplained
+    yield from (unexplained & run for run in runs)
+
+
+def _sorted(step: Floats) -> bool:
+    """Return whether far more steps rise than fall, or the reverse."""
+    moves = np.sign(step[step != 0])
+    return len(moves) >= FEWEST and abs(float(moves.mean())) > max(RISING, ERRORS / np.sqrt(len(moves)))
+
+
+def _close_together(related: RelatedVenues) -> bool:
+    """Return whether neighbours in the file, of different users, are closer together than neighbours in time."""
+    in_file, in_time = np.arange(len(related.table)), related.by_time
+    every = np.ones(len(in_file) - 1, bool)
+    found, steps = _closeness(related, in_file, _unexplained(related))
+    return bool(found - _closeness(related, in_time, every)[0] > max(CLOSER, ERRORS / np.sqrt(max(1, steps))))
+
+
+def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> tuple[float, int]:
+    """Return how much smaller squared distances between neighbours are than those between any two rows, from 0 to 1.
+
+    Also return the number of neighbours, of which few may be close by chance.
+    """
+    table = related.table
+    switch = among & (np.diff(table.user[order]) != 0)
+    steps = int(switch.sum())
+    if steps < FEWEST:
+        return 0.0, steps
+    width = np.cos(np.radians(np.median(table.lat)))
+    xy = [axis[order] for axis in (table.lat, table.lon * width)]
+    total = 2 * sum(float(axis.var()) for axis in xy)
+    between = sum(float((np.diff(axis)[switch] ** 2).mean()) for axis in xy)
+    return (max(0.0, 1 - between / total) if total else 0.0), steps
+
+
+def numbered_by_first_row(related: RelatedVenues) -> bool:
+    """Return whether ids were given to venues in the order in which they first appear."""
+    table, n = related.table, len(related.table)
+    keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
+    for order in (np.arange(n), related.by_time, related.order):
+        first = np.full(len(table.venue_ids), n)
+        first[table.venue[order[::-1]]] = np.arange(n - 1, -1, -1)  # the last assignment, the first row, wins
+        by_first = np.argsort(first[1:])
+        if len(by_first) > FEWEST and any((np.diff(key[by_first]) > 0).mean() > IN_TIME for key in keys):
+            return True
+    return False
+
+
+def venues_dated_by_id(related: RelatedVenues) -> float:
+    """Return the share of venues whose id reveals that nobody visited them in the first tenth of the period.
+
+    Many services number venues as they are created. A venue cannot have been visited before a venue with a lower id
+    existed, so a released venue that is too young reveals a substituted row. 0 if random ids would do the same.
+    """
+    table = related.table
+    first = np.full(len(table.venue_ids), table.time.max())
+    latest_first = related.by_time[::-1]
+    first[table.venue[latest_first]] = table.time[latest_first]  # the last assignment, the earliest time, wins
+    age = (first[1:] - table.time.min()) / max(int(np.ptp(table.time)), 1)
+    keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
+    chance = _frontier(np.random.default_rng(0).permutation(age))
+    frontiers = [found for key in keys if (found := _frontier(age[np.argsort(key, kind="stable")])).size]
+    later = [float((found > EARLY).mean()) for found in frontiers if found.mean() > chance.mean() + DATED]
+    return max(later, default=0.0)
+
+
+def _frontier(age: Floats) -> Floats:
+    """Return, for blocks of venues in some order, the earliest first visit to the venues of this or a later block.
+
+    A low quantile stands for the earliest, because some times in a file are wrong. Empty if there are too few venues.
+    """
+    blocks = len(age) // BLOCK
+    if blocks < 3:
+        return np.zeros(0)
+    early = np.quantile(age[: blocks * BLOCK].reshape(blocks, BLOCK), 0.05, axis=1)
+    frontier: Floats = np.minimum.accumulate(early[::-1])[::-1]
+    return frontier

@@ -1,0 +1,375 @@
+"""Look for ids, names, positions, distances and hashes of venues in the values of a column.
+
+Values are decoded first: everything that base64, hex, URLs, WKB and geohashes hide, as one text. Hashes are those of a
+venue's id, alone or joined with the user, the time or the position.
+
+"""
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import re
+import struct
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import permutations, product
+from urllib.parse import unquote_plus
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.columns.related import RELATIONS, Finding, RelatedVenues, beyond_chance, strongest
+from ghostpoi.data.checkins import Bools, Floats, Longs
+
+ROWS = 24
+LEAST = 2  # rows whose hash must match
+SHORTEST = 8  # characters of a hash that are compared
+SEPARATORS = ("", "|", ":", ",", "-", "_", " ", "/", ";", "\t")
+ALGORITHMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "blake2s")
+NAMESPACES = (uuid.NAMESPACE_DNS, uuid.NAMESPACE_URL, uuid.NAMESPACE_OID, uuid.NAMESPACE_X500)
+DIGEST = re.compile(r"[0-9a-fA-F]{8,128}|[A-Za-z0-9+/_-]{11,88}|\d{8,}")
+
+
+def hashed_share(values: pl.Series, rows: Longs, related: RelatedVenues, raw_time: pl.Series) -> float:
+    """Return the share of some rows whose value is a hash of an obvious combination of the row's fields."""
+    if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Boolean) or values.dtype.is_float():
+        return 0.0
+    given = [value.hex() if isinstance(value, bytes) else str(value or "") for value in values.to_list()]
+    plain = [re.sub(r"[^A-Za-z0-9+/_]", "", text) for text in given]
+    chosen = [i for i, text in enumerate(plain) if DIGEST.fullmatch(text)][:ROWS]
+    if len(chosen) < LEAST:
+        return 0.0
+    found = [_is_hash(plain[i], _texts(int(rows[i]), related, raw_time)) for i in chosen]
+    return sum(found) / len(found) if sum(found) >= LEAST else 0.0
+
+
+def _texts(row: int, related: RelatedVenues, raw_time: pl.Series) -> Iterator[str]:
+    """Yield the texts that could have been hashed to make a key of a check-in or of a venue."""
+    table = related.table
+    user, time = table.user_ids[table.user[row]], int(table.time[row])
+    moment = datetime.fromtimestamp(time, UTC)
+    times = dict.fromkeys([str(raw_time[row]).strip(), str(time), moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}"])
+    venues = {table.venue_ids[venue[row]] for venue in related.venue.values()} - {""}
+    place = f"{table.lat[row]}", f"{table.lon[row]}"
+    parts: list[tuple[str, ...]] = [*((venue,) for venue in venues), place]
+    parts += [(user, table.venue_ids[table.venue[row]], t) for t in times]
+    parts += [(user, *place), (user, table.venue_ids[table.venue[row]])]
+    parts += [(table.venue_ids[table.venue[row]], t) for t in times]
+    for part in dict.fromkeys(parts):
+        for ordered in permutations(part):
+            for separator in SEPARATORS if len(part) > 1 else ("",):
+                yield separator.join(ordered)
+
+
+def _is_hash(value: str, texts: Iterator[str]) -> bool:
+    folded = value.lower()
+    return any(
+        folded == digest or (len(folded) >= SHORTEST and digest.startswith(folded))
+        for text in texts
+        for digest in _digests(text, value)
+    )
+
+
+def _digests(text: str, value: str) -> Iterator[str]:
+    """Yield the digests of a text in the forms that could equal the value, in lower case."""
+    data = text.encode("utf-8", "replace")
+    yield f"{zlib.crc32(data):08x}"
+    yield f"{zlib.crc32(data)}"
+    for name in ALGORITHMS:
+        digest = hashlib.new(name, data, usedforsecurity=False).digest()
+        yield digest.hex()
+        if not _is_hex(value):
+            yield base64.b64encode(digest).decode().rstrip("=").lower()
+            yield base64.urlsafe_b64encode(digest).decode().rstrip("=").replace("-", "").lower()
+        if value.isdigit():
+            yield str(int.from_bytes(digest, "big"))
+            yield str(int.from_bytes(digest[:8], "big"))
+    if len(value) == 32:
+        for namespace in NAMESPACES:
+            yield uuid.uuid5(namespace, text).hex
+            yield uuid.uuid3(namespace, text).hex
+
+
+def _is_hex(value: str) -> bool:
+    return bool(re.fullmatch(r"[0-9a-fA-F]+", value))
+
+
+DEPTH = 3  # how often a decoded text is decoded again
+JOIN = "\x1f"  # between the readings of one value
+BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
+HEX = re.compile(r"(?:0x|\\x)?((?:[0-9a-fA-F]{2}){4,})")
+GEOHASH = re.compile(r"[0-9b-hjkmnp-z]{5,12}")
+BASE32 = "0123456789bcdefghjkmnpqrstuvwxyz"
+POINT = 1  # the type of a point in WKB
+HAS_SRID = 0x20000000
+
+
+def readings(value: str | bytes) -> str:
+    """Return a value and all that can be decoded from it, as one text."""
+    found, todo = [], [value]
+    for _ in range(DEPTH):
+        todo = [inner for one in todo for inner in (_bytes(one) if isinstance(one, bytes) else _text(one))]
+        found += [one for one in todo if isinstance(one, str)]
+    plain = [value] if isinstance(value, str) else []
+    return JOIN.join(dict.fromkeys(plain + found))
+
+
+def _text(value: str) -> list[str | bytes]:
+    """Decode one step of a text and of its parts."""
+    out: list[str | bytes] = []
+    if "%" in value or "+" in value:
+        out.append(unquote_plus(value))
+    if r"\u" in value:
+        out.append(re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), value))
+    for part in dict.fromkeys([value.strip(), *re.split(r"[^A-Za-z0-9+/_=-]+", value)[:8]]):
+        if match := HEX.fullmatch(part):
+            out.append(bytes.fromhex(match[1]))
+        if BASE64.fullmatch(part):
+            try:
+                out.append(base64.b64decode(part.rstrip("=") + "=" * (-len(part.rstrip("=")) % 4), altchars=b"-_"))
+                out.append(base64.b64decode(part.rstrip("=") + "=" * (-len(part.rstrip("=")) % 4)))
+            except (binascii.Error, ValueError):
+                pass
+        if GEOHASH.fullmatch(part) and any(c.isdigit() for c in part):
+            out.append(_geohash(part))
+    return out
+
+
+def _bytes(value: bytes) -> list[str | bytes]:
+    """Read bytes as a point, as compressed data, or as text."""
+    out: list[str | bytes] = []
+    if (point := _point(value)) is not None:
+        out.append(point)
+    if len(value) == 16:
+        out += [_numbers(*struct.unpack(form, value)) for form in ("<dd", ">dd")]
+    with contextlib.suppress(zlib.error):
+        out.append(zlib.decompressobj(wbits=47).decompress(value, 10_000))
+    try:
+        if (text := value.decode()).isprintable():
+            out.append(text)
+    except UnicodeDecodeError:
+        pass
+    return out
+
+
+def _point(value: bytes) -> str | None:
+    """Read a point in WKB or PostGIS's EWKB, as "x y"."""
+    if len(value) < 21 or value[0] > 1:
+        return None
+    order = "<" if value[0] else ">"
+    (kind,) = struct.unpack_from(order + "I", value, 1)
+    at = 9 if kind & HAS_SRID else 5
+    if kind & 0xFF != POINT or len(value) < at + 16:
+        return None
+    return _numbers(*struct.unpack_from(order + "dd", value, at))
+
+
+def _numbers(x: float, y: float) -> str:
+    plausible = all(1e-3 < abs(v) <= 180 for v in (x, y))  # not NaN, and not bytes of something else
+    return f"{x:.7f} {y:.7f}" if plausible else ""
+
+
+def _geohash(code: str) -> str:
+    """Return the centre of a geohash, as "latitude longitude"."""
+    low, high = [-180.0, -90.0], [180.0, 90.0]
+    axis = 0
+    for letter in code:
+        number = BASE32.index(letter)
+        for bit in (16, 8, 4, 2, 1):
+            middle = (low[axis] + high[axis]) / 2
+            (low if number & bit else high)[axis] = middle
+            axis = 1 - axis
+    return f"{(low[1] + high[1]) / 2:.7f} {(low[0] + high[0]) / 2:.7f}"
+
+
+SAMPLE = 4000  # rows
+SPARSE, FEW_FILLED = (
+    0.2,
+    20,
+)  # a column is sparse if a smaller share of the rows, but at least so many rows, have a value
+LONG_ID = 6  # an id of at least so many characters is recognised anywhere in a text
+SHORT_NAME = 4  # shorter names are not searched
+CLOSE = (2e-4, 2e-3, 1e-2)  # degrees: tolerances for a noisy coordinate
+NUMBER = re.compile(r"-?\d+\.\d+")
+TOKEN = re.compile(r"[^\s,;:|/\"'(){}\[\]=&?\x1f]+")
+UNITS = {"km": 1.0, "m": 1e-3, "miles": 1.609344}
+HASH = "is a hash of the venue"
+ROUNDING = 0.01  # relative difference up to which two distances are the same
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of the table, and what a column of them could contain."""
+
+    related: RelatedVenues
+    names: list[pl.Series]  # columns that describe the venue in words
+    raw_time: pl.Series
+    among: Longs | None = None  # the rows to choose from; None: all
+
+    @cached_property
+    def rows(self) -> Longs:
+        among = np.arange(len(self.related.table)) if self.among is None else self.among
+        return np.random.default_rng(0).permutation(among)[:SAMPLE]
+
+    def filled(self, column: pl.Series) -> "Sample":
+        """Return a sample of the rows with a value if few have one: in a sample of all rows, they would be too few."""
+        rows = np.flatnonzero(has_value(column).to_numpy())
+        return replace(self, among=rows) if FEW_FILLED <= len(rows) < SPARSE * len(column) else self
+
+    @cached_property
+    def other(self) -> Longs:
+        """Another row of the sample for every row, for the comparison with chance."""
+        return np.roll(np.arange(len(self.rows)), max(1, len(self.rows) // 2))
+
+    @cached_property
+    def long_ids(self) -> set[str]:
+        return {name for name in self.related.table.venue_ids[1:].tolist() if len(name) >= LONG_ID}
+
+    @cached_property
+    def name_of_venue(self) -> list[list[str]]:
+        """The name of each venue in each column of names, (V+1,) each."""
+        venue, first = np.unique(self.related.table.venue, return_index=True)
+        out = []
+        for column in self.names:
+            texts = [""] * len(self.related.table.venue_ids)
+            for number, text in zip(venue.tolist(), column.gather(first).to_list(), strict=True):
+                texts[number] = _plain(text)
+            out.append(texts)
+        return out
+
+
+def trace(column: pl.Series, sample: Sample) -> Finding | None:
+    """Return the clearest trace of clean venues in a column, or None."""
+    sample = sample.filled(column)
+    values = column.gather(sample.rows)
+    texts = [readings(value if isinstance(value, bytes) else text_of(value)) for value in values.to_list()]
+    lowered = [text.lower() for text in texts]
+    ids = [name.lower() for name in sample.related.table.venue_ids.tolist()]
+    named = (
+        finding
+        for names in sample.name_of_venue
+        for finding in _mentions(lowered, sample, names, "contains the name or address of", SHORT_NAME)
+    )
+    number = numbers(values)
+    return (
+        strongest([*_mentions(lowered, sample, ids, "contains the id of", 1), *named])
+        or strongest([_any_id(texts, sample)])
+        or strongest([*_positions([_numbers_in(text) for text in texts], sample), *_travel(number, sample)])
+        or strongest([_visits(number, sample)])
+        or strongest([Finding(hashed_share(values, sample.rows, sample.related, sample.raw_time), HASH)])
+    )
+
+
+def has_value(column: pl.Series) -> pl.Series:
+    """Mark the rows that have a value; an empty text is none."""
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return column.is_not_null()
+    return column.cast(pl.String).str.strip_chars(' "\t\x1d').fill_null("") != ""
+
+
+def text_of(value: object) -> str:
+    """Return any value as text, without the quotes of its file."""
+    return "" if value is None else _unquoted(str(value))
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip(" \t\x1d")
+    return text[1:-1].replace('""', '"') if len(text) > 1 and text[0] == text[-1] == '"' else text
+
+
+def _plain(text: object) -> str:
+    return text_of(text).lower()
+
+
+def numbers(column: pl.Series) -> Floats:
+    """Return a column as numbers, NaN for other values."""
+    if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+        return np.full(len(column), np.nan)
+    if column.dtype.is_temporal():
+        column = column.to_physical()
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        column = column.str.strip_chars(' "\t\x1d')
+    found: Floats = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _mentions(texts: list[str], sample: Sample, names: list[str], verb: str, least: int) -> Iterable[Finding]:
+    """Look for the name of each related venue in the texts."""
+    for relation, venue in sample.related.of_rows(sample.rows).items():
+        wanted = [names[v] if v and len(names[v]) >= least else "" for v in venue.tolist()]
+        hit = _contains(texts, wanted)
+        yield Finding(beyond_chance(hit, _contains(texts, [wanted[i] for i in sample.other])), _of(verb, relation))
+
+
+def _contains(texts: list[str], wanted: list[str]) -> Bools:
+    return np.array([bool(name) and name in text for text, name in zip(texts, wanted, strict=True)], bool)
+
+
+def _of(verb: str, relation: str) -> str:
+    return f"{verb} {RELATIONS[relation]}"
+
+
+def _any_id(texts: list[str], sample: Sample) -> Finding:
+    """Look for ids of any venue. Changed ids show how often chance would find one in a dense numbering."""
+    known = sample.long_ids
+
+    def found(change: Callable[[str], str]) -> Bools:
+        return np.array([any(change(part) in known for part in TOKEN.findall(text)) for text in texts], bool)
+
+    return Finding(beyond_chance(found(str), found(_next_id)), "contains ids of venues")
+
+
+def _next_id(token: str) -> str:
+    """Change the last character to another of its kind."""
+    last = token[-1]
+    return token[:-1] + ("0" if last == "9" else "a" if last in "zZfF" else chr(ord(last) + 1))
+
+
+def _numbers_in(text: str) -> list[float]:
+    return [float(number) for number in NUMBER.findall(text)[:16]]
+
+
+def _positions(found: list[list[float]], sample: Sample) -> Iterable[Finding]:
+    """Look for numbers close to a coordinate of each related venue."""
+    width = max(map(len, found))
+    if not width:
+        return
+    value = np.array([row + [np.nan] * (width - len(row)) for row in found])
+    v = sample.related.table.venues
+    for relation, venue in sample.related.of_rows(sample.rows).items():
+        for degrees, tolerance in product((v.lat[venue], v.lon[venue]), CLOSE):
+            hit, chance = (_close(value, d, tolerance) for d in (degrees, degrees[sample.other]))
+            yield Finding(beyond_chance(hit, chance), _of("holds a coordinate of", relation))
+
+
+def _close(value: Floats, degrees: Floats, tolerance: float) -> Bools:
+    return np.asarray((np.abs(value - degrees[:, None]) < tolerance).any(axis=1))
+
+
+def _travel(value: Floats, sample: Sample) -> Iterable[Finding]:
+    """Look for distances and speeds of the user's steps."""
+    for what, measure in sample.related.travel.items():
+        km = measure[sample.rows]
+        for unit in UNITS.values():
+            hit, chance = (_same(value * unit, true, unit) for true in (km, km[sample.other]))
+            yield Finding(beyond_chance(hit, chance), f"holds {what}")
+
+
+def _same(value: Floats, true: Floats, unit: float) -> Bools:
+    """Return whether two distances agree up to rounding. Short steps are left out: they agree too often by chance."""
+    near = np.abs(value - true) < np.maximum(ROUNDING * np.abs(true), 1e-3 * unit)
+    return near & (np.abs(true) > 0.05)
+
+
+def _visits(value: Floats, sample: Sample) -> Finding:
+    """Look for the number of the user's visit to the venue. First visits are left out: they are too many."""
+    visit = sample.related.visit_number[sample.rows]
+    hit, chance = ((value == number) & (number > 1) for number in (visit, visit[sample.other]))
+    return Finding(beyond_chance(hit, chance), "holds the number of the user's visit to the venue")

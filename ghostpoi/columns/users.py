@@ -1,0 +1,179 @@
+"""Test what a kept column reveals about the user behind a pseudonym.
+
+Rows of one user under two pseudonyms should look like rows of two users. For each pseudonym, the next pseudonym of the
+same user is compared with a pseudonym of another user that begins about the same time, so that both have equal values
+in columns that follow from the time. A column identifies users if its values agree, or are close, more often within
+one user.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.columns.dependence import FEWEST, codes, value_codes
+from ghostpoi.columns.harmless import ZONE
+from ghostpoi.columns.related import ERRORS, TELLS, Finding, RelatedVenues, beyond_chance, strongest
+from ghostpoi.columns.traces import numbers, readings, text_of
+from ghostpoi.data.checkins import Bools, Floats, Longs
+
+AGREE = 0.02  # largest allowed excess of pairs of a user that agree
+CLOSER = 0.05  # largest allowed excess of pairs of a user that are closer than the control
+TOKEN = r"[0-9A-Za-z]+"
+TOKENS = (0, 1, 2, -1)  # places of a text that may hold an id
+LONG_ID = 4  # an id of at least so many characters is searched anywhere in a text
+STEPS = 8  # largest distance of a pseudonym from its control, in the order of time
+DRAWS = 8  # rows of each pseudonym
+FEWEST_OF_VALUE = 5  # pairs with a value; fewer prove nothing about it
+CLEARLY = 0.5  # excess of pairs of a user that agree above which a value counts as identifying
+SAMPLE = 4000  # rows in which ids are searched
+LINKS = "links the pseudonyms of a user"
+GAPS = {"previous": "the time since the user's previous pseudonym", "next": "the time until the user's next pseudonym"}
+
+
+class UserTests:
+    """The tests of one file. `pseudonym` (N,) numbers the pseudonyms of its rows."""
+
+    def __init__(self, related: RelatedVenues, pseudonym: Longs) -> None:
+        self.related, self.pseudonym = related, pseudonym
+        self.pairs = _pairs(related, pseudonym)
+
+    def finding(self, kind: str, column: pl.Series, offsets: Longs | None) -> Finding | None:
+        """Return what a column of this kind reveals about users, or None. `offsets` are those of a column of times."""
+        if kind == "constant" or not self._several:
+            return None
+        if kind == "user":
+            return Finding(1.0, "is the same in all rows of a user")
+        if found := self._gap(column):
+            return found
+        if kind == "time":
+            column = pl.Series(np.zeros(len(column), np.int64) if offsets is None else offsets)
+            found = self.agreement([value_codes(column)])
+        else:
+            found = self._names_user(column) or self.agreement([*codes(column), *_tokens(column)])
+            found = found or self._closeness(column)
+        rare = self.rare_values(column)
+        return found or (rare if rare and rare.share > TELLS else None)
+
+    def agreement(self, numberings: Iterable[Longs]) -> Finding | None:
+        """Return how much more often values agree within a user, for the numbering (N,) where it is clearest."""
+        one, same, other = self.pairs.random
+        gains = (
+            _gain((code[one] == code[same]).astype(float) - (code[one] == code[other]), AGREE) for code in numberings
+        )
+        return strongest([Finding(gain, LINKS, "more pairs agree") for gain in gains])
+
+    def rare_values(self, column: pl.Series) -> Finding | None:
+        """Return the share of rows with a value that few users have and that links their pseudonyms, or None."""
+        code = value_codes(column)
+        one, same, other = code[self.pairs.random][:, :, 0]
+        counts = np.maximum(np.bincount(one, minlength=int(code.max()) + 1), 1)
+        within, chance = (np.bincount(one[one == two], minlength=len(counts)) / counts for two in (same, other))
+        links = (counts >= FEWEST_OF_VALUE) & (within - chance > CLEARLY)
+        share = float(links[code].mean())
+        return Finding(share, "has rare values that link the pseudonyms of a user") if share else None
+
+    @property
+    def _several(self) -> bool:
+        """Whether a user has several pseudonyms."""
+        return int(self.pseudonym.max()) >= len(self.related.table.user_ids)
+
+    def _closeness(self, column: pl.Series) -> Finding | None:
+        """Compare differences of numbers: the values of a counter never agree, but are close."""
+        value = numbers(column)
+        one, same, other = (value[rows] for rows in self.pairs.random)
+        close = _gain(np.sign(np.abs(one - other) - np.abs(one - same)), CLOSER)
+        last, first, control = (value[rows] for rows in self.pairs.adjacent)
+        steps, counts = np.unique((first - last)[np.isfinite(first - last)], return_counts=True)
+        usual = steps[counts.argmax()] if len(steps) else np.nan
+        counted = _gain((first - last == usual).astype(float) - (control - last == usual), AGREE)
+        found = {"more pairs are close": close, "more pairs are in sequence": counted}
+        return strongest([Finding(gain, LINKS, what) for what, gain in found.items()])
+
+    def _gap(self, column: pl.Series) -> Finding | None:
+        """Look for the time between rows with different pseudonyms."""
+        value, table = numbers(column), self.related.table
+        for name, other in (("previous", self.related.previous_row), ("next", self.related.next_row)):
+            rows = np.flatnonzero((other >= 0) & (self.pseudonym != self.pseudonym[other]) & np.isfinite(value))
+            gap = np.abs(table.time[rows] - table.time[other[rows]])
+            hits = [np.abs(value[rows] * unit - gap) < max(unit, 1) for unit in (1e-3, 1, 60, 3600)]
+            share = max(float(hit.mean()) for hit in hits) if len(rows) else 0.0
+            if share > 0.5:
+                return Finding(share, f"holds {GAPS[name]}")
+        return None
+
+    def _names_user(self, column: pl.Series) -> Finding | None:
+        """Look for the user id in texts."""
+        table = self.related.table
+        rows = np.random.default_rng(0).permutation(len(table))[:SAMPLE]
+        texts = [readings(v if isinstance(v, bytes) else text_of(v)) for v in column.gather(rows).to_list()]
+        tokens = [set(re.findall(TOKEN, text)) for text in texts]
+
+        def named(rows: Longs) -> Bools:
+            each = zip(table.user_ids[table.user[rows]], tokens, texts, strict=True)
+            return np.array([i in words or (len(i) >= LONG_ID and i in text) for i, words, text in each])
+
+        share = beyond_chance(named(rows), named(np.roll(rows, len(rows) // 2)))
+        return Finding(share, "contains the user id") if share else None
+
+
+def time_numberings(raw: pl.Series, below_second: Longs | None) -> list[Longs]:
+    """Number the notations of the times of a file: digits below the second and, in texts, offset and spelling."""
+    found = [] if below_second is None else [below_second]
+    if raw.dtype == pl.String:
+        spelled = raw.str.replace_all(r"[A-Za-z]{2,}", "a").str.replace_all(r"\d", "0")
+        found += [value_codes(spelled), value_codes(raw.str.extract(ZONE).fill_null(""))]
+    return found
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows under a pseudonym, the same user's next pseudonym, and another user's of that time, (3, n) or more."""
+
+    random: Longs  # (3, n, DRAWS) any rows
+    adjacent: Longs  # (3, n) the last row of the first pseudonym, the first rows of the others
+
+
+def _pairs(related: RelatedVenues, pseudonym: Longs) -> Pairs:
+    table, draw = related.table, np.random.default_rng(0)
+    by_time = related.order[np.argsort(pseudonym[related.order], kind="stable")]
+    size = np.bincount(pseudonym)
+    begin = np.cumsum(size) - size  # of each pseudonym in `by_time`
+    first, last = by_time[begin], by_time[begin + size - 1]
+    user, time = table.user[first], table.time[first]
+    order = np.lexsort((time, user))
+    follows = np.flatnonzero(np.diff(user[order]) == 0)
+    one, same = order[follows], order[follows + 1]
+    in_time = np.argsort(time[same], kind="stable")  # only pseudonyms that follow another may serve as controls
+    one, same = one[in_time], same[in_time]
+    here, side = np.arange(len(same)), draw.choice((-1, 1), len(same))
+    other = np.full(len(same), -1)
+    for step in range(1, STEPS + 1):
+        for direction in (side, -side):
+            at = here + direction * step
+            at = np.where((at >= 0) & (at < len(same)), at, here)
+            other = np.where((other < 0) & (user[same[at]] != user[same]), same[at], other)
+    which = np.stack([one, same, other])[:, other >= 0]  # (3, n)
+    place = draw.random((*which.shape, DRAWS)) * size[which][..., None]
+    adjacent = np.stack([last[which[0]], first[which[1]], first[which[2]]])
+    return Pairs(by_time[begin[which][..., None] + place.astype(np.int64)], adjacent)
+
+
+def _gain(difference: Floats, least: float) -> float:
+    """Return the mean of a difference per pair, (n, ...), NaN counted as none; 0 if it is not clearly above `least`."""
+    if len(difference) < FEWEST:
+        return 0.0
+    each = np.nan_to_num(difference).reshape(len(difference), -1).mean(axis=1)
+    gain, error = float(each.mean()), float(each.std() / np.sqrt(len(each)))
+    return gain if gain > max(least, ERRORS * error) else 0.0
+
+
+def _tokens(column: pl.Series) -> Iterable[Longs]:
+    """Yield numberings of the parts of a text, one of which may name the user."""
+    if column.dtype != pl.String:
+        return
+    parts = column.fill_null("").str.extract_all(TOKEN).list
+    for at in TOKENS:
+        yield value_codes(parts.get(at, null_on_oob=True).fill_null(""))

@@ -1,0 +1,1 @@
+"""Draw released venues: crowds and channels, walks through sessions, the scores of models, and the methods."""

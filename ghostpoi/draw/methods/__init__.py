@@ -1,0 +1,29 @@
+"""Methods, which propose released venues. To add one, write a file here and add a line to METHODS."""
+
+from ghostpoi.draw.methods.base import KEEP, AnyMethod, Method
+from ghostpoi.draw.methods.free_draw import FreeDraw
+from ghostpoi.plugins import Registry
+
+METHODS: Registry[AnyMethod] = Registry(
+    "methods",
+    __name__,
+    {
+        "ghost": "ghost:Ghost",
+        "ghost-sym": "ghost:GhostSym",
+        "ghost-ef": "ghost:GhostEf",
+        "pgd": "baselines:Pgd",
+        "em": "baselines:Em",
+        "ts-ue": "unlearnable:TsUe",
+        "ts-ue-calibrated": "unlearnable:TsUeCalibrated",
+        "robust-ue": "unlearnable:RobustUe",
+        "transferable-ue": "unlearnable:TransferableUe",
+        "random": "baselines:Random",
+        "crowd": "crowd:Crowd",
+        "geo-indistinguishability": "geo_indistinguishability:GeoIndistinguishability",
+        "k-anonymous": "crowd:KAnonymous",
+        "randomised-response": "crowd:RandomisedResponse",
+        "synthetic": "free_draw:Synthetic",
+    },
+)
+
+__all__ = ["KEEP", "METHODS", "AnyMethod", "FreeDraw", "Method"]

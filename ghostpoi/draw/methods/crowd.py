@@ -1,0 +1,152 @@
+"""Methods that draw from crowds: `crowd`, and what one would use without it, k-anonymous and randomised-response.
+
+`crowd` draws from the crowd of the clean venue, with the same probabilities for every venue of the crowd. k-anonymous
+generalises as statistical offices do: all venues of a crowd become one venue, its centre. randomised-response keeps the
+venue with a fixed probability, else draws another one of its crowd evenly.
+
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Bools, Floats, Ints
+from ghostpoi.data.geo import unit_sphere
+from ghostpoi.data.places import Places
+from ghostpoi.draw import crowds
+from ghostpoi.draw import crowds as crowd_partition
+from ghostpoi.draw import crowds as popularity
+from ghostpoi.draw.channel import Channel, channel_of
+from ghostpoi.draw.methods.base import CATEGORY_HOURS, KeepsCategory, Method, Position, Tensor
+from ghostpoi.settings import CandidateSettings, setting
+
+
+@dataclass(frozen=True)
+class Crowd(Method):
+    """Draw p' from the crowd with P(p') proportional to weight(p') T_psi(p' | released prefix)^beta."""
+
+    label = "crowd"
+    summary = "Draw from the venue's crowd: a group of neighbouring venues, itself included."
+    may_keep = True
+    own_sets = True
+    exact_channel = True
+
+    size: int = setting(
+        16, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
+    )
+    reach_km: float = setting(
+        5.0, "maximum width of a crowd; an isolated venue may join a crowd and make it wider", 0, 20_100
+    )
+    category: KeepsCategory = setting(
+        "any", "which venues share a crowd: those of one category, of one group of categories, or any"
+    )
+    draw: Literal["even", "popular", "popular-by-hour"] = setting(
+        "popular-by-hour",
+        "even: draw all venues of a crowd equally often; popular: popular venues more often; popular-by-hour: the "
+        "same, and each more often in the slots of the week when venues of its category are visited",
+    )
+    min_visits: int = setting(5, "a venue counts as having at least this many visits when popular ones are drawn", 1)
+    beta: float = setting(0.0, "weight of the manifold term, learned from clean data; 0 leaves it out", 0, 1e6)
+
+    @property
+    def needs_trajectory_lm(self) -> bool:
+        return self.beta > 0
+
+    @property
+    def needs_torch(self) -> bool:
+        return self.beta > 0 or type(self).choose is not Crowd.choose
+
+    @property
+    def keeps_category(self) -> KeepsCategory:
+        return self.category
+
+    @property
+    def published_aggregates(self) -> tuple[str, ...]:
+        if self.draw == "even":
+            return ()
+        hours = (CATEGORY_HOURS,) if self.draw == "popular-by-hour" else ()
+        return (f"visits per venue, where fewer than {self.min_visits} count as {self.min_visits}", *hours)
+
+    @property
+    def popularity_power(self) -> float:
+        return 1.0 if self.beta or self.draw != "even" else 0.0
+
+    def choose(self, position: Position, uniform: Tensor) -> Tensor:
+        weights = position.weights()
+        return position.sample(weights + self.beta * position.mani() if self.beta else weights, uniform)
+
+    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
+        kind = places.kind(self.category)
+        crowds = crowd_partition.find(places.lat, places.lon, kind, self.size, self.reach_km, known)
+        if self.draw == "even":
+            return crowds
+        return popularity.weighted(crowds, places, self.min_visits, by_hour=self.draw == "popular-by-hour")
+
+
+@dataclass(frozen=True)
+class CrowdDraw(Method):
+    """Draw a venue of the crowd by its weight."""
+
+    may_keep = True
+    own_sets = True
+    exact_channel = True
+
+    size: int = setting(16, "minimum crowd size", 2)
+    reach_km: float = setting(5.0, "maximum width of a crowd", 0, 20_100)
+    category: KeepsCategory = setting("any", "which venues share a crowd")
+
+    @property
+    def keeps_category(self) -> KeepsCategory:
+        return self.category
+
+    def crowds(self, places: Places, known: Bools | None) -> Candidates:
+        """Return the crowd of each place."""
+        return crowds.find(places.lat, places.lon, places.kind(self.category), self.size, self.reach_km, known)
+
+
+@dataclass(frozen=True)
+class KAnonymous(CrowdDraw):
+    """Release the medoid of the crowd, the only candidate of all its venues."""
+
+    label = "k-anonymous"
+    summary = "Release every venue as the centre venue of its crowd."
+
+    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
+        crowds = self.crowds(places, known)
+        return Candidates(medoids(crowds.poi, places.lat, places.lon)[:, None], crowds.radius_km)
+
+
+def medoids(crowds: Ints, lat: Floats, lon: Floats) -> Ints:
+    """Return the member of each crowd (P+1, K) with the least sum of distances to the others, (P+1,); 0 if it is empty.
+
+    If several members have the least sum, the first is returned.
+    """
+    each, place = np.unique(crowds, axis=0, return_inverse=True)
+    centre = np.zeros(len(each), np.int32)
+    for number, crowd in enumerate(each):
+        if len(members := crowd[crowd > 0]):
+            point = unit_sphere(lat[members], lon[members])
+            centre[number] = members[np.sqrt(((point[:, None] - point) ** 2).sum(axis=2)).sum(axis=1).argmin()]
+    return centre[place.reshape(-1)]
+
+
+@dataclass(frozen=True)
+class RandomisedResponse(CrowdDraw):
+    """Keep p with P = e^epsilon / (e^epsilon + k - 1) in a crowd of k venues; every other venue gets the same share."""
+
+    label = "randomised response"
+    summary = "Keep the venue with a fixed probability, else draw another venue of its crowd evenly."
+
+    epsilon: float = setting(1.0, "privacy loss of a visit inside its crowd; 0 draws all venues evenly", 0, 50)
+
+    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
+        return self._weighted(self.crowds(places, known))
+
+    def channel(self, candidates: Candidates, lat: Floats | None = None, lon: Floats | None = None) -> Channel:
+        return channel_of(self._weighted(candidates))
+
+    def _weighted(self, crowds: Candidates) -> Candidates:
+        own = crowds.poi == np.arange(len(crowds.poi))[:, None]
+        return replace(crowds, weight=np.where(crowds.poi > 0, np.where(own, np.exp(self.epsilon), 1.0), 0.0))

@@ -1,0 +1,107 @@
+"""The settings of `protect`, the two protocols, and the device, chosen without torch where no model runs."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from ghostpoi.data.pseudonyms import Pseudonyms
+from ghostpoi.draw.methods import METHODS, AnyMethod
+from ghostpoi.draw.methods.base import VENUE_USE, KeepsCategory
+from ghostpoi.draw.methods.crowd import Crowd
+from ghostpoi.errors import InputError
+from ghostpoi.extras import need
+from ghostpoi.options import option
+from ghostpoi.settings import IdentitySettings, ModelSettings, Rounds, Settings, Training, TrajectoryLM
+
+if TYPE_CHECKING:
+    import torch
+
+
+Protocol = Literal["strong", "paper"]
+
+
+@dataclass(frozen=True)
+class Publication(Settings):
+    """All settings of `protect`."""
+
+    method: AnyMethod = field(default_factory=Crowd)
+    identity: IdentitySettings = field(default_factory=IdentitySettings)
+    rounds: Rounds = field(default_factory=Rounds)
+    surrogate: ModelSettings = field(default_factory=ModelSettings)
+    training: Training = field(default_factory=lambda: Training(patience=5))
+    lm: ModelSettings = field(default_factory=lambda: TrajectoryLM().model)
+    lm_training: Training = field(default_factory=lambda: TrajectoryLM().training)
+
+    @property
+    def trajectory_lm(self) -> TrajectoryLM:
+        return TrajectoryLM(self.lm, self.lm_training)
+
+    @property
+    def learned(self) -> bool:
+        """Whether candidate sets follow how venues are used instead of categories."""
+        return self.candidates.category == "learned" and not self.method.own_sets
+
+    @property
+    def keeps_category(self) -> KeepsCategory:
+        """What a substitute has in common with the clean venue."""
+        return self.method.keeps_category if self.method.own_sets or self.candidates.category == "exact" else "any"
+
+    @property
+    def published_aggregates(self) -> tuple[str, ...]:
+        """What the draws show about the whole file, beside each row's candidate set."""
+        return (*self.method.published_aggregates, *([VENUE_USE] if self.learned else []))
+
+    def public(self) -> dict[str, dict[str, Any]]:
+        """Return all settings as plain values, by section. None of them is secret."""
+        return {
+            section.name: {f.name: getattr(group, f.name) for f in fields(group)}
+            for section in fields(self)
+            if fields(group := getattr(self, section.name))
+        }
+
+
+def publication(method: str = "crowd", protocol: str = "strong") -> Publication:
+    """Return the settings of a protocol, with a method by name."""
+    if method not in METHODS:
+        near = difflib.get_close_matches(method, METHODS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(METHODS)}"
+        raise InputError(f"there is no method {method!r}; {hint}")
+    base = Publication(method=METHODS[method])
+    if protocol == "strong":
+        return base
+    if protocol == "paper":
+        return replace(
+            base,
+            speed=replace(base.speed, empty="ignore"),
+            surrogate=replace(base.surrogate, tied=True),
+            training=replace(base.training, patience=3),
+        )
+    raise InputError(f"there is no protocol {protocol!r}; choose one of {', '.join(get_args(Protocol))}")
+
+
+def with_pseudonyms(settings: Publication, kind: str | None, assignments: Sequence[str] = ()) -> Publication:
+    """Apply --pseudonyms, if given; refuse one that contradicts an assignment of --set."""
+    if kind is None:
+        return settings
+    if kind not in get_args(Pseudonyms):
+        raise InputError(f"{option('pseudonyms', kind)}: use keep, session or week")
+    assigned = any(text.partition("=")[0].strip() == "identity.pseudonyms" for text in assignments)
+    if assigned and kind != settings.identity.pseudonyms:
+        raise InputError(
+            f"{option('pseudonyms', kind)} and {option('set', f'identity.pseudonyms={settings.identity.pseudonyms}')} "
+            "contradict each other; give one of them"
+        )
+    return replace(settings, identity=replace(settings.identity, pseudonyms=cast(Pseudonyms, kind)))
+
+
+def device_for(name: str, settings: Publication) -> "torch.device | None":
+    """Return the device called `auto`, `cpu` or `cuda`; None if the method needs no torch, whatever is asked for."""
+    if settings.method.needs_torch:
+        need("models")
+        from ghostpoi.models.devices import device
+
+        return device(name)
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError(f"{option('device', name)}: there is no such device; use auto, cpu or cuda")
+    return None

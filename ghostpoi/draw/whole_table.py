@@ -1,0 +1,288 @@
+"""The whole table: rows in sessions, rows outside sessions, and the candidate sets of both."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghostpoi.data import sessions
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs, by_user_and_time, stable_order
+from ghostpoi.data.geo import over_limit
+from ghostpoi.data.places import Places, of_table, with_use
+from ghostpoi.data.sessions import Dataset, Sessions
+from ghostpoi.draw.catalogue import KeptCrowds
+from ghostpoi.draw.crowds import LEARNED, by_hours, by_name, learned_name
+from ghostpoi.draw.methods import AnyMethod
+from ghostpoi.draw.methods.base import CATEGORY_HOURS, LEARNED_GROUPS
+from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.walks import Substitution
+from ghostpoi.errors import InputError
+from ghostpoi.options import option
+from ghostpoi.randomness import Seed
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """A table with its sessions. Rows in sessions draw from the vocabulary, other rows from all venues."""
+
+    table: Checkins
+    data: Dataset
+    session_sets: Candidates  # over the vocabulary
+    venue_sets: Candidates  # over all venues
+    crowds: KeptCrowds | None = None  # of the series to which the table belongs
+
+    @property
+    def set_size(self) -> Longs:
+        """(N,) the size of the set that applies to a row."""
+        size, s = self.venue_sets.size[self.table.venue], self.data.all
+        size[s.row] = self.session_sets.size[s.poi]
+        return size
+
+    @property
+    def has_candidates(self) -> Bools:
+        """(N,) whether the venue of a row has a candidate in the set that applies to the row."""
+        return self.set_size > 0
+
+    @property
+    def in_session(self) -> Bools:
+        """(N,) whether a row is in a session that models learn from."""
+        mask = np.zeros(len(self.table), bool)
+        mask[self.data.all.row] = True
+        return mask
+
+    @property
+    def repeated(self) -> Bools:
+        """(N,) whether a row repeats the draw of an earlier release of a series."""
+        return np.zeros(len(self.table), bool) if self.crowds is None else self.crowds.repeated
+
+
+def prepare(
+    table: Checkins, settings: Publication, whole_file: bool = True, crowds: KeptCrowds | None = None
+) -> WholeTable:
+    """Build sessions and candidate sets; refuse settings that fit no model and a table that cannot be protected.
+
+    A table that is one region of many may have no sessions and no candidates. `crowds`: those of its series.
+    """
+    for name, model in (("surrogate", settings.surrogate), ("lm", settings.lm)):
+        if model.dim % model.heads:
+            raise InputError(
+                f"{name}.dim={model.dim} is not a multiple of {name}.heads={model.heads}; change one of them with "
+                f"{option('set')}"
+            )
+    whole = _build(table, settings, whole_file, crowds)
+    if whole_file and not whole.has_candidates.any():
+        kept = settings.keeps_category
+        of_it = {"exact": " of its category", "group": " of its group of categories", "any": ""}[kept]
+        of_it = " that is used the same way" if settings.learned else of_it
+        wider = "method.reach_km=20" if settings.method.own_sets else "candidates.radius_km=5"
+        coarser = "" if kept == "any" else f" or map a coarser category with {option('map', 'category=COLUMN')}"
+        coarser = " or lower candidates.plausibility" if settings.learned else coarser
+        raise InputError(
+            f"no venue has another{of_it} nearby, so nothing can be substituted; widen the search with "
+            f"{option('set', wider)}{coarser}"
+        )
+    return whole
+
+
+def _build(
+    table: Checkins, settings: Publication, whole_file: bool = True, crowds: KeptCrowds | None = None
+) -> WholeTable:
+    if crowds is not None and crowds.method == settings.method:
+        return _without_sessions(table, crowds)
+    data = sessions.build(table, settings.filters, may_be_empty=not whole_file)
+    venues, v = places_of(table, settings), data.vocabulary
+    known = np.zeros(len(venues.lat), bool)
+    known[v.venue[1:]] = True
+    return WholeTable(
+        table,
+        data,
+        _sets(venues.take(v.venue), table.venue_ids[v.venue], settings),
+        _sets(venues, table.venue_ids, settings, known),
+        crowds,
+    )
+
+
+def _without_sessions(table: Checkins, crowds: KeptCrowds) -> WholeTable:
+    """Return a table of a series, whose rows all draw from the sets of the series: no model, no minimum of visits."""
+    sets, none = crowds.sets, np.empty(0, np.int64)
+    vocabulary = sessions.vocabulary_of(table.venues, none)[0]
+    empty = Sessions(none.astype(np.int32), np.zeros(1, np.int64), none.astype(np.int32), none, none)
+    data = Dataset(vocabulary, empty, empty, empty, (), np.zeros(len(table), bool), empty)
+    padding = Candidates(
+        sets.poi[:1], sets.radius_km[:1], None if sets.weight is None else sets.weight[:1],
+        None if sets.slot_weight is None else sets.slot_weight[:, :1],
+    )  # fmt: skip
+    return WholeTable(table, data, padding, sets, crowds)
+
+
+def places_of(table: Checkins, settings: Publication) -> Places:
+    """Return the venues of a table, with how they are used or with groups of categories if the settings need them."""
+    places = of_table(table)
+    if settings.learned:
+        return with_use(places, table)
+    if settings.keeps_category != "group":
+        return places
+    given = table.category_groups
+    return replace(places, category_group=by_name(list(table.category_ids), given) if given else by_hours(places))
+
+
+def check_category(table: Checkins, settings: Publication) -> None:
+    """Refuse settings that follow categories for a file that has none, and those that have no effect."""
+    followed = settings.candidates.category
+    if followed != "exact" and settings.method.own_sets:
+        raise InputError(
+            f"candidates.category={followed} has no effect on a method with its own sets; leave it out, or use "
+            f"another method, such as {option('method', 'ghost')}"
+        )
+    if table.category_field or settings.keeps_category == "any":
+        return
+    learned = f"{option('set', 'candidates.category=learned')} or {option('method', 'crowd')}"
+    coarser = option("set", "method.category=any") if hasattr(settings.method, "category") else learned
+    raise InputError(
+        f"{table.name} has no category, which the method follows; name its column with "
+        f"{option('map', 'category=COLUMN')}, or use {coarser}"
+    )
+
+
+def grouped(table: Checkins, groups: Mapping[str, str], method: AnyMethod) -> Checkins:
+    """Return the table with the groups of a taxonomy, which win over those of a column; refuse groups without use."""
+    if not groups:
+        return table
+    if method.keeps_category != "group":
+        raise InputError(
+            f"{option('taxonomy')} has no effect unless crowds follow groups; add "
+            f"{option('set', 'method.category=group')}"
+        )
+    if unknown := [str(name) for name in table.category_ids if name not in groups]:
+        named = f"{unknown[0]!r} and {len(unknown) - 1} more" if len(unknown) > 1 else repr(unknown[0])
+        raise InputError(f"{option('taxonomy')}: it lacks categories of {table.name} ({named}); add a line for each")
+    return replace(table, category_groups=groups)
+
+
+def category_groups(whole: WholeTable, settings: Publication) -> list[list[str]]:
+    """Return pairs of a category and its group, as the manifest lists them; none if the method does not use groups."""
+    if settings.keeps_category != "group":
+        return []
+    table = whole.table
+    given = table.category_groups
+    if whole.crowds is not None and given:  # others are of venues that nobody sees
+        drawn = table.venues.category[np.unique(whole.crowds.sets.poi)[1:]]
+        given = {name: given[name] for name in table.category_ids[np.unique(drawn)].tolist()}
+    number = places_of(table, settings).category_group
+    learned = {str(name): learned_name(n) for name, n in zip(table.category_ids, number, strict=True)}
+    return [[name, group] for name, group in sorted((given or learned).items())]
+
+
+def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
+    """Return what draws and groups show about the whole file. Hours tell nothing if there is no category."""
+    shown = [text for text in settings.published_aggregates if table.category_field or text != CATEGORY_HOURS]
+    # A series keeps groups under their names, whether they were given or learned.
+    learned = settings.keeps_category == "group" and all(map(LEARNED.fullmatch, table.category_groups.values()))
+    return [*shown, LEARNED_GROUPS] if learned else shown
+
+
+def count_sets(table: Checkins, settings: Publication, whole_file: bool = True) -> Counter[str]:
+    """Count the rows that have a set, and add up the sizes of these."""
+    check_category(table, settings)
+    whole = _build(table, settings, whole_file)
+    has, inside, size = whole.has_candidates, whole.in_session, whole.set_size
+    found = {"rows": len(has), "inside": inside.sum(), "has": has.sum(), "has_inside": (has & inside).sum()}
+    return Counter({name: int(n) for name, n in (found | {"size": size[has].sum()}).items()})
+
+
+def described_sets(n: Mapping[str, int], settings: Publication) -> dict[str, Any]:
+    """Describe the sets of a table, or of all regions of a dataset, from what was counted."""
+    outside = n["rows"] - n["inside"]
+    return {
+        "summary": settings.method.summary,
+        "own_sets": settings.method.own_sets,
+        "coverage": n["has"] / n["rows"],
+        "coverage_in_sessions": n["has_inside"] / max(1, n["inside"]),
+        "coverage_outside_sessions": (n["has"] - n["has_inside"]) / outside if outside else 1.0,
+        "mean_size": n["size"] / max(1, n["has"]),
+    }
+
+
+def _sets(places: Places, ids: NDArray[np.object_], settings: Publication, known: Bools | None = None) -> Candidates:
+    """Find the candidate sets with venues in the order of their ids, which decides between venues at one position.
+
+    Their numbers must not decide: they reveal which venue was visited first.
+    """
+    order = np.append(0, np.argsort(ids[1:], kind="stable") + 1)  # row 0 is padding
+    number = np.argsort(order)
+    found = settings.method.candidate_sets(
+        places.take(order), settings.candidates, None if known is None else known[order]
+    )
+    return found.renumbered(order, number)
+
+
+def has_donor(whole: WholeTable, released: Ints, method: AnyMethod, every: bool) -> Bools:
+    """Mark the rows (N,) that get their venue fields from another row, given the released venues (N,).
+
+    If the method draws from sets with the clean venue itself, a row that keeps its venue gets a donor, too: its own
+    variant of the fields would mark it as genuine. With pseudonyms `every` row gets one: the variant may be the user's.
+    """
+    if every:
+        return np.ones(len(whole.table), bool)
+    return whole.has_candidates if method.own_sets else released != whole.table.venue
+
+
+def donor_rows(whole: WholeTable, released: Substitution, method: AnyMethod, seed: Seed, every: bool = False) -> Longs:
+    """Return, for every row, the row whose venue fields it gets: a random genuine row of the released venue, or itself.
+
+    A donor must have the venue's usual category, by which the venue was chosen; some rows of a file may differ.
+    """
+    table = whole.table
+    donor = np.arange(len(table))
+    drawn = np.flatnonzero(has_donor(whole, released.poi, method, every))
+    usual = np.flatnonzero(table.category == table.venues.category[table.venue])
+    by_venue = usual[stable_order(table.venue[usual])]
+    count = np.bincount(table.venue[by_venue], minlength=len(table.venue_ids))
+    first = np.cumsum(count) - count
+    new, uniform = released.poi[drawn], seed.generator("donor").random(len(table))[drawn]
+    donor[drawn] = by_venue[first[new] + np.minimum((uniform * count[new]).astype(np.int64), count[new] - 1)]
+    return donor
+
+
+def count_rows(whole: WholeTable, released: Substitution) -> dict[str, dict[str, int]]:
+    """Count the substituted rows in and outside sessions, and the other rows by the reason why they were kept."""
+    changed, has, emptied = released.poi != whole.table.venue, whole.has_candidates, released.mask_emptied
+    counts = {}
+    for name, group in (("in_sessions", whole.in_session), ("outside_sessions", ~whole.in_session)):
+        counts[name] = {
+            "rows": int(group.sum()),
+            "substituted": int((group & changed).sum()),
+            "no_candidate": int((group & ~has).sum()),
+            "kept_by_speed": int((group & has & ~changed & emptied).sum()),
+            "kept_by_method": int((group & has & ~changed & ~emptied).sum()),
+            "slowest_taken": int((group & changed & emptied).sum()),
+        }
+    return counts
+
+
+def genuine_rows(whole: WholeTable, method: AnyMethod, row: Longs, released: Ints | Longs) -> dict[str, dict[str, Any]]:
+    """Count the released rows (N,) that show their clean venue: left genuine, or drawn from a set that includes it.
+
+    `released` (N,) is the venue of each in the numbering of the table. A row is left genuine if it has no candidate, or
+    if the clean venue was kept and the method's sets do not include it. If they do, the draw does not depend on which
+    venue of the set is the clean one, so a row that drew its own venue looks like one that did not.
+    """
+    same = released == whole.table.venue[row]
+    chance = whole.has_candidates[row] if method.own_sets else np.zeros(len(row), bool)
+    return {
+        name: {"rows": int(found.sum()), "share": round(float(found.mean()), 3) if len(row) else 0.0}
+        for name, found in (("left_genuine", same & ~chance), ("drawn_own", same & chance))
+    }
+
+
+def fast_steps(table: Checkins, limit_kmh: float, min_gap_s: float) -> dict[str, float]:
+    """Count the steps from check-in to check-in of all users, and those that imply a speed over the limit."""
+    order = by_user_and_time(table.user, table.time)
+    venue, v = table.venue[order], table.venues
+    same_user = np.diff(table.user[order]) == 0
+    over = over_limit(v.lat[venue], v.lon[venue], table.time[order], limit_kmh, min_gap_s)[same_user]
+    return {"limit_kmh": limit_kmh, "min_gap_s": min_gap_s, "steps": len(over), "steps_over_limit": int(over.sum())}

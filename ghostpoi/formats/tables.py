@@ -1,0 +1,307 @@
+"""Formats of delimited text, and Parquet by its first bytes; tables of venues (--venues).
+
+Tables of venues have the form of LibCity's .geo, RecBole's .item, GETNext's table of POIs, or any delimited text like
+them.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import BinaryIO
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
+from ghostpoi.errors import InputError
+from ghostpoi.formats import text
+from ghostpoi.formats.base import PARQUET, CheckinFile
+from ghostpoi.formats.build import to_file
+from ghostpoi.formats.compression import is_binary, load
+from ghostpoi.formats.fields import find_columns, find_venue_columns
+from ghostpoi.formats.rows import Dialect, FieldRows, Index, Rows, with_degrees
+from ghostpoi.formats.source import POINT, VENUE, Source, VenueTable
+from ghostpoi.formats.times import TIMEZONE
+from ghostpoi.options import option
+
+RETURN = text.RETURN.decode()
+
+
+@dataclass(frozen=True)
+class TextRows(FieldRows):
+    """Raw fields of a text file. A carriage return at the end of a line is not part of the last field."""
+
+    dialect: Dialect = field()
+    returns: pl.Series | None  # (N,) whether the line ends with a carriage return; None: no line does
+    can_join = True
+
+    @staticmethod
+    def of(body: text.Body) -> "TextRows":
+        frame, dialect = body.frame(), body.dialect
+        if not dialect.control_separated and (not dialect.tail.startswith(b"\r") or text.RETURN in body.data):
+            return TextRows(frame, dialect, None)
+        last = frame.columns[-1]
+        returns = frame[last].str.ends_with(RETURN).fill_null(False)
+        # The end of the last line is in the tail. If it has none, it would be that of the line before.
+        ends = dialect.tail.startswith(b"\r") if dialect.tail else bool(returns[:-1].tail(1).any())
+        returns = returns.head(frame.height - 1).extend_constant(ends, 1)
+        frame = frame.with_columns(pl.col(last).str.strip_suffix(RETURN))
+        return TextRows(frame, replace(dialect, control_separated=True), returns)
+
+    def take(self, index: Index) -> "TextRows":
+        returns = None if self.returns is None else self.returns.gather(index)
+        return replace(self, frame=self.frame[index], returns=returns)
+
+    def largest_number(self, column: str) -> int | None:
+        return None
+
+    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "TextRows":
+        """Replace a column of ids. Quotes and line ends become the same: how a row was written may tell whose it is."""
+        quote = '"' if self.dialect.quoted and self.frame[column].str.contains('"', literal=True).any() else ""
+        doubled = (i.replace(quote, quote * 2) if quote else i for i in ids.tolist())
+        new = pl.Series(column, [f"{quote}{i}{quote}" for i in doubled], dtype=pl.String)
+        return replace(self, frame=self.frame.with_columns(new), returns=self._same_returns())
+
+    def _same_returns(self) -> pl.Series | None:
+        """How most lines end, for all: if only some end with a carriage return, that may tell whose they are."""
+        if self.returns is None:
+            return None
+        most = 2 * int(self.returns.sum()) > len(self.returns)
+        return pl.repeat(most, len(self.returns), eager=True)
+
+    def drop(self, columns: list[str]) -> "TextRows":
+        return replace(self, frame=self.frame.drop(columns), dialect=text.without(self.dialect, columns))
+
+    def requote(self, columns: list[str]) -> "TextRows":
+        if not self.dialect.quoted:
+            return self
+        return replace(self, frame=self.frame.with_columns(_requoted(pl.col(c)).alias(c) for c in columns))
+
+    def with_line_end(self) -> "TextRows":
+        ends = self.returns is not None and bool(self.returns.tail(1).any())
+        return self.framed(tail=b"\r\n" if ends else b"\n")
+
+    def framed(self, start: bytes | None = None, tail: bytes | None = None) -> "TextRows":
+        start, tail = (self.dialect.start if start is None else start), (self.dialect.tail if tail is None else tail)
+        return replace(self, dialect=replace(self.dialect, start=start, tail=tail))
+
+    def joined(self, parts: Sequence[Rows], other: str) -> "TextRows":
+        texts = [part for part in parts if isinstance(part, TextRows)]
+        frame = pl.concat([part.frame.select(self.columns) for part in texts])
+        returns = None
+        if any(part.returns is not None for part in [self, *texts]):
+            missing = [pl.repeat(False, part.frame.height, eager=True) for part in texts]
+            returns = pl.concat([m if p.returns is None else p.returns for p, m in zip(texts, missing, strict=True)])
+        return TextRows(frame, text.joined([part.dialect for part in [self, *texts]]), returns)
+
+    def as_file(self, source: Source, format: str, mapping: dict[str, str]) -> CheckinFile:
+        column, quoted = _columns(source, mapping), self.dialect.quoted
+        fields = self.frame.select(text.value(pl.col(c), quoted).alias(field) for field, c in column.items())
+        return to_file(
+            source, self.dialect.start, format, mapping, fields, lambda row: f"{source}, row {row + 1}", lambda: self
+        )
+
+    def to_frame(self, mapping: dict[str, str]) -> pl.DataFrame:
+        values = self.frame.select(text.value(pl.col(c), self.dialect.quoted).alias(c) for c in self.columns)
+        return with_degrees(values, mapping)
+
+    def write(self, out: BinaryIO) -> None:
+        frame = self.frame
+        if self.returns is not None and frame.height:
+            # The end of the last line is in the dialect's tail.
+            returns = self.returns.head(frame.height - 1).extend_constant(False, 1)
+            last = pl.col(frame.columns[-1])
+            with_return = last.fill_null("") + pl.lit(RETURN)
+            frame = frame.with_columns(pl.when(returns).then(with_return).otherwise(last).alias(frame.columns[-1]))
+        text.write(frame, self.dialect, out)
+
+
+def _requoted(raw: pl.Expr) -> pl.Expr:
+    """Quote a raw field that contains a quote but is not a well-formed quoted field. Its value stays the same."""
+    text = raw.str.strip_chars(f" \t{RETURN}")
+    whole = text.str.starts_with('"') & text.str.ends_with('"') & (text.str.len_bytes() > 1)
+    inner = text.str.strip_prefix('"').str.strip_suffix('"').str.replace_all('""', '"', literal=True)
+    value = pl.when(whole).then(inner).otherwise(text)
+    quoted = pl.lit('"') + value.str.replace_all('"', '""', literal=True) + pl.lit('"')
+    stray = raw.str.contains('"', literal=True) & ~raw.str.contains(r'^"(?:[^"]|"")*"$')
+    return pl.when(stray).then(quoted).otherwise(raw)
+
+
+KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
+    "lat": pl.Float64(),
+    "lon": pl.Float64(),
+    "time": pl.String(),
+    GROUP: pl.String(),
+    DATE: pl.String(),
+    POINT: pl.String(),
+    TIMEZONE: pl.String(),
+}
+
+
+def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
+    """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
+    source = body.source
+    column = _columns(source, mapping)
+    frame = None
+    plain = not body.dialect.control_separated and not source.reading.decimal
+    if plain and len(set(column.values())) == len(column):
+        frame = body.frame({c: KINDS[field] for field, c in column.items()})
+        needed = [column[field] for field in (*FIELDS, DATE, POINT) if field in column]
+        ids = [column[field] for field in IDS if field in column]
+        if any(frame[c].null_count() for c in needed) or any(_padded(frame[c]) for c in ids):
+            frame = None
+    if frame is None:
+        frame = body.values(list(dict.fromkeys(column.values())))
+    fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
+    return to_file(
+        source, data, format, mapping, fields, lambda row: f"{source}, line {body.line(row)}", lambda: TextRows.of(body)
+    )
+
+
+def _columns(source: Source, mapping: dict[str, str]) -> dict[str, str]:
+    """Return the column of each field that the file itself gives."""
+    every = (*FIELDS, GROUP, DATE, POINT, TIMEZONE)
+    return {field: mapping[field] for field in every if field in mapping and field not in source.elsewhere}
+
+
+def _padded(ids: pl.Series) -> bool:
+    """Tell whether an id begins or ends with a space."""
+    return bool(ids.unique().cast(pl.String).str.contains(r"^[ \t]|[ \t]$").any())
+
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """Any table with a header. Columns are found by name or mapped by the user."""
+
+    summary: str = "delimited text with a header line (CSV, TSV, `;`, `|`), or Parquet"
+
+    def recognises(self, head: bytes) -> bool:
+        """Accept Parquet and any text."""
+        return head.startswith(PARQUET) or not is_binary(head)
+
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        names = source.reading.column_names
+        if data.startswith(PARQUET):
+            from ghostpoi.formats.parquet import read_parquet  # pyarrow is slow to import
+
+            if names:
+                raise InputError(f"{source} is Parquet, which names its columns itself; leave {option('columns')} out")
+            return read_parquet(source, data, mapping)
+        body = open_table(source, data, names)
+        return read_text(body, data, "table", find_columns(source, body.dialect.columns, mapping, header=not names))
+
+
+def open_table(source: Source, data: bytes, names: tuple[str, ...] | None = None) -> text.Body:
+    """Find the delimiter and the layout of a text. Without `names`, its first line names the columns."""
+    return text.open_body(source, data, delimiter_of(source, data, names), names, None, quotes=True)
+
+
+def delimiter_of(source: Source, data: bytes, names: tuple[str, ...] | None = None) -> str:
+    """Find what separates the columns, from the first line."""
+    header = data.lstrip(b"\r\n").split(b"\n", 1)[0].decode("latin-1")
+    usual = DELIMITERS.get(source.extension.lower())
+    signs = {d: header.count(d) for d in (",", "\t", ";", "|")}
+    width = len(names or ())  # decimal commas may outnumber the delimiters
+    return max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
+
+
+TABLE = TableFormat()
+
+
+TSMC_COLUMNS = ("user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time")
+TSMC_MAPPING = {
+    "user": "user", "poi": "venue_id", "category": "category_id",
+    "lat": "latitude", "lon": "longitude", "time": "utc_time",
+}  # fmt: skip
+TIME = re.compile(rb"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [+-]\d{4} \d{4}\r?$")
+NUMBER = re.compile(rb"-?\d+(\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Tsmc2014Format:
+    """The format of the published New York and Tokyo files."""
+
+    summary: str = "Foursquare TSMC2014: eight tab-separated columns without a header"
+
+    def recognises(self, head: bytes) -> bool:
+        """Look for TSMC times or positions in most of the first lines, and for the absence of a header."""
+        lines = [line.split(b"\t") for line in head.split(b"\n")[:20] if line.strip()]
+        if not lines or not any(NUMBER.fullmatch(field) for field in lines[0]):
+            return False
+        likely = sum((len(fields) > 1 and bool(TIME.search(fields[-1]))) or _has_position(fields) for fields in lines)
+        return likely * 2 >= len(lines)
+
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        columns = find_columns(source, TSMC_COLUMNS, TSMC_MAPPING | mapping)
+        body = text.open_body(source, data, "\t", TSMC_COLUMNS, "latin-1", quotes=False)
+        return read_text(body, data, "tsmc2014", columns)
+
+
+def _has_position(fields: list[bytes]) -> bool:
+    return len(fields) == 8 and all(NUMBER.fullmatch(field) for field in fields[5:7])
+
+
+TSMC2014 = Tsmc2014Format()
+
+
+SNAP_COLUMNS = ("user", "check-in time", "latitude", "longitude", "location id")
+SNAP_MAPPING = dict(zip(("user", "time", "lat", "lon", "poi"), SNAP_COLUMNS, strict=True))
+SNAP_LINE = re.compile(rb"\d+\t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\t-?\d+(\.\d+)?\t-?\d+(\.\d+)?\t[^\t]+")
+
+
+@dataclass(frozen=True)
+class SnapFormat:
+    """The format of loc-gowalla_totalCheckins.txt and loc-brightkite_totalCheckins.txt."""
+
+    summary: str = "SNAP Gowalla and Brightkite: user, time, latitude, longitude, location id; tabs, no header"
+
+    def recognises(self, head: bytes) -> bool:
+        """Look for such lines among the first ones; a few may lack values."""
+        lines = [line for line in head.split(b"\n")[:20] if line.strip()]
+        likely = sum(bool(SNAP_LINE.fullmatch(line.rstrip(b"\r"))) for line in lines)
+        return bool(lines) and lines[0].count(b"\t") == len(SNAP_COLUMNS) - 1 and likely * 2 >= len(lines)
+
+    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+        columns = find_columns(source, SNAP_COLUMNS, SNAP_MAPPING | mapping)
+        return read_text(text.open_body(source, data, "\t", SNAP_COLUMNS, None, quotes=False), data, "snap", columns)
+
+
+SNAP = SnapFormat()
+
+
+VENUE_FIELDS = ("lat", "lon", POINT, "category", GROUP)
+# Foursquare's table of the whole world has no header.
+TIST2015 = ("venue_id", "latitude", "longitude", "category_name", "country")
+TIST2015_LINE = re.compile(rb"[0-9a-f]{24}\t-?\d+\.\d+\t-?\d+\.\d+\t[^\t\n]*\t[^\t\n]*\r?\n")
+
+
+def read_venues(source: Source, given: dict[str, str]) -> VenueTable:
+    """Read a table of venues; `given` is the user's choice of columns, of which those that it has count."""
+    data = load(source)
+    if is_binary(data[:65_536]):
+        raise InputError(
+            f"{option('venues', source)} is a binary file; give a table of venues as text (CSV, TSV, .geo, .item)"
+        )
+    body = open_table(source, data, TIST2015 if TIST2015_LINE.match(data) else None)
+    columns = body.dialect.columns
+    own = {f: c for f, c in given.items() if f in (*VENUE_FIELDS, VENUE) and c in columns}
+    found = find_venue_columns(source, columns, own)
+    values = body.values(list(dict.fromkeys(found.values())))
+    fields = values.select(pl.col(c).alias("poi" if field == VENUE else field) for field, c in found.items())
+    ids = fields["poi"]
+
+    def where(row: int) -> str:
+        return f"{source}, line {body.line(row)}"
+
+    if ids.null_count():
+        row = int(ids.is_null().arg_true()[0])
+        raise InputError(f"{where(row)}: the venue has no id; fill it in or remove the line")
+    if (repeated := ids.is_duplicated()).any():
+        row = int(repeated.arg_true()[-1])
+        raise InputError(f"{where(row)}: the venue {ids[row]!r} is listed twice; remove one of them")
+    return VenueTable(source.path, found, fields, TextRows.of(body), sha256(data).digest(), where)

@@ -1,0 +1,152 @@
+"""What becomes of each column of the dataset: tested on a sample of regions, and held to that in all others.
+
+Regions with few rows are tested together, as one table, so that what becomes of a column follows from its rows
+everywhere, and not from the region that happens to be the largest. When a region is protected, its columns are tested
+again: a column may follow from the venue in a single town.
+"""
+
+from collections.abc import Iterator
+from shlex import quote
+
+import numpy as np
+
+from ghostpoi.columns import VenueColumns
+from ghostpoi.columns.classify import Tests, check_order, check_times, constant_within
+from ghostpoi.columns.dependence import of_rows, value_codes
+from ghostpoi.columns.related import beyond_chance
+from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile
+from ghostpoi.options import option
+from ghostpoi.regions.divide import TOGETHER
+from ghostpoi.regions.job import Job, Region, TestedColumns, by_hash, joint, sample
+from ghostpoi.regions.rows import read_joint, read_region
+from ghostpoi.regions.scale import Stages, done_all
+from ghostpoi.release.refusals import check_parts
+from ghostpoi.release.users import wanted
+from ghostpoi.release.venue_files import classify_file
+
+FEW_ROWS = 20_000  # with fewer, a region is too small for all tests
+ORDERED = 1000  # with fewer rows, their order may seem to tell by chance
+DIVIDED = 2  # regions in several pieces that are tested beside the others
+
+
+def tests_of(regions: tuple[Region, ...]) -> list[int]:
+    """Return the numbers of tests: of several regions at once, of large ones, and of some in several pieces.
+
+    The last are for parts, which may tell, too.
+    """
+    chosen = _alone(regions)
+    large = [region for region in regions if region.rows >= FEW_ROWS]
+    divided = [region for region in by_hash(large or regions) if len(region.pieces) > 1 and region not in chosen]
+    numbers = [region.number for region in [*chosen, *divided[:DIVIDED]]]
+    return [TOGETHER, *numbers] if _together(regions) else numbers
+
+
+def _alone(regions: tuple[Region, ...]) -> list[Region]:
+    """Return the regions that are tested one by one, however the dataset is divided into parts."""
+    together = {region.number for region in _together(regions)}
+    large = [region for region in regions if region.rows >= FEW_ROWS]
+    chosen = sample(region for region in large if region.number not in together)
+    if not large or not (chosen or together):
+        return [max(regions, key=lambda region: region.rows)]
+    return chosen
+
+
+def _together(regions: tuple[Region, ...]) -> list[Region]:
+    """Return the regions that are tested at once; none if there is only one."""
+    found = joint(regions)
+    return found if len(found) > 1 else []
+
+
+def test_all_columns(job: Job, stages: Stages) -> None:
+    """Refuse a dataset whose columns could reveal clean venues or users."""
+    if file := job.file:
+        classify_file(file, job.request.keep, job.request.drop, wanted(file, job.request.settings))
+    else:
+        done_all(stages.run("testing columns", test_columns, job, tests_of(job.regions)), job.name_of)
+
+
+def test_columns(job: Job, number: int) -> TestedColumns | None:
+    """Test columns and the parts of a region; refuse what could reveal clean venues. None: only parts were tested."""
+    request = job.request
+    if number == TOGETHER:
+        file = read_joint(job)
+        found = classify_file(file, request.keep, request.drop, None, order=False)  # it may tell the region
+        return _seen(file, found)
+    region = job.regions[number]
+    file = read_region(job, region)
+    alone = region in _alone(job.regions)
+    if not alone or (region.rows < FEW_ROWS and _together(job.regions)):
+        tests = Tests(file.table, file.rows, file.mapping)
+        if alone:
+            check_order(tests, file.path)
+        check_parts(file, [name for name in tests.extra if tests.kind(name) == "change"])
+        return None
+    found = classify_file(file, request.keep, request.drop, None)
+    check_parts(file, found.change)
+    return _seen(file, found)
+
+
+def _seen(file: CheckinFile, found: VenueColumns) -> TestedColumns:
+    codes = {name: value_codes(file.rows.get_column(name)) for name in found.keep}
+    constant = [name for name, code in codes.items() if code.max() == 0]
+    of_user = [name for name, code in codes.items() if constant_within(code, file.table.user)]
+    return TestedColumns(**vars(found), constant=constant, of_user=of_user)
+
+
+def agreed(tested: list[TestedColumns | None]) -> TestedColumns:
+    """Return what becomes of each column. Some change with the venue in one region and are constant in others."""
+    found = [one for one in tested if one is not None]
+
+    def names(field: str) -> list[str]:
+        return list(dict.fromkeys(name for one in found for name in getattr(one, field)))
+
+    def everywhere(field: str) -> list[str]:
+        return [name for name in keep if all(name in getattr(one, field) for one in found)]
+
+    change = names("change")
+    keep = [name for name in names("keep") if name not in change]
+    return TestedColumns(change, keep, found[0].drop, names("warnings"), everywhere("constant"), everywhere("of_user"))
+
+
+def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:
+    """Refuse a region in which a column is not what it was in the regions that were tested."""
+    tests = Tests(file.table, file.rows, file.mapping, most_rows=FEW_ROWS)
+    for name, what in _others(job, tests, columns):
+        raise InputError(
+            f"{file.path}: the column {name!r} {what}; leave it out with {option('drop', name, shown=quote)}, or keep "
+            f"it at your own risk with {option('keep', name, shown=quote)}"
+        )
+    if len(file.table) >= ORDERED:
+        check_order(tests, file.path)
+    if len(file.table) >= FEW_ROWS:
+        check_times(tests, file.path)
+
+
+def _others(job: Job, tests: Tests, columns: TestedColumns) -> Iterator[tuple[str, str]]:
+    """Yield the columns that differ from other regions, and how."""
+    sample, large = tests.sample(columns.change), len(tests.table) >= FEW_ROWS
+    for name in (name for name in tests.extra if name not in (*job.request.keep, *columns.drop)):
+        code, group = value_codes(tests.rows.get_column(name)), tests.constant_in(name)
+        known = name not in columns.constant  # else nothing is known of its other values
+        if name in columns.change:
+            if group is None:  # its values would come from other rows
+                yield name, "follows from the venue in other regions, but not here"
+        elif code.max() == 0:
+            continue
+        elif group is not None and tests.kind(name) == "change":
+            told = name in columns.of_user and constant_within(code, tests.table.user)  # by the user, whom rows name
+            if not told and not (known and _by_chance(tests, code, group)):
+                yield name, "follows from the venue here, but not in other regions"
+        elif (large or not known) and (found := tests.finding(name, sample)):
+            yield name, f"{found} in this region"
+
+
+def _by_chance(tests: Tests, code: Longs, group: Ints | Longs) -> bool:
+    """Tell whether the rows of each group may agree by chance: values that are shuffled for each user do, too."""
+    units = of_rows(tests.related, np.arange(len(code)))
+    order = np.argsort(group, kind="stable")
+    pair = np.diff(group[order]) == 0
+    hit, chance = ((np.diff(values[order]) == 0)[pair] for values in (code, code[units.shuffled]))
+    return not beyond_chance(hit, chance)

@@ -1,0 +1,233 @@
+"""Check a release of many regions against the clean dataset, region by region."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ghostpoi.data.checkins import Checkins, Ints
+from ghostpoi.data.displacement import MoveCounts
+from ghostpoi.draw.whole_table import fast_steps, prepare
+from ghostpoi.errors import InputError
+from ghostpoi.formats import Source
+from ghostpoi.formats.source import SizeLimit
+from ghostpoi.options import option
+from ghostpoi.progress import Report, Say
+from ghostpoi.regions.dataset import IN_MEMORY, divided, job_of, working
+from ghostpoi.regions.divide import ROUTE, divide, regions_in, with_pieces
+from ghostpoi.regions.engine import OneProcess
+from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, is_done, leaving
+from ghostpoi.regions.packs import read_group, write_pack
+from ghostpoi.regions.pieces import count_rows
+from ghostpoi.regions.protect import joint_figures, without_rows
+from ghostpoi.regions.rows import read_region, read_with_origin
+from ghostpoi.regions.scale import Scale, Stages, done_all
+from ghostpoi.release.compare import counted_speed
+from ghostpoi.release.manifest import clean_source, data_source, read_clean, read_data, read_manifest, settings_of
+from ghostpoi.release.private_folder import RowsRequest
+from ghostpoi.release.verify import Check, folder_checks, order_check
+from ghostpoi.settings import RegionSettings
+
+ROUTES = "routes"  # the region of each row of a part of the release
+
+
+@contextmanager
+def opened_pair(
+    release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], private: Path,
+    scale: Scale | None, say: Say, report: Report,
+) -> Iterator[tuple[Job, Job, Stages] | Check]:  # fmt: skip
+    """Yield a clean dataset and its release, or the check that fails if they do not fit together.
+
+    What tasks write is clean data, so it lies in the private folder, if that exists.
+    """
+    if "regions" not in manifest:
+        asked = _request(manifest, mapping)
+        written, clean = read_data(release, manifest, against.limit), read_clean(against, mapping, manifest)
+        yield Job.whole(clean, asked), Job.whole(written, asked), Stages(OneProcess(), report, IN_MEMORY)
+        return
+    with working(scale or IN_MEMORY, private, say, report) as (place, stages):
+        pair = _divided_pair(release, against, mapping, manifest, place, stages)
+        yield pair if isinstance(pair, Check) else (*pair, stages)
+
+
+def _request(manifest: dict[str, Any], mapping: dict[str, str]) -> RowsRequest:
+    return RowsRequest(
+        settings=settings_of(manifest), method=manifest["method"], protocol="", device=None, mapping=mapping
+    )
+
+
+def _divided_pair(
+    release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
+) -> tuple[Job, Job] | Check:
+    """Divide a clean dataset and its release; return both, or the check that fails if they do not fit together."""
+    stated, fields = manifest["regions"], manifest["columns"]["fields"]
+    values = {name: stated[name] for name in ("gap_km", "most_venues", "most_rows") if name in stated}
+    settings, column = RegionSettings(**values), str(stated.get("column", ""))
+    source, asked = data_source(release, manifest, against.limit), _request(manifest, mapping or fields)
+    clean = job_of(place / "clean", clean_source(against, manifest), asked, settings, column)
+    written = job_of(place / "written", source, _request(manifest, fields), settings, column)
+    if clean.pieces.names != written.pieces.names and clean.pieces.several:
+        return Check("parts", False, "the release has other parts than the file")
+    clean = divided(clean, stages)
+    source = replace(source, encoding=clean.source.encoding)
+    written = replace(written, regions=clean.regions, format=clean.format, fields=fields, source=source)
+    if len(clean.regions) != stated["count"]:
+        return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
+    numbers = [region.number for region in clean.regions]
+    withholds = bool(manifest["rows"]["withheld"])
+    fewer = withholds or bool(manifest["rows"].get("missing", {}).get("dropped"))
+    if fewer:
+        done_all(stages.run("testing columns", find_shown, clean, numbers, withholds), clean.name_of)
+    _write_routes(clean, written, fewer)
+    problems, failed = stages.run("writing", divide_release, written, range(len(written.pieces.pieces)))
+    done_all((problems, failed), lambda number: str(written.pieces.pieces[number].path))
+    if wrong := [problem for problem in problems.values() if problem]:
+        return Check("rows", False, wrong[0])
+    return clean, with_pieces(written)
+
+
+def find_shown(job: Job, number: int, withholds: bool) -> None:
+    """Note which rows of a region the release shows."""
+    place = job.result(RELEASED, number)
+    if is_done(place):
+        return
+    file, origin = read_with_origin(job, job.regions[number])
+    shown = np.arange(len(file.table))
+    if withholds:
+        shown = np.flatnonzero(prepare(file.table, job.request.settings, whole_file=False).has_candidates)
+    with leaving(place) as folder:
+        write_pack(folder, origin.shown(file, shown))
+
+
+def _write_routes(clean: Job, written: Job, fewer: bool) -> None:
+    """Note the region of each row of the release: that of its clean row."""
+    folder = written.folder / ROUTES
+    folder.mkdir(parents=True, mode=0o700)
+    for part in range(len(clean.pieces.names)):
+        routes = [_shown_route(clean, piece.number, fewer) for piece in clean.pieces.of_part(part)]
+        np.save(folder / f"{part:06}.npy", np.concatenate(routes))
+
+
+def _shown_route(clean: Job, number: int, fewer: bool) -> Ints:
+    """The region of each row of a piece that the release shows."""
+    route: Ints = np.load(clean.result(FRAGMENTS, number) / ROUTE)
+    if not fewer:
+        return route
+    shown = np.zeros(len(route), bool)
+    for region in regions_in(clean, number):
+        if group := read_group(clean.result(RELEASED, region), number):
+            shown[group.places] = True
+    return route[shown]
+
+
+def divide_release(job: Job, number: int) -> str:
+    """Divide a piece of the release like its clean rows; return what is wrong with its number of rows."""
+    piece = job.pieces.pieces[number]
+    route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy", mmap_mode="r")[piece.before :]
+    rows = count_rows(job.source, piece, job.request.mapping)
+    last = piece == job.pieces.of_part(piece.part)[-1]
+    if rows > len(route) or (last and rows < len(route)):
+        return f"{job.pieces.names[piece.part]} has {rows:,} rows, where {len(route):,} are expected"
+    if not is_done(job.result(FRAGMENTS, number)):
+        divide(job, number, route[:rows])
+    return ""
+
+
+UNCOUNTED = f"not checked: it is counted by region, which takes {option('against', 'FILE')}"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was found in a region."""
+
+    checks: list[Check]
+    figures: dict[str, Any] | None
+    moved: MoveCounts | None
+    speed: dict[str, float]
+
+
+def verify(
+    release: Path, against: Source | None, mapping: dict[str, str], signed_by: str | None, private: Path | None,
+    limit: SizeLimit | None, scale: Scale | None, say: Say, report: Report,
+) -> list[Check]:  # fmt: skip
+    """Run all checks. If the data do not match the manifest, their content is not checked.
+
+    The private folder, by default RELEASE.private, undoes pseudonyms for the comparison with the clean file.
+    """
+    if private is not None and against is None:
+        raise InputError(
+            f"{option('private')} is for a comparison with the clean file; add {option('against', 'FILE')}, or leave "
+            "it out"
+        )
+    manifest = read_manifest(release)
+    checks, complaint = folder_checks(release, manifest, signed_by)
+    if complaint:
+        return checks
+    if against is None and "regions" in manifest:
+        return [*checks, Check("speed", True, UNCOUNTED)]
+    if against is None:
+        table = read_data(release, manifest, limit).table
+        return [*checks, counted_speed(_speed(table, manifest), manifest, last=True), *order_check(table, manifest)]
+    private = private or Path(f"{release}.private")
+    with opened_pair(release, against, mapping, manifest, private, scale, say, report) as pair:
+        if isinstance(pair, Check):
+            return [*checks, pair]
+        clean, written, stages = pair
+        each = [*stages.regions("comparing", compare_region, clean, None, written, manifest, private).values()]
+        speed = {name: sum(one.speed[name] for one in each) for name in ("steps", "steps_over_limit")}
+        checks.append(counted_speed(each[0].speed | speed, manifest, last=False))
+        if written.file:
+            return [*checks, *order_check(written.file.table, manifest), *_with_figures(each[0], manifest)]
+        return [*checks, Check("regions", True, f"{len(each):,} regions"), *_joined(clean, each, manifest)]
+
+
+def compare_region(clean: Job, number: int, written: Job, manifest: dict[str, Any], private: Path) -> Compared:
+    """Compare the released rows of a region with the clean ones."""
+    from ghostpoi.release.compare import comparison  # imports much that the other checks do without
+
+    before, whole = read_region(clean, clean.regions[number]), bool(clean.file)
+    of_it = written.regions[number]
+    after = read_region(written, of_it) if of_it.pieces else without_rows(before)
+    if manifest["rows"]["withheld"] and not whole:
+        has_candidates = prepare(before.table, clean.request.settings, whole_file=False).has_candidates
+        manifest = manifest | {"rows": manifest["rows"] | {"withheld": int((~has_candidates).sum())}}
+    found = comparison(before, after, manifest, private, whole)
+    moved = MoveCounts.of(found.moved) if found.moved else None
+    return Compared(found.checks, found.figures, moved, _speed(after.table, manifest))
+
+
+def _speed(written: Checkins, manifest: dict[str, Any]) -> dict[str, float]:
+    return fast_steps(written, manifest["speed"]["limit_kmh"], manifest["speed"]["min_gap_s"])
+
+
+def _with_figures(found: Compared, manifest: dict[str, Any]) -> list[Check]:
+    from ghostpoi.release.compare import figure_checks
+
+    return [*found.checks, *(figure_checks(found.figures, manifest) if found.figures else [])]
+
+
+def _joined(clean: Job, each: Sequence[Compared], manifest: dict[str, Any]) -> list[Check]:
+    """Join the checks of all regions: a check passes if it passes everywhere."""
+    from ghostpoi.release.compare import figure_checks
+
+    checks = []
+    for name in dict.fromkeys(check.name for one in each for check in one.checks):
+        wrong = [
+            (region, check)
+            for region, one in zip(clean.regions, each, strict=True)
+            for check in one.checks
+            if check.name == name and not check.passed
+        ]
+        detail = "as it should be in all regions"
+        if wrong:
+            region, check = wrong[0]
+            detail = f"{len(wrong):,} regions fail; region {region.number + 1} ({region.label}): {check.detail}"
+        checks.append(Check(name, not wrong, detail))
+    figures, moved = [one.figures for one in each], [one.moved for one in each]
+    if all(figures) and all(one is not None for one in moved):
+        joint = joint_figures([one for one in figures if one], [one for one in moved if one])
+        checks += figure_checks(joint, manifest)
+    return checks

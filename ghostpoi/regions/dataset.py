@@ -1,0 +1,116 @@
+"""A dataset for commands that only read it. What is divided lies in a folder that exists while they run."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+
+from ghostpoi import formats
+from ghostpoi.files import make_private_folder
+from ghostpoi.formats import Source
+from ghostpoi.progress import Report, Say
+from ghostpoi.randomness import Seed
+from ghostpoi.regions import survey as ranges
+from ghostpoi.regions.divide import find_crossings, find_regions, scatter, with_pieces
+from ghostpoi.regions.engine import OneProcess, engine_of
+from ghostpoi.regions.job import SURVEY, Job, is_done, refuse, unseen
+from ghostpoi.regions.pieces import PIECE_ROWS, find_pieces
+from ghostpoi.regions.scale import Scale, Stages, done_all, fit, fit_pieces
+from ghostpoi.regions.survey import bounds_of, join_venues, survey, surveys_of, with_kind
+from ghostpoi.release.private_folder import RowsRequest
+from ghostpoi.settings import RegionSettings
+
+
+@contextmanager
+def dataset(
+    source: Source, request: RowsRequest, scale: Scale | None, private: Path | None, say: Say, report: Report
+) -> Iterator[tuple[Job, Stages]]:
+    """Yield a dataset: one region in memory or, if an option asks for that, divided into regions."""
+    if scale is None:
+        yield Job.whole(formats.read(source, request.mapping), request), Stages(OneProcess(), report, IN_MEMORY)
+        return
+    refuse(request, source.reading)
+    with working(scale, private, say, report) as (place, stages):
+        yield divided(job_of(place, source, request, scale.settings, scale.region_column), stages), stages
+
+
+IN_MEMORY = Scale(settings=RegionSettings())
+
+
+@contextmanager
+def working(scale: Scale, private: Path | None, say: Say, report: Report) -> Iterator[tuple[Path, Stages]]:
+    """Yield a folder for what tasks leave, which is clean data, and the stages of an engine.
+
+    The folder lies in the private folder, if that exists, else where temporary files do. Workers elsewhere must see it.
+    """
+    with (
+        _own_folder(private.resolve() if private is not None and private.is_dir() else None) as place,
+        engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine,
+    ):
+        yield place, Stages(engine, report, scale)
+
+
+@contextmanager
+def _own_folder(parent: Path | None) -> Iterator[Path]:
+    """Yield a new folder, and remove it afterwards; first remove what killed processes left of theirs."""
+    parent = parent or Path(gettempdir())
+    for left in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError), _reserved(left):
+            shutil.rmtree(left)
+    with TemporaryDirectory(prefix=PREFIX, dir=parent) as place, ExitStack() as stack:
+        with suppress(OSError):  # some network file systems have no locks
+            stack.enter_context(_reserved(Path(place)))
+        yield Path(place)
+
+
+PREFIX = "ghostpoi-reading-"
+
+
+@contextmanager
+def _reserved(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder; the system releases that of a killed process."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def job_of(
+    folder: Path, source: Source, request: RowsRequest, settings: RegionSettings, column: str
+) -> Job:  # fmt: skip
+    """Return a job that reads a dataset. It draws nothing, so its seed is of no use."""
+    pieces = find_pieces(source, min(settings.most_rows, PIECE_ROWS))
+    make_private_folder(folder)
+    return Job(folder, pieces, request, source, settings, column, Seed(0), "")
+
+
+def divided(job: Job, stages: Stages) -> Job:
+    """Find the regions of a dataset and divide its pieces."""
+    every = range(len(job.pieces.pieces))
+    fit_pieces(stages.engine, stages.scale.memory, stages.scale.workers, job.source, job.pieces.pieces)
+
+    def piece(number: int) -> str:
+        return str(job.pieces.pieces[number].path)
+
+    def ids(number: int) -> str:
+        return f"{job.pieces.path}, range {number + 1} of ids"
+
+    done_all(stages.run("reading", survey, job, every), piece)
+    if not all(is_done(job.result(SURVEY, number)) for number in every):
+        raise unseen(job.folder)
+    job = with_kind(job)
+    bounds = bounds_of((found.venues for found in surveys_of(job).values()), ranges.VENUES_AT_ONCE)
+    done_all(stages.run("joining venues", join_venues, job, range(len(bounds) + 1), bounds), ids)
+    job = replace(job, regions=find_regions(job))
+    fit(stages.engine, stages.scale.memory, stages.scale.workers, job.regions)
+    done_all(stages.run("dividing", scatter, job, every), piece)
+    if len(job.regions) > 1:
+        bounds = bounds_of((found.users for found in surveys_of(job).values()), ranges.AT_ONCE)
+        done_all(stages.run("finding journeys", find_crossings, job, range(len(bounds) + 1), bounds), ids)
+    return with_pieces(replace(job, held=None))

@@ -1,0 +1,318 @@
+"""Engines: where tasks run. Each task is a function of a job and a number, and may run again.
+
+The engine of one process is the reference. Dask runs the same tasks in many processes, here or on a cluster whose
+machines share the folders: it starts the workers, hands out tasks, and runs those of a dead worker again.
+"""
+
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, Protocol
+
+from ghostpoi import __version__
+from ghostpoi.errors import EngineFailed, InputError
+from ghostpoi.extras import need
+from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.options import option
+from ghostpoi.progress import Say
+from ghostpoi.regions.job import Job, unseen
+
+Task = Callable[..., Any]  # of a job, a number and further arguments
+GPU = "GPU"  # the resource that a Dask worker with a GPU announces
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that could not be done."""
+
+    number: int
+    why: str
+    refused: bool = False  # its input cannot be used; else it may be done in another run
+    killed: bool = False  # workers died while they held it
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception of a task on a worker, to be raised in the main process."""
+
+    error: Exception
+
+
+class Engine(Protocol):
+    """Runs tasks."""
+
+    def run(
+        self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
+        on_gpu: bool = False, goes_on: bool = False,
+    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
+        """Run a task for every number; call `done` after each. Return the results, and the tasks that failed.
+
+        `goes_on`: whatever happens in a task, the others are run. Its traceback is in a file in the folder of the job.
+        """
+
+    def keep_workers(self, count: int) -> None:
+        """Go on with this many workers."""
+
+
+class OneProcess:
+    """Runs tasks one after the other in this process."""
+
+    def keep_workers(self, count: int) -> None:
+        """Do nothing: there is one."""
+
+    def run(
+        self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
+        on_gpu: bool = False, goes_on: bool = False,
+    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
+        found, failed = {}, []
+        for number in numbers:
+            if isinstance(result := _tried(task, job, number, *more, goes_on=goes_on), Failure):
+                failed.append(result)
+            else:
+                found[number] = result
+                done(number)
+        return found, failed
+
+
+def _tried(task: Task, job: Job, number: int, *more: object, goes_on: bool) -> Any:
+    """Run a task; if it cannot be done, return why. Dask would log an exception with clean values in it."""
+    try:
+        return task(job, number, *more)
+    except EngineFailed:
+        raise
+    except InputError as e:
+        return Failure(number, e.text, refused=True)
+    except MemoryError:
+        return Failure(number, NO_MEMORY)
+    except Exception as e:
+        if isinstance(e, RuntimeError) and any(text in str(e) for text in NO_MEMORY_IN_TORCH):
+            return Failure(number, NO_MEMORY)
+        if not goes_on:
+            raise
+        return Failure(number, _logged(job, number, e))
+
+
+def _logged(job: Job, number: int, error: Exception) -> str:
+    """Note an error in the folder of the job, which is private: it may quote clean values. Return what to say."""
+    why = f"it ended with an error ({type(error).__name__})"
+    if isinstance(error, OSError) and error.strerror:
+        why = f"its files could not be read or written ({error.strerror.lower()})"
+    log = job.folder / LOG
+    text = "".join(traceback.format_exception(error))
+    with (
+        suppress(OSError),
+        open(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as out,
+    ):
+        out.write(f"task {number + 1}\n{text}\n")
+    return f"{why}; see {log}"
+
+
+def _tried_on_worker(task: Task, stage: Path, number: int, goes_on: bool, version: str) -> None:
+    """Run a task on a worker, with what is stored for all tasks of a stage, and store its result."""
+    if version != __version__:
+        raise EngineFailed(f"a worker has ghostpoi {__version__}, not {version}; install the same version everywhere")
+    try:
+        job, more = _stored(stage / GIVEN)
+    except OSError:
+        raise unseen(stage.parent) from None
+    try:
+        result = _tried(task, job, number, *more, goes_on=goes_on)
+    except EngineFailed:
+        raise
+    except Exception as e:  # Dask would log it, and it may quote clean values
+        result = Raised(_portable(e))
+    with replacing(stage / str(number), mode=0o600) as out:
+        out.write(pickle.dumps(result))
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an error that can be stored, with its traceback as a note."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        found: Exception = pickle.loads(pickle.dumps(error))
+    except Exception:
+        found = RuntimeError(f"a task ended with {type(error).__name__}")
+    found.add_note(text)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _stored(given: Path) -> Any:
+    return pickle.loads(given.read_bytes())
+
+
+NO_MEMORY = (
+    f"it does not fit into the memory; free some, use fewer {option('workers')}, or make regions smaller "
+    f"({option('set', 'regions.most_rows=200000')}), which divides the dataset again"
+)
+
+
+NO_MEMORY_IN_TORCH = ("out of memory", "allocate memory")  # in the texts of its errors
+LOG = "errors.log"  # in the folder of a job
+GIVEN = "given"  # in the folder of a stage: what all of its tasks need; beside it are their results, by number
+
+
+@dataclass(frozen=True)
+class Dask:
+    """Runs tasks on a Dask cluster."""
+
+    client: Any
+
+    def keep_workers(self, count: int) -> None:
+        self.client.cluster.scale(count)
+
+    def run(
+        self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
+        on_gpu: bool = False, goes_on: bool = False,
+    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
+        # What tasks need and return is in files, because data that only workers hold are lost with them.
+        make_private_folder(job.folder)
+        stage = Path(mkdtemp(prefix=".stage.", dir=job.folder))
+        try:
+            with replacing(stage / GIVEN, mode=0o600) as out:
+                out.write(pickle.dumps((job, more)))
+            return self._run(task, stage, numbers, done, on_gpu, goes_on)
+        finally:
+            for _ in range(REMOVALS):  # tasks that go on after an error may still write
+                rmtree(stage, ignore_errors=True)
+                if not stage.exists():
+                    break
+
+    def _run(
+        self, task: Task, stage: Path, numbers: Sequence[int], done: Callable[[int], None], on_gpu: bool, goes_on: bool
+    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
+        from distributed import KilledWorker, as_completed
+
+        resources = {GPU: 1} if on_gpu and self._has_gpu() else None
+
+        def results(together: Sequence[int]) -> Iterator[tuple[int, Any]]:
+            futures = {
+                self.client.submit(
+                    _tried_on_worker, task, stage, number, goes_on, __version__, pure=False, resources=resources
+                ): number
+                for number in together
+            }
+            for future in as_completed(list(futures)):
+                number = futures.pop(future)
+                error = future.exception() if future.status == "error" else None
+                if isinstance(error, KilledWorker):
+                    result = Failure(number, NO_MEMORY, killed=True)
+                elif error is not None:
+                    raise error if isinstance(error, EngineFailed | OSError) else _no_worker(error)
+                elif future.status != "finished":
+                    raise EngineFailed("the connection to the scheduler of Dask was lost; see whether it runs")
+                elif isinstance(result := pickle.loads((stage / str(number)).read_bytes()), Raised):
+                    raise result.error
+                if not isinstance(result, Failure):
+                    done(number)
+                yield number, result
+
+        found = dict(results(numbers))
+        # Dask blames every task that a dead worker held. Alone, only a task that kills workers fails again.
+        for failure in _failures(found):
+            if failure.killed:
+                found |= results([failure.number])
+        failed = _failures(found)
+        return {number: result for number, result in found.items() if not isinstance(result, Failure)}, failed
+
+    def _has_gpu(self) -> bool:
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()  # by default, some versions return five
+        return any(worker.get("resources", {}).get(GPU) for worker in workers)
+
+
+def _no_worker(error: BaseException) -> EngineFailed:
+    """Say that a worker could not even begin a task."""
+    return EngineFailed(
+        f"a worker could not run a task ({type(error).__name__}); install ghostpoi {__version__} and the same extras "
+        "on all machines of the cluster"
+    )
+
+
+def _failures(found: dict[int, Any]) -> list[Failure]:
+    return [result for _, result in sorted(found.items()) if isinstance(result, Failure)]
+
+
+@contextmanager
+def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: Say) -> Iterator[Engine]:
+    """Start an engine: `local` or `dask`. Without the address of a scheduler, Dask starts workers on this machine."""
+    if name not in ("local", "dask"):
+        raise InputError(f"{option('engine', name)}: there is no such engine; use local or dask")
+    if name == "local":
+        if scheduler or workers > 1:
+            raise InputError(
+                f"{option('workers')} and {option('scheduler')} are for Dask; add {option('engine', 'dask')}"
+            )
+        yield OneProcess()
+        return
+    need("dask")
+    import logging
+
+    import dask
+    from distributed import Client, LocalCluster, Security
+
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(SETTINGS))
+        logging.getLogger("distributed").setLevel(logging.ERROR)
+        if scheduler and (memory is not None or workers):
+            raise InputError(
+                f"{option('memory')} and {option('workers')} are for workers on this machine; leave them out with "
+                f"{option('scheduler')}"
+            )
+        if scheduler:
+            try:
+                client = stack.enter_context(Client(scheduler, timeout="5s"))
+            except (OSError, ValueError, TypeError, RuntimeError, ImportError) as e:  # such as for want of TLS keys
+                raise InputError(
+                    f"{option('scheduler', scheduler)}: no scheduler answers there ({e}); check the address"
+                ) from None
+            try:
+                client.wait_for_workers(1, timeout=PATIENCE)
+            except TimeoutError:
+                raise InputError(
+                    f"{option('scheduler', scheduler)}: it has no workers; start some with: dask worker {scheduler}"
+                ) from None
+        else:
+            secret = Security.temporary()  # other users of this machine must not reach the tasks: they know the seed
+            cluster = stack.enter_context(
+                LocalCluster(
+                    security=secret,
+                    n_workers=workers or 1,
+                    threads_per_worker=1,
+                    memory_limit=0,  # tasks are cut to size instead: see `memory`
+                    dashboard_address="127.0.0.1:0",  # tasks know clean data, so nobody else may look
+                    silence_logs=logging.ERROR,
+                )
+            )
+            client = stack.enter_context(Client(cluster, security=secret))
+        if sys.stderr.isatty() and find_spec("bokeh"):
+            say(f"Dask's dashboard: {client.dashboard_link}")
+        yield Dask(client)
+
+
+REMOVALS = 5  # attempts to remove the folder of a stage
+PATIENCE = 60  # seconds in which the first worker of a cluster must be there
+SETTINGS = {
+    "distributed.worker.daemon": False,  # tasks may start processes
+    "distributed.worker.memory.target": False,  # results are files: there is nothing to spill
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.deploy.lost-worker-timeout": "1000 days",  # a cluster gives up workers that are being restarted then
+    "distributed.scheduler.allowed-failures": 3,  # workers that may die of one task
+    "distributed.nanny.pre-spawn-environ": {  # return less memory at once, which took a third of the time
+        "MALLOC_TRIM_THRESHOLD_": 1 << 28,
+        "MALLOC_MMAP_THRESHOLD_": 1 << 28,
+        "OMP_NUM_THREADS": 1,
+        "MKL_NUM_THREADS": 1,
+        "OPENBLAS_NUM_THREADS": 1,
+    },
+}

@@ -1,0 +1,398 @@
+"""Make a release of a dataset: protect each region, join their figures, and put the parts of the release together."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from functools import reduce
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ghostpoi import formats
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.displacement import MoveCounts, moves, published, without_category
+from ghostpoi.draw.publication import device_for
+from ghostpoi.draw.table import protect_table
+from ghostpoi.draw.task import Checkpoint
+from ghostpoi.errors import EngineFailed, InputError, RegionsFailed
+from ghostpoi.files import PARTIAL, make_private_folder, replacing
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.rows import Dialect
+from ghostpoi.options import option
+from ghostpoi.progress import Report, Say
+from ghostpoi.randomness import Seed
+from ghostpoi.regions.columns import agreed, check_columns, test_columns, tests_of
+from ghostpoi.regions.dataset import divided
+from ghostpoi.regions.divide import TAIL, Origin, regions_in, regions_of
+from ghostpoi.regions.engine import Failure, OneProcess, engine_of
+from ghostpoi.regions.job import (
+    FRAGMENTS,
+    RELEASED,
+    Job,
+    Region,
+    is_done,
+    leaving,
+    make_inside,
+    no_sessions,
+    refuse,
+    remove_unfinished,
+    unseen,
+)
+from ghostpoi.regions.packs import Group, Head, head_of, numbers_of, read_group, rows_of, write_pack
+from ghostpoi.regions.pieces import PIECE_ROWS, Pieces, content_hash, find_pieces
+from ghostpoi.regions.rows import read_with_origin
+from ghostpoi.regions.scale import Scale, Stages, TaskFailed, done_all, fit, fit_pieces
+from ghostpoi.release.make import (
+    described_data,
+    hashes_of,
+    in_memory,
+    in_place,
+    keep_private,
+    release_file,
+    work,
+    write_data,
+    write_pairs,
+)
+from ghostpoi.release.manifest import store_manifest
+from ghostpoi.release.plan import ReleasedRows, plan, release_rows
+from ghostpoi.release.private_folder import Note, ReleaseRequest, Run, begin, check_folders, resume
+from ghostpoi.release.series.add import open_series
+from ghostpoi.release.staging import publish_folder, staging_folder
+
+PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
+IDS = {"user_ids": 0, "venue_ids": 1, "category_ids": 0}  # how many stay: venues are numbered from 1
+
+
+def without_rows(file: CheckinFile) -> CheckinFile:
+    """Return a file of the same kind that has no rows."""
+    table, none = file.table, np.empty(0, np.int64)
+    kept = dict.fromkeys(PER_ROW, 0) | IDS
+    short = {f.name: value[: kept[f.name]] for f in fields(Checkins)
+             if f.name in kept and (value := getattr(table, f.name)) is not None}  # fmt: skip
+    return replace(file, table=replace(table, **short), missing=none, parse_rows=lambda: file.all_rows.take(none))
+
+
+SHARES = ("left_genuine", "drawn_own")  # of all released rows
+
+
+def joint_figures(each: Sequence[dict[str, Any]], moved: Sequence[MoveCounts]) -> dict[str, Any]:
+    """Return the sections `rows`, `plausibility` and `data` of a manifest, given those of all regions."""
+    total = sum(one["data"]["rows"] for one in each)
+    rows = reduce(_added, (one["rows"] for one in each))
+    for name in SHARES:
+        rows[name]["share"] = round(rows[name]["rows"] / total, 3) if total else 0.0
+    joint = each[0]["plausibility"]
+    if len(each) > 1:
+        has_category = joint["category_match"] is not None
+        joint = published(MoveCounts.added(moved).measures)
+        joint = joint if has_category else without_category(joint)
+    return {"rows": rows, "plausibility": joint, "data": {"rows": total}}
+
+
+def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    """Add two trees of numbers."""
+    keys = dict.fromkeys([*one, *two])
+    return {
+        key: _added(one.get(key, {}), two.get(key, {}))
+        if isinstance(one.get(key, two.get(key)), dict)
+        else one.get(key, 0) + two.get(key, 0)
+        for key in keys
+    }
+
+
+FIGURES, MOVES, PAIRS = "figures.json", "moves.npz", "pairs.npz"
+
+
+def protect_region(job: Job, number: int) -> None:
+    """Protect a region."""
+    region, place = job.regions[number], job.result(RELEASED, number)
+    if is_done(place):
+        return
+    if job.columns is None:
+        raise ValueError("the columns are not tested yet")
+    file, origin = read_with_origin(job, region)
+    if len(job.regions) > 1:
+        check_columns(job, file, job.columns)
+    # Models and checkpoints, which are of use until the region is done.
+    work = make_inside(job.folder, "work", f"{number:06}")
+    with leaving(place) as folder:
+        _protect(folder, work, job, region, file, origin)
+    shutil.rmtree(work, ignore_errors=True)  # another worker may do the same task, and be done
+
+
+def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFile, origin: Origin) -> None:
+    request, seed, quiet = job.request, job.seed_of(region), lambda text: None
+    columns = job.columns if len(job.regions) > 1 else None  # a single region was tested as a whole, and is again
+    planned = plan(request, file, quiet, columns=columns)
+    checkpoint = Checkpoint(work / "checkpoint.safetensors", f"{job.key} {region.key}", quiet)
+    device = device_for(job.device, request.settings)
+    venues = protect_table(planned.whole, request.settings, seed, device, cache=work, checkpoint=checkpoint)
+    released = release_rows(planned, venues, seed)
+    withheld = not len(released.shown) and not len(file.kept)
+    released_rows = replace(released, rows=released.rows.whole.with_line_end())
+    written = without_rows(file) if withheld else write_data(in_memory(file), file, released_rows)
+    described = described_data(request, file, released, written)
+    write_pack(folder, origin.shown(file, released.shown), None if withheld else written.all_rows)
+    write_pairs(folder / PAIRS, released)
+    table = released.whole.table
+    np.savez(folder / MOVES, **vars(MoveCounts.of(moves(table.venues, table.venue, venues.poi))))
+    (folder / FIGURES).write_text(json.dumps(released.manifest | described), "utf-8")
+
+
+def read_counts(folder: Path) -> MoveCounts:
+    """Read how far the rows of a region were moved."""
+    with np.load(folder / MOVES, allow_pickle=False) as found:
+        return MoveCounts(**{name: value if value.ndim else value.item() for name, value in found.items()})
+
+
+def joint_manifest(job: Job) -> dict[str, Any]:
+    """Join the manifests of all regions."""
+    folders = [job.result(RELEASED, region.number) for region in job.regions]
+    each = [json.loads((folder / FIGURES).read_text("utf-8")) for folder in folders]
+    found, first = joint_figures(each, [read_counts(folder) for folder in folders]), each[0]
+    steps = {name: sum(one["speed"][name] for one in each) for name in ("steps", "steps_over_limit")}
+    joint: dict[str, Any] = first | found | {"speed": first["speed"] | steps, "data": first["data"] | found["data"]}
+    return joint if len(job.regions) == 1 else joint | {"regions": _described(job)}
+
+
+def _described(job: Job) -> dict[str, Any]:
+    """How the venues were parted: with the clean file, anybody can do it again."""
+    rule = {"column": job.region_column} if job.region_column else {"gap_km": job.settings.gap_km}
+    return {
+        "count": len(job.regions), **rule, "most_venues": job.settings.most_venues,
+        "most_rows": job.settings.most_rows,
+    }  # fmt: skip
+
+
+def assemble(job: Job, part: int, folder: Path) -> None:
+    """Write a part into the folder of the release."""
+    if not folder.is_dir():
+        raise unseen(folder)
+    name, pieces = job.pieces.names[part], job.pieces.of_part(part)
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    each = (_groups(job, piece.number) for piece in pieces)
+    rows = (_rows(name, groups) for groups in each if groups)
+    with replacing(path) as out:
+        if isinstance(head := _head(job), Dialect):
+            _write_text(rows, head.start, job.result(FRAGMENTS, pieces[-1].number) / TAIL, out)
+        else:
+            _write_tables(rows, head, out)
+
+
+def _head(job: Job) -> Head:
+    """Return what a part begins with if it has no rows."""
+    folders = (job.result(RELEASED, region.number) for region in job.regions)
+    return head_of(next(folder for folder in folders if numbers_of(folder)))
+
+
+def _groups(job: Job, piece: int) -> list[Group]:
+    """Return the released rows of a piece, region by region."""
+    found = (read_group(job.result(RELEASED, region), piece) for region in regions_in(job, piece))
+    return [group for group in found if group is not None]
+
+
+def _rows(name: str, groups: list[Group]) -> Rows:
+    """Return the released rows of a piece in the order of the dataset. Each region has read its own back."""
+    rows = rows_of(groups, name)
+    places = np.concatenate([group.places for group in groups])
+    order = np.argsort(places)
+    if not np.diff(places[order]).all():
+        raise ValueError("two regions hold the same row")
+    return rows.take(order)
+
+
+def _write_text(pieces: Iterator[Rows], start: bytes, tail: Path, out: BinaryIO) -> None:
+    """Write lines one after the other, as if they were one file. The last one ends as that of the clean file does."""
+    end = None
+    for rows in pieces:
+        if ended := rows.with_line_end().dialect:
+            begin = ended.start if end is None else end
+            rows.framed(begin, b"").write(out)
+            end = ended.tail
+    out.write(start if end is None else tail.read_bytes())
+
+
+def _write_tables(pieces: Iterator[Rows], schema: Any, out: BinaryIO) -> None:
+    """Write tables one after the other, as if they were one file."""
+    from ghostpoi.formats.parquet import ParquetRows, write_tables  # pyarrow is slow to import
+
+    first = next(pieces, None)
+    found = (rows for rows in chain([first], pieces) if isinstance(rows, ParquetRows))
+    write_tables((rows.table for rows in found), first.schema if isinstance(first, ParquetRows) else schema, out)
+
+
+WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
+LAYOUT = "packs"  # of the results: those of older versions are of no use
+
+
+Made = tuple[dict[str, Any], ReleasedRows | None]  # the manifest; the rows, if all were in memory at once
+
+
+def make_release(request: ReleaseRequest, scale: Scale | None, say: Say, report: Report) -> Made:
+    """Protect a dataset, region by region if an option asks for that, and write the release."""
+    return in_place(request, lambda: _make(request, scale, say, report))
+
+
+def _make(request: ReleaseRequest, scale: Scale | None, say: Say, report: Report) -> Made:
+    if scale:
+        refuse(request, request.file.reading, series=request.series is not None)
+    unfinished = check_folders(request)
+    if scale is None:
+        series = open_series(request)
+        file = formats.read(request.file, request.mapping)
+        released = release_file(request, file, file.sha256, unfinished, series, say, report)
+        return released.manifest, released
+    pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
+    with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
+        stages = Stages(engine, report, scale)
+        held, count = _held(request, pieces, stages)
+        sha256 = content_hash(pieces)
+        if held and count == 1:
+            units = work(request.settings)
+
+            def share(label: str, done: float) -> None:
+                report(label, done / units)
+
+            released = release_file(request, held, sha256, unfinished, None, say, share)
+            return released.manifest, released
+        return _by_region(request, pieces, held, sha256, unfinished, stages, say), None
+
+
+def _held(request: ReleaseRequest, pieces: Pieces, stages: Stages) -> tuple[CheckinFile | None, int]:
+    """Read a dataset of one piece here, if no other process does, and count its regions."""
+    if not isinstance(stages.engine, OneProcess) or len(pieces.pieces) > 1 or pieces.several:
+        return None, 0
+    scale = stages.scale
+    job = Job(Path(), pieces, request, request.file, scale.settings, scale.region_column, Seed(0), "")
+    fit_pieces(stages.engine, scale.memory, scale.workers, request.file, pieces.pieces)
+    file = formats.read(request.file, request.mapping)
+    found = regions_of(job, file)
+    fit(stages.engine, scale.memory, scale.workers, found)
+    return file, len(found)
+
+
+def _by_region(
+    request: ReleaseRequest, pieces: Pieces, held: CheckinFile | None, sha256: bytes, unfinished: Note | None,
+    stages: Stages, say: Say,
+) -> dict[str, Any]:  # fmt: skip
+    """Divide a dataset, protect each region and write the release; return its manifest."""
+    # A refused engine or input leaves nothing: with other options or another file, this run would be of no use.
+    is_new = not request.private.exists()
+    run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
+    try:
+        job = replace(_job(request, stages.scale, pieces, run, say), held=held)
+        job, manifest = _released(job, request, run, stages, say)
+    except (TaskFailed, EngineFailed) as e:
+        raise RegionsFailed(f"{e.text}; then continue with {option('resume')}") from None
+    except InputError as e:
+        if not unfinished and not isinstance(e, RegionsFailed):
+            shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
+        raise
+    pairs = run.folder / PRIVATE_PAIRS
+    make_private_folder(pairs)
+    for region in job.regions:
+        own = job.result(RELEASED, region.number) / PAIRS
+        if own.exists():  # else a run that was killed has moved it
+            own.rename(pairs / f"{region.number:06}.npz")
+    keep_private(run, request.private, (PRIVATE_PAIRS,) if any(pairs.iterdir()) else ())
+    return manifest
+
+
+def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: Say) -> tuple[Job, dict[str, Any]]:
+    """Do all stages, and publish the release; return the job as it is known then, and the manifest."""
+    job = _tested(divided(job, stages), stages)
+    for text in job.columns.warnings if job.columns else []:
+        say(f"warning: {text}")
+    _, failed = stages.run(
+        "protecting", protect_region, job, [r.number for r in job.regions], on_gpu=request.settings.method.needs_torch,
+        sizes=[r.rows for r in job.regions], goes_on=True,
+    )  # fmt: skip
+    if failed:
+        raise _failure(job, failed)
+    _check_left(request, job)
+    with staging_folder(run, request.release.resolve()) as staging:
+        manifest = _write(staging, request, job, stages)
+        publish_folder(staging, request.release.resolve(), request.force or request.resume)
+    return job, manifest
+
+
+def _tested(job: Job, stages: Stages) -> Job:
+    """Find out what becomes of each column."""
+    tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
+    done_all((tested, failed), job.name_of)
+    return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
+
+
+PRIVATE_PAIRS = "pairs"  # in the private folder: the pairs of each region
+
+
+def _write(staging: Path, request: ReleaseRequest, job: Job, stages: Stages) -> dict[str, Any]:
+    """Write the content of the release folder."""
+    data = staging / "checkins" if job.pieces.several else staging / job.pieces.names[0]
+    folder = data if job.pieces.several else staging
+    folder.mkdir(exist_ok=True)
+    written = stages.run("writing", assemble, job, range(len(job.pieces.names)), folder.resolve())
+    done_all(written, lambda part: job.pieces.names[part])
+    if not all((folder / name).is_file() for name in job.pieces.names):
+        raise unseen(folder)
+    for left in folder.rglob(f".*{PARTIAL}"):  # by workers that died
+        left.unlink(missing_ok=True)
+    manifest = joint_manifest(job)
+    manifest["data"] = {"file": data.name, **manifest["data"], **hashes_of(data)}
+    store_manifest(staging, manifest, request.private)
+    return manifest
+
+
+def _check_left(request: ReleaseRequest, job: Job) -> None:
+    """Refuse a release without rows, or without a row for the models to learn from."""
+    rows = joint_manifest(job)["rows"]
+    if rows["withheld"] == sum(region.rows for region in job.regions):
+        raise InputError(f"{request.file}: no venue has a candidate, so all rows would be withheld; {NO_SETS}")
+    if request.settings.method.needs_torch and not rows["in_sessions"]["rows"]:
+        raise no_sessions(request.file)
+
+
+NO_SETS = f"leave out {option('no_candidate', 'withhold')}, or choose another method"
+
+
+def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
+    """Say which regions failed, and why. If none is protected, it is the input that is refused."""
+    refused = [one for one in failed if one.refused]
+    first, every = (refused or failed)[0], len(job.regions)
+    if refused and len(failed) == every:
+        return InputError(first.why)
+    region, others = job.regions[first.number], f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    # Other options and other data are another run, which cannot go on with this one.
+    then = f"then start again with {option('force')}" if refused else f"then continue with {option('resume')}"
+    why = first.why.removeprefix(f"{job.name_of(region.number)}: ")
+    return RegionsFailed(
+        f"{every - len(failed):,} of {every:,} regions are protected, but not region {first.number + 1} "
+        f"({region.label}; {region.rows:,} rows){others}: {why}; {then}"
+    )
+
+
+def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: Say) -> Job:
+    # Tasks of an earlier run, version or division may still be at work somewhere: they leave their results elsewhere.
+    asked = f"{run.token} {run.key} {scale.settings!r} {scale.region_column} {LAYOUT}"
+    name = f"{WORLD}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+    folder = (run.folder / name).resolve()  # workers elsewhere have other working folders
+    _remove([*run.folder.glob(f".{WORLD}-*")])
+    if others := [path for path in run.folder.glob(f"{WORLD}-*") if path.name != name]:
+        say("the regions, device or version are not those of the interrupted run, so the dataset is divided again")
+        _remove([path.rename(path.with_name(f".{path.name}")) for path in others])  # whole or not at all
+    make_private_folder(folder)
+    remove_unfinished(folder)
+    return Job(
+        folder, pieces, request, request.file, scale.settings, scale.region_column, run.seed, run.key,
+        device=scale.device,
+    )  # fmt: skip
+
+
+def _remove(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder)

@@ -1,0 +1,364 @@
+"""Checks that need the clean file: rows, venues, speed, and every figure of the manifest that follows from them."""
+
+from collections import Counter
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ghostpoi.columns import RelatedVenues, order_reveals, telling
+from ghostpoi.data.candidates import CHUNK, steps_kmh
+from ghostpoi.data.checkins import Bools, Ints, Longs, by_user_and_time
+from ghostpoi.data.displacement import Moves, moves
+from ghostpoi.data.geo import over_limit
+from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.walks import Substitution
+from ghostpoi.draw.whole_table import WholeTable, has_donor, places_of, prepare
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.options import option
+from ghostpoi.release.manifest import settings_of, with_groups
+from ghostpoi.release.plan import figures
+from ghostpoi.release.refusals import in_file
+from ghostpoi.release.series.fields import read_fields, read_table
+from ghostpoi.release.users import hidden, read_map
+from ghostpoi.release.venue_files import files_beside
+from ghostpoi.release.verify import Check, pseudonym_check
+from ghostpoi.settings import SpeedSettings
+
+
+def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str | None:
+    """Return the first difference outside the columns to ignore, or None."""
+    if expected.columns != found.columns:
+        return f"the columns are {', '.join(found.columns)}, not {', '.join(expected.columns)}"
+    for name in found.columns:
+        if name in ignore or _same_codes(expected, found, name):
+            continue
+        one, two = expected.get_column(name), found.get_column(name)
+        if len(one) != len(two):
+            return f"there are {len(two):,} rows, not {len(one):,}"
+        if one.dtype != two.dtype:
+            return f"the column {name} has type {two.dtype}, not {one.dtype}"
+        if not one.equals(two):
+            return f"row {int(one.ne_missing(two).arg_max() or 0) + 1} has a different {name}"
+    return None
+
+
+def _same_codes(expected: Rows, found: Rows, name: str) -> bool:
+    """Tell whether two columns hold the same texts, from the numbers of the texts; False if that cannot be seen."""
+    one, two = expected.codes(name), found.codes(name)
+    if one is None or two is None or len(one[0]) != len(two[0]):
+        return False
+    number = {text: code for code, text in enumerate(one[1])}
+    return bool((np.array([number.get(text, -1) for text in two[1]])[two[0]] == one[0]).all())
+
+
+ROUNDING = 1 + 1e-9  # a GPU may round a speed differently
+
+
+def counted_speed(found: dict[str, float], manifest: dict[str, Any], last: bool) -> Check:
+    """Compare the steps over the limit with the manifest's count."""
+    counted = manifest["speed"]
+    detail = f"{found['steps_over_limit']:,} of {found['steps']:,} steps over {found['limit_kmh']:g} km/h"
+    limits = {key: manifest["settings"]["speed"].get(key) for key in ("limit_kmh", "min_gap_s")}
+    same = found == counted and limits == {key: counted[key] for key in limits}
+    more = f"; whether they are allowed takes {option('against', 'FILE')}" if same and last else ""
+    return Check("speed", same, f"{detail}, {'as' if same else 'not as'} counted in the manifest{more}")
+
+
+def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: SpeedSettings) -> Check:
+    """Check that every step over the limit is one that the rule allows; arguments are (N,), per row of the table."""
+    table, decided, has = whole.table, whole.in_session | whole.repeated, whole.has_candidates
+    if whole.venue_sets.everywhere:
+        return Check("speed rule", True, "the method has no speed rule")
+    starts = np.zeros(len(table), bool)
+    starts[whole.data.all.row[whole.data.all.start[:-1]]] = True
+    order = by_user_and_time(table.user, table.time)
+    a, b = order[:-1], order[1:]
+    same_user = table.user[a] == table.user[b]
+
+    def over(venue: Ints, limit: float) -> Bools:
+        lat, lon = table.venues.lat[venue[order]], table.venues.lon[venue[order]]
+        fast: Bools = over_limit(lat, lon, table.time[order], limit, rule.min_gap_s) & same_user
+        return fast
+
+    row = np.where(decided[b] & ~decided[a], a, b)  # the one that had to keep the limit
+    allowed = ~has[row] | emptied[row] | starts[row] | whole.repeated[row]
+    fast = over(released, rule.limit_kmh * ROUNDING)
+    wrong, clean = int((fast & ~allowed).sum()), int(over(table.venue, rule.limit_kmh).sum())
+    if wrong:
+        return Check("speed rule", False, f"{wrong:,} steps over the limit though a candidate was within it")
+    return Check(
+        "speed rule",
+        True,
+        f"over the limit only where no candidate was within it (steps over it in the clean file: {clean:,})",
+    )
+
+
+def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bools:
+    """Mark the rows whose candidates were all too far away, given the released venues (N,)."""
+    table, sessions = whole.table, whole.data.all
+    emptied = np.zeros(len(table), bool)
+    # In sessions, a venue must be reachable from the position before.
+    later = np.ones(sessions.positions, bool)
+    later[sessions.start[:-1]] = False
+    at = np.flatnonzero(later)
+    row, before = sessions.row[at], sessions.row[at - 1]
+    near = (released[before], table.time[row] - table.time[before])
+    inside = whole.data.vocabulary.venue[whole.session_sets.poi]
+    emptied[row] = _none_feasible(whole, inside, sessions.poi[at], [near], rule)
+    # Outside, from the row before and, if it was decided earlier, to the row after.
+    order = by_user_and_time(table.user, table.time)
+    n, decided = len(order), whole.in_session | whole.repeated
+    place = np.flatnonzero(~decided[order])
+    row, before, after = order[place], order[np.maximum(place - 1, 0)], order[np.minimum(place + 1, n - 1)]
+    has_before = (place > 0) & (table.user[before] == table.user[row])
+    has_after = (place + 1 < n) & (table.user[after] == table.user[row]) & decided[after]
+    neighbours = [
+        (np.where(has_before, released[before], 0), np.where(has_before, table.time[row] - table.time[before], 0)),
+        (np.where(has_after, released[after], 0), np.where(has_after, table.time[after] - table.time[row], 0)),
+    ]
+    emptied[row] = _none_feasible(whole, whole.venue_sets.poi, table.venue[row], neighbours, rule)
+    return emptied
+
+
+def _none_feasible(
+    whole: WholeTable, sets: Ints, anchor: Ints, neighbours: list[tuple[Ints, Longs]], rule: SpeedSettings
+) -> Bools:
+    """Tell for which anchors (B,) the set is not empty but has no venue that keeps the limit to all neighbours."""
+    venues, found = whole.table.venues, np.zeros(len(anchor), bool)
+    for at in range(0, len(anchor), CHUNK):
+        part = slice(at, at + CHUNK)
+        options = sets[anchor[part]]  # (B, K)
+        kmh = [
+            steps_kmh(venues.lat, venues.lon, near[part], options, gap[part], rule.min_gap_s)
+            for near, gap in neighbours
+        ]  # fmt: skip
+        feasible = (options > 0) & (np.max(kmh, axis=0) <= rule.limit_kmh)
+        found[part] = (options > 0).any(axis=1) & ~feasible.any(axis=1)
+    return found
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The clean table and what was released of it."""
+
+    whole: WholeTable
+    shown: Longs  # (M,) the clean row of each released row
+    released: Ints  # (N,) the released venue of every clean row; a withheld row keeps its own
+    drawn: Bools  # (N,) whether the row got its fields from a donor
+
+    @property
+    def changed(self) -> Longs:
+        """The substituted rows."""
+        return np.flatnonzero(self.released != self.whole.table.venue)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was found, and the figures of the release as they follow from it; none if a check made them meaningless."""
+
+    checks: list[Check]
+    figures: dict[str, Any] | None = None
+    moved: Moves | None = None
+
+
+def comparison(
+    clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any], private: Path, whole_file: bool
+) -> Comparison:  # fmt: skip
+    """Run the checks that need the clean file; stop at the first that makes the later ones meaningless.
+
+    If user ids are pseudonyms, the private folder tells which row is which. Rows may be those of one region; the
+    manifest then states what is withheld of it.
+    """
+    (table, crowds), settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
+    hides_users = settings.identity.pseudonyms != "keep"
+    known = read_map(private) if hides_users else None
+    whole = prepare(table, settings, whole_file, crowds)
+    withheld = manifest["rows"]["withheld"]
+    shown = np.flatnonzero(whole.has_candidates) if withheld else np.arange(len(table))
+    expected = len(table) - withheld
+    if len(shown) != expected or len(written.table) != expected:
+        detail = f"the release has {len(written.table):,} rows; the file has {len(table):,}, {withheld:,} withheld"
+        return Comparison([Check("rows", False, detail)])
+    identity = []
+    if known is not None:
+        identity = [pseudonym_check(known, table, shown, written.table, settings)]
+        if not identity[0].passed:
+            return Comparison(identity)
+        shown = known.row
+    changed = manifest["columns"]["changed_with_the_venue"]
+    if missing := set(changed).difference(written.rows.columns):
+        detail = f"columns of the manifest are missing: {', '.join(map(str, missing))}"
+        return Comparison([Check("rows", False, detail)])
+    dropped = [name for name in clean.rows.columns if name in manifest["columns"]["dropped"]]
+    ignored = [*changed, written.mapping["user"]] if hides_users else changed
+    if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=ignored):
+        return Comparison([*identity, Check("rows", False, problem)])
+    checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
+    checks += _parts(clean.rows.take(shown), written.rows, hides_users, whole_file)
+    checks += _missing_values(clean, written, shown, dropped)
+    number = {name: venue for venue, name in enumerate(table.venue_ids)}
+    renumbered = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int32)
+    venue = renumbered[written.table.venue]  # in the numbering of the clean table, 0 for a venue that it lacks
+    if not venue.all():
+        unknown = written.table.venue_ids[written.table.venue[int(np.argmin(venue))]]
+        return Comparison([*checks, Check("venues", False, f"the venue {unknown} does not occur in {clean.path}")])
+    released = table.venue.copy()
+    released[shown] = venue
+    drawn = has_donor(whole, released, settings.method, every=hides_users)
+    pair = Pair(whole, shown, released, drawn)
+    emptied = emptied_sets(whole, released, settings.speed)
+    checks += [
+        _category(pair, settings),
+        _candidates(pair),
+        _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, crowds, clean, written.rows)),
+        allowed_speed(whole, released, emptied, settings.speed),
+        *_kept(clean, [*changed, *dropped], hidden(table, settings)),
+        *_beside(clean, written, manifest),
+    ]
+    found = figures(whole, settings.method, Substitution(released, emptied), shown, clean.counted)
+    found["data"] = {"rows": len(shown) + clean.counted.get("kept", 0)}
+    return Comparison(checks, found, moves(table.venues, table.venue, released))
+
+
+def _parts(clean: Rows, written: Rows, hides_users: bool, whole_file: bool) -> list[Check]:
+    """Check that the parts of a folder are the same or, under pseudonyms, divided anew."""
+    if not (clean.parts and written.parts):
+        same = bool(clean.parts) == bool(written.parts)
+        return [] if same else [Check("parts", False, "the release and the file are not both folders")]
+    clean = clean.divided_anew() if hides_users else clean
+    (names, part), (new_names, new_part) = _used(clean), _used(written)
+    same = names == new_names and np.array_equal(part, new_part) and not (whole_file and clean.parts != written.parts)
+    return [Check("parts", same, f"{len(clean.parts):,} parts" if same else "the rows are in other parts than before")]
+
+
+def _used(rows: Rows) -> tuple[list[str], Longs]:
+    """Return the names of the parts that have rows, and which of them each row is in."""
+    numbers, part = np.unique(rows.part, return_inverse=True)
+    return [rows.parts[number] for number in numbers], part
+
+
+def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
+    """Check that the files beside the data are what follows from the clean table of venues and the released rows."""
+    if clean.venues is None:
+        return []
+    table, columns = written.table, manifest["columns"]
+    visits = Counter(table.venue_ids[table.venue].tolist())
+    kept = columns.get("kept_on_request", [])
+    expected = files_beside(clean, kept, columns["dropped"], visits, table.user_ids.tolist())
+    wrong = [name for name in expected if not _holds(written.path.parent / name, expected[name])]
+    detail = f"{', '.join(wrong)} is not the table that the clean one gives" if wrong else "as the clean table gives it"
+    return [Check("venue table", not wrong, detail)]
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == content
+
+
+def _missing_values(clean: CheckinFile, written: CheckinFile, shown: Longs, dropped: list[str]) -> list[Check]:
+    """Check that rows that lack a value are where they were and as they were, or were left out."""
+    if not len(clean.missing) and not len(written.missing):
+        return []
+    _, order = in_file(clean, np.arange(len(clean.table)), shown)
+    problem = None
+    if not np.array_equal(np.flatnonzero(np.isin(order, clean.kept)), written.kept):
+        problem = "other rows of the release lack a value than of the file"
+    elif len(clean.kept):
+        kept = clean.all_rows.take(clean.kept).drop(dropped)
+        problem = difference(kept, written.all_rows.take(written.kept))
+    one = len(clean.missing) == 1
+    fate = "left out" if not len(clean.kept) else "as it was" if one else "as they were"
+    rows = f"{len(clean.missing):,} row{'s' * (not one)}, {fate}"
+    return [Check("missing values", problem is None, problem or rows)]
+
+
+def _category(pair: Pair, settings: Publication) -> Check:
+    """Check that substitutes have the category, or the group of categories, that the method promises."""
+    if not pair.whole.table.category_field:
+        return Check("category", True, "the file has no category")
+    places, changed, kept = places_of(pair.whole.table, settings), pair.changed, settings.keeps_category
+    kind = places.group if kept == "group" else places.category
+    same = int((kind[pair.whole.table.venue[changed]] == kind[pair.released[changed]]).sum())
+    what = {"exact": "match", "group": "match by group", "any": "match; the method promises none"}[kept]
+    return Check("category", kept == "any" or same == len(changed), f"{same:,} of {len(changed):,} substitutes {what}")
+
+
+def _candidates(pair: Pair) -> Check:
+    """Check that every substitute is in the candidate set that applies to its row."""
+    whole, row, released = pair.whole, pair.changed, pair.released[pair.changed]
+    table, sessions, vocabulary = whole.table, whole.data.all, whole.data.vocabulary
+    if whole.venue_sets.everywhere:
+        return Check("radius", True, "the method may release any venue for any other")
+    poi = np.zeros(len(table), np.int32)  # 0 outside sessions
+    poi[sessions.row] = sessions.poi
+    in_session, poi = poi[row] > 0, poi[row]
+    inside = (whole.venue_sets.poi[table.venue[row]] == released[:, None]).any(axis=1)
+    session_sets = vocabulary.venue[whole.session_sets.poi[poi[in_session]]]
+    inside[in_session] = (session_sets == released[in_session, None]).any(axis=1)
+    detail = f"{int(inside.sum()):,} of {len(row):,} substitutes are in their candidate set"
+    return Check("radius", bool(inside.all()), detail)
+
+
+def _genuine_fields(
+    clean: Rows, rows: Rows, names: list[str], pair: Pair, stored: tuple[Rows, Ints] | None
+) -> Check:  # fmt: skip
+    """Check that venue fields come from one genuine row of the released venue; rows that were not drawn keep theirs.
+
+    A genuine row may be one that the release withholds. In a series, it is the stored one of its venue.
+    """
+
+    def keys(source: Rows, venue: Ints) -> NDArray[np.uint64]:
+        fields = source.requote(names)  # protect may have put stray quotes into quotes
+        columns = {f"c{i}": fields.get_column(name) for i, name in enumerate(names)}
+        return pl.DataFrame({"venue": pl.Series(venue), **columns}).hash_rows().to_numpy()
+
+    genuine, found = keys(clean, pair.whole.table.venue), keys(rows, pair.released[pair.shown])
+    donors = genuine if stored is None else keys(*stored)
+    mixed = int(np.where(pair.drawn[pair.shown], ~np.isin(found, donors), found != genuine[pair.shown]).sum())
+    detail = f"{mixed:,} rows mix the fields of two venues" if mixed else f"{', '.join(names)} change together"
+    return Check("venue fields", mixed == 0, detail)
+
+
+def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None) -> list[Check]:
+    """Test what the columns and the order of rows, which the release shares with the file, tell about clean venues."""
+    found = telling(clean.table, clean.rows, clean.mapping, not_kept, pseudonym)
+    listed = "; ".join(f"{name!r} {finding}" for name, finding in found.items())
+    secret = "clean venues" if pseudonym is None else "clean venues or users"
+    order = order_reveals(RelatedVenues(clean.table))
+    return [
+        Check("kept columns", not found, listed or f"no test finds {secret} in them"),
+        Check("row order", order is None, f"rows {order}" if order else "it does not depend on the venues"),
+    ]
+
+
+def figure_checks(found: dict[str, Any], manifest: dict[str, Any]) -> list[Check]:
+    """Compare the counts and the plausibility of a release with the manifest."""
+    stated = manifest | {"data": {"rows": manifest["data"].get("rows")}}
+    counts = _differences(found, stated, "rows") + _differences(found, stated, "data")
+    measures = _differences(found, stated, "plausibility")
+    rows, moved = found["rows"], found["plausibility"]
+    if moved is None:
+        fine = "as in the manifest, which states no figures of draws, since some rows were released before"
+        return [Check("counts", not (wrong := [*counts, *measures]), "; ".join(wrong) or fine)]
+    substituted = f"{sum(rows[part]['substituted'] for part in ('in_sessions', 'outside_sessions')):,} rows substituted"
+    mean = f"{moved['mean_km']:g} km on average"
+    return [
+        Check("counts", not counts, "; ".join(counts) or f"{substituted}, all counts as in the manifest"),
+        Check("plausibility", not measures, "; ".join(measures) or f"{mean}, all figures as in the manifest"),
+    ]
+
+
+def _differences(found: dict[str, Any], stated: dict[str, Any], key: str) -> list[str]:
+    """Name the figures below a key that the manifest states differently."""
+    one, two = found.get(key), stated.get(key)
+    if isinstance(one, dict) and isinstance(two, dict):
+        return [
+            f"{key}.{text}"
+            for name in sorted({*one, *two}, key=str)
+            for text in _differences(one, two, name)
+        ]  # fmt: skip
+    return [] if one == two else [f"{key} is {one}, {two} in the manifest"]

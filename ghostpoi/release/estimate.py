@@ -1,0 +1,202 @@
+"""Estimate the time, memory and substitutions of `protect`, for --dry-run.
+
+Reading, column tests and candidate sets run in full, as in a real run. Everything else runs on a sample of users, with
+all their rows, and is scaled to the whole file. Models are not trained: their scores hardly change how many rows are
+substituted, except with methods that may keep a venue.
+"""
+
+import io
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ghostpoi import formats
+from ghostpoi.data.checkins import Bools, Ints
+from ghostpoi.data.displacement import displacement
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.draw import table as rows_outside_sessions
+from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.table import publish
+from ghostpoi.draw.task import Task
+from ghostpoi.draw.walks import Substitution
+from ghostpoi.draw.whole_table import WholeTable, check_category, genuine_rows, grouped, prepare
+from ghostpoi.formats import CheckinFile, Source
+from ghostpoi.progress import no_report
+from ghostpoi.randomness import Seed
+from ghostpoi.release import users as pseudonyms
+from ghostpoi.release.refusals import check_kept
+from ghostpoi.release.venue_files import classify_file
+
+if TYPE_CHECKING:
+    import torch
+
+SAMPLE, CHEAP_SAMPLE = 5_000, 50_000  # rows, at least; with and without models to run
+
+
+@dataclass
+class Stopwatch:
+    """The time of each step of a real run."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    last: float = field(default_factory=time.perf_counter)
+
+    def lap(self, step: str, times: float = 1.0) -> None:
+        """Count the time since the last call, this many times, as part of a step."""
+        now = time.perf_counter()
+        self.seconds[step] = self.seconds.get(step, 0.0) + (now - self.last) * times
+        self.last = now
+
+    def skip(self) -> None:
+        """Do not count the time since the last call."""
+        self.last = time.perf_counter()
+
+
+def estimate(
+    source: Source, mapping: dict[str, str], keep: Sequence[str], drop: Sequence[str], settings: Publication,
+    device: "torch.device | None", groups: Mapping[str, str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Estimate a run of `protect`; refuse a file that it would refuse."""
+    watch = Stopwatch({"starting": time.process_time()})  # mostly imports
+    file = formats.read(source, mapping)
+    check_category(file.table, settings)
+    check_kept(file, settings.identity.pseudonyms != "keep")
+    new = pseudonyms.wanted(file, settings)
+    columns = classify_file(file, keep, drop, new)
+    watch.lap("reading and testing columns")
+    whole = prepare(grouped(file.table, groups or {}, settings.method), settings)
+    watch.lap("finding candidates")
+    method = settings.method
+    users = _sample(whole, SAMPLE if method.needs_surrogate or method.needs_trajectory_lm else CHEAP_SAMPLE)
+    sessions = whole.data.all.take(users[whole.data.all.user])
+    epochs = _time_training(whole, sessions, settings, device, watch)
+    released, rounds = _substitute(whole, sessions, users, settings, device, watch)
+    _time_writing(file, columns.change, users, watch)
+    shares, rows = _shares(whole, users, released, settings), len(whole.table) + len(file.kept)
+    if len(file.kept):  # they are genuine
+        shares["left_genuine"] = (shares["left_genuine"] * len(whole.table) + len(file.kept)) / rows
+    return {
+        "seconds": sum(watch.seconds.values()),
+        "steps": watch.seconds,
+        "epochs": epochs,
+        "rounds": rounds,
+        # The peak so far includes the table, the candidate sets and one batch, which dominate a full run.
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "rows": rows,
+        "pseudonyms": 0 if new is None else int(new.max()) + 1,
+        "rows_in_sessions": whole.data.all.positions,
+        **shares,
+        **_displacement(whole, users, released),
+    }
+
+
+def _sample(whole: WholeTable, least: int) -> Bools:
+    """Draw users (U,) until they have this many rows, and one of them a session."""
+    user = whole.table.user
+    order = Seed(0).generator("sample").permutation(len(whole.table.user_ids))
+    rows = np.cumsum(np.bincount(user, minlength=len(order))[order])
+    enough = int(np.searchsorted(rows, min(least, len(user))))
+    with_session = int(np.isin(order, whole.data.all.user).argmax())
+    chosen = np.zeros(len(order), bool)
+    chosen[order[: max(enough, with_session) + 1]] = True
+    return chosen
+
+
+def _time_training(
+    whole: WholeTable, sample: Sessions, settings: Publication, device: "torch.device | None", watch: Stopwatch
+) -> int:
+    """Time an epoch of the surrogate, and count it for every epoch of either model."""
+    method, rounds = settings.method, settings.rounds
+    epochs = rounds.outer * rounds.inner if method.needs_surrogate else 0
+    epochs += settings.lm_training.epochs if method.needs_trajectory_lm else 0
+    if not epochs:
+        return 0
+    from ghostpoi.models import fit
+    from ghostpoi.models.training_windows import next_poi
+    from ghostpoi.models.transformer import CausalTransformer
+
+    surrogate = CausalTransformer(len(whole.data.vocabulary), settings.surrogate, 0).to(device)
+    optimizer = fit.adamw(surrogate, settings.training)
+    pairs = next_poi(sample, settings.surrogate.max_positions)
+    fit.epoch(surrogate, optimizer, pairs, settings.training, Seed(0), ("warm",), 0)  # the first one includes set-up
+    watch.skip()
+    fit.epoch(surrogate, optimizer, pairs, settings.training, Seed(0), ("timed",), 0)
+    watch.lap("training", epochs * whole.data.all.positions / sample.positions)
+    return epochs
+
+
+def _substitute(
+    whole: WholeTable, sample: Sessions, users: Bools, settings: Publication, device: "torch.device | None",
+    watch: Stopwatch,
+) -> tuple[Ints, int]:  # fmt: skip
+    """Choose the venues of the users' rows; return those of all rows, other users' unchanged, and the rounds."""
+    table, data, method = whole.table, whole.data, settings.method
+    rounds = settings.rounds.outer if method.needs_surrogate else 1
+    run = _one_round(Task(settings, sample, data.vocabulary, whole.session_sets), device)
+    watch.lap("substituting")
+    in_sessions = run()
+    watch.lap("substituting", rounds * data.all.positions / sample.positions)
+    released = np.where(users[table.user], 0, table.venue).astype(np.int32)
+    released[sample.row] = data.vocabulary.venue[in_sessions.poi]
+    drawn = int((released == 0).sum())
+    watch.skip()
+    outside = rows_outside_sessions.release(whole, method, released, Seed(0), settings.speed)
+    watch.lap("substituting", (len(table) - data.all.positions) / max(1, drawn))
+    return outside.poi, rounds
+
+
+def _one_round(task: Task, device: "torch.device | None") -> Callable[[], Substitution]:
+    """Return what runs one round with models that are not trained."""
+    settings, rows = task.settings, len(task.vocabulary)
+    if settings.method.needs_trajectory_lm:
+        from ghostpoi.models.transformer import CausalTransformer
+
+        task = replace(task, trajectory_lm=CausalTransformer(rows, settings.lm, 0).to(device))
+    if not settings.method.needs_surrogate or device is None:
+        return partial(publish, task, Seed(0), device)
+    from ghostpoi.draw.model_rounds import Substituter
+    from ghostpoi.models.transformer import CausalTransformer
+
+    surrogate = CausalTransformer(rows, settings.surrogate, 0).to(device)
+    return partial(Substituter(task, surrogate, device).round, Seed(0), 1, no_report)
+
+
+def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Stopwatch) -> None:
+    """Time the writing of the users' rows. What was written is read again."""
+    row = np.flatnonzero(users[file.table.user])
+    watch.skip()
+    file.rows.take(row).copy_fields(change, np.arange(len(row))).write(io.BytesIO())
+    watch.lap("writing", len(file.table) / len(row))
+    formats.read(file.source, file.mapping, file.format)
+    watch.lap("writing")
+
+
+def _displacement(whole: WholeTable, users: Bools, released: Ints) -> dict[str, float]:
+    """How far the substitutes of the users' rows are from the clean venues."""
+    row = users[whole.table.user]
+    found = displacement(whole.table.venues, whole.table.venue[row], released[row])
+    return {name: found[name] for name in ("mean_km", "p95_km", "beyond_1km")}
+
+
+def _shares(whole: WholeTable, users: Bools, released: Ints, settings: Publication) -> dict[str, float]:
+    """The expected shares of rows that are substituted, left genuine, and released as the venue that they drew."""
+    sampled, has, inside = users[whole.table.user], whole.has_candidates, whole.in_session
+    changed = released != whole.table.venue
+    rate = {True: 0.0, False: 0.0}  # of rows with a candidate, in and outside sessions
+    for group in rate:
+        drawn = sampled & has & (inside == group)
+        rate[group] = float(changed[drawn].mean()) if drawn.any() else 1.0
+    expected = np.where(has, np.where(inside, rate[True], rate[False]), 0.0)
+    found = genuine_rows(whole, settings.method, np.flatnonzero(sampled & has), released[sampled & has])
+    kept = found["left_genuine"]["rows"] / max(1, sum(group["rows"] for group in found.values()))
+    rest = max(0.0, float(1 - expected.mean() - (~has).mean()))  # rows with a candidate that show their clean venue
+    return {
+        "substitution_rate": float(expected.mean()),
+        "substitution_rate_in_sessions": float(expected[inside].mean()),
+        "left_genuine": float((~has).mean()) + kept * rest,
+        "drawn_own": (1 - kept) * rest,
+    }

@@ -1,0 +1,276 @@
+"""The manifest, which describes a release. Its presence means that the release is complete."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ghostpoi import formats
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.draw.methods import METHODS
+from ghostpoi.draw.publication import Publication, publication
+from ghostpoi.errors import InputError
+from ghostpoi.files import file_hashes, joint_hash, remove_partial, replacing
+from ghostpoi.formats import CheckinFile, Source
+from ghostpoi.formats.source import SizeLimit
+from ghostpoi.options import option
+from ghostpoi.release.seal import SIGNATURE, Seal, fingerprint, has_key, read_seal, sign
+from ghostpoi.settings import override
+
+MANIFEST = "manifest.json"
+PAGES = ("card.md", "croissant.json", "report.html")
+MAX_BYTES, MAX_DEPTH = 1 << 26, 50  # of a manifest
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_named_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(_are_texts(pair) and len(pair) == 2 for pair in value)
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_count, value.values()))
+
+
+def _are_settings(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str | int | float) for v in value.values())
+
+
+REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must hold, by section
+    "data": {"file": _is_text, "format": _is_text, "sha256": _is_text},
+    "columns": {"fields": _are_named_texts, "changed_with_the_venue": _are_texts, "dropped": _are_texts},
+    "rows": {"in_sessions": _are_counts, "outside_sessions": _are_counts, "withheld": _is_count},
+    "settings": {"filters": _are_settings, "candidates": _are_settings, "speed": _are_settings},
+    "speed": {"limit_kmh": _is_positive, "min_gap_s": _is_positive},
+    "disclosure": {"category": _is_text, "category_groups": _are_pairs, "aggregates": _are_texts},
+}
+NO_CATEGORY = "none"  # what a release of a file without categories discloses of them
+PRIVATE_MARK = "ghostpoi-private"  # class of the body of every page that shows clean data
+
+
+def read_manifest(release: Path) -> dict[str, Any]:
+    """Read the manifest of a complete release and check its shape."""
+    path = release / MANIFEST
+    if not release.is_dir():
+        raise InputError(f"{release} is not a folder; give the folder that protect wrote")
+    if not path.is_file():
+        raise InputError(f"{release} has no {MANIFEST}, so it is not a complete release; make it again with protect")
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise ValueError(f"it is larger than {MAX_BYTES >> 20} MiB")
+        manifest: dict[str, Any] = json.loads(text.decode("utf-8"))
+        _check_shape(manifest)
+    except OSError as e:
+        raise InputError(f"{path} cannot be read ({(e.strerror or str(e)).lower()}); change its permissions") from None
+    except (ValueError, RecursionError) as e:
+        raise InputError(f"{path} is not a manifest of ghostpoi ({e}); make the release again with protect") from None
+    return manifest
+
+
+def _check_shape(manifest: Any) -> None:
+    """Check everything that readers of a manifest rely on."""
+    if not isinstance(manifest, dict):
+        raise ValueError("it is not a JSON object")
+    if _depth(manifest) > MAX_DEPTH:
+        raise ValueError("it is nested too deeply")
+    for section, keys in REQUIRED.items():
+        found = manifest.get(section)
+        for key, fits in keys.items():
+            if not isinstance(found, dict) or key not in found:
+                raise ValueError(f"{section}.{key} is missing")
+            if not fits(found[key]):
+                raise ValueError(f"{section}.{key} has the wrong type")
+    if "identity" in manifest and not _are_settings(manifest["identity"]):
+        raise ValueError("identity has the wrong type")
+    if not _are_counts(manifest.get("series", {})):
+        raise ValueError("series has the wrong type")
+    if "regions" in manifest and not _is_division(manifest["regions"]):
+        raise ValueError("regions has the wrong type")
+    if not _are_counts(manifest["rows"].get("missing", {})):
+        raise ValueError("rows.missing has the wrong type")
+    if not _are_named_texts(manifest["data"].get("reading", {})):
+        raise ValueError("data.reading has the wrong type")
+    if not _is_text(manifest.get("method")):
+        raise ValueError("method is missing")
+    if not _are_settings(manifest["settings"].get("method", {})):
+        raise ValueError("settings.method has the wrong type")
+    if not _are_named_texts(manifest["data"].get("beside", {})):
+        raise ValueError("data.beside has the wrong type")
+    for name in (manifest["data"]["file"], *manifest["data"].get("beside", {})):
+        if not _can_name(name) or Path(name).name != name:
+            raise ValueError("data.file is not a plain file name")
+    if not _are_named_texts(parts := manifest["data"].get("parts", {})):
+        raise ValueError("data.parts has the wrong type")
+    if not all(_can_name(one) for name in parts for one in name.split("/")):
+        raise ValueError("data.parts are not plain paths")
+
+
+def _is_division(found: Any) -> bool:
+    """Tell whether this says how a dataset was divided into regions."""
+    if not _are_settings(found):
+        return False
+    numbers = (found.get(name) for name in ("count", "most_venues", "most_rows"))
+    rule = isinstance(found.get("gap_km"), int | float) or _is_text(found.get("column"))
+    return rule and all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in numbers)
+
+
+def _can_name(name: str) -> bool:
+    """Tell whether a file or a folder inside the release can have this name."""
+    surrogates = any("\ud800" <= c <= "\udfff" for c in name)
+    return not surrogates and "\0" not in name and name not in ("", ".", "..")
+
+
+def _depth(value: Any) -> int:
+    """Return how deeply a value is nested, level by level: recursion has a limit."""
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [v for c in level for v in (c.values() if isinstance(c, dict) else c) if isinstance(v, dict | list)]
+    return depth
+
+
+def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
+    """Return how the data file, or one that belongs to it, differs from the manifest, or None."""
+    data = manifest["data"]
+    parts = {f"{data['file']}/{name}": stated for name, stated in data.get("parts", {}).items()}
+    for name, stated in (parts | {data["file"]: data["sha256"]} | data.get("beside", {})).items():
+        path = release / name
+        if not (path.is_dir() if parts and name == data["file"] else path.is_file()):
+            return f"{name} is missing"
+        if joint_hash(file_hashes(path)) != stated:
+            return f"the SHA-256 of {name} differs from the manifest"
+    return None
+
+
+def seal_of(release: Path) -> Seal:
+    """Check the signature of a release's manifest."""
+    return read_seal(release / SIGNATURE, (release / MANIFEST).read_bytes())
+
+
+def complaint_about(release: Path, manifest: dict[str, Any]) -> str | None:
+    """Return why a release is not what its publisher made, as far as its hash and its signature tell, or None."""
+    return hash_complaint(release, manifest) or seal_of(release).complaint
+
+
+def checked_manifest(release: Path) -> dict[str, Any]:
+    """Read the manifest of a release; refuse one that is not what its publisher made."""
+    manifest = read_manifest(release)
+    if complaint := complaint_about(release, manifest):
+        raise InputError(f"{release}: {complaint}; make the release again with protect")
+    return manifest
+
+
+def store_manifest(release: Path, manifest: dict[str, Any], private: Path | None = None) -> None:
+    """Write the manifest and its signature.
+
+    The key is that of the private folder, by default RELEASE.private. Without the key, or if the manifest there is
+    unsigned, the new one is unsigned. A manifest that was changed after it was signed is never signed again.
+    """
+    private = private or Path(f"{release}.private")
+    text = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
+    path, signature, old = release / MANIFEST, release / SIGNATURE, ""
+    signs = has_key(private)
+    remove_partial(release)
+    if path.exists():
+        seal = seal_of(release)
+        if seal.complaint:
+            raise InputError(f"{release}: {seal.complaint}; make the release again with protect")
+        signs = signs and seal.signer == fingerprint(private)
+        old = sign(private, path.read_bytes()) if signs else ""
+    if not signs:
+        signature.unlink(missing_ok=True)
+        _write(path, text)
+        return
+    # At any moment one of the lines signs the manifest that is there.
+    line = sign(private, text)
+    _write(signature, (old + line).encode())
+    _write(path, text)
+    if old:
+        _write(signature, line.encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    with replacing(path) as out:
+        out.write(content)
+
+
+def release_identity(manifest: dict[str, Any]) -> dict[str, str]:
+    """Return hashes of the data and of the settings, by which figures name the release that they belong to."""
+    settings = {key: manifest.get(key) for key in ("settings", "method", "protocol")}
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    return {
+        "data_sha256": manifest["data"]["sha256"],
+        "settings_sha256": hashlib.sha256(text.encode()).hexdigest(),
+    }
+
+
+def settings_of(manifest: dict[str, Any]) -> Publication:
+    """Return the settings that decide sessions and candidate sets. A method that is not installed counts as random."""
+    name = manifest.get("method")
+    settings = publication(name if isinstance(name, str) and name in METHODS else "random")
+    for section in ("filters", "candidates", "speed", "method", "identity"):
+        values = manifest["settings"].get(section, {}).items()
+        settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
+    return settings
+
+
+def read_data(release: Path, manifest: dict[str, Any], limit: SizeLimit | None = None) -> CheckinFile:
+    """Read the data file of a release as its manifest says."""
+    source = data_source(release, manifest, limit)
+    return formats.read(source, manifest["columns"]["fields"], manifest["data"]["format"])
+
+
+def data_source(release: Path, manifest: dict[str, Any], limit: SizeLimit | None) -> Source:
+    """Return how to read the data file of a release."""
+    return Source(release / manifest["data"]["file"], _reading(manifest).of_release(release), limit)
+
+
+def read_clean(source: Source | Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
+    """Read the clean file of a release: as the user says with an option, otherwise as the manifest says.
+
+    If the user names no table of venues, it lies beside the clean file.
+    """
+    fields, format = mapping or manifest["columns"]["fields"], manifest["data"]["format"]
+    return formats.read(clean_source(Source.of(source), manifest), fields, format)
+
+
+def clean_source(source: Source, manifest: dict[str, Any]) -> Source:
+    """Return how to read the clean file of a release."""
+    ours, given = _reading(manifest).in_folder(source.path.parent).stated, source.reading.stated
+    if "venues" in ours and "venues" not in given and not Path(ours["venues"]).exists():
+        raise InputError(
+            f"the release of {source} was made with a table of venues, and {ours['venues']} does not exist; name the "
+            f"table with {option('venues', 'FILE')}"
+        )
+    return replace(source, reading=formats.Reading(**ours | given))
+
+
+def _reading(manifest: dict[str, Any]) -> formats.Reading:
+    return formats.Reading.of(manifest["data"].get("reading", {}))
+
+
+def with_groups(table: Checkins, manifest: dict[str, Any]) -> Checkins:
+    """Return the clean table with the groups of categories that the release was made with."""
+    return replace(table, category_groups=dict(manifest["disclosure"]["category_groups"]))

@@ -1,0 +1,203 @@
+"""The rows of a release and what its manifest says about them, whether they are written to a folder or not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ghostpoi import __version__
+from ghostpoi.columns import VenueColumns
+from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.displacement import displacement, published, without_category
+from ghostpoi.draw.methods import AnyMethod, FreeDraw
+from ghostpoi.draw.walks import Substitution
+from ghostpoi.draw.whole_table import (
+    WholeTable,
+    category_groups,
+    check_category,
+    count_rows,
+    donor_rows,
+    genuine_rows,
+    grouped,
+    prepare,
+    published_aggregates,
+)
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.progress import Say
+from ghostpoi.randomness import Seed
+from ghostpoi.release import users as pseudonyms
+from ghostpoi.release.manifest import NO_CATEGORY
+from ghostpoi.release.private_folder import ReleaseRequest, RowsRequest
+from ghostpoi.release.refusals import check_kept, check_parts, check_sets, check_zones, in_file
+from ghostpoi.release.series.add import SeriesRelease
+from ghostpoi.release.series.common import series_columns
+from ghostpoi.release.series.ledger import Series
+from ghostpoi.release.venue_files import classify_file, files_beside, split_columns
+
+FEW_ROWS = 100  # of a release in a series
+BY_RULE = ("rows", "no_candidate")  # counts that say nothing about draws
+
+
+def figures(
+    whole: WholeTable, method: AnyMethod, released: Substitution, shown: Longs, missing: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return the sections `rows` and `plausibility` of the manifest. `shown` are the rows that are not withheld.
+
+    `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine. A release of a series
+    with few new rows has neither outcomes of draws nor plausibility: they would tell the venues of single rows.
+    """
+    genuine = with_kept(genuine_rows(whole, method, shown, released.poi[shown]), len(shown), missing.get("kept", 0))
+    moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
+    counts = count_rows(whole, released)
+    if few := whole.crowds is not None and (len(whole.table) < FEW_ROWS or bool(whole.repeated.any())):
+        counts = {name: {key: group[key] for key in BY_RULE} for name, group in counts.items()}
+        del genuine["drawn_own"]
+    return {
+        "rows": counts
+        | {"withheld": len(whole.table) - len(shown)}
+        | genuine
+        | ({"missing": dict(missing)} if missing else {}),
+        "plausibility": None if few else moved if whole.table.category_field else without_category(moved),
+    }
+
+
+def with_kept(genuine: dict[str, dict[str, Any]], shown: int, kept: int) -> dict[str, dict[str, Any]]:
+    """Count kept rows that lack a value as left genuine, among `shown` rows of the table."""
+    if not kept:
+        return genuine
+    rows = {name: found["rows"] + kept * (name == "left_genuine") for name, found in genuine.items()}
+    return {name: {"rows": count, "share": round(count / (shown + kept), 3)} for name, count in rows.items()}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A file that can be released: what becomes of each column, and the venues that rows may draw."""
+
+    request: RowsRequest
+    file: CheckinFile
+    columns: VenueColumns
+    rows: Rows  # without the columns that the release leaves out
+    series: SeriesRelease | None  # to which the release belongs
+    whole: WholeTable
+
+    @property
+    def hides_users(self) -> bool:
+        return self.request.settings.identity.pseudonyms != "keep"
+
+
+@dataclass(frozen=True)
+class ReleasedRows:
+    """The rows of a release, beside what is private about them."""
+
+    rows: Rows
+    manifest: dict[str, Any]  # everything in it is public
+    beside: dict[str, bytes]  # files that belong to the data: the table of venues
+    whole: WholeTable
+    venues: Substitution  # of all clean rows
+    shown: Longs  # (M,) the clean row of each released row
+    users: pseudonyms.NewUsers | None
+
+    def with_manifest(self, more: dict[str, Any]) -> "ReleasedRows":
+        """Return the same rows with more in the manifest."""
+        return replace(self, manifest=self.manifest | more)
+
+
+def plan(
+    request: RowsRequest, file: CheckinFile, say: Say, series: Series | None = None,
+    columns: VenueColumns | None = None,
+) -> Plan:  # fmt: skip
+    """Decide what becomes of each column; refuse a file that cannot be released.
+
+    `columns`: what was decided on more rows, of which the file holds one region.
+    """
+    settings, hides_users = request.settings, request.settings.identity.pseudonyms != "keep"
+    check_category(file.table, settings)
+    table = grouped(file.table, request.groups, settings.method)
+    number = pseudonyms.wanted(file, settings)
+    whole_file = columns is None
+    columns = columns or classify_file(file, request.keep, request.drop, number)
+    if whole_file and not hides_users:  # else rows are divided anew, or `world` has tested the parts
+        check_parts(file, columns.change)
+    if series and isinstance(request, ReleaseRequest):
+        columns = series_columns(series, file, columns, request, number)
+    noted = check_kept(file, hides_users)
+    rows = file.all_rows if len(file.kept) else file.rows
+    rows = (rows if request.keep_metadata else rows.without_metadata()).drop(columns.drop)
+    _try_changes(rows, columns.change, file.mapping["user"] if hides_users else None)
+    for text in [*columns.warnings, *([noted] if noted else [])]:
+        say(f"warning: {text}")
+    part = None
+    if series and isinstance(request, ReleaseRequest):
+        part = SeriesRelease.plan(series, request, file, table, columns)
+        request, table = part.request, part.table
+    whole = prepare(table, settings, whole_file, part.kept if part else None)
+    anywhere = isinstance(settings.method, FreeDraw)
+    if not hides_users:
+        check_sets(file, None if anywhere else whole.venue_sets)
+    check_zones(file, columns.change, whole, anywhere)
+    return Plan(request, file, columns, rows, part, whole)
+
+
+def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows:
+    """Give every row the fields of its released venue, and a pseudonym if users are hidden."""
+    request, file, whole, columns = plan.request, plan.file, plan.whole, plan.columns
+    settings, rows, series = request.settings, plan.rows, plan.series
+    shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
+    _, shown_in_file = in_file(file, np.arange(len(whole.table)), shown)
+    if series:
+        rows = series.with_fields(rows, whole, released, plan.hides_users)
+    else:
+        donor = donor_rows(whole, released, settings.method, seed, every=plan.hides_users)
+        rows = rows.copy_fields(columns.change, in_file(file, donor, donor)[0])
+    user, new = file.mapping["user"], None
+    if plan.hides_users:
+        draw = series.users if series else pseudonyms.draw
+        new = draw(whole.table, shown, settings, seed, rows.largest_number(user))
+        shown = new.row
+        rows = rows.take(shown).replace_ids(user, new.released_ids)
+    elif request.withhold:
+        rows = rows.take(shown_in_file)
+    manifest = {
+        "tool": {"name": "ghostpoi", "version": __version__},
+        "method": request.method,
+        "protocol": request.protocol,
+        "settings": settings.public(),
+        "columns": {
+            "fields": file.mapping,
+            "changed_with_the_venue": columns.change,
+            "kept": columns.keep,
+            "dropped": list(dict.fromkeys([*columns.drop, *split_columns(file, request.drop)[1]])),
+            "kept_on_request": [name for name in columns.keep if name in request.keep]
+            + split_columns(file, request.keep)[1],
+        },
+        "disclosure": {
+            "category": settings.keeps_category if whole.table.category_field else NO_CATEGORY,
+            "category_groups": category_groups(whole, settings),
+            "aggregates": published_aggregates(whole.table, settings),
+        },
+        **({} if new is None else {"identity": new.public}),
+        **(series.public if series else {}),
+        **figures(whole, settings.method, released, shown, file.counted),
+    }
+    beside = files_beside(file, request.keep, request.drop, *_shown(whole.table, released, shown, new))
+    return ReleasedRows(rows, manifest, beside, whole, released, shown, new)
+
+
+def _shown(
+    table: Checkins, released: Substitution, shown: Longs, new: pseudonyms.NewUsers | None
+) -> tuple[dict[str, int], list[str]]:
+    """Return how many released rows each venue has, and the released user ids."""
+    visits = np.bincount(released.poi[shown], minlength=len(table.venue_ids))
+    ids = table.user_ids if new is None else new.ids
+    number = (table.user if new is None else new.number)[shown]
+    users = np.unique(ids[np.flatnonzero(np.bincount(number))])
+    return dict(zip(table.venue_ids.tolist(), visits.tolist(), strict=True)), users.tolist()
+
+
+def _try_changes(rows: Rows, columns: list[str], user: str | None) -> None:
+    """Change one row as all will be changed: what cannot be is refused before any work."""
+    first = np.zeros(1, np.int64)
+    row = rows.take(first).copy_fields(columns, first)
+    if user is not None:
+        row.replace_ids(user, np.array(["1"], object))

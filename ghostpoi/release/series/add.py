@@ -1,0 +1,240 @@
+"""One release of a series: its venues join, rows that were released before repeat their draws, and the ledger grows."""
+
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from ghostpoi.columns import VenueColumns
+from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.draw import table as rows_outside_sessions
+from ghostpoi.draw.catalogue import Catalogue, KeptCrowds, check_method, with_crowds
+from ghostpoi.draw.methods.crowd import Crowd
+from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.walks import Substitution
+from ghostpoi.draw.whole_table import WholeTable, has_donor
+from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.progress import Report
+from ghostpoi.randomness import Seed
+from ghostpoi.release.manifest import MANIFEST
+from ghostpoi.release.private_folder import ReleaseRequest
+from ghostpoi.release.series import fields
+from ghostpoi.release.series.common import asked_settings, check_settings, described_columns, draw_users, kept_users
+from ghostpoi.release.series.fields import every_row, joined, read_rows, sample_rows, with_fields, write_rows
+from ghostpoi.release.series.joining import join
+from ghostpoi.release.series.ledger import (
+    BEGUN,
+    COMPLETE,
+    NOTE,
+    REPLACED,
+    DrawnRows,
+    Entry,
+    RowKeys,
+    Series,
+    check_new,
+    damage,
+    now,
+    read_catalogue,
+    read_series,
+    row_keys,
+    sha256,
+)
+from ghostpoi.release.users import NewUsers
+
+
+def open_series(request: ReleaseRequest) -> Series | None:
+    """Return the series of a request, or a new one that is not stored yet; None if it has none."""
+    folder = request.series
+    if folder is None:
+        return None
+    check_method(request.method, request.settings.method)
+    series = None
+    if (folder / NOTE).exists():
+        series = read_series(folder)
+        if broken := damage(series):
+            raise InputError(f"the series folder {folder} is damaged: {'; '.join(broken)}; restore it from a copy")
+    else:
+        check_new(folder)
+    if series is None or not series.entries:  # nothing was released, so nothing is fixed but the seed
+        seed = request.seed or (series.seed if series else Seed.fresh())
+        return Series(folder, seed, request.method, asked_settings(request), {})
+    check_settings(series, request)
+    return mended(series)
+
+
+def mended(series: Series) -> Series:
+    """Complete entries whose release has its place: the process was killed before it could say so."""
+    for entry in series.entries:
+        if entry.status == BEGUN and _published(entry):
+            series = completed(series, entry)
+    return series
+
+
+def completed(series: Series, entry: Entry) -> Series:
+    """Return the series with a complete entry. Its release has replaced earlier ones in the same place."""
+    for older in series.entries:
+        if older.release == entry.release and older.number < entry.number:
+            series = series.entry(replace(older, status=REPLACED))
+    return series.entry(replace(entry, status=COMPLETE, completed=now()))
+
+
+def _published(entry: Entry) -> bool:
+    try:
+        manifest = json.loads((Path(entry.release) / MANIFEST).read_text("utf-8"))
+        return bool(manifest["data"]["sha256"] == entry.data_sha256)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+@dataclass(frozen=True)
+class SeriesRelease:
+    """A release in the making."""
+
+    series: Series  # without the entry `same`
+    request: ReleaseRequest
+    file: CheckinFile
+    columns: VenueColumns
+    same: Entry | None  # of an interrupted or earlier run with the same file and place, which this one repeats
+    before: Catalogue
+    catalogue: Catalogue
+    table: Checkins  # with all venues of the series
+    kept: KeptCrowds
+    keys: RowKeys
+    earlier: DrawnRows
+    found: Longs  # (N,) the place of each row among the earlier ones, -1: new
+    input: str
+
+    @staticmethod
+    def plan(
+        series: Series, request: ReleaseRequest, file: CheckinFile, table: Checkins, columns: VenueColumns
+    ) -> "SeriesRelease":
+        """Let the venues of a file join, and find the rows that were released before."""
+        if not series.entries:
+            series = replace(series, columns=described_columns(file, columns, request))
+        own = hmac.new(str(series.seed.value).encode(), file.sha256, hashlib.sha256).hexdigest()
+        place = str(request.release.resolve())
+        last = series.entries[-1] if series.entries else None
+        same = last if last and (last.input, last.release) == (own, place) else None
+        if same:
+            series = replace(series, entries=series.entries[:-1])
+        before = read_catalogue(series)
+        method = cast(Crowd, request.settings.method)
+        catalogue = join(before, table, method)
+        keys = row_keys(table, series.seed)
+        earlier = DrawnRows.load([series.named("rows", entry.number, ".npz") for entry in series.entries])
+        found = earlier.find(keys)
+        earlier.check_unchanged(found, keys, str(request.file))
+        if request.settings.identity.pseudonyms != "keep":
+            kept_users(table, request.settings, earlier, found)
+        table, kept = with_crowds(table, catalogue, method, found >= 0)
+        request = replace(request, seed=Seed(series.seed.derive("release", file.sha256.hex())))
+        return SeriesRelease(
+            series, request, file, columns, same, before, catalogue, table, kept, keys, earlier, found, own
+        )
+
+    @property
+    def number(self) -> int:
+        """The number of the release in the series, from 1."""
+        return len(self.series.entries) + 1
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Further sections of the manifest."""
+        return {"series": {"number": self.number, "repeated": int((self.found >= 0).sum())}}
+
+    def start(self) -> None:
+        """Store a new series, whose seed an interrupted run needs again."""
+        if not self.series.entries and not self.same:
+            self.series.store()
+
+    def draw(self, whole: WholeTable, report: Report) -> Substitution:
+        """Draw a venue for every row; repeat those that were drawn before."""
+        released = np.zeros(len(self.table), np.int32)
+        here = np.zeros(len(self.catalogue), np.int32)
+        here[self.kept.in_series[1:]] = np.arange(1, len(self.kept.in_series))
+        again = self.found >= 0
+        released[again] = here[self.earlier.venue[self.found[again]]]
+        report("substituting", 0)
+        return rows_outside_sessions.draw_with(
+            self.table, whole.venue_sets, released, self.keys.uniform, self.request.settings.speed, keep_clean=False
+        )
+
+    def with_fields(self, rows: Rows, whole: WholeTable, released: Substitution, every: bool) -> Rows:
+        """Return the rows of the file with the venue fields that the series keeps."""
+        total = len(every_row(rows))
+        drawn, place = np.zeros(total, bool), np.zeros(total, np.int64)
+        present = self.file.present if len(self.file.kept) else np.arange(total)
+        drawn[present] = has_donor(whole, released.poi, self.request.settings.method, every)
+        place[present] = self.kept.in_series[released.poi]
+        return with_fields(rows, self.columns.change, self._stored(rows), place, drawn)
+
+    def _stored(self, rows: Rows) -> Rows:
+        """Return one row of each venue of the catalogue."""
+        named = [self.series.named("fields", entry.number, self._ending) for entry in self.series.entries]
+        kept = {name for entry in self.series.entries for name in entry.files}
+        earlier = read_rows([path for path in named if path.name in kept], rows, self.file)
+        return joined([earlier, self._new_fields()], rows)
+
+    def _new_fields(self) -> Rows:
+        ids = self.catalogue.ids[len(self.before) :].tolist()
+        return self.file.rows.take(sample_rows(self.file.table, ids, self.keys.uniform)).drop(self.columns.drop)
+
+    @property
+    def _ending(self) -> str:
+        return self.request.file.extension
+
+    def users(
+        self, table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None
+    ) -> NewUsers:  # fmt: skip
+        """Draw the pseudonyms of new rows."""
+        return draw_users(table, shown, settings, seed, most, self.earlier, self.found)
+
+    def store_private(self, folder: Path, rows: Rows) -> tuple[str, ...]:
+        """Store what `verify` and `audit` need of the series; return the names of the files."""
+        return fields.store(folder, self.catalogue, self._stored(rows), self._ending)
+
+    def begin(self, manifest: dict[str, Any], released: Substitution, shown: Longs, new: NewUsers | None) -> None:
+        """Write down what is about to be released. `shown` (M,): the clean row of each released row."""
+        user = np.full(len(shown), "") if new is None else new.released_ids.astype(str)
+        fresh = self.found[shown] < 0
+        row = shown[fresh]
+        rows = DrawnRows.of(
+            self.keys.row[row], self.keys.moment[row], self.kept.in_series[released.poi[row]], user[fresh]
+        )
+        if self.same:
+            if not DrawnRows.load([self.series.named("rows", self.number, ".npz")]).same(rows):
+                raise InputError(
+                    f"release {self.number} of {self.series.folder} cannot be repeated exactly; use the version of "
+                    "ghostpoi that made it"
+                )
+            sha = manifest["data"]["sha256"]
+            self.series.entry(replace(self.same, status=BEGUN, completed=None, data_sha256=sha)).store()
+            return
+        files = self._write_files(rows)
+        joined_now = self.catalogue.crowd[len(self.before) :] > 0
+        guests = int((joined_now & ~self.catalogue.member[len(self.before) :]).sum())
+        entry = Entry(
+            self.number, BEGUN, now(), None, str(self.request.release.resolve()), str(self.request.private.resolve()),
+            self.input, manifest["data"]["sha256"], int(self.table.time.min()), int(self.table.time.max()), len(shown),
+            int((~fresh).sum()), len(self.catalogue) - len(self.before), guests, files,
+        )  # fmt: skip
+        self.series.entry(entry).store()
+
+    def _write_files(self, rows: DrawnRows) -> dict[str, str]:
+        paths = [self.series.named("venues", self.number, ".npz"), self.series.named("rows", self.number, ".npz")]
+        self.catalogue.save(paths[0], since=self.before)
+        rows.save(paths[1])
+        if len(self.catalogue) > len(self.before):
+            paths.append(self.series.named("fields", self.number, self._ending))
+            write_rows(paths[-1], self._new_fields())
+        return {path.name: sha256(path) for path in paths}
+
+    def complete(self) -> None:
+        """Write down that the release has its place."""
+        series = read_series(self.series.folder)
+        completed(series, series.entries[-1]).store()

@@ -1,0 +1,135 @@
+"""How the venues of a file join a series. Existing crowds stay as they are.
+
+In the first file all venues are divided into crowds, as for a release that stands alone. Later, new venues form a crowd
+of their own where at least `size` of them are close together and as many people visit them. Any other one becomes a
+guest of the crowd of the nearest venue: it draws from that crowd and is not drawn itself, so the crowd draws as before.
+A new venue that is far from all crowds may share a smaller one with its neighbours; without neighbours, it has none
+until some come.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+from numpy.typing import NDArray
+
+from ghostpoi.data.checkins import Checkins, Floats, Longs
+from ghostpoi.data.geo import chord, unit_sphere
+from ghostpoi.data.places import of_table
+from ghostpoi.draw import crowds
+from ghostpoi.draw.catalogue import Catalogue
+from ghostpoi.draw.crowds import LONELY, by_hours, category_hours, learned_name
+from ghostpoi.draw.methods.crowd import Crowd, CrowdDraw
+from ghostpoi.errors import InputError
+
+Texts = NDArray[np.object_]
+
+
+def join(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw) -> Catalogue:
+    """Return the catalogue with the venues and categories of a file."""
+    more = _with_venues(_with_categories(known, table, method), table)
+    return _with_crowds(more, table, method, first=not len(known))
+
+
+def _with_categories(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw) -> Catalogue:
+    new = [at for at, name in enumerate(table.category_ids) if name not in set(known.categories)]
+    places = of_table(table)
+    hours, names = category_hours(places), table.category_ids[new].astype(object)
+    group = np.full(len(new), "", object)
+    if method.keeps_category == "group":
+        given = table.category_groups
+        _check_groups(known, dict(given), table.name)
+        if given:
+            group = np.array([given.get(name, name) for name in names], object)
+        elif len(known.categories):
+            group = _nearest_groups(known, hours[new])
+        else:
+            group = np.array([learned_name(n) for n in by_hours(places)], object)
+    return known.extended(categories=names, group=group, hours=hours[new])
+
+
+def _check_groups(known: Catalogue, given: dict[str, str], file: str) -> None:
+    for name, group in zip(known.categories, known.group, strict=True):
+        if given.get(name, group) != group:
+            raise InputError(
+                f"{file}: the category {name!r} is in the group {given[name]!r} here and in {group!r} in the series; "
+                "use the groups of the series"
+            )
+
+
+def _nearest_groups(known: Catalogue, hours: Floats) -> Texts:
+    """Return the group whose categories are visited at the most similar hours, for each row of `hours`."""
+    names, number = np.unique(known.group.astype(str), return_inverse=True)
+    centre = np.stack([np.sqrt(known.hours[number == n]).mean(axis=0) for n in range(len(names))])
+    away = ((np.sqrt(hours)[:, None] - centre) ** 2).sum(axis=2)
+    nearest: Texts = names[away.argmin(axis=1)].astype(object)
+    return nearest
+
+
+def _with_venues(known: Catalogue, table: Checkins) -> Catalogue:
+    """Add the venues in the order of their ids: the order of the file tells which was visited first."""
+    numbers, here = known.number, table.venues
+    new = [v for v in range(1, len(table.venue_ids)) if table.venue_ids[v] not in numbers]
+    new.sort(key=lambda v: str(table.venue_ids[v]))
+    category = {name: at for at, name in enumerate(known.categories)}
+    return known.extended(
+        ids=table.venue_ids[new].astype(object), lat=here.lat[new], lon=here.lon[new],
+        category=np.array([category[table.category_ids[c]] for c in here.category[new]], np.int32),
+        visits=np.bincount(table.venue, minlength=len(table.venue_ids))[new],
+        crowd=np.zeros(len(new), np.int64), member=np.ones(len(new), bool),
+    )  # fmt: skip
+
+
+def _with_crowds(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw, first: bool) -> Catalogue:
+    """Give a crowd to all venues that have none."""
+    todo = np.flatnonzero(known.crowd == 0)
+    if not len(todo):
+        return known
+    kind, point, reach = _kinds(known, method), unit_sphere(known.lat, known.lon), chord(method.reach_km)
+    own = _partition(known, todo, kind, method)  # (T,) the number of a crowd among the new ones, from 1; 0: alone
+    crowd, member, last = known.crowd.copy(), known.member.copy(), int(known.crowd.max(initial=0))
+    big = (own > 0) & (np.bincount(own, minlength=1)[own] >= (2 if first else method.size))
+    if not first:  # a crowd of new venues shows that somebody went to each of them
+        big &= _visitors(known, todo, own, table)[own] >= method.size
+    crowd[todo[big]] = last + own[big]
+    left, left_own = todo[~big], own[~big]
+    for what in np.unique(kind[left]):
+        hosts = np.flatnonzero((kind == what) & (crowd > 0) & member)
+        mine = left[kind[left] == what]
+        if len(hosts):
+            away, nearest = scipy.spatial.cKDTree(point[hosts]).query(point[mine], distance_upper_bound=LONELY * reach)
+            near = np.isfinite(away)
+            crowd[mine[near]], member[mine[near]] = crowd[hosts[nearest[near]]], False
+    together = (crowd[left] == 0) & (left_own > 0)
+    enough = together & (np.bincount(left_own[together], minlength=int(left_own.max(initial=0)) + 1)[left_own] > 1)
+    crowd[left[enough]] = last + left_own[enough]
+    return replace(known, crowd=crowd, member=member)
+
+
+def _visitors(known: Catalogue, venues: Longs, crowd: Longs, table: Checkins) -> Longs:
+    """Return how many users of a table visit each crowd of these venues."""
+    of_name = dict(zip(known.ids[venues].tolist(), crowd.tolist(), strict=True))
+    of_venue = np.array([of_name.get(name, 0) for name in table.venue_ids])
+    pairs = np.unique(np.stack([of_venue[table.venue], table.user]), axis=1)[0]
+    return np.bincount(pairs, minlength=int(crowd.max(initial=0)) + 1)
+
+
+def _kinds(known: Catalogue, method: Crowd | CrowdDraw) -> Longs:
+    """Number what venues must have in common to share a crowd, (V,)."""
+    if method.category == "any":
+        return np.zeros(len(known), np.int64)
+    if method.category == "exact":
+        return known.category.astype(np.int64)
+    number = np.unique(known.group.astype(str), return_inverse=True)[1]
+    return number[known.category].astype(np.int64)
+
+
+def _partition(known: Catalogue, venues: Longs, kind: Longs, method: Crowd | CrowdDraw) -> Longs:
+    """Divide venues into crowds, in the order of their ids; return the number of each one's crowd, 0 if it is alone."""
+    venues = venues[order := np.argsort(known.ids[venues].astype(str), kind="stable")]
+    lat, lon = (np.append(np.nan, values[venues]) for values in (known.lat, known.lon))
+    kinds = np.append(-1, kind[venues]).astype(np.int32)
+    sets = crowds.find(lat, lon, kinds, method.size, method.reach_km).poi[1:]
+    numbered = np.zeros(len(venues), np.int64)
+    numbered[order] = np.where(sets[:, 0] > 0, np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1) + 1, 0)
+    return numbered

@@ -1,0 +1,221 @@
+"""New user ids for a release: who gets which, in which form, the order of its rows, and the private map back."""
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghostpoi.data import pseudonyms
+from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.draw.publication import Publication
+from ghostpoi.errors import InputError
+from ghostpoi.formats import CheckinFile
+from ghostpoi.formats.fields import NO_VALUE
+from ghostpoi.options import option
+from ghostpoi.randomness import Seed
+
+NONZERO = string.digits[1:]
+NUMBERED = re.compile(r"([^\d\s\"]*)([0-9]+)(\.0)?")  # a polars float ends with .0
+HEX = {"0123456789abcdef": re.compile(r"[0-9a-f-]+"), "0123456789ABCDEF": re.compile(r"[0-9A-F-]+")}
+ROOM = 2  # times as many ids as are in use, so that few draws repeat one
+
+Form = list[str]  # the characters of each place
+
+
+def fresh_ids(
+    ids: Sequence[str], count: int, draw: np.random.Generator, most: int | None = None
+) -> NDArray[np.object_]:
+    """Draw distinct ids of the form of these, none of which is one of these or reads as a missing value, (count,).
+
+    A form with too few ids is lengthened. `most` is the largest number that the column can hold; None: it holds text.
+    """
+    form = form_for(ids, count, most)
+    known, found = set(ids), dict[str, None]()
+    while len(found) < count:
+        drawn = (d for d in _draw(form, count - len(found), draw) if d not in known and d.lower() not in NO_VALUE)
+        found |= dict.fromkeys(d for d in drawn if most is None or float(d) <= most)
+    return np.array(list(found), object)
+
+
+def form_for(ids: Sequence[str], count: int, most: int | None) -> Form:
+    """Return the form of these ids, lengthened until it has enough of them; refuse a type that holds too few."""
+    form = form_of(ids if most is None else [i.lstrip("-") for i in ids])
+    while _room(form, most) < ROOM * (count + len(ids)):
+        form = _longer(form)
+        if most is not None and _least(form) > most:
+            raise InputError(
+                f"the type of the user column has too few values for {count:,} pseudonyms; store user ids as 64-bit "
+                "integers or as text"
+            )
+    return form
+
+
+def form_of(ids: Sequence[str]) -> Form:
+    """Return the form of some ids: a number behind a common prefix, hexadecimal digits, or kinds of characters."""
+    parts = [found.groups("") for i in ids if i.isprintable() and (found := NUMBERED.fullmatch(i))]
+    around = {(prefix, end) for prefix, _, end in parts}
+    # What stands around the number of a single user may be a name.
+    if len(parts) == len(ids) and len(around) == 1 and (len(set(ids)) > 1 or around == {("", "")}):
+        padded = any(number[0] == "0" and len(number) > 1 for _, number, _ in parts)
+        first, more = (string.digits if padded else NONZERO), max(len(number) for _, number, _ in parts) - 1
+        return [*parts[0][0], first, *[string.digits] * more, *parts[0][2]]
+    lengths = Counter(map(len, ids))
+    usual = max(lengths, key=lambda length: (lengths[length], length))
+    places = [set(place) for place in zip(*(i for i in ids if len(i) == usual), strict=True)]
+    for digits, pattern in HEX.items():
+        if all(map(pattern.fullmatch, ids)) and any(map(str.isdigit, "".join(ids))):
+            return ["-" if place == {"-"} else digits for place in places]
+    return ["".join(sorted(set(map(_kind, place)))) for place in places]
+
+
+def _kind(character: str) -> str:
+    """Return all characters of one kind. Signs are alone in their kind, except those that a file may have to quote."""
+    if character.isdigit():
+        return string.digits
+    if character.isalpha() or character.isspace() or not character.isprintable() or character == '"':
+        return string.ascii_uppercase if character.isupper() else string.ascii_lowercase
+    return character
+
+
+def _longer(form: Form) -> Form:
+    """Repeat the last place that varies."""
+    at = max((i for i, place in enumerate(form) if len(place) > 1), default=len(form) - 1)
+    more = form[at] if len(form[at]) > 1 and form[at] != NONZERO else string.digits
+    return [*form[: at + 1], more, *form[at + 1 :]]
+
+
+def _room(form: Form, most: int | None) -> int:
+    """Return how many ids a form has."""
+    room = math.prod(map(len, form))
+    return room if most is None else min(room, most - _least(form) + 1)
+
+
+def _least(form: Form) -> int:
+    return int(float("".join(place[0] for place in form)))
+
+
+def _draw(form: Form, count: int, draw: np.random.Generator) -> list[str]:
+    text = np.empty((count, len(form)), "U1")
+    for at, place in enumerate(form):
+        text[:, at] = np.array(list(place))[draw.integers(0, len(place), count)]
+    drawn: list[str] = text.view(f"U{len(form)}")[:, 0].tolist()
+    return drawn
+
+
+PAIRS = "pairs.npz"  # in the private folder
+Texts = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class NewUsers:
+    """The pseudonyms of a release."""
+
+    number: Longs  # (N,) the pseudonym of each clean row
+    ids: Texts  # (Q,) the id of each pseudonym
+    row: Longs  # (M,) the clean row of each released row
+
+    @property
+    def released_ids(self) -> Texts:
+        """The user id of each released row, (M,)."""
+        return self.ids[self.number[self.row]]
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What the manifest says about them."""
+        return {"ids": len(np.unique(self.number[self.row])), "row_order": "time, then user id"}
+
+
+def numbers(table: Checkins, settings: Publication) -> Longs:
+    """Number the pseudonyms of all rows of a clean table, (N,), from 0."""
+    kind = settings.identity.pseudonyms
+    return pseudonyms.of_rows(table.user, table.time, kind, settings.filters.session_gap_s)
+
+
+def hidden(table: Checkins, settings: Publication) -> Longs | None:
+    """Number the pseudonyms of all rows, (N,), or return None if user ids are kept."""
+    return None if settings.identity.pseudonyms == "keep" else numbers(table, settings)
+
+
+def wanted(file: CheckinFile, settings: Publication) -> Longs | None:
+    """Return the same for a file; refuse a user column that cannot hold so many ids."""
+    number = hidden(file.table, settings)
+    if number is not None:
+        form_for(file.table.user_ids.tolist(), int(number.max()) + 1, file.rows.largest_number(file.mapping["user"]))
+    return number
+
+
+def draw(table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None = None) -> NewUsers:
+    """Draw the pseudonyms of a table. `shown` (M,) are the rows that are not withheld.
+
+    `most` is the largest number that the user column can hold, if it holds numbers.
+    """
+    number = numbers(table, settings)
+    ids = fresh_ids(table.user_ids.tolist(), int(number.max()) + 1, seed.generator("pseudonyms"), most)
+    return NewUsers(number, ids, shown[released_order(table.time[shown], ids[number[shown]])])
+
+
+def released_order(time: Longs, ids: Texts) -> Longs:
+    """Return the order in which rows with these times and user ids are released, (M,)."""
+    return np.lexsort((np.unique(ids.astype(str), return_inverse=True)[1], time))
+
+
+@dataclass(frozen=True)
+class PrivateMap:
+    """What undoes the pseudonyms of a release. It stays in the private folder."""
+
+    row: Longs  # (M,) the clean row of each released row
+    pseudonym: Texts  # (Q,) the released id of each pseudonym, in the order of `numbers`
+    user: Texts  # (Q,) the clean user id of each
+
+
+def map_arrays(table: Checkins, new: NewUsers) -> dict[str, Any]:
+    """Return the arrays that the private folder keeps of the pseudonyms, beside the clean row of each released row."""
+    user = np.empty(len(new.ids), np.int64)
+    user[new.number] = table.user
+    return {"pseudonym": new.ids.astype(str), "user": table.user_ids[user].astype(str)}
+
+
+def read_map(private: Path) -> PrivateMap:
+    """Read the private map of a release with pseudonyms."""
+    path = private / PAIRS
+    if not path.is_file():
+        raise InputError(
+            f"the user ids of this release are pseudonyms, and {private} does not hold the private map that undoes "
+            f"them; name the private folder that protect wrote with {option('private')}"
+        )
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return PrivateMap(file["shown"], file["pseudonym"], file["user"])
+    except (OSError, ValueError, KeyError, EOFError):
+        raise InputError(
+            f"{path} holds no map of pseudonyms; give the private folder of this release, or make the release again"
+        ) from None
+
+
+def clean_rows(private: Path, clean: Checkins, released: Checkins) -> Longs:
+    """Return the clean row of each released row, (M,). Refuse a map of another file or release."""
+    found = read_map(private)
+    if not _belongs(found, clean, released):
+        raise InputError(
+            f"{private / PAIRS} holds the pseudonyms of another release or file than {released.name}; name the "
+            f"private folder that protect wrote with {option('private')}"
+        )
+    return found.row
+
+
+def _belongs(found: PrivateMap, clean: Checkins, released: Checkins) -> bool:
+    """Tell whether a map fits: the same rows, times and, behind the pseudonyms, users."""
+    row = found.row
+    if len(row) != len(released) or len(np.unique(row)) != len(row) or (row < 0).any() or (row >= len(clean)).any():
+        return False
+    user = dict(zip(found.pseudonym.tolist(), found.user.tolist(), strict=True))
+    behind = np.array([user.get(i, "") for i in released.user_ids.tolist()], object)[released.user]
+    same_user = behind == clean.user_ids[clean.user[row]]
+    return bool(same_user.all() and (clean.time[row] == released.time).all())

@@ -1,0 +1,205 @@
+"""The files beside the data of a release: the table of venues and, for LibCity, the list of users.
+
+The table lists all venues of the publisher's table, in the order of their ids, so that nothing in it depends on which
+venues the clean rows show. A column that counts the check-ins of each venue is counted again from the released rows.
+Other columns that follow from the clean rows are refused.
+"""
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ghostpoi.columns import VenueColumns, classify
+from ghostpoi.data.checkins import Checkins, Floats, Longs
+from ghostpoi.errors import InputError
+from ghostpoi.files import COMPRESSED
+from ghostpoi.formats import CheckinFile
+from ghostpoi.formats.base import ending
+from ghostpoi.formats.compression import STDIN
+from ghostpoi.formats.source import VenueTable
+from ghostpoi.formats.times import parse_times
+from ghostpoi.options import option
+from ghostpoi.release.manifest import MANIFEST, PAGES
+from ghostpoi.release.seal import SIGNATURE
+
+SAME = 0.5  # share of the visited venues at which a column must agree with a statistic of the clean rows
+LIKE = 0.9  # rank correlation with the visits, or the first visit, of each venue
+FEWEST = 20  # visited venues for a correlation
+LIBCITY, USERS = ".dyna", ".usr"
+
+
+def data_name(file: CheckinFile) -> str:
+    """Return the name of the data file. A file with a table of venues keeps its own, because tools go by the names."""
+    if file.all_rows.parts:
+        return "checkins"
+    if file.venues is None or file.path == STDIN or file.source.in_memory:
+        return f"checkins{ending(file.source, file.kind)}"
+    name, other = _plain(file.path), _plain(file.venues.path)
+    for one in (name, other):
+        if one in (MANIFEST, SIGNATURE, *PAGES) or not one.isprintable():
+            raise InputError(f"a release cannot hold a data file named {one!r}; rename it")
+    if name == other or other == Path(name).with_suffix(USERS).name:
+        raise InputError(f"{file.path} and {option('venues', file.venues.path)} have the same name; rename one of them")
+    return name
+
+
+def split_columns(file: CheckinFile, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split the columns of an option into those of the data (and unknown ones) and those of the table of venues."""
+    there = file.venues.rows.columns if file.venues else []
+    own = [name for name in names if name in file.rows.columns or name not in there]
+    return own, [name for name in names if name in there]
+
+
+def classify_file(
+    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], pseudonym: Longs | None, order: bool = True
+) -> VenueColumns:  # fmt: skip
+    """Classify the columns of the data; refuse columns, of the table of venues too, that tell about clean rows."""
+    found = classify(
+        file.table, file.rows, file.mapping, file.path, split_columns(file, keep)[0], split_columns(file, drop)[0],
+        pseudonym, order,
+    )  # fmt: skip
+    if file.venues is not None:
+        _check_venues(file, file.venues, keep, drop)
+    return found
+
+
+def _check_venues(file: CheckinFile, table: VenueTable, keep: Sequence[str], drop: Sequence[str]) -> None:
+    data_name(file)  # refuses names that a release cannot have
+    dropped = split_columns(file, drop)[1]
+    if needed := [name for name in dropped if name in table.mapping.values()]:
+        raise InputError(f"{option('drop', needed[0])}: a release needs this column of {table.path}; remove the option")
+    found = {name: what for name, what in _telling(table, file.table).items() if name not in (*keep, *drop)}
+    found = {name: what for name, what in found.items() if what != COUNT}
+    if found:
+        listed = ", ".join(f"{name!r} {what}" for name, what in found.items())
+        drops, keeps = (option(flag, *found) for flag in ("drop", "keep"))
+        raise InputError(
+            f"{table.path}: columns of the venues follow from the clean rows: {listed}; leave them out with {drops}, "
+            f"or keep them at your own risk with {keeps}"
+        )
+
+
+def files_beside(
+    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], visits: Mapping[str, int], users: Sequence[str]
+) -> dict[str, bytes]:
+    """Return the content of each file beside the data.
+
+    `visits` counts the released rows of each venue, `users` are the released user ids.
+    """
+    if file.venues is None:
+        return {}
+    table, (_, dropped) = file.venues, split_columns(file, drop)
+    ids = table.fields["poi"].to_list()
+    rows = table.rows.take(np.array(sorted(range(len(ids)), key=lambda row: _key(ids[row])), np.int64))
+    for name, what in _telling(table, file.table).items():
+        if what == COUNT and name not in (*keep, *drop):
+            counts = [str(visits.get(one, 0)) for one in sorted(ids, key=_key)]
+            rows = rows.replace_ids(name, np.array(counts, object))
+    out = io.BytesIO()
+    rows.drop(dropped).write(out)
+    found = {_plain(table.path): out.getvalue()}
+    data = Path(data_name(file))
+    if data.suffix.lower() == LIBCITY:
+        listed = "".join(f"{user}\n" for user in sorted(users, key=_key))
+        found[data.with_suffix(USERS).name] = f"usr_id\n{listed}".encode()
+    return found
+
+
+def venue_file(file: CheckinFile) -> str:
+    """Return the name of the table of venues in a release, "" without one."""
+    return _plain(file.venues.path) if file.venues else ""
+
+
+def _plain(path: Path) -> str:
+    return path.stem if path.suffix.lower() in COMPRESSED else path.name
+
+
+def _key(text: str) -> tuple[int, int, str]:
+    """Order ids: numbers by size, then texts."""
+    return (0, int(text), text) if text.isascii() and text.isdigit() else (1, 0, text)
+
+
+COUNT = "counts the check-ins of each venue"
+
+
+def _telling(table: VenueTable, clean: Checkins) -> dict[str, str]:
+    """Return the columns of a table of venues that follow from the clean rows, and how."""
+    at = {name: venue for venue, name in enumerate(clean.venue_ids)}
+    number = np.array([at.get(name, 0) for name in table.fields["poi"]])  # 0: nobody visited it
+    row, size = np.flatnonzero(number), len(clean.venue_ids)
+    visits = np.bincount(clean.venue, minlength=size).astype(float)
+    pairs = np.unique(np.stack([clean.venue, clean.user]), axis=1)[0]
+    first, last = np.full(size, np.inf), np.full(size, -np.inf)
+    np.minimum.at(first, clean.venue, clean.time)
+    np.maximum.at(last, clean.venue, clean.time)
+    statistics = {
+        COUNT: visits, "holds the busiest hour of each venue": _busiest_hour(clean),
+        "counts the visitors of each venue": np.bincount(pairs, minlength=size).astype(float),
+        "holds the time of each venue's first check-in": first, "holds the time of each venue's last check-in": last,
+    }  # fmt: skip
+    found: dict[str, str] = {}
+    for name in table.rows.columns:
+        if name in table.mapping.values():
+            continue
+        texts = table.rows.get_column(name).str.strip_chars(' \t\x1d"').gather(row)
+        if _names_visitors(texts, number[row], clean):
+            found[name] = "names visitors of each venue"
+            continue
+        plain, times = _numbers(texts), _times(texts)
+        for what, statistic in statistics.items():
+            own = statistic[number[row]]
+            same = [np.mean(plain == own), np.mean(times == own)]
+            if "hour" in what:  # in any time zone
+                same += [np.mean((plain - own) % 24 == shift) for shift in range(1, 24)]
+            if len(np.unique(own)) > 1 and max(same) >= SAME:
+                found[name] = what
+                break
+        else:
+            for what, statistic in (("number of check-ins", visits), ("first check-in", first)):
+                if _alike(plain, statistic[number[row]]):
+                    found.setdefault(name, f"follows the {what} of each venue")
+    return found
+
+
+def _names_visitors(texts: pl.Series, venue: Longs, clean: Checkins) -> bool:
+    """Tell whether words of a column are ids of users who visited the venue, far more often than by chance."""
+    there = set(zip(clean.venue.tolist(), clean.user_ids[clean.user].tolist(), strict=True))
+    words = [re.split(r"[^\w.@-]+", text or "") for text in texts.to_list()]
+    filled = [n for n, some in enumerate(words) if any(some)]
+    other = np.roll(venue, 1)
+
+    def share(of: Longs) -> float:
+        return sum(any((of[n], word) in there for word in words[n]) for n in filled) / max(1, len(filled))
+
+    return share(venue) >= SAME and share(venue) >= 2 * share(other)
+
+
+def _busiest_hour(clean: Checkins) -> Floats:
+    """Return the hour of the day, in UTC, with the most check-ins of each venue."""
+    count = np.zeros((len(clean.venue_ids), 24))
+    np.add.at(count, (clean.venue, clean.time // 3600 % 24), 1)
+    busiest: Floats = count.argmax(axis=1).astype(np.float64)
+    return busiest
+
+
+def _numbers(texts: pl.Series) -> Floats:
+    return texts.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
+
+
+def _times(texts: pl.Series) -> Floats:
+    try:
+        return parse_times(texts).cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    except pl.exceptions.PolarsError:
+        return np.full(len(texts), np.nan)
+
+
+def _alike(values: Floats, statistic: Floats) -> bool:
+    known = np.isfinite(values)
+    if known.sum() < FEWEST:
+        return False
+    both = (pl.Series(one[known]) for one in (values, statistic))
+    return abs(float(pl.select(pl.corr(*both, method="spearman")).item() or 0)) >= LIKE

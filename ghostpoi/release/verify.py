@@ -1,0 +1,173 @@
+"""Check a release against its manifest and, if given, against the file that it was made from."""
+
+import json
+import re
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.draw.publication import Publication
+from ghostpoi.options import option
+from ghostpoi.release.manifest import (
+    MANIFEST,
+    PAGES,
+    PRIVATE_MARK,
+    hash_complaint,
+    release_identity,
+    seal_of,
+    settings_of,
+)
+from ghostpoi.release.seal import SIGNATURE, parse_fingerprint
+from ghostpoi.release.staging import leftovers
+from ghostpoi.release.users import PrivateMap, numbers, released_order
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of one check."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+PUBLIC_KEYS = {
+    "tool", "method", "protocol", "settings", "columns", "disclosure", "identity", "rows", "plausibility", "speed",
+    "data", "audit", "series", "regions",
+}  # fmt: skip
+PRIVATE_KEYS = ("seed", "pairs", "checkpoint", "private")
+PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_KEYS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
+PRIVATE_COMMENT = re.compile(rf"^<!-- {PRIVATE_MARK} -->$", re.MULTILINE)
+UNSIGNED = "unsigned, so anyone could have changed the figures; compare them with "
+
+
+def signature(release: Path, demanded: str | None) -> Check:
+    """Check the signature of the manifest; `demanded` is the fingerprint of the key that must have made it."""
+    seal = seal_of(release)
+    detail = seal.complaint or (f"signed by key {seal.signer}" if seal.signer else UNSIGNED + option("against", "FILE"))
+    if seal.complaint or demanded in (None, seal.signer):
+        return Check("signature", seal.complaint is None, detail)
+    return Check("signature", False, f"{detail.split(',')[0]}, not signed by key {demanded}")
+
+
+def audit_belongs(manifest: dict[str, Any]) -> list[Check]:
+    """Check that the audit in a manifest, if any, is of this data and these settings."""
+    audit = manifest.get("audit")
+    if audit is None:
+        return []
+    same = isinstance(audit, dict) and audit.get("of") == release_identity(manifest)
+    fine, wrong = "made for this data and these settings", "made for other data or settings; run audit again"
+    return [Check("audit", same, fine if same else wrong)]
+
+
+def nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
+    """Allow only known files, public manifest keys, and pages without private keys or the private-page marker."""
+    data = manifest["data"]
+    parts = [Path(data["file"], name) for name in data.get("parts", {})]
+    folders = {str(folder) for part in parts for folder in part.parents} - {"."}
+    allowed = {MANIFEST, SIGNATURE, *PAGES, data["file"], *data.get("beside", {}), *map(str, parts), *folders}
+    names = (str(path.relative_to(release)) for path in release.rglob("*"))
+    unknown = sorted(name for name in names if name not in allowed)
+    keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))
+    inside = [f"{page} with {content}" for page in PAGES for content in _private_content(release / page)]
+    beside = [f"{path.name} next to the release" for path in leftovers(release.resolve())]
+    if found := unknown + keys + inside + beside:
+        return Check("nothing private", False, f"found {', '.join(found)}; remove it before you publish the release")
+    return Check("nothing private", True, "only the data, the manifest and public pages")
+
+
+def _private_content(page: Path) -> list[str]:
+    """Detect private keys and the private-page marker in a public page. It cannot judge prose."""
+    if not page.is_symlink() and not page.exists():
+        return []
+    if page.is_symlink() or not page.is_file():
+        return ["no content of its own"]  # a link may point to the private folder
+    try:
+        text = page.read_text("utf-8")
+        keys = _private_keys(json.loads(text)) if page.suffix == ".json" else set()
+    except (OSError, ValueError, RecursionError):
+        return ["content that cannot be read"]
+    marked = page.suffix == ".html" and _Body.is_private(text)
+    if page.suffix == ".md":
+        keys = {key.lower() for key in PRIVATE_LINE.findall(text)}
+        marked = bool(PRIVATE_COMMENT.search(text))
+    return sorted(keys) + ["clean data"] * marked
+
+
+class _Body(HTMLParser):
+    """Find the body of a page. The marker is its class: the same text elsewhere may be a name from the data."""
+
+    private = False
+
+    @staticmethod
+    def is_private(page: str) -> bool:
+        parser = _Body()
+        parser.feed(page)
+        return parser.private
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "body":
+            self.private |= any(name == "class" and PRIVATE_MARK in (value or "").split() for name, value in attrs)
+
+
+def _private_keys(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return {k for k in value if k in PRIVATE_KEYS}.union(*map(_private_keys, value.values()))
+    return set().union(*map(_private_keys, value)) if isinstance(value, list) else set()
+
+
+UNIT = {"session": "session", "week": "week of a user"}
+
+
+def order_check(written: Checkins, manifest: dict[str, Any]) -> list[Check]:
+    """Check what anyone can see: how many pseudonyms there are, and that the order of rows follows from the release."""
+    if settings_of(manifest).identity.pseudonyms == "keep":
+        return []
+    stated, found = manifest.get("identity", {}).get("ids"), len(written.user_ids)
+    order = released_order(written.time, written.user_ids[written.user])
+    moved = np.flatnonzero(order != np.arange(len(order)))
+    if len(moved):
+        return [Check("row order", False, f"row {moved[0] + 1:,} is not in the order of time and user id")]
+    detail = f"{found:,} user ids, {'as' if found == stated else f'not {stated} as'} in the manifest"
+    return [Check("user ids", found == stated, f"{detail}; rows are ordered by time")]
+
+
+def pseudonym_check(
+    known: PrivateMap, clean: Checkins, shown: Longs, written: Checkins, settings: Publication
+) -> Check:
+    """Check that each pseudonym covers one session or week, is the one of the private map, and is no clean user id."""
+    number, row, ids = numbers(clean, settings), known.row, written.user_ids[written.user]
+    problem = None
+    if not np.array_equal(np.sort(row), shown) or len(known.pseudonym) != number.max() + 1:
+        problem = "the private map is of another file or release"
+    elif not (clean.time[row] == written.time).all():
+        problem = f"row {int(np.argmin(clean.time[row] == written.time)) + 1:,} has another time than its clean row"
+    elif kept := sorted(set(written.user_ids).intersection(clean.user_ids)):
+        problem = f"{len(kept):,} user ids occur in the clean file, for example {kept[0]!r}"
+    elif not (right := ids == known.pseudonym[number[row]].astype(object)).all():
+        problem = f"{int((~right).sum()):,} rows have another pseudonym than the private map gives them"
+    elif len(np.unique(known.pseudonym)) != len(known.pseudonym):
+        problem = "two pseudonyms have the same id"
+    unit = UNIT[settings.identity.pseudonyms]
+    return Check("pseudonyms", not problem, problem or f"{len(written.user_ids):,} new user ids, one per {unit}")
+
+
+__all__ = ["Check", "folder_checks"]
+
+
+def folder_checks(release: Path, manifest: dict[str, Any], signed_by: str | None) -> tuple[list[Check], str | None]:
+    """Check the folder and the hashes of the data; also return what is wrong with the data, or None."""
+    demanded = None if signed_by is None else parse_fingerprint(signed_by)
+    complaint = hash_complaint(release, manifest)
+    matches = f"SHA-256 {manifest['data']['sha256'][:16]}… matches the manifest"
+    checks = [
+        signature(release, demanded),
+        Check("data file", complaint is None, complaint or matches),
+        nothing_private(release, manifest),
+        *audit_belongs(manifest),
+    ]
+    return checks, complaint

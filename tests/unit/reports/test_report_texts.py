@@ -1,0 +1,85 @@
+"""The texts and colours of the page: headlines, labels, shares, what makes a name harmless."""
+
+import json
+import re
+from pathlib import Path
+
+import sample_releases
+
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.audits.controls import CONTROLS
+from ghostpoi.reports import charts, texts
+from ghostpoi.reports.audit_view import AuditView, headline
+
+
+def test_text_is_made_harmless() -> None:
+    assert texts.plain("a\x00b\nc  \u202ed\ud800") == "a b c d\ufffd"
+    assert len(texts.plain("x" * 500)) == texts.LONGEST
+    assert texts.label("<b>&") == "&lt;b&gt;&amp;"
+    assert str(texts.embedded({"a": ["</script>", float("nan"), 1.5]})) == '{"a":["\\u003c/script\\u003e",null,1.5]}'
+    assert json.loads(str(texts.embedded("\u2028&\u2029"))) == "\u2028&\u2029"
+
+
+def test_headlines() -> None:
+    def line(**verdicts: str) -> str:
+        found = sample_releases.audit()
+        found["adversaries"] = dict.fromkeys(verdicts, found["adversaries"]["none"])
+        found |= {"verdicts": verdicts, "strongest": next(iter(verdicts))}
+        audit = AuditView.read({"audit": found}, Path("r"))
+        assert audit is not None
+        return headline(audit)
+
+    assert line(none="Holds. X.") == "Holds against the one adversary tested"
+    assert line(none="Holds. X.", b="holds. Y.") == "Holds against both adversaries tested"
+    assert line(none="Holds. X.", b="Holds. Y.", c="Holds. Z.") == "Holds against all 3 adversaries tested"
+    assert line(none="Fails. X.", b="Partly. Y.") == f"Fails against {ADVERSARIES['none'].label}"
+    assert line(none="Fails. X.", b="Fails. Y.", c="Fails. Z.", d="Holds. Z.") == "Fails against 3 of 4 adversaries"
+    assert line(none="Holds. X.", b="What is this") == "Partly holds against b"
+
+
+def test_labels_of_names_that_are_not_registered() -> None:
+    assert texts.method_label("tomorrow") == texts.victim_label("tomorrow") == "tomorrow"
+    assert texts.victim_label("random+a+b") == f"{CONTROLS['random']}, a+b"
+    assert texts.adversary_text("tomorrow") == ""
+    assert texts.adversary_text("none").startswith(f"Knows: {ADVERSARIES['none'].holds}. ")
+
+
+def test_shares_are_not_rounded_to_all_or_nothing() -> None:
+    given = (0.0, 0.0001, 0.004, 0.5, 0.996, 0.9999, 1.0)
+    assert [texts.share(s) for s in given] == ["0%", "<0.1%", "0.4%", "50%", "99.6%", ">99.9%", "100%"]
+    assert [texts.share(s, 1) for s in given[2:5]] == ["0.4%", "50.0%", "99.6%"]
+    assert texts.share(-0.11) == "-11%"
+
+
+def test_colours_can_be_read() -> None:
+    """Text at 4.5 to 1 or more on both pages, marks of charts at 3 to 1."""
+    css = texts.asset("style.css")
+    blocks = re.findall(r":root \{(.*?)\}", css, re.S)
+    assert len(blocks) == 3
+    for variables in blocks:
+        colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{3,6})", variables))
+        for text_colour in ("ink", "muted", "accent", "holds", "partly", "fails"):
+            for ground in ("paper", "surface"):
+                assert contrast(colour[text_colour], colour[ground]) >= 4.5, (text_colour, ground)
+        for ground in ("holds", "partly", "fails", "warn"):
+            assert contrast(colour["on"], colour[ground]) >= 4.5, ground
+    for paint, dark in charts.DARK.items():
+        if paint in (charts.BLUE, charts.VERMILLION, charts.GREEN, charts.PURPLE):
+            assert contrast(paint, charts.SURFACE) >= 3
+            assert contrast(dark, charts.DARK[charts.SURFACE]) >= 3
+    for pair in ((charts.INK, charts.SURFACE), (charts.MUTED, charts.SURFACE), (charts.INSIDE, charts.BLUE)):
+        assert contrast(*pair) >= 4.5, pair
+        assert contrast(*(charts.DARK[c] for c in pair)) >= 4.5, pair
+
+
+def contrast(one: str, two: str) -> float:
+    """As WCAG has it."""
+
+    def light(colour: str) -> float:
+        hexes = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+        parts = [int(hexes[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((light(one), light(two)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
