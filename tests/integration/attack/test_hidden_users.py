@@ -7,10 +7,10 @@ import pytest
 import torch
 from anonymous_city import LIGHT, choices, drawn, restored_by
 from anonymous_city import city as anonymous_city
-from ghostpoi.publish.public_channel import uniform
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.evidence import Evidence, Rule, leak
+from ghostpoi.draw.channel import uniform
 from ghostpoi.randomness import Seed
 
 CPU, SEED = torch.device("cpu"), Seed(907)
