@@ -35,6 +35,7 @@ from small_city import (
 from ghostpoi import formats
 from ghostpoi.data.displacement import published
 from ghostpoi.draw.methods import METHODS
+from ghostpoi.formats.tables import TSMC_COLUMNS
 from ghostpoi.randomness import Seed
 
 VENUE = {"txt": ["venue_id", "category_id", "latitude", "longitude", "category"]}
@@ -48,7 +49,7 @@ def table(path: Path, kind: str) -> pl.DataFrame:
         return pl.read_parquet(path)
     text = path.read_text("latin-1" if kind == "txt" else "utf-8")
     rows = list(csv.reader(io.StringIO(text), delimiter="\t" if kind == "txt" else ","))
-    names = formats.tsmc2014.COLUMNS if kind == "txt" else rows.pop(0)
+    names = TSMC_COLUMNS if kind == "txt" else rows.pop(0)
     return pl.DataFrame(rows, schema=list(names), orient="row")
 
 
