@@ -2,7 +2,6 @@
 
 Values are decoded first: everything that base64, hex, URLs, WKB and geohashes hide, as one text. Hashes are those of a
 venue's id, alone or joined with the user, the time or the position.
-
 """
 
 import base64

@@ -3,7 +3,6 @@
 `crowd` draws from the crowd of the clean venue, with the same probabilities for every venue of the crowd. k-anonymous
 generalises as statistical offices do: all venues of a crowd become one venue, its centre. randomised-response keeps the
 venue with a fixed probability, else draws another one of its crowd evenly.
-
 """
 
 from dataclasses import dataclass, replace
