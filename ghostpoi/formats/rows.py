@@ -237,7 +237,7 @@ def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str 
 
 
 def _same_codes(expected: Rows, found: Rows, name: str) -> bool:
-    """Tell whether two columns hold the same texts, from the numbers of the texts; False if that cannot be seen."""
+    """Return whether two columns hold the same texts, from the numbers of the texts; False if that cannot be seen."""
     one, two = expected.codes(name), found.codes(name)
     if one is None or two is None or len(one[0]) != len(two[0]):
         return False

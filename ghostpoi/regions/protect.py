@@ -116,7 +116,7 @@ def protect_region(job: Job, number: int) -> None:
     file, origin = read_with_origin(job, region)
     if len(job.regions) > 1:
         check_columns(job, file, job.columns)
-    # Models and checkpoints, which are of use until the region is done.
+    # Models and checkpoints, which are needed until the region is done.
     work = make_inside(job.folder, "work", f"{number:06}")
     with leaving(place) as folder:
         _protect(folder, work, job, region, file, origin)
@@ -226,7 +226,7 @@ def _write_tables(pieces: Iterator[Rows], schema: Any, out: BinaryIO) -> None:
 
 
 WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
-LAYOUT = "packs"  # of the results: those of older versions are of no use
+LAYOUT = "packs"  # of the results: those of older versions are useless
 
 
 Made = tuple[dict[str, Any], ReleasedRows | None]  # the manifest; the rows, if all were in memory at once
@@ -274,7 +274,7 @@ def _by_region(
     stages: Stages, say: Say,
 ) -> dict[str, Any]:  # fmt: skip
     """Divide a dataset, protect each region and write the release; return its manifest."""
-    # A refused engine or input leaves nothing: with other options or another file, this run would be of no use.
+    # A refused engine or input leaves nothing: with other options or another file, this run would be useless.
     is_new = not request.private.exists()
     run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
     try:

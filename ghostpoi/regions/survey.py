@@ -24,7 +24,7 @@ from ghostpoi.regions.pieces import read_piece
 AT_ONCE = 10_000_000  # rows of the users of a range: bounds the memory of its task
 VENUES_AT_ONCE = 2_000_000  # the same for venues, which count in every piece that has them: 250 bytes each time
 STEP = 10_000  # one id in so many is in the sample that decides where ranges end,
-LEAST = 16  # and so many ids of every piece: its first id alone would tell nothing about the others
+LEAST = 16  # and so many ids of every piece: its first id alone says nothing about the others
 
 
 def leave_ids(path: Path, table: pl.DataFrame, size: pl.Series) -> None:
@@ -46,7 +46,7 @@ def bounds_of(paths: Iterable[Path], at_once: int) -> list[str]:
 
 
 def read_range(path: Path, bounds: Sequence[str], number: int) -> pl.DataFrame:
-    """Read what a table tells of the ids of a range."""
+    """Read the rows of a table whose ids are in a range."""
     table = pl.scan_parquet(path)
     if number > 0:
         table = table.filter(pl.col("id") >= bounds[number - 1])
@@ -249,7 +249,7 @@ TABLE, PLACES, BEGIN = "venues.parquet", "places.npy", "begin.npy"
 
 
 def join_venues(job: Job, number: int, bounds: Sequence[str]) -> None:
-    """Join the venues of a range. The earliest row tells where a venue is, the first piece if several have one."""
+    """Join the venues of a range. A venue lies where its earliest row says, in the first piece that has one."""
     place = job.result(STAGE, number)
     if is_done(place):
         return

@@ -128,7 +128,7 @@ def _check_shape(manifest: Any) -> None:
 
 
 def _is_division(found: Any) -> bool:
-    """Tell whether this says how a dataset was divided into regions."""
+    """Return whether this says how a dataset was divided into regions."""
     if not _are_settings(found):
         return False
     numbers = (found.get(name) for name in ("count", "most_venues", "most_rows"))
@@ -137,7 +137,7 @@ def _is_division(found: Any) -> bool:
 
 
 def _can_name(name: str) -> bool:
-    """Tell whether a file or a folder inside the release can have this name."""
+    """Return whether a file or a folder inside the release can have this name."""
     surrogates = any("\ud800" <= c <= "\udfff" for c in name)
     return not surrogates and "\0" not in name and name not in ("", ".", "..")
 
@@ -170,7 +170,7 @@ def seal_of(release: Path) -> Seal:
 
 
 def complaint_about(release: Path, manifest: dict[str, Any]) -> str | None:
-    """Return why a release is not what its publisher made, as far as its hash and its signature tell, or None."""
+    """Return why a release is not what its publisher made, as far as its hash and its signature show, or None."""
     return hash_complaint(release, manifest) or seal_of(release).complaint
 
 
@@ -250,7 +250,7 @@ def data_source(release: Path, manifest: dict[str, Any], limit: SizeLimit | None
 def read_clean(source: Source | Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
     """Read the clean file of a release: as the user says with an option, otherwise as the manifest says.
 
-    If the user names no table of venues, it lies beside the clean file.
+    If the user names no table of venues, it lies next to the clean file.
     """
     fields, format = mapping or manifest["columns"]["fields"], manifest["data"]["format"]
     return formats.read(clean_source(Source.of(source), manifest), fields, format)

@@ -176,7 +176,7 @@ class PrivateMap:
 
 
 def map_arrays(table: Checkins, new: NewUsers) -> dict[str, Any]:
-    """Return the arrays that the private folder keeps of the pseudonyms, beside the clean row of each released row."""
+    """Return the arrays that the private folder keeps of the pseudonyms, except the clean row of each released row."""
     user = np.empty(len(new.ids), np.int64)
     user[new.number] = table.user
     return {"pseudonym": new.ids.astype(str), "user": table.user_ids[user].astype(str)}
@@ -211,7 +211,7 @@ def clean_rows(private: Path, clean: Checkins, released: Checkins) -> Longs:
 
 
 def _belongs(found: PrivateMap, clean: Checkins, released: Checkins) -> bool:
-    """Tell whether a map fits: the same rows, times and, behind the pseudonyms, users."""
+    """Return whether a map fits: the same rows, times and, behind the pseudonyms, users."""
     row = found.row
     if len(row) != len(released) or len(np.unique(row)) != len(row) or (row < 0).any() or (row >= len(clean)).any():
         return False
