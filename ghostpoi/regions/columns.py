@@ -6,6 +6,7 @@ again: a column may follow from the venue in a single town.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from shlex import quote
 
 import numpy as np
@@ -59,12 +60,14 @@ def _together(regions: tuple[Region, ...]) -> list[Region]:
     return found if len(found) > 1 else []
 
 
-def test_all_columns(job: Job, stages: Stages) -> None:
-    """Refuse a dataset whose columns could reveal clean venues or users."""
+def test_all_columns(job: Job, stages: Stages) -> Job:
+    """Find out what becomes of each column; refuse a dataset whose columns could reveal clean venues or users."""
     if file := job.file:
         classify_file(file, job.request.keep, job.request.drop, wanted(file, job.request.settings))
-    else:
-        done_all(stages.run("testing columns", test_columns, job, tests_of(job.regions)), job.name_of)
+        return job
+    tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
+    done_all((tested, failed), job.name_of)
+    return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
 
 
 def test_columns(job: Job, number: int) -> TestedColumns | None:

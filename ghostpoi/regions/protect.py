@@ -25,7 +25,7 @@ from ghostpoi.formats.rows import Dialect
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
-from ghostpoi.regions.columns import agreed, check_columns, test_columns, tests_of
+from ghostpoi.regions.columns import check_columns, test_all_columns
 from ghostpoi.regions.dataset import divided
 from ghostpoi.regions.divide import TAIL, Origin, regions_in, regions_of
 from ghostpoi.regions.engine import Failure, OneProcess, engine_of
@@ -298,7 +298,7 @@ def _by_region(
 
 def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: Say) -> tuple[Job, dict[str, Any]]:
     """Do all stages, and publish the release; return the job as it is known then, and the manifest."""
-    job = _tested(divided(job, stages), stages)
+    job = test_all_columns(divided(job, stages), stages)
     for text in job.columns.warnings if job.columns else []:
         say(f"warning: {text}")
     _, failed = stages.run(
@@ -312,13 +312,6 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
         manifest = _write(staging, request, job, stages)
         publish_folder(staging, request.release.resolve(), request.force or request.resume)
     return job, manifest
-
-
-def _tested(job: Job, stages: Stages) -> Job:
-    """Find out what becomes of each column."""
-    tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
-    done_all((tested, failed), job.name_of)
-    return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
 
 
 PRIVATE_PAIRS = "pairs"  # in the private folder: the pairs of each region
