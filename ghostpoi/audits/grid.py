@@ -7,50 +7,38 @@ trains the victim on the result, and returns one cell per contest with the measu
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
 from ghostpoi.attack.adversaries.distillation import Distilled
-from ghostpoi.attack.evidence import Evidence, KeptColumn, leak
+from ghostpoi.attack.evidence import Evidence, leak
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim, train_each
 from ghostpoi.attack.victims.neural import Transformer
-from ghostpoi.audits.cache import Cache, Record, key_of
+from ghostpoi.audits.cache import Record, key_of
 from ghostpoi.audits.controls import CLEAN, LEAK_ONLY, LEAK_STAY
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION, Metrics, accuracy, markov, popularity, stay
-from ghostpoi.audits.restoration import Contest, Release, Restorer, find_adversary, sessions_key, with_poi
+from ghostpoi.audits.restoration import Contest, Restorer, find_adversary, sessions_key, with_poi
 from ghostpoi.data.checkins import Ints
-from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.data.sessions import Sessions
 from ghostpoi.progress import BEFORE
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
+class Grid(Restorer):
     """Clean sessions, releases of the training sessions, and how to train and test on them."""
 
-    train: Sessions
     val: Sessions
     test: Sessions
-    vocabulary: Vocabulary
-    releases: Callable[[str], Release]
     seeds: int
     protocol: str
     model: ModelSettings  # of the Transformer victim
     training: Training
-    device: torch.device
-    cache: Cache
-    kept: tuple[KeptColumn, ...] = ()  # columns that every release shows as the clean file has them
     say: Callable[[str], None] = lambda text: None
     report: Callable[[str, float], None] = lambda label, units: None
-
-    @property
-    def rows(self) -> int:
-        return len(self.vocabulary)
 
     def cells(self, contests: Sequence[Contest], seeds: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """Return one cell per contest. On CUDA the victims of one seed train together, on a CPU those of all seeds."""
@@ -69,7 +57,7 @@ class Grid:
     def restoration(self, contest: Contest, number: int) -> Record:
         """Return what an adversary makes of a release under a seed, and its recovered shares."""
         self.report(f"adversary {contest.label}", 0)
-        return self._restorer.restoration(contest, number)
+        return super().restoration(contest, number)
 
     def floors(self) -> dict[str, dict[str, Metrics]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
@@ -80,19 +68,12 @@ class Grid:
         """Return what a first-order Markov model predicts from a release."""
         return markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
 
-    @cached_property
-    def _restorer(self) -> Restorer:
-        return Restorer(
-            train=self.train, rows=self.rows, releases=self.releases, device=self.device, cache=self.cache,
-            kept=self.kept,
-        )  # fmt: skip
-
     def _restored(self, contest: Contest, poi: Ints, seed: Seed) -> Sessions:
         """The sessions with restored POIs and, for victims that read users, the users that the adversary finds."""
         restored, (adversary, _) = with_poi(self.train, poi), find_adversary(contest.adversary)
         if not VICTIMS[contest.victim].reads_users:
             return restored
-        evidence = self._restorer.evidence(contest, [self.releases(contest.release).poi(seed.value)], seed)
+        evidence = self.evidence(contest, [self.releases(contest.release).poi(seed.value)], seed)
         if adversary is None:
             return replace(restored, user=evidence.released.user)
         return replace(restored, user=adversary.users(evidence if adversary.uses_leak else evidence.without_leak()))

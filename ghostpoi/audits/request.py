@@ -19,9 +19,9 @@ from ghostpoi.audits.controls import (
     RANDOM_MATCHED,
     default_adversaries,
 )
-from ghostpoi.audits.extras import differs_from_random
 from ghostpoi.audits.match import publisher_of
 from ghostpoi.audits.restoration import Contest
+from ghostpoi.draw.methods.baselines import Random
 from ghostpoi.draw.publication import publication
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
@@ -84,8 +84,9 @@ class AuditRequest:
 
 
 def random_controls(manifest: dict[str, Any] | None) -> list[str]:
-    """Return the random releases that a release is compared with."""
-    return [RANDOM, *([RANDOM_MATCHED] if differs_from_random(publisher_of(manifest)) else [])]
+    """Return the random releases that a release is compared with. The second needs the sets of a method of ours."""
+    publisher = publisher_of(manifest)
+    return [RANDOM] if publisher is None or type(publisher) is Random else [RANDOM, RANDOM_MATCHED]
 
 
 def work(request: AuditRequest) -> float:

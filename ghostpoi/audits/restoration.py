@@ -16,7 +16,7 @@ from ghostpoi.audits.cache import Cache, Record, key_of
 from ghostpoi.audits.controls import CLEAN
 from ghostpoi.audits.measures.accuracy import recovery
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.sessions import Sessions
+from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.randomness import Seed
 
 RESTORATION_VERSION = 1  # raised whenever the same input gives other restorations or shares
@@ -62,11 +62,15 @@ class Restorer:
     """Restores releases of the training sessions."""
 
     train: Sessions
-    rows: int  # P+1
+    vocabulary: Vocabulary
     releases: Callable[[str], Release]
     device: torch.device
     cache: Cache
-    kept: tuple[KeptColumn, ...]
+    kept: tuple[KeptColumn, ...] = ()  # columns that every release shows as the clean file has them
+
+    @property
+    def rows(self) -> int:
+        return len(self.vocabulary)  # P+1
 
     def restoration(self, contest: Contest, number: int) -> Record:
         """Return what an adversary makes of a release under a seed, and its recovered shares."""

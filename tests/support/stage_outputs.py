@@ -193,8 +193,8 @@ def restoration() -> Any:
     release = Release(released, Rule(sets(), uniform(sets()), True))
     with TemporaryDirectory() as folder:
         restorer = Restorer(
-            train=sessions(), rows=VENUES + 1, releases=lambda name: release, device=CPU, cache=Cache(Path(folder)),
-            kept=(),
+            train=sessions(), vocabulary=vocabulary(), releases=lambda name: release, device=CPU,
+            cache=Cache(Path(folder)),
         )  # fmt: skip
         found = [restorer.restoration(Contest("a", name, 0.25, "none"), 0) for name in ("none", LEAK_MIXED)]
     return [(one.poi, {k: v for k, v in one.measures.items() if k != "adversary_seconds"}) for one in found]

@@ -1,7 +1,6 @@
 """Methods that can release any venue for any other: they have no candidate sets and no speed limit.
 
 `synthetic` replaces all sessions by sessions that the trajectory LM makes up.
-
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +19,6 @@ from ghostpoi.settings import CandidateSettings, setting
 
 if TYPE_CHECKING:
     from ghostpoi.models.transformer import CausalTransformer
-
 
 LanguageModel: TypeAlias = "CausalTransformer | None"
 

@@ -4,7 +4,6 @@ TS-UE takes error-minimising steps on the surrogate's embedding of the clean POI
 Its calibrated form takes short steps along the sphere, from a random start on a large ball. robust-ue (Fu et al.,
 2022) minimises the error even if an adversary perturbs the example. transferable-ue (after Ren et al., 2023) separates
 classes and depends on no surrogate.
-
 """
 
 from dataclasses import dataclass
