@@ -15,7 +15,7 @@ import numpy as np
 
 from ghostpoi.audits.controls import RANDOM, RANDOM_MATCHED, completed
 from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
-from ghostpoi.audits.grid import Grid
+from ghostpoi.audits.grid import Contest, Grid, Release, with_poi
 from ghostpoi.audits.match import (
     AlignedSessions,
     TablePair,
@@ -39,7 +39,6 @@ from ghostpoi.audits.request import (
     check_request,
     random_controls,
 )
-from ghostpoi.audits.restoration import Contest, Release, with_poi
 from ghostpoi.audits.result import Measured, StepCounts, count_rows, joined, result
 from ghostpoi.audits.stored import check_writable, store
 from ghostpoi.audits.verdicts import rounded

@@ -19,8 +19,8 @@ from ghostpoi.audits.controls import (
     RANDOM_MATCHED,
     default_adversaries,
 )
+from ghostpoi.audits.grid import Contest
 from ghostpoi.audits.match import publisher_of
-from ghostpoi.audits.restoration import Contest
 from ghostpoi.draw.methods.baselines import Random
 from ghostpoi.draw.publication import publication
 from ghostpoi.errors import InputError

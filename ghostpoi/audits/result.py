@@ -8,12 +8,11 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.audits.controls import CLEAN, RANDOM, RANDOM_MATCHED, in_table_order, under
-from ghostpoi.audits.grid import over_seeds
+from ghostpoi.audits.grid import Contest, over_seeds
 from ghostpoi.audits.match import TablePair, joint_venues
 from ghostpoi.audits.measures.accuracy import PARTS, Metrics, in_one
 from ghostpoi.audits.measures.gaps import accuracy_lost, spread
 from ghostpoi.audits.request import AuditRequest, AuditSettings
-from ghostpoi.audits.restoration import Contest
 from ghostpoi.audits.verdicts import conclude, rounded
 from ghostpoi.data.displacement import Moves, joined_moves, moves, without_category
 from ghostpoi.draw.whole_table import fast_steps

@@ -12,12 +12,11 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV
-from ghostpoi.audits.grid import Grid
+from ghostpoi.audits.grid import Contest, Grid, Release
 from ghostpoi.audits.match import AlignedSessions, TablePair, align, has_sessions, public_rule
 from ghostpoi.audits.measures.accuracy import moves as leads_elsewhere
 from ghostpoi.audits.measures.utility import utility
 from ghostpoi.audits.request import RELEASE
-from ghostpoi.audits.restoration import Contest, Release
 from ghostpoi.audits.result import means
 from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Checkins
