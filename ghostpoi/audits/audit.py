@@ -97,7 +97,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
 
 
 def by_region(request: AuditRequest, scale: Scale | None) -> bool:
-    """Tell whether a release is audited region by region."""
+    """Whether a release is audited region by region."""
     release = request.release.path
     return scale is not None and release.is_dir() and "regions" in read_manifest(release)
 

@@ -59,7 +59,7 @@ class AuditRequest:
     mapping: dict[str, str] = field(default_factory=dict)
     set: Sequence[str] = ()
     config: Path | None = None
-    private: Path | None = None  # the private folder of the release; None: beside it
+    private: Path | None = None  # the private folder of the release; None: next to it
     cache: Path | None = None
     naturalness: bool = True
     all_controls: bool = False  # random releases against every adversary, not only none and the strongest

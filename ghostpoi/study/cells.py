@@ -1,7 +1,7 @@
 """The cells of a study: which there are, the stages that each goes through, and the seeds that are not measured yet.
 
 A cell is identified by its data, its settings, its seeds and the version of each stage that it went through. A version
-is a constant beside the code of the stage: code can move, and a change of results asks for a new version.
+is a constant next to the code of the stage: code can move, and a change of results asks for a new version.
 """
 
 from collections.abc import Iterator, Sequence

@@ -296,7 +296,7 @@ def reproduce(data: Sequence[Prepared], device: torch.device, results: Path, wor
 
 
 def silent(text: str) -> None:
-    """Say nothing: a worker's parent tells how far all are."""
+    """Say nothing: a worker's parent reports for all."""
 
 
 def hardware(device: torch.device) -> str:
@@ -307,8 +307,8 @@ def hardware(device: torch.device) -> str:
 @cache
 def commit() -> str:
     """Return the commit of the code. GHOSTPOI_COMMIT names it on a machine without git."""
-    if told := os.environ.get("GHOSTPOI_COMMIT"):
-        return told
+    if known := os.environ.get("GHOSTPOI_COMMIT"):
+        return known
     command, here = ["git", "rev-parse", "HEAD"], Path(__file__).parent
     try:
         return subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=10, check=True).stdout.strip()

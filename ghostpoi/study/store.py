@@ -97,8 +97,8 @@ def _joined(old: Any, new: Any) -> Any:
 
 def _rounded(cell: Cell) -> Any:
     """The cell as it is stored."""
-    told = {key: value for key, value in cell.items() if value is not None}
-    return json.loads(json.dumps(told), parse_float=lambda number: round(float(number), DIGITS))
+    known = {key: value for key, value in cell.items() if value is not None}
+    return json.loads(json.dumps(known), parse_float=lambda number: round(float(number), DIGITS))
 
 
 def _read(path: Path) -> list[Cell]:
