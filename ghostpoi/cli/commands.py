@@ -27,12 +27,12 @@ def defaults(command: str) -> dict[str, Any]:
 
 def step(name: str, asked: dict[str, Any]) -> Any:
     """Call a step of the Python API with what a command was given, as somebody at a terminal."""
-    from ghostpoi import api
+    import ghostpoi
     from ghostpoi.api.door import through
 
     options = [one for one in declared()[name].values() if not one.only and one.name in asked]
     given = {one.keyword: keyword_value(one, asked[one.name]) for one in options}
-    return through(terminal.door(), getattr(api, name))(**given)
+    return through(terminal.door(), getattr(ghostpoi, name))(**given)
 
 
 def keyword_value(one: Option, value: Any) -> Any:

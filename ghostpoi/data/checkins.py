@@ -1,6 +1,6 @@
 """The check-in table: one row per check-in, in file order, with ids as numbers and validated values.
 
-Orders of rows. They are stable: rows that compare equal keep their order.
+Orders of rows are stable: rows that compare equal keep their order.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

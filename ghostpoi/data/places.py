@@ -1,10 +1,9 @@
-"""The use of venues, learned from the check-ins alone: the hours of visits, and the time before and after other visits.
+"""Places: what a publisher may know of each venue when choosing which venues can replace each other.
 
-In files without categories, two venues of similar use count as the same kind of venue. Ids of users and of neighbouring
-venues are ignored: venues share them because they are near each other, not because they are similar. The embedding of
-the trajectory LM agrees less with categories (docs/rerun_venue_use.py compares both).
-
-Places: what a publisher may know of each venue when choosing which venues can replace each other.
+How venues are used is learned from the check-ins alone: the hours of visits, and the time before and after other
+visits. In files without categories, two venues of similar use count as the same kind of venue. Ids of users and of
+neighbouring venues are ignored: venues share them because they are near each other, not because they are similar. The
+embedding of the trajectory LM agrees less with categories (docs/rerun_venue_use.py compares both).
 """
 
 from dataclasses import dataclass, replace

@@ -8,7 +8,6 @@ Weights show how popular venues are, as far as a release may show it. A venue wi
 `min_visits`, so that the visits of one person to a rare venue do not show. Hours come from the category, not from the
 venue: the hours of one venue can be those of one person, and so can those of a category with few visits, which
 therefore has the hours of all categories.
-
 """
 
 import re

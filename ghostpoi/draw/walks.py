@@ -4,7 +4,6 @@ A draw must be reachable from the check-in before it and, if the next one is alr
 that one. Most neighbours in a trail are so far apart in time that all their candidates are within reach of each other:
 such check-ins are drawn all at once (`draw_free`), the others one after the other, with the same result.
 `model_walk` draws the same in sessions, with torch.
-
 """
 
 from collections.abc import Callable

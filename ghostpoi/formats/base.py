@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.files import COMPRESSED
-from ghostpoi.formats.compression import STDIN, compression
+from ghostpoi.formats.compression import STDIN, UNPACK, compression
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import Reading, Source, VenueTable
 
@@ -77,17 +76,18 @@ def misnamed(source: Source, kind: Kind) -> str:
     return f"{path.name} {' and '.join(remarks)}" if remarks else ""
 
 
-PACKED = {  # first bytes of files that hold other files
-    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
-    b"Rar!": "a RAR archive",
-}
-BINARY = {  # first bytes of other binary files: what it is, what to do
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an old Excel or Word file", "export the sheet as CSV"),
-    b"SQLite format 3\x00": ("an SQLite database", "export the table of check-ins as CSV"),
-    b"\x89HDF\r\n\x1a\n": ("an HDF5 file", "store its table as Parquet or CSV"),
-    b"ARROW1": ("an Arrow or Feather file", "store it as Parquet"),
-    b"%PDF": ("a PDF document", "give the data file that it describes"),
-    b"\x93NUMPY": ("a NumPy array", "store it as CSV or Parquet with named columns"),
+NO_TABLE = {  # by the first bytes of a file: what it is, what to do
+    codecs.BOM_UTF16_LE: "UTF-16 text; save it as UTF-8",
+    codecs.BOM_UTF16_BE: "UTF-16 text; save it as UTF-8",
+    b"PK\x03\x04": f"a zip archive; {UNPACK}",
+    b"7z\xbc\xaf\x27\x1c": f"a 7z archive; {UNPACK}",
+    b"Rar!": f"a RAR archive; {UNPACK}",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Excel or Word file; export the sheet as CSV",
+    b"SQLite format 3\x00": "an SQLite database; export the table of check-ins as CSV",
+    b"\x89HDF\r\n\x1a\n": "an HDF5 file; store its table as Parquet or CSV",
+    b"ARROW1": "an Arrow or Feather file; store it as Parquet",
+    b"%PDF": "a PDF document; give the data file that it describes",
+    b"\x93NUMPY": "a NumPy array; store it as CSV or Parquet with named columns",
 }
 HTML = re.compile(rb"<(!doctype html|html|head|body)[\s>]", re.IGNORECASE)
 JSON_TEXT = re.compile(rb'\{\s*("[^"\n]*"\s*:|\}\s*$)|\[\s*([\[{]|\]\s*$)')
@@ -95,18 +95,10 @@ JSON_TEXT = re.compile(rb'\{\s*("[^"\n]*"\s*:|\}\s*$)|\[\s*([\[{]|\]\s*$)')
 
 def other_kind(head: bytes) -> str | None:
     """Say what a file is that is no table, or None; `head` holds its first bytes."""
-    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return "is UTF-16 text; save it as UTF-8"
-    if head.startswith(b"PK\x03\x04"):
-        return "is a zip archive; unpack it and give the file of check-ins inside it"
     if head[257:262] == b"ustar":
-        return "is a tar archive; unpack it and give the file of check-ins inside it"
-    for start, name in PACKED.items():
-        if head.startswith(start):
-            return f"is {name}; unpack it and give the file of check-ins inside it"
-    for start, (name, remedy) in BINARY.items():
-        if head.startswith(start):
-            return f"is {name}; {remedy}"
+        return f"is a tar archive; {UNPACK}"
+    if found := next((found for start, found in NO_TABLE.items() if head.startswith(start)), None):
+        return f"is {found}"
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if HTML.match(text):
         return "is a web page (HTML), not a table; download the data file itself"
@@ -172,14 +164,10 @@ class CheckinFile:
         return {name: len(self.missing)} if len(self.missing) else {}
 
 
-class Format(Protocol):
+@dataclass(frozen=True)
+class Format:
     """A file format. The documentation shows its summary."""
 
-    @property
-    def summary(self) -> str: ...
-
-    def recognises(self, head: bytes) -> bool:
-        """Tell from the first decompressed bytes whether a file has this format."""
-
-    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        """Read the decompressed content. `mapping` holds the user's choice of columns, field by field."""
+    summary: str
+    recognises: Callable[[bytes], bool]  # whether a file has this format, by its first decompressed bytes
+    read: Callable[[Source, bytes, dict[str, str]], CheckinFile]  # from the decompressed content and the given columns

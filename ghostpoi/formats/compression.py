@@ -11,9 +11,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import IO, BinaryIO, TextIO
 
 import zstandard
 
@@ -22,6 +22,7 @@ from ghostpoi.formats.source import SizeLimit, Source
 
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))  # not used in text files
 STDIN = Path("-")
+UNPACK = "unpack it and give the file of check-ins inside it"
 PIECE = 1 << 24  # bytes read or decompressed at once
 ZSTD_INPUT = 1 << 11  # bytes of a frame; each block of 4 bytes can expand to 128 KiB, so this many give at most 64 MiB
 XZ_MEMORY = 1 << 29  # bytes; xz -9 needs 65 MiB
@@ -91,7 +92,7 @@ def _read(source: Source, file: BinaryIO) -> bytes:
     if stat.S_ISREG(status.st_mode):
         source.check_size(status.st_size)
     out = io.BytesIO()
-    while piece := file.read(PIECE):
+    for piece in _pieces(file):
         out.write(piece)
         source.check_size(out.tell())
     return out.getvalue()
@@ -105,43 +106,29 @@ def _checked(source: Source, data: bytes, pieces: Callable[[bytes], Iterator[byt
             size += len(piece)
             source.check_size(size, len(data))
             yield piece
-    except SeveralFiles as e:
-        raise InputError(
-            f"{source} is a zip archive of {e} files; unpack it and give the file of check-ins inside it"
-        ) from None
-    except Encrypted:
-        raise InputError(f"{source} is an encrypted zip archive; decrypt it and give the file inside it") from None
+    except Unreadable as e:
+        raise InputError(f"{source} is {e}") from None
     except DAMAGED as e:
         raise InputError(f"{source} is a damaged compressed file ({e}); download or compress it again") from None
 
 
-class SeveralFiles(Exception):
-    """An archive holds this many files, not one."""
+class Unreadable(Exception):
+    """What an archive is, and what to do: it does not hold one plain file."""
 
 
-class Encrypted(Exception):
-    """An archive needs a password."""
+def _pieces(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+    """Yield the content of a file in pieces."""
+    return iter(partial(file.read, PIECE), b"")
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-        while piece := file.read(PIECE):
-            yield piece
-
-
-def _xz(data: bytes) -> Iterator[bytes]:
-    # Streams may have padding between them.
-    return _streams(data, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY), b"\x00")
-
-
-def _bz2(data: bytes) -> Iterator[bytes]:
-    return _streams(data, bz2.BZ2Decompressor)
+    return _pieces(gzip.GzipFile(fileobj=io.BytesIO(data)))
 
 
 def _streams(
     data: bytes, start: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor], padding: bytes = b""
 ) -> Iterator[bytes]:
-    """Decompress all streams, one after the other, each in pieces."""
+    """Decompress all streams, one after the other, each in pieces. There may be padding between them."""
     while data:
         stream = start()
         piece = stream.decompress(data, PIECE)
@@ -172,12 +159,11 @@ def _zip(data: bytes) -> Iterator[bytes]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
         if len(names) != 1:
-            raise SeveralFiles(len(names))
+            raise Unreadable(f"a zip archive of {len(names)} files; {UNPACK}")
         if archive.getinfo(names[0]).flag_bits & 1:
-            raise Encrypted
+            raise Unreadable("an encrypted zip archive; decrypt it and give the file inside it")
         with archive.open(names[0]) as file:
-            while piece := file.read(PIECE):
-                yield piece
+            yield from _pieces(file)
 
 
 def compression(head: bytes) -> str:
@@ -191,10 +177,14 @@ def is_workbook(data: bytes) -> bool:
 
 
 ZIP, XZ = b"PK\x03\x04", b"\xfd7zXZ\x00"
-PIECES = {  # by the first bytes of a file
-    b"\x1f\x8b": (".gz", _gzip), XZ: (".xz", _xz), b"\x28\xb5\x2f\xfd": (".zst", _zstd),
-    b"BZh": (".bz2", _bz2), ZIP: (".zip", _zip),
-}  # fmt: skip
+_xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+PIECES: dict[bytes, tuple[str, Callable[[bytes], Iterator[bytes]]]] = {  # by the first bytes of a file
+    b"\x1f\x8b": (".gz", _gzip),
+    XZ: (".xz", partial(_streams, start=_xz, padding=b"\x00")),
+    b"\x28\xb5\x2f\xfd": (".zst", _zstd),
+    b"BZh": (".bz2", partial(_streams, start=bz2.BZ2Decompressor)),
+    ZIP: (".zip", _zip),
+}
 DAMAGED = (
     OSError, EOFError, RuntimeError, NotImplementedError, lzma.LZMAError, zlib.error, zstandard.ZstdError,
     zipfile.BadZipFile,

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.base import CheckinFile, Format
 from ghostpoi.formats.compression import is_workbook
 from ghostpoi.formats.records import TIME, json_text, read_records
+from ghostpoi.formats.rows import Layout
 from ghostpoi.formats.source import Source
 
 PAST = (1980, 1, 1, 0, 0, 0)  # the date of every part of a written workbook, so that the same rows give the same bytes
@@ -23,14 +24,11 @@ STAMP = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*")
 
 
 @dataclass(frozen=True)
-class ExcelLayout:
+class ExcelLayout(Layout):
     """One sheet."""
 
     words: str = "an Excel workbook with one sheet, whose first row names the columns"
     mime_type: str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-
-    def json_path(self, column: str) -> str:
-        return ""
 
     def write(self, columns: Sequence[str], rows: Iterator[tuple[str | None, ...]], out: BinaryIO) -> None:
         openpyxl = _openpyxl("the workbook")
@@ -47,53 +45,41 @@ class ExcelLayout:
                 content = STAMP.sub(rb"\g<1>1980-01-01T00:00:00Z", content) if name.startswith("docProps/") else content
                 archive.writestr(zipfile.ZipInfo(name, PAST), content, zipfile.ZIP_DEFLATED)
 
-    def without_metadata(self) -> "ExcelLayout":
-        return self
 
-
-@dataclass(frozen=True)
-class ExcelFormat:
-    """Workbooks of one sheet."""
-
-    summary: str = "Excel workbook (.xlsx) with one sheet, whose first row names the columns; needs ghostpoi[excel]"
-
-    def recognises(self, head: bytes) -> bool:
-        return is_workbook(head)
-
-    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        openpyxl = _openpyxl(str(source))
-        try:
-            with zipfile.ZipFile(io.BytesIO(data)) as parts:
-                source.check_size(sum(part.file_size for part in parts.infolist()), len(data))
-            book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-            sheets = {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}
-        except InputError:
-            raise
-        except Exception as e:  # openpyxl raises errors of many kinds on damaged files
-            raise InputError(f"{source} is a damaged workbook ({_first_line(e)}); save it again") from None
-        filled = {title: rows for title, rows in sheets.items() if any(any(v is not None for v in row) for row in rows)}
-        if len(filled) != 1:
-            named = f" ({', '.join(map(repr, filled))})" if filled else ""
-            raise InputError(
-                f"{source} has {len(filled) or 'no'} sheets with data{named}; leave only the sheet of check-ins in it"
-            )
-        rows = next(iter(filled.values()))
-        while all(value is None for value in rows[-1]):
-            rows.pop()
-        head = [str(name).strip() if name is not None else "" for name in rows[0]]
-        width = max((at for row in rows for at, value in enumerate(row, 1) if value is not None), default=0)
-        if len(rows) == 1:
-            raise InputError(f"{source} has a row of column names but no check-ins; give at least one row of data")
-        if not all(head[:width]) or len(head) < width:
-            raise InputError(f"{source}, row 1: a column has no name; name all columns in the first row")
-        full = [[*row, *[None] * (width - len(row))] for row in rows[1:]]
-        columns = {
-            name: [None if row[at] is None else _text(row[at]) for row in full]
-            for at, name in enumerate(head[:width])
-        }  # fmt: skip
-        if len(columns) < width:
-            raise InputError(f"{source}, row 1: two columns have the same name; rename one of them")
-        return read_records(source, data, "excel", columns, mapping, ExcelLayout(), "row", first=2)
+def _read(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+    openpyxl = _openpyxl(str(source))
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as parts:
+            source.check_size(sum(part.file_size for part in parts.infolist()), len(data))
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        sheets = {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}
+    except InputError:
+        raise
+    except Exception as e:  # openpyxl raises errors of many kinds on damaged files
+        raise InputError(f"{source} is a damaged workbook ({_first_line(e)}); save it again") from None
+    filled = {title: rows for title, rows in sheets.items() if any(any(v is not None for v in row) for row in rows)}
+    if len(filled) != 1:
+        named = f" ({', '.join(map(repr, filled))})" if filled else ""
+        raise InputError(
+            f"{source} has {len(filled) or 'no'} sheets with data{named}; leave only the sheet of check-ins in it"
+        )
+    rows = next(iter(filled.values()))
+    while all(value is None for value in rows[-1]):
+        rows.pop()
+    head = [str(name).strip() if name is not None else "" for name in rows[0]]
+    width = max((at for row in rows for at, value in enumerate(row, 1) if value is not None), default=0)
+    if len(rows) == 1:
+        raise InputError(f"{source} has a row of column names but no check-ins; give at least one row of data")
+    if not all(head[:width]) or len(head) < width:
+        raise InputError(f"{source}, row 1: a column has no name; name all columns in the first row")
+    full = [[*row, *[None] * (width - len(row))] for row in rows[1:]]
+    columns = {
+        name: [None if row[at] is None else _text(row[at]) for row in full]
+        for at, name in enumerate(head[:width])
+    }  # fmt: skip
+    if len(columns) < width:
+        raise InputError(f"{source}, row 1: two columns have the same name; rename one of them")
+    return read_records(source, data, "excel", columns, mapping, ExcelLayout(), "row", first=2)
 
 
 def _openpyxl(what: str) -> Any:
@@ -144,4 +130,8 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or ["it cannot be read"])[0]
 
 
-EXCEL = ExcelFormat()
+EXCEL = Format(
+    "Excel workbook (.xlsx) with one sheet, whose first row names the columns; needs ghostpoi[excel]",
+    is_workbook,
+    _read,
+)

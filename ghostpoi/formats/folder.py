@@ -46,9 +46,6 @@ class FolderRows(WrappedRows):
     def whole(self) -> Rows:
         return self.rows
 
-    def copy_fields(self, columns: list[str], donor: Index) -> "FolderRows":
-        return replace(self, rows=self.rows.copy_fields(columns, donor))
-
     def take(self, index: Index) -> "FolderRows":
         """Return these rows. If they are not in the order of the parts, each part gets as many as it had of them."""
         return replace(self, rows=self.rows.take(index), part=np.sort(self.part[index]))
@@ -64,14 +61,8 @@ class FolderRows(WrappedRows):
         tails = (max(self.tails),) * count
         return replace(self, part=np.arange(rows) * count // max(1, rows), parts=parts, tails=tails)
 
-    def drop(self, columns: list[str]) -> "FolderRows":
-        return replace(self, rows=self.rows.drop(columns))
-
     def requote(self, columns: list[str]) -> "FolderRows":
         return replace(self, rows=self.rows.requote(columns))
-
-    def without_metadata(self) -> "FolderRows":
-        return replace(self, rows=self.rows.without_metadata())
 
     def to_frame(self, mapping: dict[str, str]) -> Any:
         return self.rows.to_frame(mapping)
@@ -116,7 +107,7 @@ def read_folder(source: Source, recognise: Recognise, read_part: ReadPart) -> Ch
     like = first
     for other in files.values():
         _check_alike(like, other)
-        like = other if _any_encoding(like) else like
+        like = other if (dialect := like.all_rows.dialect) and dialect.ascii else like  # it would do in any encoding
     size = {name: len(files[name].table) + len(files[name].missing) if name in files else 0 for name in names}
     start = dict(zip(names, np.cumsum([0, *size.values()]), strict=False))
 
@@ -217,23 +208,18 @@ def no_part(path: Path, other: Path) -> InputError:
     )
 
 
-def _any_encoding(file: CheckinFile) -> bool:
-    """Tell whether a file is text that has the same bytes in every encoding."""
-    dialect = file.all_rows.dialect
-    return dialect is not None and dialect.ascii
-
-
 def _check_alike(first: CheckinFile, other: CheckinFile) -> None:
     """Refuse a part that is not of the same kind as the first."""
     rows, more = first.all_rows, other.all_rows
     if not rows.can_join:
         raise not_joined(first.path)
-    what = "format" if (first.format, type(rows)) != (other.format, type(more)) else ""
-    what = what or ("columns" if (first.mapping, rows.columns) != (other.mapping, more.columns) else "")
-    if rows.dialect and more.dialect and not what:
-        what = "delimiter" if rows.dialect.delimiter != more.dialect.delimiter else ""
-        same = rows.dialect.encoding == more.dialect.encoding or _any_encoding(first) or _any_encoding(other)
-        what = what or ("" if same else "encoding")
-    if what:
+    differs = {
+        "format": (first.format, type(rows)) != (other.format, type(more)),
+        "columns": (first.mapping, rows.columns) != (other.mapping, more.columns),
+    }
+    if (one := rows.dialect) and (two := more.dialect):
+        differs["delimiter"] = one.delimiter != two.delimiter
+        differs["encoding"] = one.encoding != two.encoding and not (one.ascii or two.ascii)
+    if what := next((what for what in differs if differs[what]), ""):
         kind = "other columns" if what == "columns" else f"another {what}"
         raise InputError(f"{other.path} has {kind} than {first.path}; give a folder of files of one kind")

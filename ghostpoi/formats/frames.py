@@ -4,8 +4,9 @@ A pandas index becomes columns, because it may reveal the venue like any column.
 """
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,26 +18,6 @@ from ghostpoi.formats.rows import Index, Rows, WrappedRows
 from ghostpoi.formats.source import Source
 
 OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type
-
-
-class Frame(Protocol):
-    """A data frame that can be changed as rows are; every call returns a new one."""
-
-    @property
-    def frame(self) -> Any: ...
-
-    def copy_fields(self, columns: list[str], donor: Index) -> "Frame": ...
-
-    def take(self, index: Index) -> "Frame": ...
-
-    def replace_ids(self, column: str, ids: list[str]) -> "Frame": ...
-
-    def drop(self, columns: list[str]) -> "Frame": ...
-
-    def without_metadata(self) -> "Frame": ...
-
-    def with_columns(self, columns: list[str], values: pl.DataFrame) -> "Frame":
-        """Return the frame with these columns of Parquet rows, in its own types."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +45,7 @@ class PolarsFrame:
         return self
 
     def with_columns(self, columns: list[str], values: pl.DataFrame) -> "PolarsFrame":
+        """Return the frame with these columns of Parquet rows, in its own types."""
         kinds: dict[Any, Any] = {name: kind for name, kind in self.frame.schema.items() if name in columns}
         kinds |= {name: pl.Enum(_distinct(values[name])) for name, kind in kinds.items() if kind == pl.Enum}
         return PolarsFrame(self.frame.with_columns(values.select(columns).cast(kinds)))
@@ -147,6 +129,9 @@ def _fresh(column: Any) -> Any:
     return column.astype(categories.dtype).astype("category")
 
 
+Frame = PolarsFrame | PandasFrame
+
+
 @dataclass(frozen=True)
 class FrameRows(WrappedRows):
     """The rows of a caller's frame, and the same rows as Parquet holds them."""
@@ -161,20 +146,14 @@ class FrameRows(WrappedRows):
         values = changed.drop([name for name in changed.columns if name not in columns]).to_frame({})
         return FrameRows(changed, self.frame.with_columns(columns, values))
 
-    def copy_fields(self, columns: list[str], donor: Index) -> "FrameRows":
-        return FrameRows(self.rows.copy_fields(columns, donor), self.frame.copy_fields(columns, donor))
+    def each(self, change: Callable[[Any], Any]) -> "FrameRows":
+        return FrameRows(change(self.rows), change(self.frame))
 
     def take(self, index: Index) -> "FrameRows":
-        return FrameRows(self.rows.take(index), self.frame.take(index))
+        return self.each(lambda held: held.take(index))
 
     def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "FrameRows":
         return FrameRows(self.rows.replace_ids(column, ids), self.frame.replace_ids(column, [str(i) for i in ids]))
-
-    def drop(self, columns: list[str]) -> "FrameRows":
-        return FrameRows(self.rows.drop(columns), self.frame.drop(columns))
-
-    def without_metadata(self) -> "FrameRows":
-        return FrameRows(self.rows.without_metadata(), self.frame.without_metadata())
 
     def to_frame(self, mapping: dict[str, str]) -> Any:
         return self.frame.frame

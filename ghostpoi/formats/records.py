@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import CheckinFile
+from ghostpoi.formats.base import CheckinFile, Format
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
 from ghostpoi.formats.rows import FieldRows, Layout
@@ -102,7 +102,7 @@ Tree = dict[str, Any]  # name -> subtree or JSON text
 
 
 @dataclass(frozen=True)
-class JsonLayout:
+class JsonLayout(Layout):
     """Objects with separators around them. Null and absent are the same: both are written as null."""
 
     paths: Mapping[str, Names] = field(repr=False)  # of each column
@@ -133,41 +133,33 @@ class JsonLayout:
         """Return the text of one row."""
         return object_text(tree)
 
-    def without_metadata(self) -> "JsonLayout":
-        return self
+
+def _is_json(head: bytes) -> bool:
+    """Look for an object that ends with its line, or for an array of objects."""
+    text = head.decode("utf-8-sig", "replace").lstrip()
+    if text.startswith("["):
+        return text[1:].lstrip().startswith("{")
+    first = first_object(text)
+    return isinstance(first, dict) and bool(first)
 
 
-@dataclass(frozen=True)
-class JsonFormat:
-    """JSON lines, and JSON arrays."""
-
-    summary: str = "JSON lines (one object per line), or a JSON array of objects"
-
-    def recognises(self, head: bytes) -> bool:
-        """Look for an object that ends with its line, or for an array of objects."""
-        text = head.decode("utf-8-sig", "replace").lstrip()
-        if text.startswith("["):
-            return text[1:].lstrip().startswith("{")
-        first = first_object(text)
-        return isinstance(first, dict) and bool(first)
-
-    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        text = decoded(source, data)
-        if text.lstrip().startswith("["):
-            records, unit = objects(parsed(source, text), f"{source}, row {{}}"), "row"
-            start, between, end, words = "[\n", ",\n", "\n]\n", "a JSON array with one object per row"
-            mime_type, root = "application/json", "$[*]"
-        else:
-            records, unit = objects(lines(source, text), f"{source}, line {{}}"), "line"
-            start, between, end, words = "", "\n", "\n", "JSON lines: one object per line"
-            mime_type, root = "application/jsonlines", "$"
-        columns = flattened(records)
-        paths = {".".join(names): names for names in columns}
-        layout = JsonLayout(paths, start, between, end, words, mime_type, root)
-        named = dict(zip(paths, columns.values(), strict=False))
-        if len(named) < len(columns):
-            raise InputError(f"{source}: a key contains a point, so that two columns have one name; rename it")
-        return read_records(source, data, "json", named, mapping, layout, unit)
+def _read_json(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+    text = decoded(source, data)
+    if text.lstrip().startswith("["):
+        records, unit = objects(parsed(source, text), f"{source}, row {{}}"), "row"
+        start, between, end, words = "[\n", ",\n", "\n]\n", "a JSON array with one object per row"
+        mime_type, root = "application/json", "$[*]"
+    else:
+        records, unit = objects(lines(source, text), f"{source}, line {{}}"), "line"
+        start, between, end, words = "", "\n", "\n", "JSON lines: one object per line"
+        mime_type, root = "application/jsonlines", "$"
+    columns = flattened(records)
+    paths = {".".join(names): names for names in columns}
+    layout = JsonLayout(paths, start, between, end, words, mime_type, root)
+    named = dict(zip(paths, columns.values(), strict=False))
+    if len(named) < len(columns):
+        raise InputError(f"{source}: a key contains a point, so that two columns have one name; rename it")
+    return read_records(source, data, "json", named, mapping, layout, unit)
 
 
 def first_object(text: str) -> Any:
@@ -228,7 +220,7 @@ def object_text(tree: Tree) -> str:
     return f"{{{', '.join(inner)}}}"
 
 
-JSON = JsonFormat()
+JSON = Format("JSON lines (one object per line), or a JSON array of objects", _is_json, _read_json)
 
 
 AXES = ("longitude", "latitude", "altitude")
@@ -271,49 +263,42 @@ class GeoJsonLayout(JsonLayout):
         return replace(self, members=members, start=start, between=",\n", end="\n]}\n")
 
 
-@dataclass(frozen=True)
-class GeoJsonFormat:
-    """Points with properties."""
+def _is_geojson(head: bytes) -> bool:
+    text = head.decode("utf-8-sig", "replace").lstrip()
+    first = first_object(text) if text.startswith("{") else None
+    if isinstance(first, dict) and first.get("type") in ("Feature", "FeatureCollection"):
+        return True
+    return text.startswith("{") and COLLECTION.search(text[:4096]) is not None
 
-    summary: str = "GeoJSON: a FeatureCollection of points, or one such feature per line"
 
-    def recognises(self, head: bytes) -> bool:
-        text = head.decode("utf-8-sig", "replace").lstrip()
-        first = first_object(text) if text.startswith("{") else None
-        if isinstance(first, dict) and first.get("type") in ("Feature", "FeatureCollection"):
-            return True
-        return text.startswith("{") and COLLECTION.search(text[:4096]) is not None
-
-    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        text = decoded(source, data)
-        members, is_collection = {}, True
-        if isinstance(first_object(text), dict) and first_object(text).get("type") == "Feature":
-            values, is_collection = lines(source, text), False
-        else:
-            members = parsed(source, text)
-            values = members.pop("features", None)
-            members.pop("type", None)
-        if not isinstance(values, list) or not values:
-            raise InputError(f"{source} is GeoJSON without features; give a file with at least one check-in")
-        named = str(members.get("crs"))
-        if "crs" in members and not DEGREES.search(named):
-            raise InputError(
-                f"{source} has another coordinate system than WGS 84 ({named[:80]}); convert it to degrees"
-            )
-        place = f"{source}, feature {{}}"
-        records = [_record(feature, place.format(n)) for n, feature in enumerate(objects(values, place), 1)]
-        columns, paths = {}, {}
-        for names, texts in flattened(records).items():
-            name = ".".join(names).removeprefix("properties.")
-            name = name if names[0] in ("properties", "geometry") else f"feature.{name}"
-            if name in columns:
-                raise InputError(f"{source}: two columns would be named {name!r}; rename one of them")
-            columns[name], paths[name] = texts, names
-        words = "GeoJSON: " + ("a collection of points" if is_collection else "one point per line")
-        mime_type, root = ("application/json", "$.features[*]") if is_collection else ("application/jsonlines", "$")
-        layout = GeoJsonLayout(paths, "", "\n", "\n", words, mime_type, root, is_collection=is_collection)
-        own = {} if "point" in mapping else MAPPING
-        return read_records(source, data, "geojson", columns, own | mapping, layout.with_members(members), "feature")
+def _read_geojson(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+    text = decoded(source, data)
+    first, members, is_collection = first_object(text), {}, True
+    if isinstance(first, dict) and first.get("type") == "Feature":
+        values, is_collection = lines(source, text), False
+    else:
+        members = parsed(source, text)
+        values = members.pop("features", None)
+        members.pop("type", None)
+    if not isinstance(values, list) or not values:
+        raise InputError(f"{source} is GeoJSON without features; give a file with at least one check-in")
+    named = str(members.get("crs"))
+    if "crs" in members and not DEGREES.search(named):
+        raise InputError(f"{source} has another coordinate system than WGS 84 ({named[:80]}); convert it to degrees")
+    place = f"{source}, feature {{}}"
+    records = [_record(feature, place.format(n)) for n, feature in enumerate(objects(values, place), 1)]
+    columns, paths = {}, {}
+    for names, texts in flattened(records).items():
+        name = ".".join(names).removeprefix("properties.")
+        name = name if names[0] in ("properties", "geometry") else f"feature.{name}"
+        if name in columns:
+            raise InputError(f"{source}: two columns would be named {name!r}; rename one of them")
+        columns[name], paths[name] = texts, names
+    words = "GeoJSON: " + ("a collection of points" if is_collection else "one point per line")
+    mime_type, root = ("application/json", "$.features[*]") if is_collection else ("application/jsonlines", "$")
+    layout = GeoJsonLayout(paths, "", "\n", "\n", words, mime_type, root, is_collection=is_collection)
+    own = {} if "point" in mapping else MAPPING
+    return read_records(source, data, "geojson", columns, own | mapping, layout.with_members(members), "feature")
 
 
 def _record(feature: dict[str, Any], place: str) -> dict[str, Any]:
@@ -332,4 +317,8 @@ def _record(feature: dict[str, Any], place: str) -> dict[str, Any]:
     return {"geometry": dict(zip(AXES, point or NOWHERE, strict=False)), **others, "properties": properties or {}}
 
 
-GEOJSON = GeoJsonFormat()
+GEOJSON = Format(
+    "GeoJSON: a FeatureCollection of points, or one such feature per line",
+    _is_geojson,
+    _read_geojson,
+)

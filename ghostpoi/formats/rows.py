@@ -1,7 +1,7 @@
 """The rows of a file, as every format offers them: all fields without loss, to be changed and written back."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
@@ -42,24 +42,23 @@ class Dialect:
     controls: bool  # UNIT, RECORD or RETURN are text
 
 
-class Layout(Protocol):
+class Layout(ABC):
     """How a format writes rows of values."""
 
-    @property
-    def words(self) -> str:
-        """The format as a phrase."""
-
-    @property
-    def mime_type(self) -> str: ...
+    words: str  # the format as a phrase
+    mime_type: str
 
     def json_path(self, column: str) -> str:
         """Return the JSONPath of a column's values; "" if the format is not JSON."""
+        return ""
 
+    @abstractmethod
     def write(self, columns: Sequence[str], rows: Iterator[tuple[str | None, ...]], out: BinaryIO) -> None:
         """Write rows of JSON texts; None stands for null."""
 
     def without_metadata(self) -> "Layout":
         """Drop what is not needed to read the rows."""
+        return self
 
 
 class Rows(ABC):
@@ -193,6 +192,10 @@ class WrappedRows(Rows):
 
     rows: Rows
 
+    def each(self, change: Callable[[Any], Any]) -> Self:
+        """Return these rows with all that holds them changed in this way."""
+        return replace(self, rows=change(self.rows))
+
     @property
     def columns(self) -> list[str]:
         return self.rows.columns
@@ -200,11 +203,46 @@ class WrappedRows(Rows):
     def get_column(self, name: str) -> pl.Series:
         return self.rows.get_column(name)
 
+    def copy_fields(self, columns: list[str], donor: Index) -> Self:
+        return self.each(lambda held: held.copy_fields(columns, donor))
+
+    def drop(self, columns: list[str]) -> Self:
+        return self.each(lambda held: held.drop(columns))
+
+    def without_metadata(self) -> Self:
+        return self.each(lambda held: held.without_metadata())
+
     def largest_number(self, column: str) -> int | None:
         return self.rows.largest_number(column)
 
     def write(self, out: BinaryIO) -> None:
         self.rows.write(out)
+
+
+def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str | None:
+    """Return the first difference outside the columns to ignore, or None."""
+    if expected.columns != found.columns:
+        return f"the columns are {', '.join(found.columns)}, not {', '.join(expected.columns)}"
+    for name in found.columns:
+        if name in ignore or _same_codes(expected, found, name):
+            continue
+        one, two = expected.get_column(name), found.get_column(name)
+        if len(one) != len(two):
+            return f"there are {len(two):,} rows, not {len(one):,}"
+        if one.dtype != two.dtype:
+            return f"the column {name} has type {two.dtype}, not {one.dtype}"
+        if not one.equals(two):
+            return f"row {int(one.ne_missing(two).arg_max() or 0) + 1} has a different {name}"
+    return None
+
+
+def _same_codes(expected: Rows, found: Rows, name: str) -> bool:
+    """Tell whether two columns hold the same texts, from the numbers of the texts; False if that cannot be seen."""
+    one, two = expected.codes(name), found.codes(name)
+    if one is None or two is None or len(one[0]) != len(two[0]):
+        return False
+    number = {text: code for code, text in enumerate(one[1])}
+    return bool((np.array([number.get(text, -1) for text in two[1]])[two[0]] == one[0]).all())
 
 
 def not_joined(path: Path) -> InputError:

@@ -7,6 +7,7 @@ them.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import BinaryIO
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
 from ghostpoi.errors import InputError
 from ghostpoi.formats import text
-from ghostpoi.formats.base import PARQUET, CheckinFile
+from ghostpoi.formats.base import PARQUET, CheckinFile, Format
 from ghostpoi.formats.build import to_file
 from ghostpoi.formats.compression import is_binary, load
 from ghostpoi.formats.fields import find_columns, find_venue_columns
@@ -174,26 +175,22 @@ def _padded(ids: pl.Series) -> bool:
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
-@dataclass(frozen=True)
-class TableFormat:
-    """Any table with a header. Columns are found by name or mapped by the user."""
+def _is_table(head: bytes) -> bool:
+    """Accept Parquet and any text."""
+    return head.startswith(PARQUET) or not is_binary(head)
 
-    summary: str = "delimited text with a header line (CSV, TSV, `;`, `|`), or Parquet"
 
-    def recognises(self, head: bytes) -> bool:
-        """Accept Parquet and any text."""
-        return head.startswith(PARQUET) or not is_binary(head)
+def _read_table(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+    """Read any table. Columns are found by name or mapped by the user."""
+    names = source.reading.column_names
+    if data.startswith(PARQUET):
+        from ghostpoi.formats.parquet import read_parquet  # pyarrow is slow to import
 
-    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        names = source.reading.column_names
-        if data.startswith(PARQUET):
-            from ghostpoi.formats.parquet import read_parquet  # pyarrow is slow to import
-
-            if names:
-                raise InputError(f"{source} is Parquet, which names its columns itself; leave {option('columns')} out")
-            return read_parquet(source, data, mapping)
-        body = open_table(source, data, names)
-        return read_text(body, data, "table", find_columns(source, body.dialect.columns, mapping, header=not names))
+        if names:
+            raise InputError(f"{source} is Parquet, which names its columns itself; leave {option('columns')} out")
+        return read_parquet(source, data, mapping)
+    body = open_table(source, data, names)
+    return read_text(body, data, "table", find_columns(source, body.dialect.columns, mapping, header=not names))
 
 
 def open_table(source: Source, data: bytes, names: tuple[str, ...] | None = None) -> text.Body:
@@ -210,7 +207,7 @@ def delimiter_of(source: Source, data: bytes, names: tuple[str, ...] | None = No
     return max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
 
 
-TABLE = TableFormat()
+TABLE = Format("delimited text with a header line (CSV, TSV, `;`, `|`), or Parquet", _is_table, _read_table)
 
 
 TSMC_COLUMNS = ("user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time")
@@ -222,31 +219,17 @@ TIME = re.compile(rb"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [+-]\d{4} \
 NUMBER = re.compile(rb"-?\d+(\.\d+)?")
 
 
-@dataclass(frozen=True)
-class Tsmc2014Format:
-    """The format of the published New York and Tokyo files."""
-
-    summary: str = "Foursquare TSMC2014: eight tab-separated columns without a header"
-
-    def recognises(self, head: bytes) -> bool:
-        """Look for TSMC times or positions in most of the first lines, and for the absence of a header."""
-        lines = [line.split(b"\t") for line in head.split(b"\n")[:20] if line.strip()]
-        if not lines or not any(NUMBER.fullmatch(field) for field in lines[0]):
-            return False
-        likely = sum((len(fields) > 1 and bool(TIME.search(fields[-1]))) or _has_position(fields) for fields in lines)
-        return likely * 2 >= len(lines)
-
-    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        columns = find_columns(source, TSMC_COLUMNS, TSMC_MAPPING | mapping)
-        body = text.open_body(source, data, "\t", TSMC_COLUMNS, "latin-1", quotes=False)
-        return read_text(body, data, "tsmc2014", columns)
+def _is_tsmc2014(head: bytes) -> bool:
+    """Look for TSMC times or positions in most of the first lines, and for the absence of a header."""
+    lines = [line.split(b"\t") for line in head.split(b"\n")[:20] if line.strip()]
+    if not lines or not any(NUMBER.fullmatch(field) for field in lines[0]):
+        return False
+    likely = sum((len(fields) > 1 and bool(TIME.search(fields[-1]))) or _has_position(fields) for fields in lines)
+    return likely * 2 >= len(lines)
 
 
 def _has_position(fields: list[bytes]) -> bool:
     return len(fields) == 8 and all(NUMBER.fullmatch(field) for field in fields[5:7])
-
-
-TSMC2014 = Tsmc2014Format()
 
 
 SNAP_COLUMNS = ("user", "check-in time", "latitude", "longitude", "location id")
@@ -254,24 +237,32 @@ SNAP_MAPPING = dict(zip(("user", "time", "lat", "lon", "poi"), SNAP_COLUMNS, str
 SNAP_LINE = re.compile(rb"\d+\t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\t-?\d+(\.\d+)?\t-?\d+(\.\d+)?\t[^\t]+")
 
 
-@dataclass(frozen=True)
-class SnapFormat:
-    """The format of loc-gowalla_totalCheckins.txt and loc-brightkite_totalCheckins.txt."""
-
-    summary: str = "SNAP Gowalla and Brightkite: user, time, latitude, longitude, location id; tabs, no header"
-
-    def recognises(self, head: bytes) -> bool:
-        """Look for such lines among the first ones; a few may lack values."""
-        lines = [line for line in head.split(b"\n")[:20] if line.strip()]
-        likely = sum(bool(SNAP_LINE.fullmatch(line.rstrip(b"\r"))) for line in lines)
-        return bool(lines) and lines[0].count(b"\t") == len(SNAP_COLUMNS) - 1 and likely * 2 >= len(lines)
-
-    def read(self, source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-        columns = find_columns(source, SNAP_COLUMNS, SNAP_MAPPING | mapping)
-        return read_text(text.open_body(source, data, "\t", SNAP_COLUMNS, None, quotes=False), data, "snap", columns)
+def _is_snap(head: bytes) -> bool:
+    """Look for such lines among the first ones; a few may lack values."""
+    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
+    likely = sum(bool(SNAP_LINE.fullmatch(line.rstrip(b"\r"))) for line in lines)
+    return bool(lines) and lines[0].count(b"\t") == len(SNAP_COLUMNS) - 1 and likely * 2 >= len(lines)
 
 
-SNAP = SnapFormat()
+def _read_fixed(
+    source: Source, data: bytes, mapping: dict[str, str],
+    format: str, columns: tuple[str, ...], own: dict[str, str], encoding: str | None = None,
+) -> CheckinFile:  # fmt: skip
+    """Read a published format: tabs, and always the same columns without a header."""
+    found = find_columns(source, columns, own | mapping)
+    return read_text(text.open_body(source, data, "\t", columns, encoding, quotes=False), data, format, found)
+
+
+TSMC2014 = Format(
+    "Foursquare TSMC2014: eight tab-separated columns without a header",
+    _is_tsmc2014,
+    partial(_read_fixed, format="tsmc2014", columns=TSMC_COLUMNS, own=TSMC_MAPPING, encoding="latin-1"),
+)
+SNAP = Format(
+    "SNAP Gowalla and Brightkite: user, time, latitude, longitude, location id; tabs, no header",
+    _is_snap,
+    partial(_read_fixed, format="snap", columns=SNAP_COLUMNS, own=SNAP_MAPPING),
+)
 
 
 VENUE_FIELDS = ("lat", "lon", POINT, "category", GROUP)

@@ -1,7 +1,6 @@
 """The pieces of a dataset: what a task reads at once. A piece is a file, or some of the rows of a large one.
 
 Large text files are divided where rows end into spans, which are read like files of their own.
-
 """
 
 import hashlib

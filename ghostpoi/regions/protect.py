@@ -60,7 +60,6 @@ from ghostpoi.release.make import (
 from ghostpoi.release.manifest import store_manifest
 from ghostpoi.release.plan import ReleasedRows, plan, release_rows
 from ghostpoi.release.private_folder import Note, ReleaseRequest, Run, begin, check_folders, resume
-from ghostpoi.release.series.add import open_series
 from ghostpoi.release.staging import publish_folder, staging_folder
 
 PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
@@ -233,20 +232,14 @@ LAYOUT = "packs"  # of the results: those of older versions are of no use
 Made = tuple[dict[str, Any], ReleasedRows | None]  # the manifest; the rows, if all were in memory at once
 
 
-def make_release(request: ReleaseRequest, scale: Scale | None, say: Say, report: Report) -> Made:
-    """Protect a dataset, region by region if an option asks for that, and write the release."""
+def make_by_region(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> Made:
+    """Protect a dataset region by region, at once if it has only one, and write the release."""
     return in_place(request, lambda: _make(request, scale, say, report))
 
 
-def _make(request: ReleaseRequest, scale: Scale | None, say: Say, report: Report) -> Made:
-    if scale:
-        refuse(request, request.file.reading, series=request.series is not None)
+def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> Made:
+    refuse(request, request.file.reading, series=request.series is not None)
     unfinished = check_folders(request)
-    if scale is None:
-        series = open_series(request)
-        file = formats.read(request.file, request.mapping)
-        released = release_file(request, file, file.sha256, unfinished, series, say, report)
-        return released.manifest, released
     pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report, scale)

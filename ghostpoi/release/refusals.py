@@ -2,7 +2,6 @@
 
 A folder that is divided by venue, category or user may undo its protection. A column of time zones that changes with
 the venue restricts substitutes to the same zone, or times would change.
-
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,6 @@
 """Methods, which propose released venues. To add one, write a file here and add a line to METHODS."""
 
-from ghostpoi.draw.methods.base import KEEP, AnyMethod, Method
-from ghostpoi.draw.methods.free_draw import FreeDraw
+from ghostpoi.draw.methods.base import KEEP, AnyMethod, FreeDraw, Method
 from ghostpoi.plugins import Registry
 
 METHODS: Registry[AnyMethod] = Registry(
@@ -22,7 +21,7 @@ METHODS: Registry[AnyMethod] = Registry(
         "geo-indistinguishability": "geo_indistinguishability:GeoIndistinguishability",
         "k-anonymous": "crowd:KAnonymous",
         "randomised-response": "crowd:RandomisedResponse",
-        "synthetic": "free_draw:Synthetic",
+        "synthetic": "synthetic:Synthetic",
     },
 )
 

@@ -1,23 +1,29 @@
-"""The base class of methods. A method proposes released venues; `publish.model_rounds` enforces the rules."""
+"""The base classes of methods. A method proposes released venues; `draw.model_rounds` enforces the rules."""
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Bools, Floats
+from ghostpoi.data.checkins import Bools, Floats, Ints
 from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import Places
+from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import Channel, channel_of
+from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, Section
 
 if TYPE_CHECKING:
     import torch
 
     from ghostpoi.draw import scoring
+    from ghostpoi.models.transformer import CausalTransformer
 
 
 # Texts at run time: methods must import without torch, because `verify` and `report` read their settings.
 Position: TypeAlias = "scoring.Position"
 Tensor: TypeAlias = "torch.Tensor"
+LanguageModel: TypeAlias = "CausalTransformer | None"
 
 KeepsCategory = Literal["exact", "group", "any"]
 # An aggregate that a release without categories does not publish.
@@ -96,3 +102,26 @@ class Method(AnyMethod):
         By default, this is a draw by the weights of the candidate set. `weighted_walk` draws the same without torch.
         """
         return position.sample(position.weights(), uniform)
+
+
+@dataclass(frozen=True)
+class FreeDraw(AnyMethod, ABC):
+    """A way to choose all released venues at once, among all venues: without candidate sets and speed limit."""
+
+    may_keep = True
+    own_sets = True  # all venues, including the clean one
+
+    @property
+    def keeps_category(self) -> KeepsCategory:
+        return "any"
+
+    @abstractmethod
+    def release(self, sessions: Sessions, vocabulary: Vocabulary, lm: LanguageModel, seed: Seed) -> Ints:
+        """Return the released venue of every position of the sessions, (N,); `lm` is T_psi if the method needs it."""
+
+    @abstractmethod
+    def release_outside(self, places: Places, anchor: Ints, seed: Seed) -> Ints:
+        """Return the released venues, (M,), of rows outside sessions, whose clean venues are `anchor` (M,)."""
+
+    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
+        return Candidates.anywhere(len(places.lat))

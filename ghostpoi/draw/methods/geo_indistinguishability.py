@@ -12,7 +12,7 @@ from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.data.places import Places
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import Channel, channel_of
-from ghostpoi.draw.methods.free_draw import FreeDraw, LanguageModel
+from ghostpoi.draw.methods.base import FreeDraw, LanguageModel
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import setting
 

@@ -47,11 +47,8 @@ from ghostpoi.release.series.ledger import (
 from ghostpoi.release.users import NewUsers
 
 
-def open_series(request: ReleaseRequest) -> Series | None:
-    """Return the series of a request, or a new one that is not stored yet; None if it has none."""
-    folder = request.series
-    if folder is None:
-        return None
+def open_series(request: ReleaseRequest, folder: Path) -> Series:
+    """Return the series of a request, or a new one that is not stored yet."""
     check_method(request.method, request.settings.method)
     series = None
     if (folder / NOTE).exists():

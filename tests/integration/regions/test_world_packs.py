@@ -2,7 +2,9 @@
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +14,8 @@ from small_city import called
 from small_world import SEED, parts, rows
 
 from ghostpoi import formats
+from ghostpoi.formats import FORMATS, CheckinFile, Source
 from ghostpoi.formats.parquet import ParquetRows
-from ghostpoi.formats.tables import TableFormat
 from ghostpoi.regions import packs, protect
 from ghostpoi.regions.packs import numbers_of, read_group, rows_of, write_pack
 from ghostpoi.regions.pieces import Piece, Pieces
@@ -84,16 +86,16 @@ def test_files_and_readings_do_not_grow_with_parts_times_regions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_time = parts(tmp_path / "data", 30, rows().sort("utc_time", "user"))
-    readings, read = list[Path](), TableFormat.read
+    readings, table = list[object](), FORMATS["table"]
 
-    def counted(self: TableFormat, path: Path, *more: object) -> object:
-        readings.append(path)
-        return read(self, path, *more)
+    def counted(source: Source, *more: Any) -> CheckinFile:
+        readings.append(source)
+        return table.read(source, *more)
 
     def stops(*given: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(TableFormat, "read", counted)
+    monkeypatch.setitem(FORMATS.builtin, "table", replace(table, read=counted))
     monkeypatch.setattr(protect, "assemble", stops)
     assert called("protect", by_time, "-o", tmp_path / "release", *SEED, *LOCAL).returncode == 130
     assert len(readings) < 2 * 30
