@@ -14,31 +14,29 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
 if TYPE_CHECKING:
-    from ghostpoi.api import (
-        Audit,
-        Choice,
-        Export,
-        Inspection,
-        Release,
-        Report,
-        Verification,
-        audit,
-        choose,
-        export,
-        inspect,
-        protect,
-        report,
-        synth,
-        verify,
-    )
+    from ghostpoi.api.audits import Audit, audit
+    from ghostpoi.api.choice import Choice, choose
+    from ghostpoi.api.inspection import Inspection, inspect
+    from ghostpoi.api.outputs import Export, Report, export, report, synth
+    from ghostpoi.api.release import Release, protect
+    from ghostpoi.api.verification import Verification, verify
 else:
+    MODULES = {
+        "audits": ("Audit", "audit"),
+        "choice": ("Choice", "choose"),
+        "inspection": ("Inspection", "inspect"),
+        "outputs": ("Export", "Report", "export", "report", "synth"),
+        "release": ("Release", "protect"),
+        "verification": ("Verification", "verify"),
+    }
 
     def __getattr__(name: str):
-        # Imported on demand, so that `import ghostpoi` and `ghostpoi --help` are fast.
-        if name in __all__:
-            from ghostpoi import api
+        # Imported on demand, so that `import ghostpoi`, `ghostpoi --help` and each step are fast.
+        from importlib import import_module
 
-            return getattr(api, name)
+        for module, names in MODULES.items():
+            if name in names:
+                return getattr(import_module(f"ghostpoi.api.{module}"), name)
         raise AttributeError(f"module 'ghostpoi' has no attribute {name!r}")
 
 

@@ -110,8 +110,8 @@ def protect(
 ) -> Release[Frame]:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues.
 
-    With `output`, write the folder to publish and, beside it or at `private`, the private folder; a frame is written as
-    Parquet. Without, write nothing. `keep` names columns to keep even though they may reveal clean venues, `drop`
+    With `output`, write the folder to publish and, next to it or at `private`, the private folder; a frame is written
+    as Parquet. Without, write nothing. `keep` names columns to keep even though they may reveal clean venues, `drop`
     columns to leave out. `pairs=True` also returns the clean venue of every row, which must stay private. Omit `seed`
     for a real release. `engine`, `workers`, `scheduler`, `memory`, `map={"region": ...}` and settings of `regions`
     protect a dataset larger than memory, region by region.
@@ -123,8 +123,7 @@ def protect(
     (5636, 8)
     """
     from ghostpoi import formats
-    from ghostpoi.regions.protect import make_release
-    from ghostpoi.release.make import given_seed, release_in_memory, work
+    from ghostpoi.release.make import given_seed, make_release, release_in_memory, work
     from ghostpoi.release.private_folder import ReleaseRequest
 
     if output is None and (engine or memory or scheduler or workers):
@@ -153,11 +152,15 @@ def protect(
         request = ReleaseRequest(
             **vars(rows), file=file, release=folder, private=own, resume=resume, force=force, series=optional(series)
         )
-        scale = replace(at_scale, device=device) if at_scale else None
-        manifest, released = make_release(request, scale, door.say, report)
-        if released is None:
-            return Release(manifest, None, folder, own)
-        return Release(manifest, released.rows, folder, own, _pairs(released) if pairs else None)
+        if at_scale:
+            from ghostpoi.regions.protect import make_by_region
+
+            manifest, released = make_by_region(request, replace(at_scale, device=device), door.say, report)
+        else:
+            released = make_release(request, door.say, report)
+            manifest = released.manifest
+        rows_here, pairs_here = (released.rows, _pairs(released) if pairs else None) if released else (None, None)
+        return Release(manifest, rows_here, folder, own, pairs_here)
 
 
 def rows_request(

@@ -1,4 +1,4 @@
-"""What an adversary knows about a release: the public rule, which the manifest and the code tell, and the leak."""
+"""What an adversary knows about a release: the public rule, which the manifest and the code state, and the leak."""
 
 from dataclasses import dataclass, replace
 
@@ -78,7 +78,7 @@ class Evidence:
     ) -> "Evidence":  # fmt: skip
         """Build evidence from the true user of every session and the clean POI of every position.
 
-        It keeps only what the leak tells. `pseudonym` (S,) may be any numbers.
+        It keeps only what the leak reveals. `pseudonym` (S,) may be any numbers.
         """
         known = np.where(np.repeat(leaked, released.length), clean, 0).astype(np.int32)
         if pseudonym is not None:
@@ -141,12 +141,12 @@ class Evidence:
 
 
 def apparent_users(user: Ints, pseudonym: Longs, leaked: Bools) -> Ints:
-    """Return who each session seems to belong to, (S,): the user whom the leak tells, otherwise the pseudonym."""
+    """Return who each session seems to belong to, (S,): the user whom the leak reveals, otherwise the pseudonym."""
     return np.where(np.isin(pseudonym, pseudonym[leaked]), user, pseudonym).astype(np.int32)
 
 
 def _apart(pseudonym: Longs, sessions: Sessions) -> Longs:
-    """Number pseudonyms above all users and by time, since a number must tell nothing about the user."""
+    """Number pseudonyms above all users and by time, since a number must reveal nothing about the user."""
     begin = np.append(sessions.time, 0)[sessions.start[:-1]]  # (S,)
     _, first, place = np.unique(
         pseudonym[order := np.argsort(begin, kind="stable")], return_index=True, return_inverse=True

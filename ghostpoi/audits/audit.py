@@ -15,8 +15,17 @@ import numpy as np
 
 from ghostpoi.audits.controls import RANDOM, RANDOM_MATCHED, completed
 from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
-from ghostpoi.audits.grid import Grid
-from ghostpoi.audits.match import AlignedSessions, TablePair, align, pair_of, public_rule, publisher_of, read_pair
+from ghostpoi.audits.grid import Contest, Grid, Release, with_poi
+from ghostpoi.audits.match import (
+    AlignedSessions,
+    TablePair,
+    align,
+    has_sessions,
+    pair_of,
+    public_rule,
+    publisher_of,
+    read_pair,
+)
 from ghostpoi.audits.measures.accuracy import moves
 from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility
@@ -30,11 +39,9 @@ from ghostpoi.audits.request import (
     check_request,
     random_controls,
 )
-from ghostpoi.audits.restoration import Contest, Release, with_poi
 from ghostpoi.audits.result import Measured, StepCounts, count_rows, joined, result
 from ghostpoi.audits.stored import check_writable, store
 from ghostpoi.audits.verdicts import rounded
-from ghostpoi.data import sessions
 from ghostpoi.data.checkins import Ints
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.draw.publication import publication
@@ -90,7 +97,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
 
 
 def by_region(request: AuditRequest, scale: Scale | None) -> bool:
-    """Tell whether a release is audited region by region."""
+    """Whether a release is audited region by region."""
     release = request.release.path
     return scale is not None and release.is_dir() and "regions" in read_manifest(release)
 
@@ -138,8 +145,7 @@ def audit_region(
     before, after = read_region(clean, clean.regions[number]), read_region(written, written.regions[number])
     before = replace(before, table=with_groups(before.table, manifest))
     pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, "", whole_file=False)
-    split = sessions.build(pair.released, chosen.filters, may_be_empty=True)
-    if not all((len(split.train), len(split.val), len(split.test), split.test.positions - len(split.test))):
+    if not has_sessions(pair.released, chosen.filters):
         return None
     found = _measured(request, chosen, pair, contests, lambda text: None, no_report)
     return replace(found, kept=len(after.kept))

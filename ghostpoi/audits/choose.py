@@ -210,7 +210,7 @@ def _order(found: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _best(finalists: Sequence[Option], found: Mapping[Option, dict[str, Any]]) -> Option | None:
-    """Return the most useful finalist among those as well protected as the best, as far as the test can tell.
+    """Return the most useful finalist among those as well protected as the best, as far as the test can distinguish.
 
     Genuine rows count as protection: they make a release useful, but nothing hides them.
     """
@@ -218,10 +218,10 @@ def _best(finalists: Sequence[Option], found: Mapping[Option, dict[str, Any]]) -
     if least is None:
         return None
     error = SAMPLING_ERRORS * math.sqrt(2 * least["worst"] * (1 - least["worst"]) / least["test_positions"])
-    alike = [o for o in finalists if found[o]["worst"] <= least["worst"] + error]
-    fewest = min(found[o]["left_genuine"] for o in alike)
-    alike = [o for o in alike if found[o]["left_genuine"] <= fewest + FEW_GENUINE]
-    return max(alike, key=lambda o: (found[o]["flows"], -found[o]["popularity"]))
+    equal = [o for o in finalists if found[o]["worst"] <= least["worst"] + error]
+    fewest = min(found[o]["left_genuine"] for o in equal)
+    equal = [o for o in equal if found[o]["left_genuine"] <= fewest + FEW_GENUINE]
+    return max(equal, key=lambda o: (found[o]["flows"], -found[o]["popularity"]))
 
 
 def _protection(each: Sequence[Tried]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def under(control: str, adversary: str) -> str:
 
 
 def in_table_order(name: str) -> int:
-    """Return the place of a control in a table; those under an adversary stand beside the plain one."""
+    """Return the place of a control in a table; those under an adversary follow the plain one."""
     base = name.partition("+")[0]
     return list(CONTROLS).index(base) if base in CONTROLS else len(CONTROLS)
 

@@ -13,7 +13,7 @@ from ghostpoi.data.checkins import Floats, Ints
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.draw.channel import Channel, uniform
-from ghostpoi.draw.methods import METHODS, AnyMethod
+from ghostpoi.draw.methods import AnyMethod
 from ghostpoi.randomness import Seed
 
 NEAR_KM = 0.5  # a position names the nearest venue within this distance
@@ -75,11 +75,6 @@ def _nearest(lat: float, lon: float, vocabulary: Vocabulary) -> int:
         return 0
     km = haversine_km(np.array(lat), np.array(lon), vocabulary.lat[v], vocabulary.lon[v])
     return int(v[km.argmin()]) if km.min() < NEAR_KM else 0
-
-
-def differs_from_random(method: AnyMethod | None) -> bool:
-    """Whether a release needs this control. That of `random` or of another tool would be the random release again."""
-    return method is not None and type(method) is not type(METHODS["random"])
 
 
 def matched_draw(rule: Rule, clean: Ints, released: Ints, seed: Seed) -> Ints:

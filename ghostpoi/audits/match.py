@@ -159,6 +159,12 @@ def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
     )
 
 
+def has_sessions(released: Checkins, filters: FilterSettings) -> bool:
+    """Whether there are sessions to train, validate and test a victim on."""
+    found = sessions.build(released, filters, may_be_empty=True)
+    return all((len(found.train), len(found.val), len(found.test), found.test.positions - len(found.test)))
+
+
 def publisher_of(manifest: dict[str, Any] | None) -> AnyMethod | None:
     """Return the method that made a release, with its settings; None if the release is another tool's."""
     return settings_of(manifest).method if manifest is not None and manifest["method"] in METHODS else None

@@ -19,9 +19,9 @@ from ghostpoi.audits.controls import (
     RANDOM_MATCHED,
     default_adversaries,
 )
-from ghostpoi.audits.extras import differs_from_random
+from ghostpoi.audits.grid import Contest
 from ghostpoi.audits.match import publisher_of
-from ghostpoi.audits.restoration import Contest
+from ghostpoi.draw.methods.baselines import Random
 from ghostpoi.draw.publication import publication
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
@@ -59,7 +59,7 @@ class AuditRequest:
     mapping: dict[str, str] = field(default_factory=dict)
     set: Sequence[str] = ()
     config: Path | None = None
-    private: Path | None = None  # the private folder of the release; None: beside it
+    private: Path | None = None  # the private folder of the release; None: next to it
     cache: Path | None = None
     naturalness: bool = True
     all_controls: bool = False  # random releases against every adversary, not only none and the strongest
@@ -84,8 +84,9 @@ class AuditRequest:
 
 
 def random_controls(manifest: dict[str, Any] | None) -> list[str]:
-    """Return the random releases that a release is compared with."""
-    return [RANDOM, *([RANDOM_MATCHED] if differs_from_random(publisher_of(manifest)) else [])]
+    """Return the random releases that a release is compared with. The second needs the sets of a method of ours."""
+    publisher = publisher_of(manifest)
+    return [RANDOM] if publisher is None or type(publisher) is Random else [RANDOM, RANDOM_MATCHED]
 
 
 def work(request: AuditRequest) -> float:

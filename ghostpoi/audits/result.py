@@ -1,6 +1,6 @@
 """The result of an audit, made from what was measured in a release or in all of its regions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -8,14 +8,13 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.audits.controls import CLEAN, RANDOM, RANDOM_MATCHED, in_table_order, under
-from ghostpoi.audits.grid import over_seeds
+from ghostpoi.audits.grid import Contest, over_seeds
 from ghostpoi.audits.match import TablePair, joint_venues
 from ghostpoi.audits.measures.accuracy import PARTS, Metrics, in_one
 from ghostpoi.audits.measures.gaps import accuracy_lost, spread
 from ghostpoi.audits.request import AuditRequest, AuditSettings
-from ghostpoi.audits.restoration import Contest
 from ghostpoi.audits.verdicts import conclude, rounded
-from ghostpoi.data.displacement import Moves, moves, without_category
+from ghostpoi.data.displacement import Moves, joined_moves, moves, without_category
 from ghostpoi.draw.whole_table import fast_steps
 from ghostpoi.release.manifest import settings_of
 from ghostpoi.settings import SpeedSettings
@@ -56,14 +55,11 @@ def count_rows(pair: TablePair, speed: SpeedSettings) -> RowCounts:
 
 def added(each: Sequence[RowCounts]) -> RowCounts:
     """Add up what was counted in several regions."""
-    moved = [one.moved for one in each]
     steps = {
         name: (sum(one.steps[name][0] for one in each), sum(one.steps[name][1] for one in each))
         for name in each[0].steps
     }
-    km = np.concatenate([one.km for one in moved])
-    joint = Moves(sum(one.rows for one in moved), km, sum(one.same_category for one in moved))
-    return RowCounts(joint, steps, each[0].has_category)
+    return RowCounts(joined_moves([one.moved for one in each]), steps, each[0].has_category)
 
 
 SHARES = ("restored", "of_substituted", "spoiled")
@@ -174,30 +170,28 @@ def joined(each: Sequence[Measured]) -> Measured:
         counts=total,
         rows=added([one.rows for one in each]),
         utility={
-            name: _means([one.utility[name] for one in each], of_use.get(name, positions)) for name in each[0].utility
+            name: means([one.utility[name] for one in each], of_use.get(name, positions)) for name in each[0].utility
         },
         sessions={part: sum(one.sessions[part] for one in each) for part in each[0].sessions},
         released=sum(one.released for one in each),
         kept=sum(one.kept for one in each),
         kept_columns=tuple(dict.fromkeys(name for one in each for name in one.kept_columns)),
-        naturalness=_means(natural, weights["restored"]) if natural else None,
+        naturalness=means(natural, weights["restored"]) if natural else None,
     )
 
 
 def joined_measures(each: Sequence[Mapping[str, Any]], weights: Weights) -> dict[str, Any]:
     """Join the accuracies and recovered shares of one contest; values are numbers, or lists with one per seed."""
-    parts = {part: _means([one[part] for one in each], weights[part]) for part in PARTS}
-    return parts | _means([{name: one[name] for name in SHARES if name in one} for one in each], weights)
+    parts = {part: means([one[part] for one in each], weights[part]) for part in PARTS}
+    return parts | means([{name: one[name] for name in SHARES if name in one} for one in each], weights)
 
 
-def _means(each: Sequence[Mapping[str, Any]], weights: Weights | Sequence[int]) -> dict[str, Any]:
+def means(each: Sequence[Mapping[str, Any]], weights: Weights | Sequence[int]) -> dict[str, Any]:
     """Return the mean of every value, weighted by region."""
-    return {
-        name: _mean([one[name] for one in each], weights[name] if isinstance(weights, Mapping) else weights)
-        for name in each[0]
-    }
 
+    def mean(name: str) -> Any:
+        weight = weights[name] if isinstance(weights, Mapping) else weights
+        used = weight if sum(weight) else [1] * len(weight)  # of nothing, every share is 0
+        return np.average(np.array([one[name] for one in each], float), axis=0, weights=used).tolist()
 
-def _mean(values: Iterable[Any], weights: Sequence[int]) -> Any:
-    used = weights if sum(weights) else [1] * len(weights)  # of nothing, every share is 0
-    return np.average(np.array(list(values), float), axis=0, weights=used).tolist()
+    return {name: mean(name) for name in each[0]}

@@ -1,6 +1,6 @@
-"""The audit of several releases of the same people: does the next month tell more about the last one?
+"""The audit of several releases of the same people: does the next month reveal more about the last one?
 
-It needs each release and its private folder, which tells the clean venues.
+It needs each release and its private folder, which holds the clean venues.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def places(folder: Path) -> list[Place]:
 
 
 def audit_series(folder: Path, release: Path | None = None, limit: SizeLimit | None = None) -> dict[str, Any]:
-    """Measure what an adversary learns from all releases together, beside what it learns from each alone.
+    """Measure what an adversary learns from all releases together, and from each alone.
 
     `release`, if given, must be one of them.
     """
@@ -118,16 +118,16 @@ def _verdict(found: dict[str, Any]) -> str:
     (only, only_one), (back, back_one) = (
         [f"{found[measure][name]['mean']:.0%}" for name in ("together", "alone")] for measure in ("pinned", "restored")
     )
-    told = (
+    shown = (
         f"{only} of recurring visits can be at one venue only, {only_one} by one release alone; A19 recovers {back} of "
         f"them, {back_one} from one release alone"
     )
     gone = ", ".join(found["not_compared"])
     absent = f" Not compared, because no longer in place: {gone}." if gone else ""
     if not (found["pinned"]["gain"]["clear"] or found["restored"]["gain"]["clear"]):
-        return f"Holds. {len(found['releases'])} releases reveal no more than one: {told}.{absent}"
+        return f"Holds. {len(found['releases'])} releases reveal no more than one: {shown}.{absent}"
     remedy = "" if found["kept_crowds"] else " Make releases of the same people with protect --series."
-    return f"Fails. {len(found['releases'])} releases reveal more than one: {told}.{remedy}{absent}"
+    return f"Fails. {len(found['releases'])} releases reveal more than one: {shown}.{remedy}{absent}"
 
 
 def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:

@@ -12,14 +12,15 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV
-from ghostpoi.audits.grid import Grid
-from ghostpoi.audits.match import AlignedSessions, TablePair, align, public_rule
+from ghostpoi.audits.grid import Contest, Grid, Release
+from ghostpoi.audits.match import AlignedSessions, TablePair, align, has_sessions, public_rule
 from ghostpoi.audits.measures.accuracy import moves as leads_elsewhere
 from ghostpoi.audits.measures.utility import utility
-from ghostpoi.audits.restoration import Contest, Release
-from ghostpoi.data import pseudonyms, sessions
+from ghostpoi.audits.request import RELEASE
+from ghostpoi.audits.result import means
+from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.displacement import Moves, moves
+from ghostpoi.data.displacement import Moves, joined_moves, moves
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.table import protect_table
@@ -102,7 +103,6 @@ def frontier(trials: list[dict[str, Any]]) -> list[bool]:
     return [not any(beats(other, own) for other in every) for own in every]
 
 
-RELEASE = "release"
 ALL, MOVES = "all", "moves"  # steps of the test sessions: all, and those to another venue
 VICTIM = "markov"  # it trains in a second and learns as much as a Transformer on the cities that were measured
 CPU = torch.device("cpu")
@@ -149,36 +149,20 @@ def joined(each: Sequence[Tried]) -> Accuracies:
     if len(each) == 1:
         return each[0].accuracies
     return {
-        part: {name: _mean([one.accuracies[part][name] for one in each], [one.positions[part] for one in each])
-               for name in named}
-        for part, named in each[0].accuracies.items()
-    }  # fmt: skip
-
-
-def _mean(values: Sequence[Any], weights: Sequence[int]) -> Any:
-    """Return the weighted mean; 0 where nothing has a weight."""
-    return np.average(np.array(values), axis=0, weights=weights if any(weights) else None).tolist()
+        part: means([one.accuracies[part] for one in each], [one.positions[part] for one in each])
+        for part in each[0].accuracies
+    }
 
 
 def joined_use(each: Sequence[Useful]) -> Useful:
     """Join what a setting keeps in several regions. Flows and visits to venues are those of the whole."""
     if len(each) == 1:
         return each[0]
-    moved, weights = [one.moved for one in each], {"flows": [one.steps for one in each]}
-    positions = [one.positions for one in each]
+    positions, steps = [one.positions for one in each], [one.steps for one in each]
+    weights = dict.fromkeys(each[0].kept, positions) | {"flows": steps}
     return Useful(
-        Moves(
-            sum(one.rows for one in moved), np.concatenate([one.km for one in moved]),
-            sum(one.same_category for one in moved),
-        ),
-        sum(one.left_genuine for one in each),
-        {
-            name: float(np.average([one.kept[name] for one in each], weights=weights.get(name, positions)))
-            for name in each[0].kept
-        },
-        sum(positions),
-        sum(one.steps for one in each),
-        each[0].has_category,
+        joined_moves([one.moved for one in each]), sum(one.left_genuine for one in each),
+        means([one.kept for one in each], weights), sum(positions), sum(steps), each[0].has_category,
     )  # fmt: skip
 
 
@@ -220,8 +204,7 @@ class Trial:
     @property
     def has_sessions(self) -> bool:
         """Whether there are sessions to train, validate and test a victim on."""
-        found = sessions.build(self._pair.released, self.settings.filters, may_be_empty=True)
-        return all((len(found.train), len(found.val), len(found.test), found.test.positions - len(found.test)))
+        return has_sessions(self._pair.released, self.settings.filters)
 
     @property
     def test_positions(self) -> dict[str, int]:

@@ -27,12 +27,12 @@ def defaults(command: str) -> dict[str, Any]:
 
 def step(name: str, asked: dict[str, Any]) -> Any:
     """Call a step of the Python API with what a command was given, as somebody at a terminal."""
-    from ghostpoi import api
+    import ghostpoi
     from ghostpoi.api.door import through
 
     options = [one for one in declared()[name].values() if not one.only and one.name in asked]
     given = {one.keyword: keyword_value(one, asked[one.name]) for one in options}
-    return through(terminal.door(), getattr(api, name))(**given)
+    return through(terminal.door(), getattr(ghostpoi, name))(**given)
 
 
 def keyword_value(one: Option, value: Any) -> Any:
@@ -107,11 +107,11 @@ def _estimate(json: bool, asked: dict[str, Any]) -> None:
         )
     names = ("method", "protocol", "device", "config", "no_candidate", "pseudonyms", "taxonomy", "keep_metadata")
     source = source_of(asked["file"], _reading(asked))
-    r = rows_request(
+    request = rows_request(
         map=mapping(asked["map"]), set=asked["set"] or (), keep=asked["keep"] or (), drop=asked["drop"] or (),
         **{name: asked[name] for name in names},
     )  # fmt: skip
-    show(estimate(source, r.mapping, r.keep, r.drop, r.settings, r.device, r.groups), json, terminal.estimate)
+    show(estimate(source, request), json, terminal.estimate)
 
 
 def _reading(asked: dict[str, Any]) -> Any:

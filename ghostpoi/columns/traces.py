@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import permutations, product
 from urllib.parse import unquote_plus
 
@@ -29,7 +29,10 @@ ROWS = 24
 LEAST = 2  # rows whose hash must match
 SHORTEST = 8  # characters of a hash that are compared
 SEPARATORS = ("", "|", ":", ",", "-", "_", " ", "/", ";", "\t")
-ALGORITHMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "blake2s")
+HASHES = (
+    hashlib.md5, hashlib.sha1, hashlib.sha224, hashlib.sha256, hashlib.sha384, hashlib.sha512, hashlib.blake2b,
+    hashlib.blake2s,
+)  # fmt: skip
 NAMESPACES = (uuid.NAMESPACE_DNS, uuid.NAMESPACE_URL, uuid.NAMESPACE_OID, uuid.NAMESPACE_X500)
 DIGEST = re.compile(r"[0-9a-fA-F]{8,128}|[A-Za-z0-9+/_-]{11,88}|\d{8,}")
 
@@ -67,11 +70,45 @@ def _texts(row: int, related: RelatedVenues, raw_time: pl.Series) -> Iterator[st
 
 def _is_hash(value: str, texts: Iterator[str]) -> bool:
     folded = value.lower()
+    may_match = _filter_for(value)
     return any(
         folded == digest or (len(folded) >= SHORTEST and digest.startswith(folded))
         for text in texts
+        if may_match(text)
         for digest in _digests(text, value)
     )
+
+
+def _filter_for(value: str) -> Callable[[str], bool]:
+    """Return a quick check that passes every text with a digest that starts with the value, and hardly any other.
+
+    Decimal digests and UUIDs have none: they are compared one by one.
+    """
+    if value.isdigit() or len(value) == 32:
+        return lambda text: True
+    if _is_hex(value):
+        start = bytes.fromhex(value[: len(value) // 2 * 2])
+        return lambda text: start in _raw_digests(text)
+    folded = value.lower().encode()
+    return lambda text: folded in _base64_digests(text)
+
+
+@lru_cache(maxsize=1 << 14)
+def _base64_digests(text: str) -> bytes:
+    """Return the digests of a text in both alphabets of base64, in lower case."""
+    raw = _raw_digests(text)
+    return b" ".join(base64.b64encode(raw, chars).lower().replace(b"-", b"") for chars in (b"+/", b"-_"))
+
+
+@lru_cache(maxsize=1 << 15)
+def _raw_digests(text: str) -> bytes:
+    """Return the digests of a text one after the other, each filled up with zeros to a whole number of base64 groups.
+
+    They are kept because the same rows are compared in every column.
+    """
+    data = text.encode("utf-8", "replace")
+    digests = [zlib.crc32(data).to_bytes(4, "big"), *(make(data, usedforsecurity=False).digest() for make in HASHES)]
+    return b"".join(digest + bytes(-len(digest) % 3) for digest in digests)
 
 
 def _digests(text: str, value: str) -> Iterator[str]:
@@ -79,8 +116,8 @@ def _digests(text: str, value: str) -> Iterator[str]:
     data = text.encode("utf-8", "replace")
     yield f"{zlib.crc32(data):08x}"
     yield f"{zlib.crc32(data)}"
-    for name in ALGORITHMS:
-        digest = hashlib.new(name, data, usedforsecurity=False).digest()
+    for make in HASHES:
+        digest = make(data, usedforsecurity=False).digest()
         yield digest.hex()
         if not _is_hex(value):
             yield base64.b64encode(digest).decode().rstrip("=").lower()

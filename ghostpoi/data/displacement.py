@@ -34,6 +34,12 @@ class Moves:
         }
 
 
+def joined_moves(each: Sequence[Moves]) -> Moves:
+    """Return the substitutions among all of the rows."""
+    km = np.concatenate([one.km for one in each])
+    return Moves(sum(one.rows for one in each), km, sum(one.same_category for one in each))
+
+
 @dataclass(frozen=True)
 class MoveCounts:
     """The substitutions among any number of rows, in a few kilobytes: distances are counted by the metre."""

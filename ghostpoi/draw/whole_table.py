@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs, by_user_and_tim
 from ghostpoi.data.geo import over_limit
 from ghostpoi.data.places import Places, of_table, with_use
 from ghostpoi.data.sessions import Dataset, Sessions
-from ghostpoi.draw.catalogue import KeptCrowds
 from ghostpoi.draw.crowds import LEARNED, by_hours, by_name, learned_name
 from ghostpoi.draw.methods import AnyMethod
 from ghostpoi.draw.methods.base import CATEGORY_HOURS, LEARNED_GROUPS
@@ -23,6 +22,9 @@ from ghostpoi.draw.walks import Substitution
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
+
+if TYPE_CHECKING:
+    from ghostpoi.draw.catalogue import KeptCrowds
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class WholeTable:
     data: Dataset
     session_sets: Candidates  # over the vocabulary
     venue_sets: Candidates  # over all venues
-    crowds: KeptCrowds | None = None  # of the series to which the table belongs
+    crowds: "KeptCrowds | None" = None  # of the series to which the table belongs
 
     @property
     def set_size(self) -> Longs:
@@ -61,7 +63,7 @@ class WholeTable:
 
 
 def prepare(
-    table: Checkins, settings: Publication, whole_file: bool = True, crowds: KeptCrowds | None = None
+    table: Checkins, settings: Publication, whole_file: bool = True, crowds: "KeptCrowds | None" = None
 ) -> WholeTable:
     """Build sessions and candidate sets; refuse settings that fit no model and a table that cannot be protected.
 
@@ -89,7 +91,7 @@ def prepare(
 
 
 def _build(
-    table: Checkins, settings: Publication, whole_file: bool = True, crowds: KeptCrowds | None = None
+    table: Checkins, settings: Publication, whole_file: bool = True, crowds: "KeptCrowds | None" = None
 ) -> WholeTable:
     if crowds is not None and crowds.method == settings.method:
         return _without_sessions(table, crowds)
@@ -106,7 +108,7 @@ def _build(
     )
 
 
-def _without_sessions(table: Checkins, crowds: KeptCrowds) -> WholeTable:
+def _without_sessions(table: Checkins, crowds: "KeptCrowds") -> WholeTable:
     """Return a table of a series, whose rows all draw from the sets of the series: no model, no minimum of visits."""
     sets, none = crowds.sets, np.empty(0, np.int64)
     vocabulary = sessions.vocabulary_of(table.venues, none)[0]
@@ -178,7 +180,7 @@ def category_groups(whole: WholeTable, settings: Publication) -> list[list[str]]
 
 
 def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
-    """Return what draws and groups show about the whole file. Hours tell nothing if there is no category."""
+    """Return what draws and groups show about the whole file. Hours reveal nothing if there is no category."""
     shown = [text for text in settings.published_aggregates if table.category_field or text != CATEGORY_HOURS]
     # A series keeps groups under their names, whether they were given or learned.
     learned = settings.keeps_category == "group" and all(map(LEARNED.fullmatch, table.category_groups.values()))

@@ -5,7 +5,6 @@ stops after any epoch therefore resumes with identical results.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -90,25 +89,6 @@ def packed_epoch(
     return float(total)
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """Accuracy over positions, with all POIs ranked."""
-
-    acc1: float
-    acc5: float
-    acc10: float
-    mrr: float
-    positions: int
-
-    @staticmethod
-    def of(ranks: Longs) -> "Accuracy":
-        """Summarise the ranks of all targets, 1 the best. Rank 0, from a model that diverged to NaN, is wrong."""
-        n = len(ranks)
-        ranks = np.where(ranks >= 1, ranks, np.iinfo(np.int64).max)
-        acc1, acc5, acc10 = (float((ranks <= k).mean()) if n else 0.0 for k in (1, 5, 10))
-        return Accuracy(acc1, acc5, acc10, float((1 / ranks).mean()) if n else 0.0, n)
-
-
 @torch.no_grad()
 def ranks(model: CausalTransformer, windows: Windows, precision: Precision = "float32") -> Longs:
     """Return the rank of every target among all POIs, 1 the best, (N,). A tie counts against the target."""
@@ -132,25 +112,30 @@ def hidden_states(model: CausalTransformer, windows: Windows) -> Iterator[tuple[
         yield hidden.float(), _to(batch.target, model.device)
 
 
-EpochProgress = Callable[[int, float, Accuracy | None], None]  # number of the epoch from 0, mean loss, validation
+def acc1(ranks: Longs) -> float:
+    """Return the share of targets that rank first. Rank 0, from a model that diverged to NaN, is wrong."""
+    return float((ranks == 1).mean()) if len(ranks) else 0.0
+
+
+EpochProgress = Callable[[int, float, float | None], None]  # number of the epoch from 0, mean loss, acc@1
 
 
 def train(
     model: CausalTransformer, windows: Windows, validation: Windows | None, settings: Training,
     seed: Seed, stage: tuple[object, ...], progress: EpochProgress | None = None,
-) -> Accuracy | None:  # fmt: skip
-    """Train in place. With validation, keep the weights of the epoch with the best acc@1 and return its accuracy."""
+) -> float | None:  # fmt: skip
+    """Train in place. With validation, keep the weights of the epoch with the best acc@1 and return its acc@1."""
     optimizer = adamw(model, settings)
-    best: Accuracy | None = None
+    best: float | None = None
     kept: dict[str, Tensor] = {}
     waited = 0
     for number, loss in enumerate(epochs(model, optimizer, windows, settings, seed, stage, range(settings.epochs))):
-        now = Accuracy.of(ranks(model, validation, settings.precision)) if validation is not None else None
+        now = None if validation is None else acc1(ranks(model, validation, settings.precision))
         if progress:
             progress(number, loss, now)
         if now is None:
             continue
-        if best is None or now.acc1 > best.acc1:
+        if best is None or now > best:
             best, waited = now, 0
             kept = {name: weight.detach().clone() for name, weight in model.state_dict().items()}
         else:

@@ -25,7 +25,7 @@ from ghostpoi.formats.rows import Dialect
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
-from ghostpoi.regions.columns import agreed, check_columns, test_columns, tests_of
+from ghostpoi.regions.columns import check_columns, test_all_columns
 from ghostpoi.regions.dataset import divided
 from ghostpoi.regions.divide import TAIL, Origin, regions_in, regions_of
 from ghostpoi.regions.engine import Failure, OneProcess, engine_of
@@ -60,7 +60,6 @@ from ghostpoi.release.make import (
 from ghostpoi.release.manifest import store_manifest
 from ghostpoi.release.plan import ReleasedRows, plan, release_rows
 from ghostpoi.release.private_folder import Note, ReleaseRequest, Run, begin, check_folders, resume
-from ghostpoi.release.series.add import open_series
 from ghostpoi.release.staging import publish_folder, staging_folder
 
 PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
@@ -117,7 +116,7 @@ def protect_region(job: Job, number: int) -> None:
     file, origin = read_with_origin(job, region)
     if len(job.regions) > 1:
         check_columns(job, file, job.columns)
-    # Models and checkpoints, which are of use until the region is done.
+    # Models and checkpoints, which are needed until the region is done.
     work = make_inside(job.folder, "work", f"{number:06}")
     with leaving(place) as folder:
         _protect(folder, work, job, region, file, origin)
@@ -227,26 +226,20 @@ def _write_tables(pieces: Iterator[Rows], schema: Any, out: BinaryIO) -> None:
 
 
 WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
-LAYOUT = "packs"  # of the results: those of older versions are of no use
+LAYOUT = "packs"  # of the results: those of older versions are useless
 
 
 Made = tuple[dict[str, Any], ReleasedRows | None]  # the manifest; the rows, if all were in memory at once
 
 
-def make_release(request: ReleaseRequest, scale: Scale | None, say: Say, report: Report) -> Made:
-    """Protect a dataset, region by region if an option asks for that, and write the release."""
+def make_by_region(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> Made:
+    """Protect a dataset region by region, at once if it has only one, and write the release."""
     return in_place(request, lambda: _make(request, scale, say, report))
 
 
-def _make(request: ReleaseRequest, scale: Scale | None, say: Say, report: Report) -> Made:
-    if scale:
-        refuse(request, request.file.reading, series=request.series is not None)
+def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> Made:
+    refuse(request, request.file.reading, series=request.series is not None)
     unfinished = check_folders(request)
-    if scale is None:
-        series = open_series(request)
-        file = formats.read(request.file, request.mapping)
-        released = release_file(request, file, file.sha256, unfinished, series, say, report)
-        return released.manifest, released
     pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report, scale)
@@ -281,7 +274,7 @@ def _by_region(
     stages: Stages, say: Say,
 ) -> dict[str, Any]:  # fmt: skip
     """Divide a dataset, protect each region and write the release; return its manifest."""
-    # A refused engine or input leaves nothing: with other options or another file, this run would be of no use.
+    # A refused engine or input leaves nothing: with other options or another file, this run would be useless.
     is_new = not request.private.exists()
     run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
     try:
@@ -305,7 +298,7 @@ def _by_region(
 
 def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: Say) -> tuple[Job, dict[str, Any]]:
     """Do all stages, and publish the release; return the job as it is known then, and the manifest."""
-    job = _tested(divided(job, stages), stages)
+    job = test_all_columns(divided(job, stages), stages)
     for text in job.columns.warnings if job.columns else []:
         say(f"warning: {text}")
     _, failed = stages.run(
@@ -319,13 +312,6 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
         manifest = _write(staging, request, job, stages)
         publish_folder(staging, request.release.resolve(), request.force or request.resume)
     return job, manifest
-
-
-def _tested(job: Job, stages: Stages) -> Job:
-    """Find out what becomes of each column."""
-    tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
-    done_all((tested, failed), job.name_of)
-    return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
 
 
 PRIVATE_PAIRS = "pairs"  # in the private folder: the pairs of each region

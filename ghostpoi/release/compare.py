@@ -1,7 +1,6 @@
 """Checks that need the clean file: rows, venues, speed, and every figure of the manifest that follows from them."""
 
 from collections import Counter
-from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, has_donor, places_of, prepare
 from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.rows import difference
 from ghostpoi.options import option
 from ghostpoi.release.manifest import settings_of, with_groups
 from ghostpoi.release.plan import figures
@@ -28,33 +28,6 @@ from ghostpoi.release.users import hidden, read_map
 from ghostpoi.release.venue_files import files_beside
 from ghostpoi.release.verify import Check, pseudonym_check
 from ghostpoi.settings import SpeedSettings
-
-
-def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str | None:
-    """Return the first difference outside the columns to ignore, or None."""
-    if expected.columns != found.columns:
-        return f"the columns are {', '.join(found.columns)}, not {', '.join(expected.columns)}"
-    for name in found.columns:
-        if name in ignore or _same_codes(expected, found, name):
-            continue
-        one, two = expected.get_column(name), found.get_column(name)
-        if len(one) != len(two):
-            return f"there are {len(two):,} rows, not {len(one):,}"
-        if one.dtype != two.dtype:
-            return f"the column {name} has type {two.dtype}, not {one.dtype}"
-        if not one.equals(two):
-            return f"row {int(one.ne_missing(two).arg_max() or 0) + 1} has a different {name}"
-    return None
-
-
-def _same_codes(expected: Rows, found: Rows, name: str) -> bool:
-    """Tell whether two columns hold the same texts, from the numbers of the texts; False if that cannot be seen."""
-    one, two = expected.codes(name), found.codes(name)
-    if one is None or two is None or len(one[0]) != len(two[0]):
-        return False
-    number = {text: code for code, text in enumerate(one[1])}
-    return bool((np.array([number.get(text, -1) for text in two[1]])[two[0]] == one[0]).all())
-
 
 ROUNDING = 1 + 1e-9  # a GPU may round a speed differently
 
@@ -128,7 +101,7 @@ def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bool
 def _none_feasible(
     whole: WholeTable, sets: Ints, anchor: Ints, neighbours: list[tuple[Ints, Longs]], rule: SpeedSettings
 ) -> Bools:
-    """Tell for which anchors (B,) the set is not empty but has no venue that keeps the limit to all neighbours."""
+    """Mark the anchors (B,) whose set is not empty but has no venue that keeps the limit to all neighbours."""
     venues, found = whole.table.venues, np.zeros(len(anchor), bool)
     for at in range(0, len(anchor), CHUNK):
         part = slice(at, at + CHUNK)
@@ -171,7 +144,7 @@ def comparison(
 ) -> Comparison:  # fmt: skip
     """Run the checks that need the clean file; stop at the first that makes the later ones meaningless.
 
-    If user ids are pseudonyms, the private folder tells which row is which. Rows may be those of one region; the
+    If user ids are pseudonyms, the private folder says which row is which. Rows may be those of one region; the
     manifest then states what is withheld of it.
     """
     (table, crowds), settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
@@ -226,7 +199,7 @@ def comparison(
 
 
 def _parts(clean: Rows, written: Rows, hides_users: bool, whole_file: bool) -> list[Check]:
-    """Check that the parts of a folder are the same or, under pseudonyms, divided anew."""
+    """Check that the parts of a folder are the same or, under pseudonyms, divided again."""
     if not (clean.parts and written.parts):
         same = bool(clean.parts) == bool(written.parts)
         return [] if same else [Check("parts", False, "the release and the file are not both folders")]
@@ -243,7 +216,7 @@ def _used(rows: Rows) -> tuple[list[str], Longs]:
 
 
 def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
-    """Check that the files beside the data are what follows from the clean table of venues and the released rows."""
+    """Check that the files next to the data are what follows from the clean table of venues and the released rows."""
     if clean.venues is None:
         return []
     table, columns = written.table, manifest["columns"]
@@ -324,7 +297,7 @@ def _genuine_fields(
 
 
 def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None) -> list[Check]:
-    """Test what the columns and the order of rows, which the release shares with the file, tell about clean venues."""
+    """Test what the columns and the order of rows, both as in the file, reveal about clean venues."""
     found = telling(clean.table, clean.rows, clean.mapping, not_kept, pseudonym)
     listed = "; ".join(f"{name!r} {finding}" for name, finding in found.items())
     secret = "clean venues" if pseudonym is None else "clean venues or users"

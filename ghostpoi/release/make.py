@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,11 @@ from ghostpoi.draw.whole_table import fast_steps
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays
 from ghostpoi.formats import CheckinFile, Rows, Source
+from ghostpoi.formats.rows import difference
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
 from ghostpoi.release import users
-from ghostpoi.release.compare import difference
 from ghostpoi.release.manifest import store_manifest
 from ghostpoi.release.plan import ReleasedRows, plan, release_rows
 from ghostpoi.release.private_folder import (
@@ -40,13 +40,16 @@ from ghostpoi.release.private_folder import (
     RowsRequest,
     Run,
     begin,
+    check_folders,
     check_places,
     resume,
 )
-from ghostpoi.release.series.ledger import Series
 from ghostpoi.release.staging import clean_up, publish_folder, staging_folder
 from ghostpoi.release.users import PAIRS
 from ghostpoi.release.venue_files import data_name, venue_file
+
+if TYPE_CHECKING:
+    from ghostpoi.release.series.ledger import Series
 
 Made = TypeVar("Made")
 SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
@@ -87,8 +90,23 @@ def work(settings: Publication) -> float:
     return lm + units(settings.method, settings.rounds)
 
 
+def make_release(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
+    """Protect a dataset that is read at once, as one region, and write the release."""
+
+    def made() -> ReleasedRows:
+        unfinished, series = check_folders(request), None
+        if request.series:
+            from ghostpoi.release.series.add import open_series
+
+            series = open_series(request, request.series)
+        file = formats.read(request.file, request.mapping)
+        return release_file(request, file, file.sha256, unfinished, series, say, report)
+
+    return in_place(request, made)
+
+
 def release_file(
-    request: ReleaseRequest, file: CheckinFile, sha256: bytes, unfinished: Note | None, series: Series | None,
+    request: ReleaseRequest, file: CheckinFile, sha256: bytes, unfinished: Note | None, series: "Series | None",
     say: Say, report: Report,
 ) -> ReleasedRows:  # fmt: skip
     """Protect one region, which is in memory, and write the release."""
@@ -188,7 +206,7 @@ def described_data(
 
 
 def in_memory(file: CheckinFile, beside: Mapping[str, bytes] | None = None) -> Source:
-    """Return where the release of a file is written to that stays in memory, with the files `beside` it."""
+    """Return where the release of a file is written to that stays in memory, with the files next to it."""
     source = file.source.of_release(Path("the release"))
     return replace(source, content=b"", suffix=file.source.extension, beside=beside or {})
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,10 +30,11 @@ from ghostpoi.release import users as pseudonyms
 from ghostpoi.release.manifest import NO_CATEGORY
 from ghostpoi.release.private_folder import ReleaseRequest, RowsRequest
 from ghostpoi.release.refusals import check_kept, check_parts, check_sets, check_zones, in_file
-from ghostpoi.release.series.add import SeriesRelease
-from ghostpoi.release.series.common import series_columns
-from ghostpoi.release.series.ledger import Series
 from ghostpoi.release.venue_files import classify_file, files_beside, split_columns
+
+if TYPE_CHECKING:  # only the releases of a series need them
+    from ghostpoi.release.series.add import SeriesRelease
+    from ghostpoi.release.series.ledger import Series
 
 FEW_ROWS = 100  # of a release in a series
 BY_RULE = ("rows", "no_candidate")  # counts that say nothing about draws
@@ -45,7 +46,7 @@ def figures(
     """Return the sections `rows` and `plausibility` of the manifest. `shown` are the rows that are not withheld.
 
     `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine. A release of a series
-    with few new rows has neither outcomes of draws nor plausibility: they would tell the venues of single rows.
+    with few new rows has neither outcomes of draws nor plausibility: they would reveal the venues of single rows.
     """
     genuine = with_kept(genuine_rows(whole, method, shown, released.poi[shown]), len(shown), missing.get("kept", 0))
     moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
@@ -78,7 +79,7 @@ class Plan:
     file: CheckinFile
     columns: VenueColumns
     rows: Rows  # without the columns that the release leaves out
-    series: SeriesRelease | None  # to which the release belongs
+    series: "SeriesRelease | None"  # to which the release belongs
     whole: WholeTable
 
     @property
@@ -88,7 +89,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class ReleasedRows:
-    """The rows of a release, beside what is private about them."""
+    """The rows of a release, and what is private about them."""
 
     rows: Rows
     manifest: dict[str, Any]  # everything in it is public
@@ -104,7 +105,7 @@ class ReleasedRows:
 
 
 def plan(
-    request: RowsRequest, file: CheckinFile, say: Say, series: Series | None = None,
+    request: RowsRequest, file: CheckinFile, say: Say, series: "Series | None" = None,
     columns: VenueColumns | None = None,
 ) -> Plan:  # fmt: skip
     """Decide what becomes of each column; refuse a file that cannot be released.
@@ -117,9 +118,11 @@ def plan(
     number = pseudonyms.wanted(file, settings)
     whole_file = columns is None
     columns = columns or classify_file(file, request.keep, request.drop, number)
-    if whole_file and not hides_users:  # else rows are divided anew, or `world` has tested the parts
+    if whole_file and not hides_users:  # else rows are divided again, or `regions` has tested the parts
         check_parts(file, columns.change)
     if series and isinstance(request, ReleaseRequest):
+        from ghostpoi.release.series.common import series_columns
+
         columns = series_columns(series, file, columns, request, number)
     noted = check_kept(file, hides_users)
     rows = file.all_rows if len(file.kept) else file.rows
@@ -129,6 +132,8 @@ def plan(
         say(f"warning: {text}")
     part = None
     if series and isinstance(request, ReleaseRequest):
+        from ghostpoi.release.series.add import SeriesRelease
+
         part = SeriesRelease.plan(series, request, file, table, columns)
         request, table = part.request, part.table
     whole = prepare(table, settings, whole_file, part.kept if part else None)

@@ -1,7 +1,7 @@
 """The cells of a study: which there are, the stages that each goes through, and the seeds that are not measured yet.
 
 A cell is identified by its data, its settings, its seeds and the version of each stage that it went through. A version
-is a constant beside the code of the stage: code can move, and a change of results asks for a new version.
+is a constant next to the code of the stage: code can move, and a change of results asks for a new version.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,10 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.evidence import EVIDENCE_VERSION
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.audits.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
+from ghostpoi.audits.grid import RESTORATION_VERSION, Contest, find_adversary
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
 from ghostpoi.audits.measures.detection import DETECTION_VERSION
 from ghostpoi.audits.measures.utility import PLAUSIBILITY_VERSION, UTILITY_VERSION
-from ghostpoi.audits.restoration import RESTORATION_VERSION, Contest, find_adversary
 from ghostpoi.data.candidates import CANDIDATES_VERSION
 from ghostpoi.draw.table import DRAW_VERSION
 from ghostpoi.models.trajectory_lm import TRAJECTORY_LM_VERSION

@@ -150,10 +150,10 @@ def leakage(results: Results) -> Figure:
             style, name = {"color": colour, "marker": marker}, labels.method(method)
             for axes, key in ((top, adversary), (below, f"surv_{adversary}")):
                 curve(axes, method, key, linestyle=line, label=name, **style)
-                told = {float(r): rows[method][key][0] for r, rows in printed.items() if key in rows.get(method, {})}
-                if told:
+                stated = {float(r): rows[method][key][0] for r, rows in printed.items() if key in rows.get(method, {})}
+                if stated:
                     hollow = {"linestyle": "none", "markersize": 9, "markerfacecolor": "none"}
-                    axes.plot(list(told), list(told.values()), label=f"{name}, the paper's text", **style, **hollow)
+                    axes.plot(list(stated), list(stated.values()), label=f"{name}, the paper's text", **style, **hollow)
         curve(top, CLEAN, LEAK_ONLY, color=GREY, linestyle=DOTTED, marker="*", markersize=8, capsize=0, label=LEAK_ONLY)
         floor_line(top.axhline, results)
         top.set_title(labels.heading(adversary))

@@ -85,11 +85,6 @@ class Results:
         return replace(self, part="moves")
 
     @property
-    def on_last(self) -> "Results":
-        """The same study, with accuracies over the last step of each session alone."""
-        return replace(self, part="last")
-
-    @property
     def city(self) -> str | None:
         """The city of the paper that the data is."""
         return city_of(self.data)

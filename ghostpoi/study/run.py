@@ -22,11 +22,10 @@ from ghostpoi.attack.evidence import leak, rule_of
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.audits.cache import Cache, Record, key_of
 from ghostpoi.audits.controls import CLEAN
-from ghostpoi.audits.grid import Grid, over_seeds
+from ghostpoi.audits.grid import Contest, Grid, Release, over_seeds, release_seeds, with_poi
 from ghostpoi.audits.measures.accuracy import in_one
 from ghostpoi.audits.measures.detection import detect
 from ghostpoi.audits.measures.utility import plausibility, utility
-from ghostpoi.audits.restoration import Contest, Release, release_seeds, with_poi
 from ghostpoi.data.places import Places, of_sessions, with_use
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
@@ -297,7 +296,7 @@ def reproduce(data: Sequence[Prepared], device: torch.device, results: Path, wor
 
 
 def silent(text: str) -> None:
-    """Say nothing: a worker's parent tells how far all are."""
+    """Say nothing: a worker's parent reports for all."""
 
 
 def hardware(device: torch.device) -> str:
@@ -308,8 +307,8 @@ def hardware(device: torch.device) -> str:
 @cache
 def commit() -> str:
     """Return the commit of the code. GHOSTPOI_COMMIT names it on a machine without git."""
-    if told := os.environ.get("GHOSTPOI_COMMIT"):
-        return told
+    if known := os.environ.get("GHOSTPOI_COMMIT"):
+        return known
     command, here = ["git", "rev-parse", "HEAD"], Path(__file__).parent
     try:
         return subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=10, check=True).stdout.strip()

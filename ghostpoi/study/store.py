@@ -61,8 +61,9 @@ class Store:
 
 
 def replace_cells(path: Path, cells: Iterable[Cell]) -> None:
-    """Write the file of a study anew."""
-    _write(path, "".join(_line(cell) for cell in cells))
+    """Write the file of a study again. The file's name says which study the cells are of."""
+    stored = ({key: value for key, value in cell.items() if key != "study"} for cell in cells)
+    _write(path, "".join(json.dumps(cell, ensure_ascii=False) + "\n" for cell in stored))
 
 
 def identity(cell: Cell) -> tuple[str, ...]:
@@ -96,12 +97,8 @@ def _joined(old: Any, new: Any) -> Any:
 
 def _rounded(cell: Cell) -> Any:
     """The cell as it is stored."""
-    told = {key: value for key, value in cell.items() if value is not None}
-    return json.loads(json.dumps(told), parse_float=lambda number: round(float(number), DIGITS))
-
-
-def _line(cell: Cell) -> str:
-    return json.dumps({key: value for key, value in cell.items() if key != "study"}, ensure_ascii=False) + "\n"
+    known = {key: value for key, value in cell.items() if value is not None}
+    return json.loads(json.dumps(known), parse_float=lambda number: round(float(number), DIGITS))
 
 
 def _read(path: Path) -> list[Cell]:

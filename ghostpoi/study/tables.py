@@ -208,7 +208,7 @@ def accuracy(results: Results) -> Table:
 
 
 def moves(results: Results) -> Table:
-    """Show the same over steps to another POI, which nobody predicts who guesses that people stay."""
+    """Show the same over steps to another POI, which a guess that people stay never predicts."""
     return accuracy(results.on_moves)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 
-from ghostpoi.audits.restoration import Contest, release_seeds
+from ghostpoi.audits.grid import Contest, release_seeds
 from ghostpoi.processes import process_pool
 
 AHEAD = 3  # portions that are prepared at the same time

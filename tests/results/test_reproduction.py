@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from statistics import median
 
 import pytest
@@ -168,7 +169,7 @@ def test_candidate_sets_and_speeds() -> None:
 
 
 def test_last_steps_and_markov_models() -> None:
-    last = strong().on_last
+    last = replace(strong(), part="last")
     clean = mean(last, "clean", "clean")
     ghost, pgd, random = (mean(last, m, "none") for m in ("ghost", "pgd", "random"))
     assert f"under A1: clean {show(clean)}, GHOST {show(ghost)}, PGD {show(pgd)}, random {show(random)}." in PAGE

@@ -27,11 +27,11 @@ from ghostpoi.attack.victims.base import Exam, Job, Victim
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import LEAK_MIXED
+from ghostpoi.audits.grid import RESTORATION_VERSION, Contest, Release, Restorer
 from ghostpoi.audits.measures import accuracy as accuracies
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
 from ghostpoi.audits.measures.detection import DETECTION_VERSION, detect
 from ghostpoi.audits.measures.utility import PLAUSIBILITY_VERSION, UTILITY_VERSION, plausibility, utility
-from ghostpoi.audits.restoration import RESTORATION_VERSION, Contest, Release, Restorer
 from ghostpoi.data.candidates import CANDIDATES_VERSION, Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.learned_candidates import candidate_sets
@@ -193,8 +193,8 @@ def restoration() -> Any:
     release = Release(released, Rule(sets(), uniform(sets()), True))
     with TemporaryDirectory() as folder:
         restorer = Restorer(
-            train=sessions(), rows=VENUES + 1, releases=lambda name: release, device=CPU, cache=Cache(Path(folder)),
-            kept=(),
+            train=sessions(), vocabulary=vocabulary(), releases=lambda name: release, device=CPU,
+            cache=Cache(Path(folder)),
         )  # fmt: skip
         found = [restorer.restoration(Contest("a", name, 0.25, "none"), 0) for name in ("none", LEAK_MIXED)]
     return [(one.poi, {k: v for k, v in one.measures.items() if k != "adversary_seconds"}) for one in found]

@@ -50,11 +50,11 @@ class Adversary(Described):
         return self.restore_and_measure(evidence, seed, device)[0]
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
-        """Return what `restore` returns, and measures to record beside the usual ones. Implement one of the two."""
+        """Return what `restore` returns, and further measures to record. Implement one of the two."""
         return self.restore(evidence, seed, device), {}
 
     def users(self, evidence: Evidence) -> Ints:
-        """Return who each session belongs to as far as the adversary can tell, (S,); some victims learn from it."""
+        """Return who each session belongs to as far as the adversary knows, (S,); some victims learn from it."""
         return evidence.released.user
 
 

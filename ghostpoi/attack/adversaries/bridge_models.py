@@ -98,11 +98,11 @@ class Chain:
         """
         here, there = self._gain(n)[:, None], -self._gain(torch.full_like(n, self.steps))[:, None]
         if poi is None:
-            told = logits.scatter_add(1, now[:, None] - 1, here).scatter_add(1, end[:, None] - 1, there)
+            known = logits.scatter_add(1, now[:, None] - 1, here).scatter_add(1, end[:, None] - 1, there)
         else:
-            told = logits + torch.where(poi == now[:, None], here, 0) + torch.where(poi == end[:, None], there, 0)
-            told = told.masked_fill(poi == 0, NEVER)
-        return Support(poi, told.log_softmax(1))
+            known = logits + torch.where(poi == now[:, None], here, 0) + torch.where(poi == end[:, None], there, 0)
+            known = known.masked_fill(poi == 0, NEVER)
+        return Support(poi, known.log_softmax(1))
 
     def _gain(self, n: Tensor) -> Tensor:
         a = self.stay(n)

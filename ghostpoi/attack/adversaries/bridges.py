@@ -5,10 +5,7 @@ Their models are in `bridge_models`, which imports torch.
 
 from dataclasses import dataclass
 
-from ghostpoi.attack.adversaries.base import Adversary, Device, Measures
-from ghostpoi.attack.evidence import Evidence
-from ghostpoi.data.checkins import Ints
-from ghostpoi.randomness import Seed
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Measures, Seed
 from ghostpoi.settings import ModelSettings, Training
 
 
@@ -55,7 +52,7 @@ class PairedBridge(Adversary):
     max_updates: int = 500  # a leak too large for that is read in larger batches
     steps: int = 32  # N, the length of the chain
     jump: float = 0.03  # b, the probability of a jump per step
-    cross_entropy: float = 0.5  # lambda, the weight of the cross-entropy beside the divergence of posteriors
+    cross_entropy: float = 0.5  # lambda, the weight of the cross-entropy relative to the divergence of posteriors
     average: float = 0.99  # of the weights, per update
     samples: int = 8  # ways back that vote
     restricted: bool = True  # to A(released), where the evidence has a rule

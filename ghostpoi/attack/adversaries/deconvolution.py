@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.adversaries.base import Adversary, Device
-from ghostpoi.attack.evidence import Evidence
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Seed
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.draw.channel import Channel
-from ghostpoi.randomness import Seed
 
 TINY = 1e-300  # keeps a posterior defined where the model calls all options impossible
 RARE = 1e-6  # share of the prior spread over all POIs, so that none is impossible
@@ -113,7 +111,7 @@ def estimate_popularity(channel: Channel, released: Floats, leaked: Floats, iter
 
 def popularity_hint(evidence: Evidence) -> Floats:
     """Return visits that released counts suggest if the rule favours popular venues, one per POI on average, (P+1,)."""
-    # EM cannot tell POIs with equal channels apart; how often each of them was released can.
+    # EM cannot distinguish POIs with equal channels; how often each of them was released can.
     rule = evidence.rule
     if rule is None or not rule.popularity_power:
         return np.zeros(evidence.rows)

@@ -8,12 +8,11 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.random import Generator
 
-from ghostpoi.attack.adversaries.base import Adversary, Device
+from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States, StepLengths
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.randomness import Seed
 
 BACK_OFF = 0.1  # weight of a POI two steps later or one step earlier, as in the victim that counts
 POWER = 8.0  # of a chain's weights: walks take likely steps, because a victim needs to rank them first
@@ -49,7 +48,7 @@ class Distilled(Adversary):
         hidden = evidence.released.take(evidence.leaked & ~known.leaked)
         poi = evidence.clean[evidence.positions & ~known.positions]
         parts = self.parts(known, rule, noise)
-        # The last of equals: where nothing tells, most weight on the release.
+        # The last of equals: where nothing decides, most weight on the release.
         mixtures = list(product(self.inferred if rule else (0.0,), self.stay))
         gains = [hits(mix(*parts, *mixture), hidden, poi) for mixture in mixtures]
         best = max(range(len(gains)), key=lambda k: (gains[k], k))
@@ -74,7 +73,7 @@ class DistilledRelease(Adversary):
     """A20 is A16 without a leak: it weighs released steps, the steps that A14 infers, and staying.
 
     Anybody knows that people often stay where they are. An adversary that only restores visits does not use it. The
-    weights are fixed, because no leak tells how to weigh; they were chosen on validation sessions of NYC, with releases
+    weights are fixed, because no leak shows how to weigh; they were chosen on validation sessions of NYC, with releases
     that no study uses. Without a rule, the release stays.
     """
 
@@ -114,7 +113,7 @@ def mix(
 
 
 def walks(chain: "scipy.sparse.csr_array", sessions: Sessions, noise: Generator) -> Ints:
-    """Return one walk along a chain in place of every session, (N,). Their starts cover all POIs alike."""
+    """Return one walk along a chain in place of every session, (N,). Their starts cover all POIs equally."""
     likely = chain.copy()
     likely.data **= POWER
     start = np.resize(noise.permutation(np.arange(1, chain.shape[0])), len(sessions))

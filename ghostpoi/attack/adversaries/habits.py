@@ -6,14 +6,13 @@ from itertools import pairwise
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from ghostpoi.attack.adversaries.base import Adversary, Device
+from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.deconvolution import INDEPENDENT, TINY, Visits, likeliest, popularity_hint, sum_by
 from ghostpoi.attack.adversaries.tables import PerUser
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.draw.channel import Channel
-from ghostpoi.randomness import Seed
 
 CONCENTRATIONS: Floats = 10.0 ** np.arange(-2, 3.01, 0.25)  # tried for K_u; the last stands for independent draws
 ATTRACTION_STEPS = 5  # of `fit_attraction` per round
@@ -118,8 +117,8 @@ class SessionHabits(Adversary):
 
     Within a session people stay in one area, which A7 mixes up with the user's other areas. What both say about a
     position is multiplied, the less telling one with a smaller power. Where all options have the same channel, as in a
-    crowd, a user's repeated draws tell nothing, but a session's area does. Elsewhere repeated draws tell most. Without
-    a rule, the release stays.
+    crowd, a user's repeated draws reveal nothing, but a session's area does. Elsewhere repeated draws reveal most.
+    Without a rule, the release stays.
     """
 
     number = 15
@@ -136,9 +135,9 @@ class SessionHabits(Adversary):
             return evidence.released.poi
         alone = replace(evidence.released, user=np.arange(len(evidence.released), dtype=np.int32))
         channel = self.habits.channel(evidence, evidence.rule)
-        alike = ~tells_apart(channel.covering(evidence.symbol))[evidence.symbol]
+        same = ~distinguishes(channel.covering(evidence.symbol))[evidence.symbol]
         score: Floats | float = 0.0
-        for known, telling in ((evidence, ~alike), (replace(evidence, released=alone, pseudonym=None), alike)):
+        for known, telling in ((evidence, ~same), (replace(evidence, released=alone, pseudonym=None), same)):
             visits, _, share = self.habits.explain(known, channel, evidence.symbol)
             # The options of a position are the same at both levels, in the same order.
             size = np.diff(visits.first, append=len(visits.owner))[visits.group]
@@ -207,7 +206,7 @@ def concentration(channel: Channel, user: Longs, released: Longs, clean: Longs) 
     pair, symbol = np.divmod(triple, channel.symbols)
     entry = channel.find(pair % rows, symbol)
     chance = np.where(entry >= 0, channel.probability[entry], 0.0)
-    varies = (chance > 0) & (chance < 1 - 1e-9)  # a POI that is always released as the same POI tells nothing
+    varies = (chance > 0) & (chance < 1 - 1e-9)  # a POI that is always released as the same POI reveals nothing
     pair, count, chance = pair[varies], count[varies], chance[varies]
     total = np.bincount(np.unique(pair, return_inverse=True)[1], count)
     if not (total > 1).any():
@@ -219,7 +218,7 @@ def concentration(channel: Channel, user: Longs, released: Longs, clean: Longs) 
     return INDEPENDENT if best == len(CONCENTRATIONS) - 1 else float(CONCENTRATIONS[best])
 
 
-def tells_apart(channel: Channel) -> Bools:
+def distinguishes(channel: Channel) -> Bools:
     """Whether the POIs behind each released POI differ in what they are released as, (Q,)."""
     # Channels that differ have different sums of such numbers, up to chance.
     mark = sum_by(channel.clean, channel.probability * np.sin(1.0 + channel.released.astype(float) ** 1.5))

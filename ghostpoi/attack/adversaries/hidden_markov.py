@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ghostpoi.attack.adversaries.base import Adversary, Device
+from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.deconvolution import TINY, Visits, likeliest, normalise, sum_by
 from ghostpoi.attack.adversaries.habits import HabitsLeak
 from ghostpoi.attack.adversaries.tables import Bigram
@@ -19,10 +19,9 @@ from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.draw.channel import Channel
-from ghostpoi.randomness import Seed
 
-BANDS_KM: Floats = 0.05 * 2.0 ** np.arange(10.0)  # lengths of steps that are told apart, up to 25.6 km
-GAPS_S: Longs = np.array([900, 3_600, 10_800, 28_800])  # times between check-ins that are told apart
+BANDS_KM: Floats = 0.05 * 2.0 ** np.arange(10.0)  # lengths of steps that are distinguished, up to 25.6 km
+GAPS_S: Longs = np.array([900, 3_600, 10_800, 28_800])  # times between check-ins that are distinguished
 SHAPE = len(GAPS_S) + 1, len(BANDS_KM) + 2
 
 
@@ -102,7 +101,7 @@ class HiddenMarkov(Adversary):
         return states, belief
 
     def length_weight(self, evidence: Evidence, rule: Rule, channel: Channel, s: States, e: Transitions) -> Floats:
-        """Return how much likelier its length makes each step, (E,), as leaked steps tell."""
+        """Return how much likelier its length makes each step, (E,), as leaked steps show."""
         return self.nearness(evidence, rule, channel)[bands(s, e, rule)]
 
     def nearness(self, evidence: Evidence, rule: Rule, channel: Channel) -> Floats:
@@ -113,9 +112,9 @@ class HiddenMarkov(Adversary):
         e = transitions_of(s, at)
         true = evidence.clean[s.position[s.owner]] == s.poi  # (T,)
         taken = true[e.before] & true[e.after]
-        told = sum_by(e.step, taken.astype(float))[e.step] > 0  # a step that the rule does not allow tells nothing
+        allowed = sum_by(e.step, taken.astype(float))[e.step] > 0  # a step that the rule does not allow shows nothing
         band, guessed = bands(s, e, rule), s.weight[e.before] * s.weight[e.after]
-        count, expected = (sum_by(band[told], v[told].astype(float), len(BANDS_KM) + 2) for v in (taken, guessed))
+        count, expected = (sum_by(band[allowed], v[allowed].astype(float), len(BANDS_KM) + 2) for v in (taken, guessed))
         return (count + self.band_steps) / (expected + self.band_steps)
 
     def lift(self, s: States, e: Transitions, belief: Floats, joint: Floats, popularity: Floats) -> Floats:
@@ -250,7 +249,7 @@ def _others(key: Longs, weight: Floats) -> Floats:
 class StepLengths(HiddenMarkov):
     """A14 extends A7 by the steps from one venue to the next, as A9 extends A8.
 
-    No leak tells it how far people go; a table of another region does. Steps matter as far as they differ from what A7
+    No leak shows it how far people go; a table of another region does. Steps matter as far as they differ from what A7
     expects. Without a rule, the release stays.
     """
 
@@ -261,12 +260,12 @@ class StepLengths(HiddenMarkov):
     uses_leak = False
 
     def length_weight(self, evidence: Evidence, rule: Rule, channel: Channel, s: States, e: Transitions) -> Floats:
-        """Return how much likelier its length makes each step, (E,), as the table tells."""
+        """Return how much likelier its length makes each step, (E,), as the table says."""
         time, at = evidence.released.time, s.position[s.owner[e.before]]
         cell = gap_bands(time[at + 1] - time[at]) * SHAPE[1] + bands(s, e, rule)
         expected = sum_by(cell, s.weight[e.before] * s.weight[e.after], SHAPE[0] * SHAPE[1]).reshape(SHAPE)
-        told = known_shares() * expected.sum(1, keepdims=True)
-        weight: Floats = (told + self.band_steps) / (expected + self.band_steps)
+        known = known_shares() * expected.sum(1, keepdims=True)
+        weight: Floats = (known + self.band_steps) / (expected + self.band_steps)
         return np.asarray(weight.ravel()[cell])
 
 

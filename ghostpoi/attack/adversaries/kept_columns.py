@@ -5,14 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.adversaries.base import Adversary, Device
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Seed
 from ghostpoi.attack.adversaries.deconvolution import likeliest
 from ghostpoi.attack.adversaries.habits import HabitsLeak
 from ghostpoi.attack.adversaries.tables import ConditionalTable
-from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Bools, Floats, Ints
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.randomness import Seed
 
 UNITS_KM = (1.0, 1e-3, 1.609344)  # kilometres, metres, miles
 TOLERANCE_KM, ROUNDING = 0.01, 0.005  # how well a distance must fit, absolute and relative
@@ -72,7 +70,7 @@ def _allowed(guess: Ints, evidence: Evidence) -> Ints:
 
 
 def gain_of(guess: Ints, right: Bools, clean: Ints, at: Bools) -> float:
-    """Return how much more often a guess is right than A8 where there is one; 0 if there are too few to tell."""
+    """Return how much more often a guess is right than A8 where there is one; 0 if there are too few to know."""
     made = at & (guess > 0)
     return float((guess == clean)[made].mean() - right[made].mean()) if made.sum() >= FEWEST else 0.0
 

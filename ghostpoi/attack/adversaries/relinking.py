@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from ghostpoi.attack.adversaries.base import Adversary, Device, Measures
+from ghostpoi.attack.adversaries.base import Adversary, Device, Measures, Seed
 from ghostpoi.attack.adversaries.deconvolution import TINY, estimate_popularity, popularity_hint, sum_by
 from ghostpoi.attack.adversaries.distillation import Distilled
 from ghostpoi.attack.adversaries.habits import HabitsLeak
@@ -21,11 +21,10 @@ from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
-from ghostpoi.randomness import Seed
 
 HOURS = 24
 LAST = 16  # positions before each one that it may repeat
-MOST = 64  # positions of a linked pseudonym that tell about its user
+MOST = 64  # positions of a linked pseudonym that describe its user
 LANDMARKS = 1000  # popular venues by which densities are normalised
 PAIRS = 1 << 20  # of positions, held at once
 UNLIKELY = 1e-3  # odds against nobody below which a link is forgotten
@@ -61,7 +60,7 @@ class Relinker:
     any_hour: float = 0.1  # weight of visits at other hours
     caution: float = 0.9  # power of the likelihood of a session: its visits depend on each other
     least: float = 0.5  # probability of a link that is believed
-    rounds: int = 1  # in which believed links tell about their users
+    rounds: int = 1  # in which believed links describe their users
 
     def users(self, evidence: Evidence, rule: Rule) -> Ints:
         """Return the user of every session, (S,): as the evidence has it, or as found for pseudonyms without a leak."""
@@ -79,7 +78,7 @@ class Relinker:
 
 @dataclass(frozen=True)
 class Scene:
-    """All positions by pseudonym and time, and what their released venues tell about each other."""
+    """All positions by pseudonym and time, and what their released venues reveal about each other."""
 
     model: Relinker
     known: Longs  # (U,) the users with leaked sessions, ascending
@@ -88,7 +87,7 @@ class Scene:
     start: Longs  # (units+1,)
     hour: Longs  # (N,)
     symbol: Longs  # (N,) the released POI
-    reference: Longs  # (N,) what the position tells about its user: a clean POI, or P+1 + the released POI
+    reference: Longs  # (N,) what the position reveals about its user: a clean POI, or P+1 + the released POI
     lift: "scipy.sparse.csr_array"  # (P+1+Q, Q) how much likelier a reference makes the same user release a POI later
     place: Floats  # (P+1+Q, 3) on the unit sphere
     density: Floats  # (P+1+Q,) mean closeness of all visits
@@ -129,7 +128,7 @@ class Scene:
 
     @cached_property
     def hour_weight(self) -> Floats:
-        """How much a visit at one hour tells about another hour, (HOURS, HOURS)."""
+        """How much a visit at one hour says about another hour, (HOURS, HOURS)."""
         apart = np.abs(np.arange(HOURS)[:, None] - np.arange(HOURS))
         apart = np.minimum(apart, HOURS - apart)
         weight: Floats = np.exp(-0.5 * (apart / self.model.hours) ** 2) + self.model.any_hour
@@ -141,7 +140,7 @@ class Scene:
         near: Floats = (km + self.model.near_km) ** -2.0
         return near
 
-    def told(self, one: Longs, other: Longs) -> tuple[Floats, Floats]:
+    def lifts(self, one: Longs, other: Longs) -> tuple[Floats, Floats]:
         """Return how much likelier the release of `one` makes those of `other`: by repetition and by closeness."""
         rows = len(self.place) - self.lift.shape[1]
         lift = np.asarray(self.lift[rows + one, other]).ravel()
@@ -155,7 +154,7 @@ class Scene:
         repeat, near = np.zeros(n), np.zeros(n)
         for lag in range(1, min(LAST, int(place.max(initial=0))) + 1):
             i = np.flatnonzero(place >= lag)
-            for total, found in zip((repeat, near), self.told(self.symbol[i - lag], self.symbol[i]), strict=True):
+            for total, found in zip((repeat, near), self.lifts(self.symbol[i - lag], self.symbol[i]), strict=True):
                 total[i] += found
         count = np.minimum(place, LAST)
         own = m.own * count / (count + 1)
@@ -164,7 +163,7 @@ class Scene:
 
     @cached_property
     def within(self) -> tuple[Floats, Floats, Floats]:
-        """What the positions of a pseudonym tell about each of them: repetition, hours, closeness, (N,) each."""
+        """What the positions of a pseudonym say about each of them: repetition, hours, closeness, (N,) each."""
         size = np.minimum(np.diff(self.start), MOST)[self.unit]
         repeat, hours, near = (np.zeros(len(size)) for _ in range(3))
         for block in _blocks(size, PAIRS):
@@ -172,7 +171,7 @@ class Scene:
             first = np.cumsum(size[block]) - size[block]
             j = np.arange(len(i)) - np.repeat(first, size[block]) + self.start[self.unit[i]]
             weight = self.hour_weight[self.hour[i], self.hour[j]]
-            lift, close = self.told(self.symbol[j], self.symbol[i])
+            lift, close = self.lifts(self.symbol[j], self.symbol[i])
             for total, value in ((repeat, weight * lift), (hours, weight), (near, close)):
                 total[block] = sum_by(i - block.start, value, block.stop - block.start)
         return repeat, hours, near
@@ -202,7 +201,7 @@ class Scene:
     def profile(self, members: Longs, trust: Floats, without: Bools) -> tuple[Floats, Floats, Floats]:
         """Return how much likelier a user's pseudonyms make each position, by repetition and by closeness, (N,) each.
 
-        The third array is the number of visits that this rests on. A pseudonym of `without` tells nothing about itself.
+        The third array is the number of visits that this rests on. A pseudonym of `without` says nothing about itself.
         """
         size = np.diff(self.start)[members]
         size = np.where(self.user[members] >= 0, size, np.minimum(size, MOST))

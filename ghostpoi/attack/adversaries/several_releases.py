@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.adversaries.base import Described, Device, Measures
+from ghostpoi.attack.adversaries.base import Described, Device, Evidence, Measures, Seed
 from ghostpoi.attack.adversaries.deconvolution import popularity_hint, sum_by
 from ghostpoi.attack.adversaries.habits import HabitsLeak
-from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.draw.channel import Channel
-from ghostpoi.randomness import Seed
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class Left:
 class SeveralMonths(Described):
     """A19 knows which visits of a user go to the same venue, say by their hours, but not to which.
 
-    The venue is in every set that one of these visits was drawn from. If each release builds its sets anew, few venues
+    The venue is in every set that one of these visits was drawn from. If each release builds new sets, few venues
     are in all of them.
     """
 
@@ -114,7 +112,7 @@ class SeveralMonths(Described):
 
 
 def shown_popularity(months: Sequence[Month], rows: int) -> Floats:
-    """Return how popular each venue looks in the releases, (P+1,); all look alike if the draws do not show it."""
+    """Return how popular each venue looks in the releases, (P+1,); all look the same if the draws do not show it."""
     if not any(month.shows_popularity for month in months):
         return np.ones(rows)
     return 1 + np.bincount(np.concatenate([month.released for month in months]), minlength=rows).astype(np.float64)

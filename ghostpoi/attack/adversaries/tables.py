@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghostpoi.attack.adversaries.base import Adversary, Device, Measures
-from ghostpoi.attack.evidence import Evidence
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Measures, Seed
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.randomness import Seed
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class Bigram(Adversary):
 
 @dataclass(frozen=True)
 class PerUser(Adversary):
-    """A5 extends A3 by the user, whose visits it expects to be treated alike. An unknown pair falls back to A3."""
+    """A5 extends A3 by the user, because a publisher may repeat its draws. An unknown pair falls back to A3."""
 
     number = 5
     title = "per-user table"

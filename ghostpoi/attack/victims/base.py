@@ -76,7 +76,7 @@ class Victim(ABC):
     label: ClassVar[str]  # the name in tables, charts and pages
     summary: ClassVar[str]  # what it is, in one sentence
     version: ClassVar[int] = 1  # raised whenever the same jobs give other results
-    reads_users: ClassVar[bool] = True  # False: it trains alike whoever the sessions belong to
+    reads_users: ClassVar[bool] = True  # False: the owners of the sessions make no difference to it
 
     def settings(self, protocol: str) -> tuple[ModelSettings, Training]:
         """Return the shape of the model and how it is trained under a protocol."""

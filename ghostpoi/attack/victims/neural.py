@@ -76,7 +76,7 @@ def _train_alone(job: Job, exam: Exam, settings: ModelSettings, training: Traini
     test, known = readable(next_poi(exam.test, settings.max_positions), exam.rows)
     ran = 0
 
-    def count(number: int, loss: float, now: fit.Accuracy | None) -> None:
+    def count(number: int, loss: float, now: float | None) -> None:
         nonlocal ran
         ran = number + 1
         exam.progress(job.name, 1 / training.epochs)
@@ -85,7 +85,7 @@ def _train_alone(job: Job, exam: Exam, settings: ModelSettings, training: Traini
     best = fit.train(model, pairs, validation, training, job.seed, STAGE, count)
     exam.progress(job.name, 1 - ran / max(1, training.epochs))
     ranks = final_ranks(fit.ranks(model, test), known)
-    return Result(job.name, ranks, best.acc1 if best else 0.0, ran, time.perf_counter() - began)
+    return Result(job.name, ranks, best or 0.0, ran, time.perf_counter() - began)
 
 
 class UserModel(StackedModel):

@@ -24,7 +24,7 @@ CUTOFFS = {"acc@1": 1, "acc@5": 5, "acc@10": 10}
 def accuracy(rank: Floats, test: Sessions) -> dict[str, Metrics]:
     """Return the metrics over `all` steps of the test sessions, over `moves` and over the `last` step of each session.
 
-    A move is a step to another POI: whoever predicts the present POI again is right at every other step. Ranks follow
+    A move is a step to another POI. At every other step, predicting the present POI again is right. Ranks follow
     the order of the steps; 1 is the best, infinity stands for an unknown POI.
     """
     last = np.cumsum(np.maximum(test.length - 1, 0))[test.length > 1] - 1
@@ -33,7 +33,7 @@ def accuracy(rank: Floats, test: Sessions) -> dict[str, Metrics]:
 
 
 def in_one(found: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
-    """Return the metrics over all steps, with acc@1 over the other parts beside them."""
+    """Return the metrics over all steps, with acc@1 over the other parts."""
     return dict(found["all"]) | {f"acc@1_{part}": found[part]["acc@1"] for part in PARTS[1:]}
 
 

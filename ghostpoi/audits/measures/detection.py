@@ -1,7 +1,7 @@
-"""A12, the detector: can a reader tell released sessions from clean ones?
+"""A12, the detector: can a reader distinguish released sessions from clean ones?
 
 The adversary holds the release and, for the leaked sessions, both forms. It learns from the leaked sessions and is then
-shown every other session in one form only: half of them clean, half released. An AUC of .5 means that it cannot tell, 1
+shown every other session in one form only: half of them clean, half released. An AUC of .5 means that it never can, 1
 that it always can. Clean forms of sessions that did not leak serve as questions, never as training data. Statistics
 that describe a session leave out its own forms: the release contains every released session verbatim, so finding it
 there would say nothing.

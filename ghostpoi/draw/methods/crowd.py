@@ -14,20 +14,16 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats, Ints
 from ghostpoi.data.geo import unit_sphere
 from ghostpoi.data.places import Places
-from ghostpoi.draw import crowds
-from ghostpoi.draw import crowds as crowd_partition
-from ghostpoi.draw import crowds as popularity
 from ghostpoi.draw.channel import Channel, channel_of
+from ghostpoi.draw.crowds import find, weighted
 from ghostpoi.draw.methods.base import CATEGORY_HOURS, KeepsCategory, Method, Position, Tensor
 from ghostpoi.settings import CandidateSettings, setting
 
 
 @dataclass(frozen=True)
-class Crowd(Method):
-    """Draw p' from the crowd with P(p') proportional to weight(p') T_psi(p' | released prefix)^beta."""
+class CrowdDraw(Method):
+    """Draw a venue of the crowd by its weight."""
 
-    label = "crowd"
-    summary = "Draw from the venue's crowd: a group of neighbouring venues, itself included."
     may_keep = True
     own_sets = True
     exact_channel = True
@@ -41,6 +37,23 @@ class Crowd(Method):
     category: KeepsCategory = setting(
         "any", "which venues share a crowd: those of one category, of one group of categories, or any"
     )
+
+    @property
+    def keeps_category(self) -> KeepsCategory:
+        return self.category
+
+    def crowds(self, places: Places, known: Bools | None) -> Candidates:
+        """Return the crowd of each place."""
+        return find(places.lat, places.lon, places.kind(self.category), self.size, self.reach_km, known)
+
+
+@dataclass(frozen=True)
+class Crowd(CrowdDraw):
+    """Draw p' from the crowd with P(p') proportional to weight(p') T_psi(p' | released prefix)^beta."""
+
+    label = "crowd"
+    summary = "Draw from the venue's crowd: a group of neighbouring venues, itself included."
+
     draw: Literal["even", "popular", "popular-by-hour"] = setting(
         "popular-by-hour",
         "even: draw all venues of a crowd equally often; popular: popular venues more often; popular-by-hour: the "
@@ -58,10 +71,6 @@ class Crowd(Method):
         return self.beta > 0 or type(self).choose is not Crowd.choose
 
     @property
-    def keeps_category(self) -> KeepsCategory:
-        return self.category
-
-    @property
     def published_aggregates(self) -> tuple[str, ...]:
         if self.draw == "even":
             return ()
@@ -77,32 +86,10 @@ class Crowd(Method):
         return position.sample(weights + self.beta * position.mani() if self.beta else weights, uniform)
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
-        kind = places.kind(self.category)
-        crowds = crowd_partition.find(places.lat, places.lon, kind, self.size, self.reach_km, known)
+        crowds = self.crowds(places, known)
         if self.draw == "even":
             return crowds
-        return popularity.weighted(crowds, places, self.min_visits, by_hour=self.draw == "popular-by-hour")
-
-
-@dataclass(frozen=True)
-class CrowdDraw(Method):
-    """Draw a venue of the crowd by its weight."""
-
-    may_keep = True
-    own_sets = True
-    exact_channel = True
-
-    size: int = setting(16, "minimum crowd size", 2)
-    reach_km: float = setting(5.0, "maximum width of a crowd", 0, 20_100)
-    category: KeepsCategory = setting("any", "which venues share a crowd")
-
-    @property
-    def keeps_category(self) -> KeepsCategory:
-        return self.category
-
-    def crowds(self, places: Places, known: Bools | None) -> Candidates:
-        """Return the crowd of each place."""
-        return crowds.find(places.lat, places.lon, places.kind(self.category), self.size, self.reach_km, known)
+        return weighted(crowds, places, self.min_visits, by_hour=self.draw == "popular-by-hour")
 
 
 @dataclass(frozen=True)

@@ -19,19 +19,19 @@ from ghostpoi.data.places import of_table
 from ghostpoi.draw import crowds
 from ghostpoi.draw.catalogue import Catalogue
 from ghostpoi.draw.crowds import LONELY, by_hours, category_hours, learned_name
-from ghostpoi.draw.methods.crowd import Crowd, CrowdDraw
+from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.errors import InputError
 
 Texts = NDArray[np.object_]
 
 
-def join(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw) -> Catalogue:
+def join(known: Catalogue, table: Checkins, method: CrowdDraw) -> Catalogue:
     """Return the catalogue with the venues and categories of a file."""
     more = _with_venues(_with_categories(known, table, method), table)
     return _with_crowds(more, table, method, first=not len(known))
 
 
-def _with_categories(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw) -> Catalogue:
+def _with_categories(known: Catalogue, table: Checkins, method: CrowdDraw) -> Catalogue:
     new = [at for at, name in enumerate(table.category_ids) if name not in set(known.categories)]
     places = of_table(table)
     hours, names = category_hours(places), table.category_ids[new].astype(object)
@@ -67,7 +67,7 @@ def _nearest_groups(known: Catalogue, hours: Floats) -> Texts:
 
 
 def _with_venues(known: Catalogue, table: Checkins) -> Catalogue:
-    """Add the venues in the order of their ids: the order of the file tells which was visited first."""
+    """Add the venues in the order of their ids: the order of the file reveals which was visited first."""
     numbers, here = known.number, table.venues
     new = [v for v in range(1, len(table.venue_ids)) if table.venue_ids[v] not in numbers]
     new.sort(key=lambda v: str(table.venue_ids[v]))
@@ -80,7 +80,7 @@ def _with_venues(known: Catalogue, table: Checkins) -> Catalogue:
     )  # fmt: skip
 
 
-def _with_crowds(known: Catalogue, table: Checkins, method: Crowd | CrowdDraw, first: bool) -> Catalogue:
+def _with_crowds(known: Catalogue, table: Checkins, method: CrowdDraw, first: bool) -> Catalogue:
     """Give a crowd to all venues that have none."""
     todo = np.flatnonzero(known.crowd == 0)
     if not len(todo):
@@ -114,7 +114,7 @@ def _visitors(known: Catalogue, venues: Longs, crowd: Longs, table: Checkins) ->
     return np.bincount(pairs, minlength=int(crowd.max(initial=0)) + 1)
 
 
-def _kinds(known: Catalogue, method: Crowd | CrowdDraw) -> Longs:
+def _kinds(known: Catalogue, method: CrowdDraw) -> Longs:
     """Number what venues must have in common to share a crowd, (V,)."""
     if method.category == "any":
         return np.zeros(len(known), np.int64)
@@ -124,7 +124,7 @@ def _kinds(known: Catalogue, method: Crowd | CrowdDraw) -> Longs:
     return number[known.category].astype(np.int64)
 
 
-def _partition(known: Catalogue, venues: Longs, kind: Longs, method: Crowd | CrowdDraw) -> Longs:
+def _partition(known: Catalogue, venues: Longs, kind: Longs, method: CrowdDraw) -> Longs:
     """Divide venues into crowds, in the order of their ids; return the number of each one's crowd, 0 if it is alone."""
     venues = venues[order := np.argsort(known.ids[venues].astype(str), kind="stable")]
     lat, lon = (np.append(np.nan, values[venues]) for values in (known.lat, known.lon))

@@ -20,7 +20,7 @@ from ghostpoi.attack.victims.stacked_training import StackedVictim, inputs_of, t
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.models.fit import Accuracy
+from ghostpoi.models.fit import acc1
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
@@ -90,7 +90,7 @@ def test_a_markov_chain_is_learned_to_its_known_optimum(name: str, small: Callab
     (found,) = train(name, [Job("chain", chain(400, 1), SEED)], chain(100, 2), test)
     pairs = next_poi(test, 10)
     optimum = (FOLLOWER[pairs.token - 1, 0] == pairs.target - 1).mean()  # of those who know the chain, on this sample
-    assert Accuracy.of(found.ranks).acc1 == pytest.approx(optimum, abs=0.025)
+    assert acc1(found.ranks) == pytest.approx(optimum, abs=0.025)
     assert found.validation == pytest.approx(0.6, abs=0.05)
 
 
@@ -198,9 +198,7 @@ def test_the_user_victim_knows_who_asks(small: Callable[[Training], None]) -> No
         return timed_sessions(np.stack([start, np.arange(240) % USERS + 1], 1).ravel(), [2] * 240)
 
     jobs = [Job("ways", ways(0), SEED)]
-    accuracy = {
-        name: Accuracy.of(train(name, jobs, ways(1), ways(2))[0].ranks).acc1 for name in ("user", "transformer")
-    }
+    accuracy = {name: acc1(train(name, jobs, ways(1), ways(2))[0].ranks) for name in ("user", "transformer")}
     assert accuracy["user"] > 0.95
     assert accuracy["transformer"] < 0.4
 

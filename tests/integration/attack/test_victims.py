@@ -15,7 +15,7 @@ from ghostpoi.attack.victims.stacked_training import groups
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
-from ghostpoi.models.fit import Accuracy
+from ghostpoi.models.fit import acc1
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
@@ -41,7 +41,7 @@ EXAM = Exam(VALIDATION, TEST, ROWS, CPU)
 JOBS = [Job(f"victim {m}", train, SEED) for m, train in enumerate(TRAIN)]
 
 
-def alone(job: Job, model: ModelSettings, training: Training) -> tuple[dict[str, torch.Tensor], Accuracy, int]:
+def alone(job: Job, model: ModelSettings, training: Training) -> tuple[dict[str, torch.Tensor], float, int]:
     """What `fit.train` makes of a job: weights, validation, epochs run."""
     one, ran = initial_transformer(ROWS, model, job.seed), []
     pairs, validation = (next_poi(s, model.max_positions) for s in (job.train, VALIDATION))
@@ -100,7 +100,7 @@ def test_a_stack_equals_victims_alone(
     assert len(set(epochs)) > 1  # so that some stop while others go on
     for m, job in enumerate(JOBS):
         weights, best, ran = alone(job, model, TRAINING)
-        assert (epochs[m], validation[m]) == (ran, pytest.approx(best.acc1))
+        assert (epochs[m], validation[m]) == (ran, pytest.approx(best))
         assert weights.keys() == stack.weights.keys()
         near(stack, m, weights)
 
@@ -108,7 +108,7 @@ def test_a_stack_equals_victims_alone(
 def test_one_victim_alone_is_a_stack_too() -> None:
     weights, best, ran = alone(JOBS[0], MODEL, TRAINING)
     stack, validation, epochs = in_a_stack(JOBS[:1], MODEL, TRAINING)
-    assert (epochs, validation) == ([ran], [pytest.approx(best.acc1)])
+    assert (epochs, validation) == ([ran], [pytest.approx(best)])
     near(stack, 0, weights)
 
 
@@ -267,7 +267,7 @@ def test_a_markov_chain_is_learned_to_its_known_optimum() -> None:
     pairs = next_poi(test, 10)
     optimum = (follower[pairs.token - 1, 0] == pairs.target - 1).mean()  # of those who know the chain, on this sample
     assert optimum == pytest.approx(0.6, abs=0.03)
-    assert Accuracy.of(found.ranks).acc1 == pytest.approx(optimum, abs=0.015)
+    assert acc1(found.ranks) == pytest.approx(optimum, abs=0.015)
 
 
 def test_protocols() -> None:

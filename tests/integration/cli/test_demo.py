@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ghostpoi.api import verify
+from ghostpoi import verify
 from ghostpoi.cli import demo
 
 

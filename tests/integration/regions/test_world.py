@@ -196,7 +196,7 @@ def test_an_interrupted_run_goes_on(
     assert contents(out) == contents(release)
 
 
-def test_other_regions_are_divided_anew(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_regions_are_divided_again(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = protect.protect_table
 
     def fails_later(*arguments: object, **more: object) -> object:
@@ -214,7 +214,7 @@ def test_other_regions_are_divided_anew(world: Path, tmp_path: Path, monkeypatch
     smaller = (*LOCAL, "--set", "regions.most_rows=1000")
     done = called("protect", world, "-o", tmp_path / "release", *SEED, *smaller, "--resume")
     assert done.returncode == 0, done.stderr
-    assert "the dataset is divided anew" in done.stderr
+    assert "the dataset is divided again" in done.stderr
     assert contents(tmp_path / "release") == contents(protected(world, tmp_path / "new", *smaller))
     assert manifest(tmp_path / "new")["regions"]["count"] > 3
 

@@ -19,6 +19,7 @@ from ghostpoi.release import private_folder
 
 LOCAL = ("--engine", "local")
 NOWHERE = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
+PROTECT, PROTECT_REGION, ASSEMBLE = protect.protect_table, protect.protect_region, protect.assemble
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +70,8 @@ STAGES = {  # where a task is looked up, and what messages call it
     "survey": (dataset, survey.survey, 5, "part-005.parquet"),
     "scatter": (dataset, divide.scatter, 5, "part-005.parquet"),
     "find_crossings": (dataset, dataset.find_crossings, 0, "range 1 of ids"),
-    "test_columns": (protect, columns.test_columns, -1, "data"),
-    "assemble": (protect, protect.assemble, 5, "part-005.parquet"),
+    "test_columns": (columns, columns.test_columns, -1, "data"),
+    "assemble": (protect, ASSEMBLE, 5, "part-005.parquet"),
 }
 
 
@@ -106,10 +107,10 @@ def test_what_does_not_fit_is_named_and_the_rest_is_kept(
 def test_whatever_fails_in_a_region_the_others_finish(
     error: Exception, said: str, world: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(job: object, number: int) -> None:
+    def fails(job: Job, number: int) -> None:
         if number == 1:
             raise error
-        protect.protect_region(job, number)
+        PROTECT_REGION(job, number)
 
     out = tmp_path / "release"
     monkeypatch.setattr(protect, "protect_region", fails)
@@ -121,7 +122,7 @@ def test_whatever_fails_in_a_region_the_others_finish(
     (log,) = (tmp_path / "release.private" / "unfinished").glob("world-*/errors.log")
     assert f"{type(error).__name__}: {error}" in log.read_text()
     assert log.stat().st_mode & 0o077 == 0
-    monkeypatch.setattr(protect, "protect_region", protect.protect_region)
+    monkeypatch.setattr(protect, "protect_region", PROTECT_REGION)
     protected(world, out, *LOCAL, "--resume")
     assert contents(out) == contents(undisturbed)
     assert not log.exists()
@@ -155,7 +156,7 @@ def test_a_cluster_that_fails_loses_no_region(
     def third_is_elsewhere(job: Job, number: int) -> None:
         if number == 2:
             raise unseen(job.folder)
-        protect.protect_region(job, number)
+        PROTECT_REGION(job, number)
 
     with monkeypatch.context() as patch:
         if fault == "a worker without the folder":
@@ -171,9 +172,6 @@ def test_a_cluster_that_fails_loses_no_region(
     assert len(again) == (fault == "a worker without the folder")
 
 
-PROTECT = protect.protect_table
-
-
 def test_parts_are_not_written_to_another_folder(tmp_path: Path) -> None:
     with pytest.raises(EngineFailed, match="give all machines of the cluster the same folders and user"):
         protect.assemble(cast("Job", None), 0, tmp_path / "elsewhere")
@@ -183,7 +181,7 @@ def test_parts_are_not_written_to_another_folder(tmp_path: Path) -> None:
 def test_a_task_of_an_interrupted_run_does_not_reach_the_next(
     world: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own, out, late = protect.protect_region, tmp_path / "release", list[Job]()
+    out, late = tmp_path / "release", list[Job]()
 
     def interrupted(job: Job, number: int) -> None:
         late.append(job)
@@ -191,8 +189,8 @@ def test_a_task_of_an_interrupted_run_does_not_reach_the_next(
 
     def after_the_old_one(job: Job, number: int) -> None:
         with pytest.raises(FileNotFoundError):
-            own(late[0], number)
-        own(job, number)
+            PROTECT_REGION(late[0], number)
+        PROTECT_REGION(job, number)
 
     with monkeypatch.context() as patch:
         patch.setattr(protect, "protect_region", interrupted)
@@ -210,7 +208,7 @@ def test_another_version_does_not_go_on_with_the_regions_of_the_last(
     def second_is_interrupted(job: Job, number: int) -> None:
         if number == 1:
             raise KeyboardInterrupt
-        protect.protect_region(job, number)
+        PROTECT_REGION(job, number)
 
     with monkeypatch.context() as patch:
         patch.setattr(protect, "protect_region", second_is_interrupted)
@@ -252,7 +250,7 @@ def test_what_a_dead_worker_left_of_a_part_is_not_published(
 ) -> None:
     def leaves(job: Job, part: int, folder: Path) -> None:
         (folder / f".part-{part:03}.parquet.abcd{PARTIAL}").touch()
-        protect.assemble(job, part, folder)
+        ASSEMBLE(job, part, folder)
 
     monkeypatch.setattr(protect, "assemble", leaves)
     out = protected(world, tmp_path / "release", *LOCAL)

@@ -10,8 +10,7 @@ import torch
 
 from ghostpoi.attack.adversaries.relinking import Relinker
 from ghostpoi.audits import grid
-from ghostpoi.audits.grid import Grid
-from ghostpoi.audits.restoration import Contest
+from ghostpoi.audits.grid import Contest, Grid
 from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions

@@ -20,8 +20,8 @@ from ghostpoi.attack.adversaries.habits import (
 )
 from ghostpoi.attack.adversaries.several_releases import joint_channel
 from ghostpoi.attack.evidence import Evidence, Rule
+from ghostpoi.audits.grid import with_poi
 from ghostpoi.audits.measures.accuracy import recovery
-from ghostpoi.audits.restoration import with_poi
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 from attack_evidence import answer, candidates_of, evidence_of
 
-from ghostpoi.attack.adversaries.habits import tells_apart
+from ghostpoi.attack.adversaries.habits import distinguishes
 from ghostpoi.draw.channel import uniform
 
 
-def test_tells_apart_by_hand() -> None:
+def test_distinguishes_by_hand() -> None:
     # 1 and 2 form a crowd; behind 3 stand 3 and 4, which are released differently; behind 5 stands 5 alone.
     channel = uniform(candidates_of([1, 2], [1, 2], [3, 4], [3], []))
-    assert tells_apart(channel).tolist() == [False, False, False, True, False, False]
+    assert distinguishes(channel).tolist() == [False, False, False, True, False, False]
 
 
 def test_a_session_tells_where_in_a_crowd_it_was() -> None:

@@ -15,8 +15,8 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.formats import parquet
 from ghostpoi.formats.parquet import ParquetRows, read_rows
+from ghostpoi.formats.rows import difference
 from ghostpoi.formats.source import Source, limit_of
-from ghostpoi.release.compare import difference
 
 KINDS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SMALL = "100KB"  # a file whose rows times bytes exceed this is read with dictionaries

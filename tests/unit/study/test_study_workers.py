@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ghostpoi.audits.restoration import Contest
+from ghostpoi.audits.grid import Contest
 from ghostpoi.errors import InputError
 from ghostpoi.study import workers as study_workers
 from ghostpoi.study.workers import Portion, Task, prepared
