@@ -53,9 +53,7 @@ def opened_pair(
 
 
 def _request(manifest: dict[str, Any], mapping: dict[str, str]) -> RowsRequest:
-    return RowsRequest(
-        settings=settings_of(manifest), method=manifest["method"], protocol="", device=None, mapping=mapping
-    )
+    return RowsRequest(settings=settings_of(manifest), method=manifest["method"], mapping=mapping)
 
 
 def _divided_pair(
