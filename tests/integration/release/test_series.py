@@ -188,7 +188,7 @@ def check_no_figure_tells_a_row(made: Release) -> None:
     done = called("report", made.folder)
     assert done.returncode == 0, done.stderr
     card = (made.folder / "card.md").read_text()
-    assert "other figures are left out: they would tell the venues of single rows" in card
+    assert "other figures are left out: they would reveal the venues of single rows" in card
     assert " km" not in card.split("## Plausibility")[0].split("## What was substituted")[0].split("## How it")[0]
     assert "Most venues were replaced" in (made.folder / "croissant.json").read_text()
 
