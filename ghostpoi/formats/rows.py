@@ -185,6 +185,9 @@ class FieldRows(Rows):
     def take(self, index: Index) -> Self:
         return replace(self, frame=self.frame[index])
 
+    def drop(self, columns: list[str]) -> Self:
+        return replace(self, frame=self.frame.drop(columns))
+
 
 @dataclass(frozen=True)
 class WrappedRows(Rows):
