@@ -18,16 +18,7 @@ from ghostpoi.data.checkins import Checkins, Floats, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile, kind_of
-from ghostpoi.formats.fields import (
-    COLUMN_NAMES,
-    Where,
-    as_written,
-    complete_rows,
-    none_complete,
-    places,
-    plain_name,
-    to_checkins,
-)
+from ghostpoi.formats.fields import COLUMN_NAMES, Where, complete_rows, none_complete, places, plain_name, to_checkins
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import POINT, POSITIONS, Source
 from ghostpoi.formats.times import TIMEZONE, needs_zone, states_zones
@@ -53,7 +44,7 @@ def venue_positions(table: Checkins, radius_m: float) -> tuple[Floats, Floats]:
 
 
 def _shared(venue: Longs, stay: Longs, table: Checkins) -> Longs:
-    """Return the venue of every stay, numbered anew, NOWHERE where fewer than MIN_PEOPLE stay."""
+    """Return the venue of every stay, numbered again, NOWHERE where fewer than MIN_PEOPLE stay."""
     user = np.zeros(len(venue), np.int64)
     user[stay[stay >= 0]] = table.user[stay >= 0]
     inside = venue >= 0
@@ -247,11 +238,13 @@ def _at_places(
 
 def _moved(rows: Rows, mapping: dict[str, str], lat: Floats, lon: Floats, decimal: str) -> Rows:
     """Return the rows with these positions in place of the raw points."""
-    texts = [[str(value).replace(".", decimal or ".") for value in one.tolist()] for one in (lat, lon)]
     if POINT in mapping:
-        column = rows.get_column(mapping[POINT])
-        points = [as_written(*at, str(column[0])) for at in zip(lat.tolist(), lon.tolist(), strict=True)]
-        return rows.replace_ids(mapping[POINT], np.array(points, object))
-    for field, values in zip(("lat", "lon"), texts, strict=True):
+        is_pair = str(rows.get_column(mapping[POINT])[0]).strip(' "').startswith("[")
+        form = "[{1},{0}]" if is_pair else "POINT ({1} {0})"
+        new = {POINT: [form.format(*at) for at in zip(lat.tolist(), lon.tolist(), strict=True)]}
+    else:
+        each = {"lat": lat.tolist(), "lon": lon.tolist()}
+        new = {field: [str(value).replace(".", decimal or ".") for value in one] for field, one in each.items()}
+    for field, values in new.items():
         rows = rows.replace_ids(mapping[field], np.array(values, object))
     return rows

@@ -103,11 +103,6 @@ def with_positions(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(lon=lon, lat=lat)
 
 
-def as_written(lat: float, lon: float, like: str) -> str:
-    """Write a position in the form of another one."""
-    return f"[{lon},{lat}]" if like.strip(' "').startswith("[") else f"POINT ({lon} {lat})"
-
-
 NAME_ZONE = f"state the zone of all such times with {option('timezone')}, e.g. America/New_York"
 MIDNIGHT = r"[ T]00:00(:00(\.0+)?)?$"
 TIME_OF_DAY = r"^\s*\d{1,2}:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm])?\s*$"
@@ -171,9 +166,7 @@ ELSEWHERE = {  # what else a file may need that lacks a field
 def find_venue_columns(source: Source, columns: Sequence[str], given: dict[str, str]) -> dict[str, str]:
     """Return the columns of a table of venues: the id, the position and, if it has one, the category."""
     plain = {c: plain_name(c) for c in columns if c not in given.values()}
-    libcity = (
-        [["geoid"]] if {"geoid", "coordinates"} <= {*plain.values()} else []
-    )  # its id, whatever other ids are there
+    libcity = [["geoid"]] * ({"geoid", "coordinates"} <= {*plain.values()})  # its id, whatever other ids are there
     found, tiers = dict(given), COLUMN_NAMES | {VENUE: libcity + COLUMN_NAMES["poi"], POINT: [["coordinates"]]}
     for field in (VENUE, "lat", "lon", "category"):
         if field in found or (field in ("lat", "lon") and POINT in found):
@@ -289,11 +282,10 @@ def to_checkins(
         short = [name for name in names.drop_nulls().unique() if is_short(name)]
         of_several = time.is_null() & names.is_in(short).fill_null(False)
         refuse(of_several, "time", "the time {} has an abbreviation, which may be of several zones", NAME_ZONE)
+    dated = "" if separate else f"; name a separate date with {option('map', 'date=COLUMN')}"
     forms = (
         "use ISO 8601 (2012-04-03T18:00:09Z), Unix seconds or the form Tue Apr 03 18:00:09 +0000 2012, or state "
-        f"another form with {option('time_format')}"
-        + f"; name a separate date with {option('map', 'date=COLUMN')}"
-        * (not separate)
+        f"another form with {option('time_format')}{dated}"
     )
     if reading.time_format:
         forms = f"it must have the form {reading.time_format!r}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -51,7 +52,7 @@ class FolderRows(WrappedRows):
         return replace(self, rows=self.rows.take(index), part=np.sort(self.part[index]))
 
     def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "FolderRows":
-        """Replace a column of ids. Names and sizes of parts may tell whose rows they held, so they change, too."""
+        """Replace a column of ids. Names and sizes of parts may reveal whose rows they held, so they change, too."""
         return replace(self, rows=self.rows.replace_ids(column, ids)).divided_anew()
 
     def divided_anew(self) -> "FolderRows":
@@ -164,12 +165,7 @@ def keys_of(name: str) -> dict[str, str]:
 
 def _root(pattern: Path) -> Path:
     """Return the folder that all files of a pattern are in."""
-    plain = []
-    for name in pattern.parts[:-1]:
-        if WILD.search(name):
-            break
-        plain.append(name)
-    return Path(*plain)
+    return Path(*takewhile(lambda name: not WILD.search(name), pattern.parts[:-1]))
 
 
 def _plain(name: str) -> str:

@@ -53,7 +53,7 @@ class PolarsFrame:
 
 @dataclass(frozen=True)
 class PandasFrame:
-    """A pandas data frame. An index that counts rows starts anew when rows move."""
+    """A pandas data frame. An index that counts rows starts again when rows move."""
 
     frame: Any
 

@@ -1,4 +1,4 @@
-"""A source: where rows come from, and how to read them where the file itself does not tell.
+"""A source: where rows come from, and how to read them where the file itself does not say.
 
 The options of a command apply to every file that it reads, except to a release, which states its own in its manifest.
 """
@@ -62,7 +62,7 @@ class Reading:
     missing: str = ""  # what to do with rows that lack a value: keep, drop or refuse (the default)
     timezone: str = ""  # the zone of times without an offset, if it is not UTC
     cluster_points: str = ""  # how far apart the points of one stay may be, e.g. 100m: venues come from clusters
-    venues: str = ""  # the path of a table of venues; in a manifest, the name of the file beside the data
+    venues: str = ""  # the path of a table of venues; in a manifest, the name of the file next to the data
 
     def __post_init__(self) -> None:
         names = self.column_names
@@ -162,7 +162,7 @@ class Source:
     path: Path  # of content in memory: how messages call it
     reading: Reading = field(default_factory=Reading)
     limit: SizeLimit | None = None  # None: the usual one
-    encoding: str | None = None  # of text whose format does not say; None: as its content tells
+    encoding: str | None = None  # of text whose format does not say; None: as its content shows
     content: bytes | None = field(default=None, repr=False)  # what a file would hold
     suffix: str = ""  # of content: the extension that a file would have
     before: int = 0  # lines, or rows without lines, of a larger file that come before

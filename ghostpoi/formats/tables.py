@@ -1,6 +1,6 @@
 """Formats of delimited text, and Parquet by its first bytes; tables of venues (--venues).
 
-Tables of venues have the form of LibCity's .geo, RecBole's .item, GETNext's table of POIs, or any delimited text like
+Tables of venues have the form of LibCity's .geo, RecBole's .item, GETNext's table of venues, or any delimited text like
 them.
 """
 
@@ -59,14 +59,14 @@ class TextRows(FieldRows):
         return None
 
     def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "TextRows":
-        """Replace a column of ids. Quotes and line ends become the same: how a row was written may tell whose it is."""
+        """Replace a column of ids. Quotes and line ends become the same: how a row is written may show whose it is."""
         quote = '"' if self.dialect.quoted and self.frame[column].str.contains('"', literal=True).any() else ""
         doubled = (i.replace(quote, quote * 2) if quote else i for i in ids.tolist())
         new = pl.Series(column, [f"{quote}{i}{quote}" for i in doubled], dtype=pl.String)
         return replace(self, frame=self.frame.with_columns(new), returns=self._same_returns())
 
     def _same_returns(self) -> pl.Series | None:
-        """How most lines end, for all: if only some end with a carriage return, that may tell whose they are."""
+        """How most lines end, for all: if only some end with a carriage return, that may reveal whose they are."""
         if self.returns is None:
             return None
         most = 2 * int(self.returns.sum()) > len(self.returns)

@@ -88,7 +88,7 @@ def is_zone(name: str) -> bool:
 def abbreviated(seconds: pl.Series, zone: str, short: str) -> pl.Series:
     """Return the times of a zone at which it has this abbreviation; null where it has another.
 
-    When the clocks go back, the abbreviation tells which of two equal hours is meant.
+    When the clocks go back, the abbreviation says which of two equal hours is meant.
     """
     utc = pl.from_epoch(pl.col("s"), "s").dt.replace_time_zone("UTC")
     here, later = (moment.dt.convert_time_zone(zone) for moment in (utc, utc.dt.offset_by("1h")))
@@ -164,7 +164,7 @@ def _seconds(column: pl.Series, stated: str, zone: str) -> pl.Series:
 
 
 def _in_zones(column: pl.Series, names: pl.Series, form: str, stated: str) -> pl.Series:
-    """Convert times, each of the zone that is named beside it, null where no known zone is."""
+    """Convert times, each of the zone that is named next to it, null where no known zone is."""
     seconds = pl.repeat(None, len(column), dtype=pl.Int64, eager=True)
     for name in names.drop_nulls().unique().to_list():
         rows = (names == name).arg_true()
@@ -214,7 +214,7 @@ def _at(time: Times, zone: str) -> Times:
 
 
 def _from_unix(number: pl.Series) -> pl.Series:
-    """Convert Unix times. The median tells seconds from milli-, micro- and nanoseconds (1e11 s is the year 5138)."""
+    """Convert Unix times. The median shows whether they are seconds or a smaller unit (1e11 s is the year 5138)."""
     number = number.cast(pl.Float64) if number.dtype.is_float() else number.cast(pl.Int64, strict=False)
     if number.dtype == pl.Float64:
         number = number.set(~number.is_finite().fill_null(False), None)

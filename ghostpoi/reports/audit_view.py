@@ -21,7 +21,7 @@ class Scores:
     """What one victim reached; `restored` only where an adversary worked on its training data."""
 
     acc1: Spread
-    moves: Spread  # acc@1 where the next POI differs from the present one
+    moves: Spread  # acc@1 where the next venue differs from the present one
     acc5: Spread
     mrr: Spread
     accuracy_lost: Spread

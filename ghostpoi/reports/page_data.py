@@ -151,8 +151,8 @@ def read_page_data(
 
     Releases of other tools are files with the columns of `mapping`; `audits` holds what was measured of them.
 
-    Rows of the other releases are used on the private page alone: a second draw for the same rows, put beside the
-    first on a public page, would give an adversary more evidence.
+    Rows of the other releases are used on the private page alone: a second draw for the same rows, put next to
+    the first on a public page, would give an adversary more evidence.
     """
     measured = read_audits(audits)
     main, *more = (open_release(source, mapping, measured) for source in releases)

@@ -1,6 +1,6 @@
 """A release as the report reads it: manifest, audit and data, read and checked once.
 
-Another tool's release is a plain file. In place of a manifest it has what the file and its audit tell.
+Another tool's release is a plain file. In place of a manifest it has what the file and its audit say.
 """
 
 import json

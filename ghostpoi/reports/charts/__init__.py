@@ -82,7 +82,7 @@ def bars(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, hover: str,
 def scatter(
     x: Sequence[Any], y: Sequence[Any], name: str, hover: str, extra: str | None = None, **more: Any
 ) -> go.Scatter:
-    """Points with the text that hovering shows; beside it stands the name or `extra`."""
+    """Points with the text that hovering shows; next to it stands the name or `extra`."""
     text = f"{hover}<extra>{name if extra is None else extra}</extra>"
     return go.Scatter(x=x, y=y, name=name, hovertemplate=text, **({"mode": "markers"} | more))
 

@@ -9,27 +9,9 @@ import plotly.graph_objects as go
 
 from ghostpoi.audits.controls import CONTROLS, LEAK_ONLY, RANDOM, RANDOM_MATCHED
 from ghostpoi.audits.measures.gaps import Spread
+from ghostpoi.reports import charts
 from ghostpoi.reports.audit_view import AuditView
-from ghostpoi.reports.charts import (
-    BLUE,
-    GREEN,
-    INK,
-    INSIDE,
-    MUTED,
-    PURPLE,
-    SERIES,
-    SURFACE,
-    SYMBOLS,
-    VERMILLION,
-    Chart,
-    axis,
-    bars,
-    chart,
-    draw,
-    line,
-    scatter,
-    vertical,
-)
+from ghostpoi.reports.charts import Chart, axis, bars, chart, draw, line, scatter, vertical
 from ghostpoi.reports.page_data import PageData
 from ghostpoi.reports.texts import TEXTS, label, victim_label
 
@@ -38,7 +20,7 @@ HEIGHT = 440
 
 
 def verdict_chart(audit: AuditView) -> Chart:
-    """The accuracy lost under each adversary, beside the controls."""
+    """The accuracy lost under each adversary, next to the controls."""
     lost = {name: scores.accuracy_lost for name, scores in audit.adversaries.items()}
     random, matched = (
         {name: scores.accuracy_lost for name in lost if (scores := control(name)) is not None}
@@ -49,21 +31,21 @@ def verdict_chart(audit: AuditView) -> Chart:
     if audit.seeds > 1:
         each = [100 * value for spread in lost.values() for value in spread["seeds"]]
         places = [row for row in rows.values() for _ in range(audit.seeds)]
-        marker = {"color": INK, "size": 5, "line": {"color": INSIDE, "width": 1}}
+        marker = {"color": charts.INK, "size": 5, "line": {"color": charts.INSIDE, "width": 1}}
         traces.append(scatter(each, places, "single seeds", "%{y}: %{x:.1f}%", "one seed", marker=marker))
     for control, found, colour, symbol in (
-        (RANDOM, random, VERMILLION, "diamond"), (RANDOM_MATCHED, matched, GREEN, "circle"),
+        (RANDOM, random, charts.VERMILLION, "diamond"), (RANDOM_MATCHED, matched, charts.GREEN, "circle"),
     ):  # fmt: skip
         if found:
             means = [100 * value["mean"] for value in found.values()]
-            marker = {"color": colour, "symbol": symbol, "size": 13, "line": {"color": SURFACE, "width": 1.5}}
+            marker = {"color": colour, "symbol": symbol, "size": 13, "line": {"color": charts.SURFACE, "width": 1.5}}
             traces.append(
                 scatter(means, [rows[name] for name in found], CONTROLS[control], "%{y}: %{x:.1f}% lost",
                         error_x=_whiskers(list(found.values()), 100), marker=marker)
             )  # fmt: skip
     shapes = [
         vertical(100 * audit.controls[n].accuracy_lost["mean"], CONTROLS[n], colour, dash, layer="above")
-        for n, colour, dash in ((LEAK_ONLY, PURPLE, "dash"), (audit.best_floor, MUTED, "dot"))
+        for n, colour, dash in ((LEAK_ONLY, charts.PURPLE, "dash"), (audit.best_floor, charts.MUTED, "dot"))
         if n in audit.controls
     ]
     ends = [100 * (v["mean"] - v["std"]) for v in (*lost.values(), *random.values(), *matched.values())]
@@ -83,17 +65,17 @@ def verdict_chart(audit: AuditView) -> Chart:
 
 def _lost_bars(rows: list[str], lost: list[Spread]) -> go.Bar:
     return bars(
-        [100 * value["mean"] for value in lost], rows, "this release", BLUE, "%{y}: %{x:.1f}% lost", orientation="h",
-        error_x=_whiskers(lost, 100), text=[f"<b>{100 * value['mean']:.0f}%</b>" for value in lost],
+        [100 * value["mean"] for value in lost], rows, "this release", charts.BLUE, "%{y}: %{x:.1f}% lost",
+        orientation="h", error_x=_whiskers(lost, 100), text=[f"<b>{100 * value['mean']:.0f}%</b>" for value in lost],
         textposition=["inside" if value["mean"] > 0.15 else "outside" for value in lost], insidetextanchor="start",
-        textangle=0, constraintext="none", insidetextfont={"color": INSIDE, "size": 15},
-        outsidetextfont={"color": INK, "size": 15},
+        textangle=0, constraintext="none", insidetextfont={"color": charts.INSIDE, "size": 15},
+        outsidetextfont={"color": charts.INK, "size": 15},
     )  # fmt: skip
 
 
 def _whiskers(values: Sequence[Spread], scale: float = 1) -> dict[str, Any]:
-    several = any(len(value["seeds"]) > 1 for value in values)
-    return {"array": [scale * v["std"] for v in values], "visible": several, "color": INK, "thickness": 1.4, "width": 5}
+    deviations, several = [scale * v["std"] for v in values], any(len(v["seeds"]) > 1 for v in values)
+    return {"array": deviations, "visible": several, "color": charts.INK, "thickness": 1.4, "width": 5}
 
 
 @dataclass(frozen=True)
@@ -142,7 +124,7 @@ def _gap_chart(points: list[MethodPoint]) -> Chart:
     most = max(value["mean"] + value["std"] for p in points for value in (p.protection, p.worst))
     least = min(0.0, *(p.worst["mean"] - p.worst["std"] for p in points))
     top = max(most * 1.12, 0.01)
-    diagonal = line((0, 0), (top, top), "nothing regained", MUTED, "dot", layer="below")
+    diagonal = line((0, 0), (top, top), "nothing regained", charts.MUTED, "dot", layer="below")
     x = axis("protection gap: release used as it is", range=[least * 1.1, top], tickformat=".2f")
     y = axis("worst gap: strongest adversary", range=[least * 1.1, top], tickformat=".2f")
     return chart("tradeoff", draw(traces, x, y, HEIGHT, shapes=[diagonal]))
@@ -157,8 +139,8 @@ def _naturalness_chart(points: list[tuple[int, MethodPoint]]) -> Chart:
 
 
 def _method_trace(number: int, point: MethodPoint, y: float | None, hover: str, **more: Any) -> go.Scatter:
-    colour = MUTED if point.control else SERIES[number % len(SERIES)]
-    symbol = point.control or SYMBOLS[number % len(SYMBOLS)]
+    colour = charts.MUTED if point.control else charts.SERIES[number % len(charts.SERIES)]
+    symbol = point.control or charts.SYMBOLS[number % len(charts.SYMBOLS)]
     return scatter(
         [point.protection["mean"]], [y], label(point.name), hover, "%{fullData.name}",
         error_x=_whiskers([point.protection]),

@@ -12,31 +12,17 @@ from ghostpoi.draw.crowds import by_name
 from ghostpoi.draw.methods import FreeDraw
 from ghostpoi.draw.publication import Publication
 from ghostpoi.release.manifest import settings_of
-from ghostpoi.reports.charts import (
-    BLUE,
-    GREEN,
-    INK,
-    MUTED,
-    PURPLE,
-    VERMILLION,
-    Chart,
-    axis,
-    bars,
-    chart,
-    draw,
-    share_axis,
-    sides,
-    vertical,
-)
+from ghostpoi.reports import charts
+from ghostpoi.reports.charts import Chart, axis, bars, chart, draw, share_axis, sides, vertical
 from ghostpoi.reports.page_data import PageData
 from ghostpoi.reports.release_view import ReleaseView
 from ghostpoi.reports.texts import TEXTS
 
 STYLES = {  # colour and pattern of an outcome
-    "substituted": (BLUE, ""),
-    "no_candidate": (VERMILLION, "/"),
-    "kept_by_speed": (GREEN, "x"),
-    "kept_by_method": (PURPLE, "\\"),
+    "substituted": (charts.BLUE, ""),
+    "no_candidate": (charts.VERMILLION, "/"),
+    "kept_by_speed": (charts.GREEN, "x"),
+    "kept_by_method": (charts.PURPLE, "\\"),
 }
 SPEEDS = (0, 1, 2, 5, 10, 20, 40, 60, 90, 130, np.inf)  # km/h
 
@@ -51,7 +37,7 @@ def plausibility_charts(data: PageData) -> list[Chart]:
     rule = settings_of(data.main.manifest)
     outcomes = [_outcomes_chart(data.main)] if data.main.plausibility else []  # else few rows are new
     displacement = [] if data.clean is None else [_displacement_chart(data, data.clean)]
-    if isinstance(rule.method, FreeDraw) or rule.learned:  # no candidates, or none that the release alone tells
+    if isinstance(rule.method, FreeDraw) or rule.learned:  # no candidates, or none that the release alone shows
         return [*outcomes, *displacement, _speed_chart(data)]
     km, share, size = _candidate_distances(data, rule)
     moved = displacement or [_reach_chart(data, km, share)]
@@ -102,8 +88,8 @@ def _candidate_distances(data: PageData, rule: Publication) -> tuple[Floats, Flo
 def _reach_chart(data: PageData, edges: Floats, share: Floats) -> Chart:
     p = data.main.plausibility
     marks = [
-        vertical(p["mean_km"], f"mean displacement {p['mean_km']:.2f} km", VERMILLION, "solid"),
-        vertical(p["p95_km"], f"95th percentile {p['p95_km']:.2f} km", INK, "dash"),
+        vertical(p["mean_km"], f"mean displacement {p['mean_km']:.2f} km", charts.VERMILLION, "solid"),
+        vertical(p["p95_km"], f"95th percentile {p['p95_km']:.2f} km", charts.INK, "dash"),
     ] if p else []  # fmt: skip
     trace = _histogram(edges, share, "candidates")
     return chart("distance", draw([trace], axis("km"), share_axis(), shapes=marks, bargap=0.04))
@@ -115,21 +101,21 @@ def _displacement_chart(data: PageData, clean: Ints) -> Chart:
     top = float(np.quantile(km, 0.995)) if len(km) else 1.0
     counts, edges = np.histogram(np.minimum(km, top), bins=np.linspace(0, max(top, 0.1), 41))
     trace = _histogram(edges, counts / max(1, counts.sum()), "substituted rows")
-    marks = [vertical(1.0, f"{(km > 1).mean():.0%} beyond 1 km", VERMILLION, "dash")] if len(km) else []
+    marks = [vertical(1.0, f"{(km > 1).mean():.0%} beyond 1 km", charts.VERMILLION, "dash")] if len(km) else []
     return chart("distance_private", draw([trace], axis("km"), share_axis(), shapes=marks, bargap=0.04))
 
 
 def _sizes_chart(size: Longs, rule: Publication) -> Chart:
     counts = np.bincount(size, minlength=2)
     shares = (counts / max(1, counts.sum())).tolist()
-    trace = bars(list(range(len(counts))), shares, "check-ins", BLUE, "%{x} candidates: %{y:.1%} of check-ins")
+    trace = bars(list(range(len(counts))), shares, "check-ins", charts.BLUE, "%{x} candidates: %{y:.1%} of check-ins")
     c, method = rule.candidates, rule.method
     if method.own_sets:
         values = ", ".join(f"{key} {value}" for key, value in rule.public().get("method", {}).items())
         text, marks = f"{method.summary} Settings: {values or 'none'}.", []
     else:
         text = TEXTS["charts"]["sizes"]["rule"].format(c, of=" of the same category" if c.category == "exact" else "")
-        marks = [vertical(c.min_candidates - 0.5, f"widened below {c.min_candidates}", MUTED, "dot")]
+        marks = [vertical(c.min_candidates - 0.5, f"widened below {c.min_candidates}", charts.MUTED, "dot")]
     return chart("sizes", draw([trace], axis("candidates"), share_axis(), shapes=marks, bargap=0.15), rule=text)
 
 
@@ -148,4 +134,4 @@ def _speed_chart(data: PageData) -> Chart:
 
 def _histogram(edges: Floats, share: Floats, name: str) -> go.Bar:
     middle, width = ((edges[:-1] + edges[1:]) / 2).round(3).tolist(), np.diff(edges).round(4).tolist()
-    return bars(middle, share.round(5).tolist(), name, BLUE, "%{x:.2f} km: %{y:.1%}", width=width)
+    return bars(middle, share.round(5).tolist(), name, charts.BLUE, "%{x:.2f} km: %{y:.1%}", width=width)

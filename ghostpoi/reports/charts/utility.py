@@ -1,4 +1,4 @@
-"""Charts of utility: statistics of the release and, on the private page, of the clean data beside them."""
+"""Charts of utility: statistics of the release and, on the private page, of the clean data next to them."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class Hours(NamedTuple):
 
 
 def hours_of(file: CheckinFile) -> Hours:
-    """Return the local hours of all rows if the file tells a time zone, otherwise those of UTC."""
+    """Return the local hours of all rows if the file names a time zone, otherwise those of UTC."""
     time = file.table.time
     if zone := file.reading.timezone:
         utc = pl.Series(time).cast(pl.Int64) * 1_000_000
