@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
-from monthly_city import clean_rows, days, release_in, released_rows
+from monthly_city import audited, clean_rows, days, release_in, released_rows
 
 
 def id_of(row: dict[str, str]) -> tuple[str, str, str]:
@@ -27,3 +27,12 @@ def test_every_row_has_one_draw_in_whatever_files_it_comes(chosen: list[tuple[in
             for clean, shown in zip(clean_rows(made.file), released_rows(made), strict=True):
                 draws[id_of(clean)].add(shown["venue_id"])
         assert {len(venues) for venues in draws.values()} == {1}
+
+
+def test_crowds_of_one_category_reveal_habits_only_without_a_series() -> None:
+    series, alone = (audited(kind, "--set", "method.category=exact") for kind in ("series", "alone"))
+    for measure in ("restored", "pinned"):
+        assert not series[measure]["gain"]["clear"]
+        assert alone[measure]["gain"]["mean"] > 0.1
+    assert series["verdict"].startswith("Holds. 12 releases reveal no more than one: ")
+    assert alone["verdict"].startswith("Fails. 12 releases reveal more than one: ")

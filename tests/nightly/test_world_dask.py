@@ -20,11 +20,12 @@ import polars as pl
 import psutil
 import pytest
 from distributed import Client, LocalCluster, SpecCluster, Worker, get_worker
-from small_city import scratch
+from small_city import called, scratch
 from small_world import FAST, SEED, contents, parts, protected, released, rows
 
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.errors import InputError
+from ghostpoi.regions import dataset
 from ghostpoi.regions import engine as engine_module
 from ghostpoi.regions import protect as release_of_regions
 from ghostpoi.regions.engine import GPU, NO_MEMORY, Dask, Failure, engine_of
@@ -214,3 +215,41 @@ def test_a_scheduler_without_workers_or_keys_is_refused(monkeypatch: pytest.Monk
 def test_fewer_workers_go_on_if_memory_is_short(world: Path, release: Path, tmp_path: Path) -> None:
     words = ("--engine", "dask", "--workers", 3, "--memory", "1300MB")
     assert contents(protected(world, tmp_path / "release", *words)) == contents(release)
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A cluster whose worker has another working folder."""
+    folder, here = tmp_path_factory.mktemp("elsewhere"), Path.cwd()
+    os.chdir(folder)
+    try:
+        with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+            os.chdir(here)
+            yield cluster.scheduler_address, folder
+    finally:
+        os.chdir(here)
+
+
+def test_workers_may_have_another_working_folder(
+    elsewhere: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler, folder = elsewhere
+    monkeypatch.chdir(tmp_path)
+    world = parts(Path("world"), 3)
+    release = protected(world, Path("release"), "--engine", "dask", "--scheduler", scheduler)
+    assert released(release).height == rows().height
+    assert not [path for path in folder.rglob("*") if "world" in path.parts or "private" in path.name]
+
+
+def test_workers_that_do_not_see_the_same_folders_are_noticed(
+    elsewhere: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = parts(tmp_path / "world", 2)
+    monkeypatch.setattr(dataset, "is_done", lambda folder: False)  # as if it were on another machine
+    words = ("--engine", "dask", "--scheduler", elsewhere[0])
+    done = called("protect", world, "-o", tmp_path / "release", *SEED, *words)
+    assert done.returncode == 1
+    assert done.stderr.endswith(
+        "give all machines of the cluster the same folders and user; then continue with --resume\n"
+    )
+    assert not (tmp_path / "release").exists()

@@ -1,10 +1,12 @@
 """Twelve months of a synthetic city, and the same rows cut in other ways, for the tests of series."""
 
 import csv
+import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from small_city import SEED, Release, called, scratch
 
@@ -87,3 +89,20 @@ def content(folder: Path, skip: Callable[[Path], bool] = lambda path: False) -> 
 
 def files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+AUDIT = (
+    "--victim", "markov", "--adversaries", "none", "--seeds", 1, "--no-naturalness", "--no-store", "--json",
+    "--set", "filters.min_poi_checkins=3", "--set", "filters.min_user_checkins=3", "--set", "filters.train_share=0.5",
+    "--set", "filters.val_share=0.25", "--set", "filters.session_gap_s=40000", "--set", "filters.min_session_length=2",
+)  # fmt: skip
+
+
+def audited(kind: str, *more: str) -> dict[str, Any]:
+    """What audit --series says about the year."""
+    folder = year(kind, *more)
+    last = (folder if kind == "alone" else folder.parent) / "month-11"
+    done = called("audit", month(MONTHS - 1), last, "--series", folder, *AUDIT)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)["series"]
+    return found

@@ -57,7 +57,7 @@ def test_a_cluster_that_fails_is_told_from_a_task(
 
 
 def test_dask_makes_and_verifies_the_same_release(tmp_path: Path) -> None:
-    world, dask = parts(tmp_path / "data", 3), ("--engine", "dask", "--workers", 2)
+    world, dask = parts(tmp_path / "data", 3), ("--engine", "dask", "--workers", 1)
     local = protected(world, tmp_path / "local", "--engine", "local")
     assert contents(protected(world, tmp_path / "release", *dask)) == contents(local)
     done = called("verify", tmp_path / "release", "--against", world, *dask)

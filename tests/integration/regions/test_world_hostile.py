@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 from small_city import called, sentence
-from small_world import SEED, contents, manifest, parts, protected, released, rows
+from small_world import SEED, contents, manifest, parts, protected, rows
 
 from ghostpoi.regions import dataset
 from ghostpoi.regions.engine import engine_of
@@ -52,44 +51,6 @@ def test_models_need_sessions_in_some_region(tmp_path: Path) -> None:
     words = ("--method", "ghost", *LOCAL, "--set", "filters.min_poi_checkins=1000")
     said = sentence(called("protect", parts(tmp_path / "world", 1), "-o", tmp_path / "release", *SEED, *words))
     assert "the filters leave no sessions in any region" in said
-    assert not (tmp_path / "release").exists()
-
-
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """A cluster whose worker has another working folder."""
-    folder, here = tmp_path_factory.mktemp("elsewhere"), Path.cwd()
-    os.chdir(folder)
-    try:
-        with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-            os.chdir(here)
-            yield cluster.scheduler_address, folder
-    finally:
-        os.chdir(here)
-
-
-def test_workers_may_have_another_working_folder(
-    elsewhere: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scheduler, folder = elsewhere
-    monkeypatch.chdir(tmp_path)
-    world = parts(Path("world"), 3)
-    release = protected(world, Path("release"), "--engine", "dask", "--scheduler", scheduler)
-    assert released(release).height == rows().height
-    assert not [path for path in folder.rglob("*") if "world" in path.parts or "private" in path.name]
-
-
-def test_workers_that_do_not_see_the_same_folders_are_noticed(
-    elsewhere: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = parts(tmp_path / "world", 2)
-    monkeypatch.setattr(dataset, "is_done", lambda folder: False)  # as if it were on another machine
-    words = ("--engine", "dask", "--scheduler", elsewhere[0])
-    done = called("protect", world, "-o", tmp_path / "release", *SEED, *words)
-    assert done.returncode == 1
-    assert done.stderr.endswith(
-        "give all machines of the cluster the same folders and user; then continue with --resume\n"
-    )
     assert not (tmp_path / "release").exists()
 
 

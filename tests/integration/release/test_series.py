@@ -5,13 +5,12 @@ import json
 import stat
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from monthly_city import MONTHS, clean_rows, day, days, month, release_in, released_rows, rows, written, year
+from monthly_city import MONTHS, audited, clean_rows, day, days, month, release_in, released_rows, rows, written, year
 from small_city import Release, called
 
 import ghostpoi
@@ -21,26 +20,9 @@ from ghostpoi.draw.methods.base import LEARNED_GROUPS
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.release.series.joining import join
 
-AUDIT = (
-    "--victim", "markov", "--adversaries", "none", "--seeds", 1, "--no-naturalness", "--no-store", "--json",
-    "--set", "filters.min_poi_checkins=3", "--set", "filters.min_user_checkins=3", "--set", "filters.train_share=0.5",
-    "--set", "filters.val_share=0.25", "--set", "filters.session_gap_s=40000", "--set", "filters.min_session_length=2",
-)  # fmt: skip
 
-
-def audited(kind: str, *more: str) -> dict[str, Any]:
-    """What audit --series says about the year."""
-    folder = year(kind, *more)
-    last = (folder if kind == "alone" else folder.parent) / "month-11"
-    done = called("audit", month(MONTHS - 1), last, "--series", folder, *AUDIT)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)["series"]
-    return found
-
-
-@pytest.mark.parametrize("setting", ["method.category=any", "method.category=exact"])
-def test_twelve_months_of_a_series_tell_no_more_than_one(setting: str) -> None:
-    found = audited("series", "--set", setting)
+def test_twelve_months_of_a_series_tell_no_more_than_one() -> None:
+    found = audited("series", "--set", "method.category=any")
     assert len(found["releases"]) == MONTHS
     for measure in ("restored", "pinned"):
         alone, together, gain = (found[measure][name] for name in ("alone", "together", "gain"))
@@ -60,9 +42,8 @@ def test_a_month_too_small_for_a_victim_still_gets_the_verdict() -> None:
     assert "the filters leave no" in refusal
 
 
-@pytest.mark.parametrize("setting", ["method.category=any", "method.category=exact"])
-def test_without_a_series_twelve_months_give_habits_away(setting: str) -> None:
-    found = audited("alone", "--set", setting)
+def test_without_a_series_twelve_months_give_habits_away() -> None:
+    found = audited("alone", "--set", "method.category=any")
     assert found["pinned"]["gain"]["mean"] > 0.2
     assert found["restored"]["gain"]["mean"] > 0.1
     assert min(found["pinned"]["gain"]["seeds"]) > found["pinned"]["alone"]["std"]
