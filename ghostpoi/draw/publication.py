@@ -38,6 +38,11 @@ class Publication(Settings):
         return TrajectoryLM(self.lm, self.lm_training)
 
     @property
+    def hides_users(self) -> bool:
+        """Whether user ids are replaced by pseudonyms."""
+        return self.identity.pseudonyms != "keep"
+
+    @property
     def learned(self) -> bool:
         """Whether candidate sets follow how venues are used instead of categories."""
         return self.candidates.category == "learned" and not self.method.own_sets

@@ -93,7 +93,7 @@ def job_of(
 def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     every = range(len(job.pieces.pieces))
-    fit_pieces(stages.engine, stages.scale.memory, stages.scale.workers, job.source, job.pieces.pieces)
+    fit_pieces(stages, job.source, job.pieces.pieces)
 
     def piece(number: int) -> str:
         return str(job.pieces.pieces[number].path)
@@ -108,7 +108,7 @@ def divided(job: Job, stages: Stages) -> Job:
     bounds = bounds_of((found.venues for found in surveys_of(job).values()), ranges.VENUES_AT_ONCE)
     done_all(stages.run("joining venues", join_venues, job, range(len(bounds) + 1), bounds), ids)
     job = replace(job, regions=find_regions(job))
-    fit(stages.engine, stages.scale.memory, stages.scale.workers, job.regions)
+    fit(stages, job.regions)
     done_all(stages.run("dividing", scatter, job, every), piece)
     if len(job.regions) > 1:
         bounds = bounds_of((found.users for found in surveys_of(job).values()), ranges.AT_ONCE)

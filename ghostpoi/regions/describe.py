@@ -71,9 +71,8 @@ def inspect(source: Source, request: RowsRequest, scale: Scale | None, say: Say,
 def described_regions(job: Job) -> dict[str, Any]:
     """Return how many regions there are, by which rule, and the largest and the smallest."""
     by_rows = sorted(job.regions, key=lambda region: (-region.rows, region.number))
-    rule = {"column": job.region_column} if job.region_column else {"gap_km": job.settings.gap_km}
     return {
-        "count": len(job.regions), **rule, "largest": [_sizes(region) for region in by_rows[:SHOWN]],
+        "count": len(job.regions), **job.rule, "largest": [_sizes(region) for region in by_rows[:SHOWN]],
         "smallest": _sizes(by_rows[-1]),
     }  # fmt: skip
 

@@ -80,6 +80,11 @@ class Job:
         region = f", region {number + 1} ({self.regions[number].label})" if number >= 0 and not self.file else ""
         return f"{self.pieces.path}{region}"
 
+    @property
+    def rule(self) -> dict[str, Any]:
+        """How the venues are parted into regions: by a column, or by the distance between them."""
+        return {"column": self.region_column} if self.region_column else {"gap_km": self.settings.gap_km}
+
     def seed_of(self, region: Region) -> Seed:
         """Return the seed of a region. The only region of a dataset has the seed of the release."""
         return self.seed if len(self.regions) == 1 else Seed(self.seed.derive("region", region.key))
@@ -127,7 +132,7 @@ def refuse(request: RowsRequest, reading: Reading, series: bool = False) -> None
     needs = {
         option("series"): series, option("venues"): bool(reading.venues),
         option("cluster_points"): bool(reading.cluster_points),
-        option("pseudonyms", settings.identity.pseudonyms): settings.identity.pseudonyms != "keep",
+        option("pseudonyms", settings.identity.pseudonyms): settings.hides_users,
         option("set", "method.category=group"): settings.method.keeps_category == "group" and not (
             request.groups or "category_group" in request.mapping
         ),

@@ -155,16 +155,10 @@ def joint_manifest(job: Job) -> dict[str, Any]:
     found, first = joint_figures(each, [read_counts(folder) for folder in folders]), each[0]
     steps = {name: sum(one["speed"][name] for one in each) for name in ("steps", "steps_over_limit")}
     joint: dict[str, Any] = first | found | {"speed": first["speed"] | steps, "data": first["data"] | found["data"]}
-    return joint if len(job.regions) == 1 else joint | {"regions": _described(job)}
-
-
-def _described(job: Job) -> dict[str, Any]:
-    """How the venues were parted: with the clean file, anybody can do it again."""
-    rule = {"column": job.region_column} if job.region_column else {"gap_km": job.settings.gap_km}
-    return {
-        "count": len(job.regions), **rule, "most_venues": job.settings.most_venues,
-        "most_rows": job.settings.most_rows,
-    }  # fmt: skip
+    if len(job.regions) == 1:
+        return joint
+    most = {name: getattr(job.settings, name) for name in ("most_venues", "most_rows")}
+    return joint | {"regions": {"count": len(job.regions), **job.rule, **most}}  # so that anybody can part them again
 
 
 def assemble(job: Job, part: int, folder: Path) -> None:
@@ -262,10 +256,10 @@ def _held(request: ReleaseRequest, pieces: Pieces, stages: Stages) -> tuple[Chec
         return None, 0
     scale = stages.scale
     job = Job(Path(), pieces, request, request.file, scale.settings, scale.region_column, Seed(0), "")
-    fit_pieces(stages.engine, scale.memory, scale.workers, request.file, pieces.pieces)
+    fit_pieces(stages, request.file, pieces.pieces)
     file = formats.read(request.file, request.mapping)
     found = regions_of(job, file)
-    fit(stages.engine, scale.memory, scale.workers, found)
+    fit(stages, found)
     return file, len(found)
 
 
@@ -307,9 +301,10 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
     )  # fmt: skip
     if failed:
         raise _failure(job, failed)
-    _check_left(request, job)
+    manifest = joint_manifest(job)
+    _check_left(request, job, manifest["rows"])
     with staging_folder(run, request.release.resolve()) as staging:
-        manifest = _write(staging, request, job, stages)
+        _write(staging, request, job, manifest, stages)
         publish_folder(staging, request.release.resolve(), request.force or request.resume)
     return job, manifest
 
@@ -317,7 +312,7 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
 PRIVATE_PAIRS = "pairs"  # in the private folder: the pairs of each region
 
 
-def _write(staging: Path, request: ReleaseRequest, job: Job, stages: Stages) -> dict[str, Any]:
+def _write(staging: Path, request: ReleaseRequest, job: Job, manifest: dict[str, Any], stages: Stages) -> None:
     """Write the content of the release folder."""
     data = staging / "checkins" if job.pieces.several else staging / job.pieces.names[0]
     folder = data if job.pieces.several else staging
@@ -328,22 +323,19 @@ def _write(staging: Path, request: ReleaseRequest, job: Job, stages: Stages) -> 
         raise unseen(folder)
     for left in folder.rglob(f".*{PARTIAL}"):  # by workers that died
         left.unlink(missing_ok=True)
-    manifest = joint_manifest(job)
     manifest["data"] = {"file": data.name, **manifest["data"], **hashes_of(data)}
     store_manifest(staging, manifest, request.private)
-    return manifest
 
 
-def _check_left(request: ReleaseRequest, job: Job) -> None:
+def _check_left(request: ReleaseRequest, job: Job, rows: dict[str, Any]) -> None:
     """Refuse a release without rows, or without a row for the models to learn from."""
-    rows = joint_manifest(job)["rows"]
     if rows["withheld"] == sum(region.rows for region in job.regions):
-        raise InputError(f"{request.file}: no venue has a candidate, so all rows would be withheld; {NO_SETS}")
+        raise InputError(
+            f"{request.file}: no venue has a candidate, so all rows would be withheld; leave out "
+            f"{option('no_candidate', 'withhold')}, or choose another method"
+        )
     if request.settings.method.needs_torch and not rows["in_sessions"]["rows"]:
         raise no_sessions(request.file)
-
-
-NO_SETS = f"leave out {option('no_candidate', 'withhold')}, or choose another method"
 
 
 def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:

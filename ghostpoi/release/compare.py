@@ -148,7 +148,7 @@ def comparison(
     manifest then states what is withheld of it.
     """
     (table, crowds), settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
-    hides_users = settings.identity.pseudonyms != "keep"
+    hides_users = settings.hides_users
     known = read_map(private) if hides_users else None
     whole = prepare(table, settings, whole_file, crowds)
     withheld = manifest["rows"]["withheld"]
@@ -223,13 +223,10 @@ def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) 
     visits = Counter(table.venue_ids[table.venue].tolist())
     kept = columns.get("kept_on_request", [])
     expected = files_beside(clean, kept, columns["dropped"], visits, table.user_ids.tolist())
-    wrong = [name for name in expected if not _holds(written.path.parent / name, expected[name])]
+    found = {name: written.path.parent / name for name in expected}
+    wrong = [name for name, path in found.items() if not path.is_file() or path.read_bytes() != expected[name]]
     detail = f"{', '.join(wrong)} is not the table that the clean one gives" if wrong else "as the clean table gives it"
     return [Check("venue table", not wrong, detail)]
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    return path.is_file() and path.read_bytes() == content
 
 
 def _missing_values(clean: CheckinFile, written: CheckinFile, shown: Longs, dropped: list[str]) -> list[Check]:

@@ -62,7 +62,7 @@ def estimate(source: Source, request: RowsRequest) -> dict[str, Any]:
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
     file, settings, device = formats.read(source, request.mapping), request.settings, request.device
     check_category(file.table, settings)
-    check_kept(file, settings.identity.pseudonyms != "keep")
+    check_kept(file, settings.hides_users)
     new = pseudonyms.wanted(file, settings)
     columns = classify_file(file, request.keep, request.drop, new)
     watch.lap("reading and testing columns")

@@ -82,10 +82,6 @@ class Plan:
     series: "SeriesRelease | None"  # to which the release belongs
     whole: WholeTable
 
-    @property
-    def hides_users(self) -> bool:
-        return self.request.settings.identity.pseudonyms != "keep"
-
 
 @dataclass(frozen=True)
 class ReleasedRows:
@@ -112,7 +108,7 @@ def plan(
 
     `columns`: what was decided on more rows, of which the file holds one region.
     """
-    settings, hides_users = request.settings, request.settings.identity.pseudonyms != "keep"
+    settings, hides_users = request.settings, request.settings.hides_users
     check_category(file.table, settings)
     table = grouped(file.table, request.groups, settings.method)
     number = pseudonyms.wanted(file, settings)
@@ -151,12 +147,12 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
     shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
     _, shown_in_file = in_file(file, np.arange(len(whole.table)), shown)
     if series:
-        rows = series.with_fields(rows, whole, released, plan.hides_users)
+        rows = series.with_fields(rows, whole, released, settings.hides_users)
     else:
-        donor = donor_rows(whole, released, settings.method, seed, every=plan.hides_users)
+        donor = donor_rows(whole, released, settings.method, seed, every=settings.hides_users)
         rows = rows.copy_fields(columns.change, in_file(file, donor, donor)[0])
     user, new = file.mapping["user"], None
-    if plan.hides_users:
+    if settings.hides_users:
         draw = series.users if series else pseudonyms.draw
         new = draw(whole.table, shown, settings, seed, rows.largest_number(user))
         shown = new.row

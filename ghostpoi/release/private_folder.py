@@ -5,6 +5,7 @@ import hmac
 import json
 import os
 import secrets
+import shlex
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,8 +131,7 @@ def begin(request: ReleaseRequest, sha256: bytes, say: Say) -> Run:
     note = {
         "seed": f"{seed.value:x}",
         "input": _keyed_hash(sha256, seed),
-        "asked": _asked(request),
-        "choices": json.dumps(_choices(request)),
+        "asked": json.dumps(_asked(request)),
         "release": str(request.release.resolve()),
         "token": secrets.token_hex(4),
     }
@@ -149,9 +149,9 @@ def resume(request: ReleaseRequest, sha256: bytes, note: Note) -> Run:
         )
     if note["input"] != _keyed_hash(sha256, run.seed):
         raise InputError(f"{request.file} is not the file of the run in {private}; start again with {option('force')}")
-    if note["asked"] != _asked(request):
+    if (old := json.loads(note["asked"])) != (new := _asked(request)):
         raise InputError(
-            f"the settings differ from those of the run in {private}{_differing(note, request)}; give the same "
+            f"the settings differ from those of the run in {private}{_differing(old, new)}; give the same "
             f"settings, or start again with {option('force')}"
         )
     create_key(private)
@@ -187,7 +187,8 @@ def _unfinished(request: ReleaseRequest) -> Note | None:
     try:
         note: Note = json.loads(path.read_text("utf-8"))
         int(note["seed"], 16)
-        if all(isinstance(note[key], str) for key in ("input", "asked", "release", "token")):
+        asked = json.loads(note["asked"])
+        if isinstance(asked, dict) and all(isinstance(note[key], str) for key in ("input", "release", "token")):
             return note
     except (ValueError, KeyError, TypeError):  # the message must not quote the note, which holds the seed
         pass
@@ -200,43 +201,30 @@ def _run(request: ReleaseRequest, note: Note) -> Run:
     return Run(request.private / UNFINISHED, Seed(int(note["seed"], 16)), key, note["token"])
 
 
-def _asked(request: ReleaseRequest) -> str:
-    mapping = sorted(request.mapping.items())
-    columns = f"keep={sorted(request.keep)} drop={sorted(request.drop)}" + " keep_metadata" * request.keep_metadata
-    groups = f" groups={sorted(request.groups.items())}" if request.groups else ""
-    reading = f" reading={stated}" if (stated := request.file.reading.stated) else ""
-    series = f" series={request.series.resolve()}" if request.series else ""
-    return f"{request.settings!r} map={mapping} {columns} withhold={request.withhold}{groups}{reading}{series}"
-
-
-def _choices(request: ReleaseRequest) -> dict[str, str]:
+def _asked(request: ReleaseRequest) -> dict[str, str]:
     """Return what was asked for by the name of the option or, with a dot, of the setting."""
     settings = {
         f"{section}.{key}": str(value)
         for section, values in request.settings.public().items()
         for key, value in values.items()
     }
-    groups = hashlib.sha256(repr(sorted(request.groups.items())).encode()).hexdigest()[:8] if request.groups else ""
+    groups = hashlib.sha256(repr(sorted(request.groups.items())).encode()).hexdigest()[:16] if request.groups else ""
     return {
-        "method": request.method, **settings, **request.file.reading.stated, "keep": " ".join(sorted(request.keep)),
-        "drop": " ".join(sorted(request.drop)), "no_candidate": "withhold" if request.withhold else "keep",
+        "method": request.method, **settings, **request.file.reading.stated, "keep": shlex.join(sorted(request.keep)),
+        "drop": shlex.join(sorted(request.drop)), "no_candidate": "withhold" if request.withhold else "keep",
         "keep_metadata": "on" if request.keep_metadata else "", "taxonomy": groups,
-        "map": " ".join(f"{field}={column}" for field, column in sorted(request.mapping.items())),
+        "map": shlex.join(f"{field}={column}" for field, column in sorted(request.mapping.items())),
+        "series": str(request.series.resolve()) if request.series else "",
     }  # fmt: skip
 
 
-def _differing(note: Note, request: ReleaseRequest) -> str:
-    """Name the choices that differ from those of a run; nothing if its note cannot be compared."""
-    try:
-        old, new = dict(json.loads(note.get("choices", "{}"))), _choices(request)
-        if old.get("method") != new["method"]:  # other methods have other settings
-            old, new = ({"method": one.get("method", "")} for one in (old, new))
-        names = [name for name in dict.fromkeys([*old, *new]) if old.get(name, "") != new.get(name, "")] if old else []
-        spelled = {name: name if "." in name else option(name) for name in names}
-    except (ValueError, TypeError, KeyError):
-        return ""
-    parts = (f"{spelled[n]} was {old.get(n) or 'not given'}, now {new.get(n) or 'not given'}" for n in names)
-    return f" ({'; '.join(parts)})" if names else ""
+def _differing(old: dict[str, str], new: dict[str, str]) -> str:
+    """Name the choices that differ from those of a run."""
+    names = [name for name in new if old.get(name, "") != new[name]]
+    names = ["method"] if "method" in names else names  # other methods have other settings
+    spelled = ((name if "." in name else option(name), old.get(name), new[name]) for name in names)
+    parts = [f"{name} was {before or 'not given'}, now {now or 'not given'}" for name, before, now in spelled]
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _keyed_hash(sha256: bytes, seed: Seed) -> str:

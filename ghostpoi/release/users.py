@@ -140,7 +140,7 @@ def numbers(table: Checkins, settings: Publication) -> Longs:
 
 def hidden(table: Checkins, settings: Publication) -> Longs | None:
     """Number the pseudonyms of all rows, (N,), or return None if user ids are kept."""
-    return None if settings.identity.pseudonyms == "keep" else numbers(table, settings)
+    return numbers(table, settings) if settings.hides_users else None
 
 
 def wanted(file: CheckinFile, settings: Publication) -> Longs | None:

@@ -160,7 +160,7 @@ def _telling(table: VenueTable, clean: Checkins) -> dict[str, str]:
                 break
         else:
             for what, statistic in (("number of check-ins", visits), ("first check-in", first)):
-                if _alike(plain, statistic[number[row]]):
+                if _correlates(plain, statistic[number[row]]):
                     found.setdefault(name, f"follows the {what} of each venue")
     return found
 
@@ -197,7 +197,7 @@ def _times(texts: pl.Series) -> Floats:
         return np.full(len(texts), np.nan)
 
 
-def _alike(values: Floats, statistic: Floats) -> bool:
+def _correlates(values: Floats, statistic: Floats) -> bool:
     known = np.isfinite(values)
     if known.sum() < FEWEST:
         return False

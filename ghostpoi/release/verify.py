@@ -125,7 +125,7 @@ UNIT = {"session": "session", "week": "week of a user"}
 
 def order_check(written: Checkins, manifest: dict[str, Any]) -> list[Check]:
     """Check what anyone can see: how many pseudonyms there are, and that the order of rows follows from the release."""
-    if settings_of(manifest).identity.pseudonyms == "keep":
+    if not settings_of(manifest).hides_users:
         return []
     stated, found = manifest.get("identity", {}).get("ids"), len(written.user_ids)
     order = released_order(written.time, written.user_ids[written.user])
@@ -154,9 +154,6 @@ def pseudonym_check(
         problem = "two pseudonyms have the same id"
     unit = UNIT[settings.identity.pseudonyms]
     return Check("pseudonyms", not problem, problem or f"{len(written.user_ids):,} new user ids, one per {unit}")
-
-
-__all__ = ["Check", "folder_checks"]
 
 
 def folder_checks(release: Path, manifest: dict[str, Any], signed_by: str | None) -> tuple[list[Check], str | None]:

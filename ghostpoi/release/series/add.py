@@ -126,7 +126,7 @@ class SeriesRelease:
         earlier = DrawnRows.load([series.named("rows", entry.number, ".npz") for entry in series.entries])
         found = earlier.find(keys)
         earlier.check_unchanged(found, keys, str(request.file))
-        if request.settings.identity.pseudonyms != "keep":
+        if request.settings.hides_users:
             kept_users(table, request.settings, earlier, found)
         table, kept = with_crowds(table, catalogue, method, found >= 0)
         request = replace(request, seed=Seed(series.seed.derive("release", file.sha256.hex())))

@@ -20,6 +20,7 @@ from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.draw.publication import publication
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
+from ghostpoi.progress import no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.regions import protect
 from ghostpoi.regions import survey as ranges
@@ -27,7 +28,7 @@ from ghostpoi.regions.divide import find_crossings, find_regions, scatter, with_
 from ghostpoi.regions.job import Job, Region
 from ghostpoi.regions.pieces import Piece, find_pieces
 from ghostpoi.regions.rows import read_region
-from ghostpoi.regions.scale import fit, fit_pieces
+from ghostpoi.regions.scale import Scale, Stages, fit, fit_pieces
 from ghostpoi.regions.survey import join_venues, survey, with_kind
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import RegionSettings
@@ -310,23 +311,27 @@ def test_the_memory_is_bounded(world: Path, release: Path, tmp_path: Path) -> No
     assert contents(enough) == contents(release)
 
 
+def limited(kept: list[int], memory: int | None, workers: int) -> Stages:
+    """Stages with this memory, whose engine notes how many workers it is told to keep."""
+    engine = SimpleNamespace(keep_workers=kept.append)
+    return Stages(engine, no_report, Scale(settings=RegionSettings(), memory=memory, workers=workers))
+
+
 def test_fewer_workers_go_on_if_the_largest_region_needs_it() -> None:
     kept: list[int] = []
-    engine = SimpleNamespace(keep_workers=kept.append)
     region = Region(0, "a", "near 0, 0", 10, 2_000_000, (0,))
     for memory in (None, 10**10, 5 * 10**9):
-        fit(engine, memory, 4, [region])
+        fit(limited(kept, memory, 4), [region])
     assert kept == [2]
     with pytest.raises(InputError, match=r"needs about 2.4GB; .* or cut it with --set regions.most_rows=1000000$"):
-        fit(engine, 2 * 10**9, 1, [region])
+        fit(limited(kept, 2 * 10**9, 1), [region])
 
 
 def test_fewer_workers_read_if_memory_is_short(tmp_path: Path) -> None:
     kept: list[int] = []
-    engine = SimpleNamespace(keep_workers=kept.append)
     (tmp_path / "x.csv").write_text("user\n1\n")
     for memory in (None, 10**10, 2 * 10**9, 10**9):
-        fit_pieces(engine, memory, 8, Source(tmp_path), [Piece(0, 0, tmp_path / "x.csv")])
+        fit_pieces(limited(kept, memory, 8), Source(tmp_path), [Piece(0, 0, tmp_path / "x.csv")])
     assert kept == [2, 1]  # besides the main process with 400 MB, each has up to 800 MB
 
 
