@@ -5,6 +5,7 @@ training sessions to every adversary, trains a victim on what each restores, and
 part of each user's sessions. Every result is compared with controls.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -90,8 +91,8 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
         request = replace(request, adversaries=adversaries)
         kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
         found, more = replace(_measured(request, chosen, tables, None, say, report), kept=kept), {}
-        more["release_sha256"] = tables.sha256
-    joint = result(request, chosen, manifest, found) | more
+    sha256 = manifest["data"]["sha256"] if manifest else hashlib.sha256(request.release.raw_bytes).hexdigest()
+    joint = result(request, chosen, manifest, found) | {"release_sha256": sha256} | more
     made = store(release, private, joint, say, request.replace) if keep else joint
     return made | {"rows": {"audited": found.released, "kept_genuine": found.kept}}
 
@@ -131,8 +132,7 @@ def _sampled(
     if missing:
         further = run("auditing controls", missing, [*found])
         together = joined([replace(one, contests=one.contests | further[n].contests) for n, one in found.items()])
-    sha256 = str(manifest["data"]["sha256"])
-    return together, {"release_sha256": sha256, "regions": sampled(clean.regions, regions, found)}
+    return together, {"regions": sampled(clean.regions, regions, found)}
 
 
 def audit_region(
@@ -144,7 +144,7 @@ def audit_region(
         return None
     before, after = read_region(clean, clean.regions[number]), read_region(written, written.regions[number])
     before = replace(before, table=with_groups(before.table, manifest))
-    pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, "", whole_file=False)
+    pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, whole_file=False)
     if not has_sessions(pair.released, chosen.filters):
         return None
     found = _measured(request, chosen, pair, contests, lambda text: None, no_report)

@@ -195,7 +195,7 @@ class Trial:
         kind = self.settings.identity.pseudonyms
         gap = self.settings.filters.session_gap_s
         pseudonym = None if kind == "keep" else pseudonyms.of_rows(table.user, table.time, kind, gap)
-        return TablePair(table, after, np.arange(len(table)), None, "", {}, pseudonym)
+        return TablePair(table, after, np.arange(len(table)), None, {}, pseudonym)
 
     @cached_property
     def _data(self) -> AlignedSessions:

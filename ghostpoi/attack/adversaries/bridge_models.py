@@ -393,11 +393,5 @@ def unchanged(evidence: Evidence, answers: list[Ints]) -> list[float]:
 @torch.no_grad()
 def _argmax(model: CausalTransformer, pairs: Windows, training: Training) -> Ints:
     """Return the likeliest POI at every position, (N,)."""
-    logits_at_once = fit.RANK_LOGITS if model.device.type == "cpu" else fit.RANK_LOGITS_CUDA
-    found: list[torch.Tensor] = []
-    with precise(training.precision, model.device):
-        columns = model.output[1:].t().contiguous()  # (d, P): row 0 is never an answer
-        for hidden, _ in fit.hidden_states(model, pairs):
-            for part in torch.split(hidden, max(1, logits_at_once // model.rows)):
-                found.append(torch.mm(part, columns).argmax(1) + 1)
+    found = [logits.argmax(1) + 1 for logits, _ in fit.logits(model, pairs, training.precision)]
     return torch.cat(found).cpu().numpy().astype(np.int32) if found else np.zeros(0, np.int32)
