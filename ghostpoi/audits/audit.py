@@ -6,7 +6,7 @@ part of each user's sessions. Every result is compared with controls.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -60,6 +60,8 @@ from ghostpoi.regions.scale import Scale, Stages
 from ghostpoi.release.manifest import checked_manifest, read_manifest, with_groups
 from ghostpoi.release.verify import Check
 from ghostpoi.settings import TrajectoryLM
+
+Measures = dict[Contest, dict[str, Any]]
 
 
 def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Say, report: Report) -> dict[str, Any]:
@@ -127,12 +129,11 @@ def _sampled(
         )
     # Which adversary is the strongest is known when all regions are joined; only then do its controls run.
     together = joined(list(found.values()))
-    top = _strongest(request, together.contests, together.counts.test)
-    missing = [contest for name in random if (contest := request.contest(name, top)) not in together.contests]
-    if missing:
-        further = run("auditing controls", missing, [*found])
-        together = joined([replace(one, contests=one.contests | further[n].contests) for n, one in found.items()])
-    return together, {"regions": sampled(clean.regions, regions, found)}
+    contests = with_controls(
+        request, random, together.contests, together.counts.test,
+        lambda missing: joined(list(run("auditing controls", missing, [*found]).values())).contests,
+    )  # fmt: skip
+    return replace(together, contests=contests), {"regions": sampled(clean.regions, regions, found)}
 
 
 def audit_region(
@@ -161,7 +162,7 @@ def _measured(
     if contests is None:
         found = run_contests(request, grid, random_controls(pair.manifest), data.test.positions - len(data.test))
     else:
-        found = {one: cell["measures"] for one, cell in zip(contests, grid.cells(contests), strict=True)}
+        found = grid.measures(contests)
     test, every = data.test, data.all
     counts = StepCounts(
         test=test.positions - len(test), moves=int(moves(test).sum()), last=int((test.length > 1).sum()),
@@ -214,9 +215,7 @@ def grid_of(
     )  # fmt: skip
 
 
-def run_contests(
-    request: AuditRequest, grid: Grid, random: Sequence[str], positions: int
-) -> dict[Contest, dict[str, Any]]:
+def run_contests(request: AuditRequest, grid: Grid, random: Sequence[str], positions: int) -> Measures:
     """Return the measures of all contests, including the random releases against the strongest adversary."""
     # The adversary that restores most is likely the strongest. It is known before any victim is trained, so its
     # controls can train side by side with the other victims.
@@ -224,16 +223,18 @@ def run_contests(
     seeds = range(request.seeds)
     likely = strongest({n: [grid.restoration(c, seed).measures["restored"] for seed in seeds] for n, c in ours.items()})
     contests = list(dict.fromkeys([*request.contests(random), *(request.contest(name, likely) for name in random)]))
-    found = {contest: cell["measures"] for contest, cell in zip(contests, grid.cells(contests), strict=True)}
-    top = _strongest(request, found, positions)
-    missing = [contest for contest in (request.contest(name, top) for name in random) if contest not in found]
-    cells = grid.cells(missing) if missing else []
-    return found | {contest: cell["measures"] for contest, cell in zip(missing, cells, strict=True)}
+    return with_controls(request, random, grid.measures(contests), positions, grid.measures)
 
 
-def _strongest(request: AuditRequest, found: dict[Contest, dict[str, Any]], positions: int) -> str:
+def with_controls(
+    request: AuditRequest, random: Sequence[str], found: Measures, positions: int,
+    measure: Callable[[Sequence[Contest]], Measures],
+) -> Measures:  # fmt: skip
+    """Add the random releases against the strongest adversary to what was measured, if they are missing."""
     each = {name: found[request.contest(RELEASE, name)]["all"]["acc@1"] for name in request.adversaries}
-    return strongest({name: rounded(seeds, positions) for name, seeds in each.items()})
+    top = strongest({name: rounded(seeds, positions) for name, seeds in each.items()})
+    missing = [contest for contest in (request.contest(name, top) for name in random) if contest not in found]
+    return found | measure(missing) if missing else found
 
 
 def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """The evaluation grid: releases x adversaries x leak ratios x victims x seeds. Audits and studies both ask it.
 
 A contest is one combination of the first four. The grid restores each release under each seed as the adversary would,
-trains the victim on the result, and returns one cell per contest with the measures of all seeds. Restorations and
+trains the victim on the result, and returns the measures of each contest for all seeds. Restorations and
 victims are cached by content.
 """
 
@@ -117,8 +117,13 @@ class Grid:
     def rows(self) -> int:
         return len(self.vocabulary)  # P+1
 
-    def cells(self, contests: Sequence[Contest], seeds: Sequence[int] | None = None) -> list[dict[str, Any]]:
-        """Return one cell per contest. On CUDA the victims of one seed train together, on a CPU those of all seeds."""
+    def measures(
+        self, contests: Sequence[Contest], seeds: Sequence[int] | None = None
+    ) -> dict[Contest, dict[str, Any]]:
+        """Return the measures of each contest, one value per seed.
+
+        On CUDA the victims of one seed train together, on a CPU those of all seeds.
+        """
         found: dict[Contest, list[dict[str, Any]]] = {contest: [] for contest in contests}
         seeds = range(self.seeds) if seeds is None else seeds
         for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
@@ -126,10 +131,7 @@ class Grid:
                 jobs = [(c, seed) for seed in some for c in contests if c.victim == victim]
                 for (contest, _), measures in zip(jobs, self._victims(victim, jobs), strict=True):
                     found[contest].append(measures)
-        return [
-            contest.cell | {"seeds": list(seeds), "measures": over_seeds(per_seed)}
-            for contest, per_seed in found.items()
-        ]
+        return {contest: over_seeds(per_seed) for contest, per_seed in found.items()}
 
     def restoration(self, contest: Contest, number: int) -> Record:
         """Return what an adversary makes of a release under a seed, and its recovered shares."""
