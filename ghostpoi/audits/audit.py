@@ -30,16 +30,7 @@ from ghostpoi.audits.match import (
 from ghostpoi.audits.measures.accuracy import moves
 from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility
-from ghostpoi.audits.request import (
-    LM_UNITS,
-    RELEASE,
-    AuditRequest,
-    AuditSettings,
-    audit_settings,
-    cache_of,
-    check_request,
-    random_controls,
-)
+from ghostpoi.audits.request import LM_UNITS, RELEASE, AuditRequest, AuditSettings, random_controls
 from ghostpoi.audits.result import Measured, StepCounts, count_rows, joined, result
 from ghostpoi.audits.stored import check_writable, store
 from ghostpoi.audits.verdicts import rounded
@@ -71,10 +62,10 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
     region by region: `count` of them, by default as many as have enough rows. Finished victims are kept in the cache,
     so an interrupted audit goes on.
     """
-    check_request(request)
+    request.check()
     release, private = request.release.path, request.private_folder
     manifest = checked_manifest(release) if release.is_dir() else None
-    chosen = audit_settings(request, manifest)
+    chosen = request.settings_for(manifest)
     keep = request.store and manifest is not None
     if keep:
         check_writable(release)
@@ -211,7 +202,7 @@ def grid_of(
     return Grid(
         train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=releases.__getitem__,
         seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
-        device=request.device, cache=cache_of(request), kept=kept_columns(pair, data), report=report,
+        device=request.device, cache=request.open_cache(), kept=kept_columns(pair, data), report=report,
     )  # fmt: skip
 
 

@@ -446,4 +446,4 @@ def test_victims_of_a_seed_train_together_on_cuda_and_all_side_by_side_on_a_cpu(
     contests = [grid.Contest("clean", name, 0.1, "markov") for name in ("clean", "leak-only")]
     measured = runner._grid.measures(contests)
     assert seen == batches
-    assert measured == dict.fromkeys(contests, {"epochs": [0, 1]})
+    assert measured == {contest: {"epochs": [0, 1]} for contest in contests}
