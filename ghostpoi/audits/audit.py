@@ -102,7 +102,9 @@ def _sampled(
 ) -> tuple[Measured, dict[str, Any]]:  # fmt: skip
     """Audit a sample of regions; return what was measured in all of them, and which they are."""
     if isinstance(pair, Check):
-        raise InputError(f"{request.release} does not fit {request.file}: {pair.detail}; give the file it shows")
+        raise InputError(
+            f"{request.release} does not fit {request.file}: {pair.detail}; give the file that it was made from"
+        )
     clean, written, stages = pair
     regions, random = sample(clean.regions, count), random_controls(manifest)
 

@@ -250,13 +250,7 @@ def repeated(sessions: Sessions, count: int) -> Sessions:
     An epoch of a few steps leaves a model nearly untrained. Early stopping would keep such a model where staying is a
     good guess: a model with tied embeddings predicts the present POI before it has learned anything.
     """
-    if not len(sessions):
-        return sessions
-    pick = np.resize(np.arange(len(sessions)), count)
-    length = sessions.length[pick]
-    start = np.append(0, np.cumsum(length))
-    at = np.repeat(sessions.start[pick] - start[:-1], length) + np.arange(start[-1])
-    return Sessions(sessions.user[pick], start, sessions.poi[at], sessions.time[at], sessions.row[at])
+    return sessions.take(np.resize(np.arange(len(sessions)), count)) if len(sessions) else sessions
 
 
 def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.sessions import Sessions
+from ghostpoi.data.sessions import Sessions, spans
 from ghostpoi.draw.channel import Channel
 from ghostpoi.models import fit
 from ghostpoi.models.devices import precise, seeded
@@ -192,7 +192,7 @@ class Corpus:
         """Return some windows as a batch."""
         length = self.length[windows]
         window = np.repeat(np.arange(len(windows)), length)
-        place = (self.start[windows] - (np.cumsum(length) - length))[window] + np.arange(len(window))
+        place = spans(self.start[windows], length)
         released = self.poi[place].astype(np.int64)
         parts = place, released, window, self.hour[place], self.log_gap[place]
         packing = BidirectionalPacking(length, self.heads, self.device)
