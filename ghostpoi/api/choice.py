@@ -108,8 +108,8 @@ def choose(
     asked = [f"identity.pseudonyms={pseudonyms}"] if pseudonyms != "keep" else []
     settings = override(changed(publication("crowd"), without_regions(texts), optional(config)), asked)
     rows = RowsRequest(
-        settings=settings, method="crowd", protocol="strong", device=None, mapping=without_region(map or {}),
-        keep=tuple(keep), drop=tuple(drop), groups=read_taxonomy(Path(taxonomy)) if taxonomy else {},
+        settings=settings, method="crowd", mapping=without_region(map or {}), keep=tuple(keep),
+        drop=tuple(drop), groups=read_taxonomy(Path(taxonomy)) if taxonomy else {},
     )  # fmt: skip
     request = Asked(
         rows=rows, wishes=wishes, leak=leak, seeds=seeds,

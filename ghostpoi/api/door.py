@@ -62,20 +62,15 @@ def python_call(step: str, source: str, keywords: Mapping[str, Any]) -> str:
     'ghostpoi.protect("c.csv", set={"method.size": 8}, keep=["note"])'
     """
     options = {one.keyword: one for one in declared()[step].values()}
-    arguments = [_variable(source) or quoted(source)]
+    arguments = [FRAMES.get(source) or quoted(source)]
     for name, value in keywords.items():
         if isinstance(value, Mapping):
             value = [f"{key}={one}" for key, one in value.items()]
         values = value if isinstance(value, list) else [] if value is None else [value]
         if values:
-            variable = _variable(str(values[0]))
+            variable = FRAMES.get(str(values[0]))
             arguments.append(f"{name}={variable}" if variable else keyword(options[name], values))
     return f"ghostpoi.{step}({', '.join(arguments)})"
-
-
-def _variable(text: str) -> str | None:
-    """Return the name of a data frame; None for a path."""
-    return FRAMES.get(text)
 
 
 def _warn(message: str) -> None:
@@ -94,8 +89,4 @@ def _levels() -> int:
     return level - 1
 
 
-def _no_bar(total: float) -> AbstractContextManager[Report]:
-    return nullcontext(no_report)
-
-
-PYTHON = Door(_warn, _no_bar, in_python, python_call)
+PYTHON = Door(_warn, lambda total: nullcontext(no_report), in_python, python_call)

@@ -27,7 +27,7 @@ else:
 
 
 class ReadingOptions(TypedDict, total=False):
-    """What the caller states about a file of check-ins, where the file itself does not tell."""
+    """What the caller states about a file of check-ins, where the file itself does not say."""
 
     columns: Sequence[str]  # names of the columns of a text file without a header line, also as one text with commas
     decimal: str  # the sign before the decimals of coordinates, if it is a comma

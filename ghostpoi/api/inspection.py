@@ -72,9 +72,7 @@ def inspect(
 
     at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
     settings = changed(publication(method), without_regions(set), optional(config))
-    request = RowsRequest(
-        settings=settings, method=method, protocol="strong", device=None, mapping=without_region(map or {})
-    )
+    request = RowsRequest(settings=settings, method=method, mapping=without_region(map or {}))
     with door.bar(1.0) as report:
         summary = describe(source_of(source, reading), request, at_scale, door.say, report)
     for chosen in summary["columns"].values():

@@ -110,8 +110,8 @@ def protect(
 ) -> Release[Frame]:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues.
 
-    With `output`, write the folder to publish and, beside it or at `private`, the private folder; a frame is written as
-    Parquet. Without, write nothing. `keep` names columns to keep even though they may reveal clean venues, `drop`
+    With `output`, write the folder to publish and, next to it or at `private`, the private folder; a frame is written
+    as Parquet. Without, write nothing. `keep` names columns to keep even though they may reveal clean venues, `drop`
     columns to leave out. `pairs=True` also returns the clean venue of every row, which must stay private. Omit `seed`
     for a real release. `engine`, `workers`, `scheduler`, `memory`, `map={"region": ...}` and settings of `regions`
     protect a dataset larger than memory, region by region.

@@ -107,11 +107,11 @@ def _estimate(json: bool, asked: dict[str, Any]) -> None:
         )
     names = ("method", "protocol", "device", "config", "no_candidate", "pseudonyms", "taxonomy", "keep_metadata")
     source = source_of(asked["file"], _reading(asked))
-    r = rows_request(
+    request = rows_request(
         map=mapping(asked["map"]), set=asked["set"] or (), keep=asked["keep"] or (), drop=asked["drop"] or (),
         **{name: asked[name] for name in names},
     )  # fmt: skip
-    show(estimate(source, r.mapping, r.keep, r.drop, r.settings, r.device, r.groups), json, terminal.estimate)
+    show(estimate(source, request), json, terminal.estimate)
 
 
 def _reading(asked: dict[str, Any]) -> Any:

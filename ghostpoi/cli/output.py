@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
 from ghostpoi.extras import missing
 from ghostpoi.options import declared, in_shell
 
@@ -320,6 +319,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
 
 def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     """Print the settings that `choose` tried, and the command of the recommended one."""
+    from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
     from ghostpoi.reports.texts import regions_text, victim_label
 
     say = partial(console.print, markup=False, emoji=False)

@@ -21,17 +21,8 @@ from shlex import quote
 import numpy as np
 import polars as pl
 
+from ghostpoi.columns import harmless
 from ghostpoi.columns.dependence import MOST_ROWS, Units, dependence, of_rows, of_users, tested_rows, value_codes
-from ghostpoi.columns.harmless import (
-    ZONE,
-    below_second,
-    follows_from_time,
-    has_few_values,
-    increases,
-    numbers_rows,
-    numbers_sessions,
-    time_offsets,
-)
 from ghostpoi.columns.order import numbered_by_first_row, order_reveals, venues_dated_by_id
 from ghostpoi.columns.related import Finding, RelatedVenues
 from ghostpoi.columns.traces import Sample, numbers, trace
@@ -174,11 +165,11 @@ class Tests:
         code, table = value_codes(column), self.table
         if code.max() == 0:
             return "constant"
-        if follows_from_time(column, table, self.related):
+        if harmless.follows_from_time(column, table, self.related):
             return "time"
-        if numbers_rows(column, self.related):
+        if harmless.numbers_rows(column, self.related):
             return "rows"
-        if numbers_sessions(code, self.related):
+        if harmless.numbers_sessions(code, self.related):
             return "session"
         if constant_within(code, table.venue) or constant_within(code, table.category):
             return "change"
@@ -197,7 +188,7 @@ class Tests:
         found = self._of_venues(kind, column, sample)
         if self.users is None or (found and found.share):
             return found
-        offsets = time_offsets(column, self.table.time) if kind == "time" else None
+        offsets = harmless.time_offsets(column, self.table.time) if kind == "time" else None
         return self.users.finding(kind, column, offsets) or found
 
     def rare_values(self, name: str) -> Finding | None:
@@ -210,20 +201,20 @@ class Tests:
         if users is None:
             return None
         raw = (self.rows.get_column(name) for name in self.times)
-        return next(filter(None, (users.agreement(time_numberings(one, below_second(one))) for one in raw)), None)
+        return next(filter(None, (users.agreement(time_numberings(one)) for one in raw)), None)
 
     def _of_venues(self, kind: str, column: pl.Series, sample: Sample) -> Finding | None:
         if kind in ("constant", "rows"):
             return None
         if kind == "time":
-            offsets = time_offsets(column, self.table.time)
+            offsets = harmless.time_offsets(column, self.table.time)
             return None if offsets is None else self._of_offsets(offsets) or self._as_written(column)
         if kind == "session":
             return trace(column, sample)
         found = trace(column, sample) or self._dependence(kind, column)
-        if not found and increases(column):
+        if not found and harmless.increases(column):
             return self._dependence(kind, pl.Series(np.diff(numbers(column), prepend=0))) or self._last_digits(column)
-        if found or kind == "user" or has_few_values(column):
+        if found or kind == "user" or harmless.has_few_values(column):
             return found
         return Finding(0.0, UNKNOWN)
 
@@ -240,9 +231,8 @@ class Tests:
         return self._as_written(self.rows.get_column(self.mapping["time"]))
 
     def _as_written(self, raw: pl.Series) -> Finding | None:
-        if raw.dtype == pl.String and (found := self._of_offsets(value_codes(raw.str.extract(ZONE).fill_null("")))):
-            return found
-        return self._of_offsets(below_second(raw))
+        zones = value_codes(raw.str.extract(harmless.ZONE).fill_null("")) if raw.dtype == pl.String else None
+        return self._of_offsets(zones) or self._of_offsets(harmless.below_second(raw))
 
     def _of_offsets(self, offset: Longs | None) -> Finding | None:
         varies = offset is not None and bool((offset != offset[0]).any())

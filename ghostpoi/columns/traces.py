@@ -145,8 +145,9 @@ POINT = 1  # the type of a point in WKB
 HAS_SRID = 0x20000000
 
 
-def readings(value: str | bytes) -> str:
+def readings(given: object) -> str:
     """Return a value and all that can be decoded from it, as one text."""
+    value = given if isinstance(given, bytes) else text_of(given)
     found, todo = [], [value]
     for _ in range(DEPTH):
         todo = [inner for one in todo for inner in (_bytes(one) if isinstance(one, bytes) else _text(one))]
@@ -224,10 +225,7 @@ def _geohash(code: str) -> str:
 
 
 SAMPLE = 4000  # rows
-SPARSE, FEW_FILLED = (
-    0.2,
-    20,
-)  # a column is sparse if a smaller share of the rows, but at least so many rows, have a value
+SPARSE, FEW_FILLED = 0.2, 20  # a column is sparse if a smaller share of the rows, but at least so many, have a value
 LONG_ID = 6  # an id of at least so many characters is recognised anywhere in a text
 SHORT_NAME = 4  # shorter names are not searched
 CLOSE = (2e-4, 2e-3, 1e-2)  # degrees: tolerances for a noisy coordinate
@@ -274,7 +272,7 @@ class Sample:
         for column in self.names:
             texts = [""] * len(self.related.table.venue_ids)
             for number, text in zip(venue.tolist(), column.gather(first).to_list(), strict=True):
-                texts[number] = _plain(text)
+                texts[number] = text_of(text).lower()
             out.append(texts)
         return out
 
@@ -283,7 +281,7 @@ def trace(column: pl.Series, sample: Sample) -> Finding | None:
     """Return the clearest trace of clean venues in a column, or None."""
     sample = sample.filled(column)
     values = column.gather(sample.rows)
-    texts = [readings(value if isinstance(value, bytes) else text_of(value)) for value in values.to_list()]
+    texts = [readings(value) for value in values.to_list()]
     lowered = [text.lower() for text in texts]
     ids = [name.lower() for name in sample.related.table.venue_ids.tolist()]
     named = (
@@ -295,7 +293,7 @@ def trace(column: pl.Series, sample: Sample) -> Finding | None:
     return (
         strongest([*_mentions(lowered, sample, ids, "contains the id of", 1), *named])
         or strongest([_any_id(texts, sample)])
-        or strongest([*_positions([_numbers_in(text) for text in texts], sample), *_travel(number, sample)])
+        or strongest([*_positions(texts, sample), *_travel(number, sample)])
         or strongest([_visits(number, sample)])
         or strongest([Finding(hashed_share(values, sample.rows, sample.related, sample.raw_time), HASH)])
     )
@@ -310,16 +308,8 @@ def has_value(column: pl.Series) -> pl.Series:
 
 def text_of(value: object) -> str:
     """Return any value as text, without the quotes of its file."""
-    return "" if value is None else _unquoted(str(value))
-
-
-def _unquoted(text: str) -> str:
-    text = text.strip(" \t\x1d")
+    text = "" if value is None else str(value).strip(" \t\x1d")
     return text[1:-1].replace('""', '"') if len(text) > 1 and text[0] == text[-1] == '"' else text
-
-
-def _plain(text: object) -> str:
-    return text_of(text).lower()
 
 
 def numbers(column: pl.Series) -> Floats:
@@ -340,16 +330,12 @@ def _mentions(texts: list[str], sample: Sample, names: list[str], verb: str, lea
     """Look for the name of each related venue in the texts."""
     for relation, venue in sample.related.of_rows(sample.rows).items():
         wanted = [names[v] if v and len(names[v]) >= least else "" for v in venue.tolist()]
-        hit = _contains(texts, wanted)
-        yield Finding(beyond_chance(hit, _contains(texts, [wanted[i] for i in sample.other])), _of(verb, relation))
+        hit, chance = (_contains(texts, each) for each in (wanted, [wanted[i] for i in sample.other]))
+        yield Finding(beyond_chance(hit, chance), f"{verb} {RELATIONS[relation]}")
 
 
 def _contains(texts: list[str], wanted: list[str]) -> Bools:
     return np.array([bool(name) and name in text for text, name in zip(texts, wanted, strict=True)], bool)
-
-
-def _of(verb: str, relation: str) -> str:
-    return f"{verb} {RELATIONS[relation]}"
 
 
 def _any_id(texts: list[str], sample: Sample) -> Finding:
@@ -368,12 +354,9 @@ def _next_id(token: str) -> str:
     return token[:-1] + ("0" if last == "9" else "a" if last in "zZfF" else chr(ord(last) + 1))
 
 
-def _numbers_in(text: str) -> list[float]:
-    return [float(number) for number in NUMBER.findall(text)[:16]]
-
-
-def _positions(found: list[list[float]], sample: Sample) -> Iterable[Finding]:
+def _positions(texts: list[str], sample: Sample) -> Iterable[Finding]:
     """Look for numbers close to a coordinate of each related venue."""
+    found = [[float(number) for number in NUMBER.findall(text)[:16]] for text in texts]
     width = max(map(len, found))
     if not width:
         return
@@ -382,7 +365,7 @@ def _positions(found: list[list[float]], sample: Sample) -> Iterable[Finding]:
     for relation, venue in sample.related.of_rows(sample.rows).items():
         for degrees, tolerance in product((v.lat[venue], v.lon[venue]), CLOSE):
             hit, chance = (_close(value, d, tolerance) for d in (degrees, degrees[sample.other]))
-            yield Finding(beyond_chance(hit, chance), _of("holds a coordinate of", relation))
+            yield Finding(beyond_chance(hit, chance), f"holds a coordinate of {RELATIONS[relation]}")
 
 
 def _close(value: Floats, degrees: Floats, tolerance: float) -> Bools:

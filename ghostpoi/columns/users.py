@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.columns.dependence import FEWEST, codes, value_codes
-from ghostpoi.columns.harmless import ZONE
+from ghostpoi.columns.harmless import ZONE, below_second
 from ghostpoi.columns.related import ERRORS, TELLS, Finding, RelatedVenues, beyond_chance, strongest
-from ghostpoi.columns.traces import numbers, readings, text_of
+from ghostpoi.columns.traces import numbers, readings
 from ghostpoi.data.checkins import Bools, Floats, Longs
 
 AGREE = 0.02  # largest allowed excess of pairs of a user that agree
@@ -108,7 +108,7 @@ class UserTests:
         """Look for the user id in texts."""
         table = self.related.table
         rows = np.random.default_rng(0).permutation(len(table))[:SAMPLE]
-        texts = [readings(v if isinstance(v, bytes) else text_of(v)) for v in column.gather(rows).to_list()]
+        texts = [readings(value) for value in column.gather(rows).to_list()]
         tokens = [set(re.findall(TOKEN, text)) for text in texts]
 
         def named(rows: Longs) -> Bools:
@@ -119,9 +119,10 @@ class UserTests:
         return Finding(share, "contains the user id") if share else None
 
 
-def time_numberings(raw: pl.Series, below_second: Longs | None) -> list[Longs]:
+def time_numberings(raw: pl.Series) -> list[Longs]:
     """Number the notations of the times of a file: digits below the second and, in texts, offset and spelling."""
-    found = [] if below_second is None else [below_second]
+    below = below_second(raw)
+    found = [] if below is None else [below]
     if raw.dtype == pl.String:
         spelled = raw.str.replace_all(r"[A-Za-z]{2,}", "a").str.replace_all(r"\d", "0")
         found += [value_codes(spelled), value_codes(raw.str.extract(ZONE).fill_null(""))]

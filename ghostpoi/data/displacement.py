@@ -71,8 +71,9 @@ class MoveCounts:
     def measures(self) -> dict[str, float]:
         """The measures of `Moves`. The quantile is right to the metre; 10 metres are published."""
         n = int(self.count.sum())
-        ends = np.cumsum(self.count)
-        below, above = (self.metres[np.searchsorted(ends, at, "right")] / 1000 for at in _ranks(n)) if n else (0, 0)
+        ends, rank = np.cumsum(self.count), int((n - 1) * HIGH)  # the quantile lies between this rank and the next
+        ranks = (rank, min(rank + 1, n - 1)) if n else ()
+        below, above = [self.metres[np.searchsorted(ends, at, "right")] / 1000 for at in ranks] or (0, 0)
         return {
             "substitution_rate": n / self.rows if self.rows else 0.0,
             "category_match": self.same_category / n if n else 1.0,
@@ -80,12 +81,6 @@ class MoveCounts:
             "mean_km": self.total_km / n if n else 0.0,
             "p95_km": float(below + (above - below) * ((n - 1) * HIGH % 1)),
         }
-
-
-def _ranks(n: int) -> tuple[int, int]:
-    """The ranks, from 0, of the two values that the quantile of n lies between."""
-    below = int((n - 1) * HIGH)
-    return below, min(below + 1, n - 1)
 
 
 def moves(places: Venues | Vocabulary, clean: Ints, released: Ints) -> Moves:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs
+from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.data.sessions import Sessions, Vocabulary
 
 HOURS, DAY_S = 24, 86_400
@@ -123,17 +123,12 @@ def slot_of(time: Longs) -> Longs:
 
 def of_table(table: Checkins, category_group: Ints | None = None) -> Places:
     """Return all venues of a table. Without groups, every category is a group of its own."""
-    v, categories = table.venues, len(table.category_ids)
-    visits = np.bincount(table.venue, minlength=len(table.venue_ids))
-    return _places(v.lat, v.lon, v.category, visits, v.category[table.venue], table.time, categories, category_group)
+    return _places(table.venues, table.venue, table.time, len(table.category_ids), category_group)
 
 
 def of_sessions(sessions: Sessions, v: Vocabulary, category_group: Ints | None = None) -> Places:
     """Return the venues of a vocabulary, with the visits of these sessions."""
-    visits, categories = np.bincount(sessions.poi, minlength=len(v)), int(v.category.max()) + 1
-    return _places(
-        v.lat, v.lon, v.category, visits, v.category[sessions.poi], sessions.time, categories, category_group
-    )
+    return _places(v, sessions.poi, sessions.time, int(v.category.max()) + 1, category_group)
 
 
 def with_use(places: Places, visited: Checkins | Sessions) -> Places:
@@ -145,10 +140,8 @@ def with_use(places: Places, visited: Checkins | Sessions) -> Places:
     return replace(places, use=learn_use(venue, visited.time, user, len(places.lat)))
 
 
-def _places(
-    lat: Floats, lon: Floats, category: Ints, visits: Longs, visited: Ints, time: Longs, categories: int,
-    group: Ints | None,
-) -> Places:  # fmt: skip
-    by_slot = np.bincount(visited.astype(np.int64) * SLOTS + slot_of(time), minlength=categories * SLOTS)
+def _places(v: Venues | Vocabulary, visited: Ints, time: Longs, categories: int, group: Ints | None) -> Places:
+    visits, visited_kind = np.bincount(visited, minlength=len(v.lat)), v.category[visited].astype(np.int64)
+    by_slot = np.bincount(visited_kind * SLOTS + slot_of(time), minlength=categories * SLOTS)
     own = np.arange(categories, dtype=np.int32) if group is None else group
-    return Places(lat, lon, category, visits, by_slot.reshape(categories, SLOTS), own)
+    return Places(v.lat, v.lon, v.category, visits, by_slot.reshape(categories, SLOTS), own)

@@ -69,7 +69,7 @@ class Channel:
 def channel_of(candidates: Candidates, keeps: bool = False) -> Channel:
     """Draw candidates by their weights. `keeps` adds the POI itself; without candidates, it maps to itself.
 
-    If every POI is a candidate of all, the rule tells nothing, and the released POI stands for itself.
+    If every POI is a candidate of all, the rule reveals nothing, and the released POI stands for itself.
 
     Weights by time slot count with their mean. Venues of one crowd share them, so a recipient learns nothing from them
     about the venue behind a row.

@@ -152,7 +152,7 @@ def _loneliest(point: Floats) -> float:
 
 
 def _wider(point: Floats, reach: float, spread: Floats) -> bool:
-    """Tell whether two of these points are farther apart than `reach`. Most crowds lie in a box that is not so wide."""
+    """Return whether two of these points are farther apart than `reach`. Most crowds lie in a narrower box."""
     return float(np.sqrt((spread**2).sum())) * (1 + 1e-9) > reach and _width(point) > reach
 
 

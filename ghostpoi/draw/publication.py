@@ -49,7 +49,7 @@ class Publication(Settings):
 
     @property
     def published_aggregates(self) -> tuple[str, ...]:
-        """What the draws show about the whole file, beside each row's candidate set."""
+        """What the draws show about the whole file, in addition to each row's candidate set."""
         return (*self.method.published_aggregates, *([VENUE_USE] if self.learned else []))
 
     def public(self) -> dict[str, dict[str, Any]]:

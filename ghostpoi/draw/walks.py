@@ -173,19 +173,10 @@ def _draw(
         feasible |= real & emptied[:, None]
     weight = sets.draw_weights(anchor, slot_of(trails.time[at]))
     row = np.arange(len(at))
-    column = _column_of(feasible.astype(float) if weight is None else feasible * weight, uniform)
+    column = _column(feasible.astype(float) if weight is None else feasible * weight, row, uniform)
     drawn = np.where(feasible.any(axis=1), options[row, column], anchor)
     if speed.empty == "strict" and emptied.any():
         slowest = options[row, np.where(real, kmh[:, :-1], np.inf).argmin(axis=1)]
         keep = (kmh[:, -1] <= speed.limit_kmh) & keep_clean
         drawn = np.where(emptied, np.where(keep, anchor, slowest), drawn)
     return drawn.astype(np.int32), emptied
-
-
-def _column_of(weight: Floats, uniform: Floats) -> Longs:
-    """Draw a column (B,) with probability proportional to its weight (B, K)."""
-    cumulative = np.cumsum(weight, axis=1)
-    column: Longs = (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(axis=1)
-    # Rounding may leave the last sum slightly below the draw. The draw then gets the last column with weight.
-    last: Longs = weight.shape[1] - 1 - (weight[:, ::-1] > 0).argmax(axis=1)
-    return np.minimum(column, last)

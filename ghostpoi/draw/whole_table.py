@@ -180,7 +180,7 @@ def category_groups(whole: WholeTable, settings: Publication) -> list[list[str]]
 
 
 def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
-    """Return what draws and groups show about the whole file. Hours tell nothing if there is no category."""
+    """Return what draws and groups show about the whole file. Hours reveal nothing if there is no category."""
     shown = [text for text in settings.published_aggregates if table.category_field or text != CATEGORY_HOURS]
     # A series keeps groups under their names, whether they were given or learned.
     learned = settings.keeps_category == "group" and all(map(LEARNED.fullmatch, table.category_groups.values()))

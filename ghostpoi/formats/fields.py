@@ -51,7 +51,8 @@ def lacking(column: pl.Series, field: str) -> pl.Series:
         column = column.cast(pl.String)
     if column.dtype == pl.String:
         lacks |= _is_word(column, words)
-    return lacks | is_empty_point(column) if field == POINT else lacks
+    # PostGIS and GeoPandas write a point that has no position as POINT EMPTY.
+    return lacks | column.cast(pl.String).str.contains(EMPTY).fill_null(False) if field == POINT else lacks
 
 
 def _is_word(texts: pl.Series, words: tuple[str, ...]) -> pl.Series:
@@ -97,16 +98,9 @@ EMPTY = rf"{START}(?i:EMPTY|\(\s*nan\s+nan\s*\))\s*$"
 
 def with_positions(frame: pl.DataFrame) -> pl.DataFrame:
     """Add latitude and longitude from the points, null where a point has another form."""
-    if POINT not in frame.columns:
-        return frame
     text = pl.col(POINT).cast(pl.String)
     lon, lat = (pl.coalesce(text.str.extract(form, group) for form in FORMS).cast(pl.Float64) for group in (1, 2))
     return frame.with_columns(lon=lon, lat=lat)
-
-
-def is_empty_point(points: pl.Series) -> pl.Series:
-    """Mark the points (N,) that have no position, as PostGIS and GeoPandas write them: POINT EMPTY."""
-    return points.cast(pl.String).str.contains(EMPTY).fill_null(False)
 
 
 def as_written(lat: float, lon: float, like: str) -> str:

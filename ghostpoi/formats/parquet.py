@@ -110,11 +110,6 @@ LISTS = {
 }  # fmt: skip
 
 
-def read_parquet(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-    """Read the check-ins of a Parquet file."""
-    return file_of_rows(source, read_rows(source, data), data, mapping)
-
-
 def file_of_rows(source: Source, rows: "ParquetRows", data: bytes, mapping: dict[str, str]) -> CheckinFile:
     """Find the check-ins in the rows of a Parquet file."""
     refuse_duplicate_names(rows.columns, str(source))

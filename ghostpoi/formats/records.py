@@ -59,9 +59,6 @@ class RecordRows(FieldRows):
         new = [json_text(value) if is_text else value for value in ids.tolist()]
         return replace(self, frame=self.frame.with_columns(pl.Series(column, new, dtype=pl.String)))
 
-    def drop(self, columns: list[str]) -> "RecordRows":
-        return replace(self, frame=self.frame.drop(columns))
-
     def without_metadata(self) -> "RecordRows":
         return replace(self, layout=self.layout.without_metadata())
 
@@ -105,7 +102,7 @@ Tree = dict[str, Any]  # name -> subtree or JSON text
 class JsonLayout(Layout):
     """Objects with separators around them. Null and absent are the same: both are written as null."""
 
-    paths: Mapping[str, Names] = field(repr=False)  # of each column
+    paths: Mapping[str, Names] = field(repr=False)  # of each column; the other fields are those of LINES and ARRAY
     start: str
     between: str
     end: str
@@ -118,7 +115,7 @@ class JsonLayout(Layout):
 
     def write(self, columns: Sequence[str], rows: Iterator[tuple[str | None, ...]], out: BinaryIO) -> None:
         paths = [self.paths[name] for name in columns]
-        out.write(self.start.encode())
+        out.write(self.opening.encode())
         for number, row in enumerate(rows):
             tree: Tree = {}
             for path, text in zip(paths, row, strict=True):
@@ -129,9 +126,18 @@ class JsonLayout(Layout):
             out.write(((self.between if number else "") + self.record(tree)).encode())
         out.write(self.end.encode())
 
+    @property
+    def opening(self) -> str:
+        """What stands before the first row."""
+        return self.start
+
     def record(self, tree: Tree) -> str:
         """Return the text of one row."""
         return object_text(tree)
+
+
+LINES = "", "\n", "\n", "JSON lines: one object per line", "application/jsonlines", "$"
+ARRAY = "[\n", ",\n", "\n]\n", "a JSON array with one object per row", "application/json", "$[*]"
 
 
 def _is_json(head: bytes) -> bool:
@@ -146,20 +152,15 @@ def _is_json(head: bytes) -> bool:
 def _read_json(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     text = decoded(source, data)
     if text.lstrip().startswith("["):
-        records, unit = objects(parsed(source, text), f"{source}, row {{}}"), "row"
-        start, between, end, words = "[\n", ",\n", "\n]\n", "a JSON array with one object per row"
-        mime_type, root = "application/json", "$[*]"
+        records, unit, form = parsed(source, text), "row", ARRAY
     else:
-        records, unit = objects(lines(source, text), f"{source}, line {{}}"), "line"
-        start, between, end, words = "", "\n", "\n", "JSON lines: one object per line"
-        mime_type, root = "application/jsonlines", "$"
-    columns = flattened(records)
+        records, unit, form = lines(source, text), "line", LINES
+    columns = flattened(objects(records, f"{source}, {unit} {{}}"))
     paths = {".".join(names): names for names in columns}
-    layout = JsonLayout(paths, start, between, end, words, mime_type, root)
     named = dict(zip(paths, columns.values(), strict=False))
     if len(named) < len(columns):
         raise InputError(f"{source}: a key contains a point, so that two columns have one name; rename it")
-    return read_records(source, data, "json", named, mapping, layout, unit)
+    return read_records(source, data, "json", named, mapping, JsonLayout(paths, *form), unit)
 
 
 def first_object(text: str) -> Any:
@@ -227,15 +228,21 @@ AXES = ("longitude", "latitude", "altitude")
 NOWHERE = (None, None)
 MAPPING = {"lon": "geometry.longitude", "lat": "geometry.latitude"}
 DEGREES = re.compile(r"CRS84|4326")  # names of coordinate systems in degrees of WGS 84
-COLLECTION = re.compile(r'^\{[^[]*"type"\s*:\s*"FeatureCollection"|"features"\s*:\s*\[\s*\{\s*"type"\s*:\s*"Feature"')
+IS_COLLECTION = re.compile(
+    r'^\{[^[]*"type"\s*:\s*"FeatureCollection"|"features"\s*:\s*\[\s*\{\s*"type"\s*:\s*"Feature"'
+)
 
 
 @dataclass(frozen=True)
 class GeoJsonLayout(JsonLayout):
     """Features. Members of the collection other than its coordinate system are notes."""
 
-    members: dict[str, Any] = field(default_factory=dict, repr=False)
-    is_collection: bool = True
+    members: dict[str, Any] = field(repr=False)
+
+    @property
+    def opening(self) -> str:
+        listed = "".join(f"{json_text(name)}: {json_text(value)}, " for name, value in self.members.items())
+        return self.start.replace("MEMBERS", listed)
 
     def json_path(self, column: str) -> str:
         names = self.paths[column]
@@ -252,15 +259,14 @@ class GeoJsonLayout(JsonLayout):
         return object_text({"type": '"Feature"', **others, "geometry": geometry, "properties": properties})
 
     def without_metadata(self) -> "GeoJsonLayout":
-        return self.with_members({name: value for name, value in self.members.items() if name == "crs"})
+        return replace(self, members={name: value for name, value in self.members.items() if name == "crs"})
 
-    def with_members(self, members: dict[str, Any]) -> "GeoJsonLayout":
-        """Return the layout of a collection with these members."""
-        if not self.is_collection:
-            return self
-        listed = "".join(f"{json_text(name)}: {json_text(value)}, " for name, value in members.items())
-        start = f'{{"type": "FeatureCollection", {listed}"features": [\n'
-        return replace(self, members=members, start=start, between=",\n", end="\n]}\n")
+
+POINTS = "", "\n", "\n", "GeoJSON: one point per line", "application/jsonlines", "$"
+COLLECTION = (
+    '{"type": "FeatureCollection", MEMBERS"features": [\n', ",\n", "\n]}\n", "GeoJSON: a collection of points",
+    "application/json", "$.features[*]",
+)  # fmt: skip
 
 
 def _is_geojson(head: bytes) -> bool:
@@ -268,14 +274,14 @@ def _is_geojson(head: bytes) -> bool:
     first = first_object(text) if text.startswith("{") else None
     if isinstance(first, dict) and first.get("type") in ("Feature", "FeatureCollection"):
         return True
-    return text.startswith("{") and COLLECTION.search(text[:4096]) is not None
+    return text.startswith("{") and IS_COLLECTION.search(text[:4096]) is not None
 
 
 def _read_geojson(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     text = decoded(source, data)
-    first, members, is_collection = first_object(text), {}, True
+    first, members, form = first_object(text), {}, COLLECTION
     if isinstance(first, dict) and first.get("type") == "Feature":
-        values, is_collection = lines(source, text), False
+        values, form = lines(source, text), POINTS
     else:
         members = parsed(source, text)
         values = members.pop("features", None)
@@ -294,11 +300,10 @@ def _read_geojson(source: Source, data: bytes, mapping: dict[str, str]) -> Check
         if name in columns:
             raise InputError(f"{source}: two columns would be named {name!r}; rename one of them")
         columns[name], paths[name] = texts, names
-    words = "GeoJSON: " + ("a collection of points" if is_collection else "one point per line")
-    mime_type, root = ("application/json", "$.features[*]") if is_collection else ("application/jsonlines", "$")
-    layout = GeoJsonLayout(paths, "", "\n", "\n", words, mime_type, root, is_collection=is_collection)
     own = {} if "point" in mapping else MAPPING
-    return read_records(source, data, "geojson", columns, own | mapping, layout.with_members(members), "feature")
+    return read_records(
+        source, data, "geojson", columns, own | mapping, GeoJsonLayout(paths, *form, members), "feature"
+    )
 
 
 def _record(feature: dict[str, Any], place: str) -> dict[str, Any]:

@@ -185,6 +185,9 @@ class FieldRows(Rows):
     def take(self, index: Index) -> Self:
         return replace(self, frame=self.frame[index])
 
+    def drop(self, columns: list[str]) -> Self:
+        return replace(self, frame=self.frame.drop(columns))
+
 
 @dataclass(frozen=True)
 class WrappedRows(Rows):
@@ -237,7 +240,7 @@ def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str 
 
 
 def _same_codes(expected: Rows, found: Rows, name: str) -> bool:
-    """Tell whether two columns hold the same texts, from the numbers of the texts; False if that cannot be seen."""
+    """Return whether two columns hold the same texts, from the numbers of the texts; False if that cannot be seen."""
     one, two = expected.codes(name), found.codes(name)
     if one is None or two is None or len(one[0]) != len(two[0]):
         return False

@@ -42,19 +42,6 @@ class SizeLimit:
     size: int
     chosen: bool = False
 
-    def check(self, path: Path, size: int, packed: int | None = None) -> None:
-        """Refuse content of this size. `packed` is the size of the compressed file that it came from."""
-        if size > self.size:
-            verb = "is larger than" if packed is None else "expands to more than"
-            raise InputError(
-                f"{path} {verb} {shown(self.size)}; allow more with {option('max_size', shown(4 * self.size))}"
-            )
-        if packed is not None and not self.chosen and size > max(SMALL, MAX_RATIO * packed):
-            raise InputError(
-                f"{path} expands to more than {MAX_RATIO} times its size, as a decompression bomb does; if that is "
-                f"right, read it with {option('max_size', shown(self.size))}"
-            )
-
 
 def usual_limit() -> SizeLimit:
     """Return the limit without --max-size: 4 GB, or an eighth of the memory if that is less."""
@@ -235,7 +222,17 @@ class Source:
 
     def check_size(self, size: int, packed: int | None = None) -> None:
         """Refuse content of this size. `packed` is the size of the compressed file that it came from."""
-        self.size_limit.check(self.path, size, packed)
+        limit = self.size_limit
+        if size > limit.size:
+            verb = "is larger than" if packed is None else "expands to more than"
+            raise InputError(
+                f"{self} {verb} {shown(limit.size)}; allow more with {option('max_size', shown(4 * limit.size))}"
+            )
+        if packed is not None and not limit.chosen and size > max(SMALL, MAX_RATIO * packed):
+            raise InputError(
+                f"{self} expands to more than {MAX_RATIO} times its size, as a decompression bomb does; if that is "
+                f"right, read it with {option('max_size', shown(limit.size))}"
+            )
 
 
 def limit_of(text: str | None) -> SizeLimit | None:

@@ -73,7 +73,7 @@ class TextRows(FieldRows):
         return pl.repeat(most, len(self.returns), eager=True)
 
     def drop(self, columns: list[str]) -> "TextRows":
-        return replace(self, frame=self.frame.drop(columns), dialect=text.without(self.dialect, columns))
+        return replace(super().drop(columns), dialect=text.without(self.dialect, columns))
 
     def requote(self, columns: list[str]) -> "TextRows":
         if not self.dialect.quoted:
@@ -130,15 +130,9 @@ def _requoted(raw: pl.Expr) -> pl.Expr:
     return pl.when(stray).then(quoted).otherwise(raw)
 
 
-KINDS = dict.fromkeys(IDS, pl.Categorical()) | {
-    "lat": pl.Float64(),
-    "lon": pl.Float64(),
-    "time": pl.String(),
-    GROUP: pl.String(),
-    DATE: pl.String(),
-    POINT: pl.String(),
-    TIMEZONE: pl.String(),
-}
+OWN_FIELDS = (*FIELDS, GROUP, DATE, POINT, TIMEZONE)  # what a file may say of a check-in
+TYPES: dict[str, pl.DataType] = dict.fromkeys(OWN_FIELDS, pl.String())
+TYPES |= {**dict.fromkeys(IDS, pl.Categorical()), "lat": pl.Float64(), "lon": pl.Float64()}
 
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
@@ -148,7 +142,7 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     frame = None
     plain = not body.dialect.control_separated and not source.reading.decimal
     if plain and len(set(column.values())) == len(column):
-        frame = body.frame({c: KINDS[field] for field, c in column.items()})
+        frame = body.frame({c: TYPES[field] for field, c in column.items()})
         needed = [column[field] for field in (*FIELDS, DATE, POINT) if field in column]
         ids = [column[field] for field in IDS if field in column]
         if any(frame[c].null_count() for c in needed) or any(_padded(frame[c]) for c in ids):
@@ -163,8 +157,7 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
 
 def _columns(source: Source, mapping: dict[str, str]) -> dict[str, str]:
     """Return the column of each field that the file itself gives."""
-    every = (*FIELDS, GROUP, DATE, POINT, TIMEZONE)
-    return {field: mapping[field] for field in every if field in mapping and field not in source.elsewhere}
+    return {field: mapping[field] for field in OWN_FIELDS if field in mapping and field not in source.elsewhere}
 
 
 def _padded(ids: pl.Series) -> bool:
@@ -184,11 +177,11 @@ def _read_table(source: Source, data: bytes, mapping: dict[str, str]) -> Checkin
     """Read any table. Columns are found by name or mapped by the user."""
     names = source.reading.column_names
     if data.startswith(PARQUET):
-        from ghostpoi.formats.parquet import read_parquet  # pyarrow is slow to import
+        from ghostpoi.formats.parquet import file_of_rows, read_rows  # pyarrow is slow to import
 
         if names:
             raise InputError(f"{source} is Parquet, which names its columns itself; leave {option('columns')} out")
-        return read_parquet(source, data, mapping)
+        return file_of_rows(source, read_rows(source, data), data, mapping)
     body = open_table(source, data, names)
     return read_text(body, data, "table", find_columns(source, body.dialect.columns, mapping, header=not names))
 

@@ -6,6 +6,7 @@ again: a column may follow from the venue in a single town.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from shlex import quote
 
 import numpy as np
@@ -27,14 +28,14 @@ from ghostpoi.release.users import wanted
 from ghostpoi.release.venue_files import classify_file
 
 FEW_ROWS = 20_000  # with fewer, a region is too small for all tests
-ORDERED = 1000  # with fewer rows, their order may seem to tell by chance
-DIVIDED = 2  # regions in several pieces that are tested beside the others
+ORDERED = 1000  # with fewer rows, their order may seem to reveal venues by chance
+DIVIDED = 2  # regions in several pieces that are tested in addition to the others
 
 
 def tests_of(regions: tuple[Region, ...]) -> list[int]:
     """Return the numbers of tests: of several regions at once, of large ones, and of some in several pieces.
 
-    The last are for parts, which may tell, too.
+    The last are there to test the parts of a folder.
     """
     chosen = _alone(regions)
     large = [region for region in regions if region.rows >= FEW_ROWS]
@@ -59,12 +60,14 @@ def _together(regions: tuple[Region, ...]) -> list[Region]:
     return found if len(found) > 1 else []
 
 
-def test_all_columns(job: Job, stages: Stages) -> None:
-    """Refuse a dataset whose columns could reveal clean venues or users."""
+def test_all_columns(job: Job, stages: Stages) -> Job:
+    """Find out what becomes of each column; refuse a dataset whose columns could reveal clean venues or users."""
     if file := job.file:
         classify_file(file, job.request.keep, job.request.drop, wanted(file, job.request.settings))
-    else:
-        done_all(stages.run("testing columns", test_columns, job, tests_of(job.regions)), job.name_of)
+        return job
+    tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
+    done_all((tested, failed), job.name_of)
+    return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
 
 
 def test_columns(job: Job, number: int) -> TestedColumns | None:
@@ -72,7 +75,7 @@ def test_columns(job: Job, number: int) -> TestedColumns | None:
     request = job.request
     if number == TOGETHER:
         file = read_joint(job)
-        found = classify_file(file, request.keep, request.drop, None, order=False)  # it may tell the region
+        found = classify_file(file, request.keep, request.drop, None, order=False)  # it may reveal the region
         return _seen(file, found)
     region = job.regions[number]
     file = read_region(job, region)
@@ -136,15 +139,15 @@ def _others(job: Job, tests: Tests, columns: TestedColumns) -> Iterator[tuple[st
         elif code.max() == 0:
             continue
         elif group is not None and tests.kind(name) == "change":
-            told = name in columns.of_user and constant_within(code, tests.table.user)  # by the user, whom rows name
-            if not told and not (known and _by_chance(tests, code, group)):
+            known_user = name in columns.of_user and constant_within(code, tests.table.user)
+            if not known_user and not (known and _by_chance(tests, code, group)):
                 yield name, "follows from the venue here, but not in other regions"
         elif (large or not known) and (found := tests.finding(name, sample)):
             yield name, f"{found} in this region"
 
 
 def _by_chance(tests: Tests, code: Longs, group: Ints | Longs) -> bool:
-    """Tell whether the rows of each group may agree by chance: values that are shuffled for each user do, too."""
+    """Return whether the rows of each group may agree by chance, as values shuffled within each user do."""
     units = of_rows(tests.related, np.arange(len(code)))
     order = np.argsort(group, kind="stable")
     pair = np.diff(group[order]) == 0

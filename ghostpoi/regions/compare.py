@@ -25,7 +25,6 @@ from ghostpoi.regions.pieces import count_rows
 from ghostpoi.regions.protect import joint_figures, without_rows
 from ghostpoi.regions.rows import read_region, read_with_origin
 from ghostpoi.regions.scale import Scale, Stages, done_all
-from ghostpoi.release.compare import counted_speed
 from ghostpoi.release.manifest import clean_source, data_source, read_clean, read_data, read_manifest, settings_of
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.release.verify import Check, folder_checks, order_check
@@ -54,9 +53,7 @@ def opened_pair(
 
 
 def _request(manifest: dict[str, Any], mapping: dict[str, str]) -> RowsRequest:
-    return RowsRequest(
-        settings=settings_of(manifest), method=manifest["method"], protocol="", device=None, mapping=mapping
-    )
+    return RowsRequest(settings=settings_of(manifest), method=manifest["method"], mapping=mapping)
 
 
 def _divided_pair(
@@ -168,6 +165,8 @@ def verify(
         return checks
     if against is None and "regions" in manifest:
         return [*checks, Check("speed", True, UNCOUNTED)]
+    from ghostpoi.release.compare import counted_speed  # imports much that a release without data does without
+
     if against is None:
         table = read_data(release, manifest, limit).table
         return [*checks, counted_speed(_speed(table, manifest), manifest, last=True), *order_check(table, manifest)]

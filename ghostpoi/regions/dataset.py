@@ -84,7 +84,7 @@ def _reserved(folder: Path) -> Iterator[None]:
 def job_of(
     folder: Path, source: Source, request: RowsRequest, settings: RegionSettings, column: str
 ) -> Job:  # fmt: skip
-    """Return a job that reads a dataset. It draws nothing, so its seed is of no use."""
+    """Return a job that reads a dataset. It draws nothing, so its seed does not matter."""
     pieces = find_pieces(source, min(settings.most_rows, PIECE_ROWS))
     make_private_folder(folder)
     return Job(folder, pieces, request, source, settings, column, Seed(0), "")

@@ -98,7 +98,7 @@ def describe_region(job: Job, number: int) -> Described:
 
 
 def _hashed(ids: Iterable[object]) -> Hashes:
-    """Return 8 bytes of each id, which bounds the memory. Two of 100 million users are alike with a chance of 0.03%."""
+    """Return 8 bytes of each id, which bounds the memory. Two of 100 million users share one with a chance of .03%."""
     digests = (blake2b(str(one).encode("utf-8", "surrogatepass"), digest_size=8).digest() for one in ids)
     return np.frombuffer(b"".join(digests), np.uint64)
 

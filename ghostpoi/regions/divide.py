@@ -127,7 +127,7 @@ def _check_size(job: Job, count: int, venues: int) -> None:
         )
 
 
-ROUTE = "route.npy"  # beside the pack of a piece: the region of each row
+ROUTE = "route.npy"  # next to the pack of a piece: the region of each row
 TOGETHER = -1  # in the pack of a piece: the number of the rows of a sample of regions, in their order
 
 

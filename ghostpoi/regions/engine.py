@@ -158,7 +158,7 @@ NO_MEMORY = (
 
 NO_MEMORY_IN_TORCH = ("out of memory", "allocate memory")  # in the texts of its errors
 LOG = "errors.log"  # in the folder of a job
-GIVEN = "given"  # in the folder of a stage: what all of its tasks need; beside it are their results, by number
+GIVEN = "given"  # in the folder of a stage: what all of its tasks need; their results, by number, lie next to it
 
 
 @dataclass(frozen=True)

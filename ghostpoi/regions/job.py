@@ -27,7 +27,7 @@ class Region:
     """A region: venues that are near each other, with all their rows."""
 
     number: int
-    key: str  # the first of its venue ids, by which draws are told apart
+    key: str  # the first of its venue ids, which makes its draws differ from those of others
     label: str  # for messages
     venues: int
     rows: int
@@ -111,7 +111,7 @@ def make_inside(folder: Path, *names: str) -> Path:
 
 
 def is_done(folder: Path) -> bool:
-    """Tell whether a task has left its result."""
+    """Return whether a task has left its result."""
     return folder.is_dir()
 
 

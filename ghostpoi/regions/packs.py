@@ -87,11 +87,11 @@ def rows_of(groups: Sequence[Group], name: str) -> Rows:
     """Return the rows of groups, one after the other. `name`: how messages call them."""
     import pyarrow as pa  # slow to import
 
-    alike = []
+    parts = []
     for head, some in groupby(groups, key=lambda group: group.head):
         table = pa.concat_tables(pa.ipc.open_stream(group.data).read_all() for group in some)
-        alike.append(_text_rows(head, table) if isinstance(head, Dialect) else _parquet_rows(head, table, Path(name)))
-    return alike[0] if len(alike) == 1 else alike[0].joined(alike, "other parts")
+        parts.append(_text_rows(head, table) if isinstance(head, Dialect) else _parquet_rows(head, table, Path(name)))
+    return parts[0] if len(parts) == 1 else parts[0].joined(parts, "other parts")
 
 
 def _text_rows(dialect: Dialect, table: "pa.Table") -> Rows:

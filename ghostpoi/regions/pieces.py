@@ -100,7 +100,7 @@ class _Division:
         return None
 
     def _reads_alone(self, data: bytes) -> bool:
-        """Tell whether rows mean the same without the rest of the file."""
+        """Return whether rows mean the same without the rest of the file."""
         ends = len(data) - len(data.rstrip(b"\r\n"))
         last = not self.file.peek(1)
         if data[0] in b"\r\n" or (not last and ends > (2 if data.endswith(b"\r\n") else 1)):
@@ -260,6 +260,6 @@ def content_hash(pieces: Pieces) -> bytes:
 
 
 def is_parquet(path: Path) -> bool:
-    """Tell whether a file is Parquet."""
+    """Return whether a file is Parquet."""
     with readable(path), path.open("rb") as file:
         return file.read(len(PARQUET)) == PARQUET

@@ -25,7 +25,7 @@ from ghostpoi.formats.rows import Dialect
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
-from ghostpoi.regions.columns import agreed, check_columns, test_columns, tests_of
+from ghostpoi.regions.columns import check_columns, test_all_columns
 from ghostpoi.regions.dataset import divided
 from ghostpoi.regions.divide import TAIL, Origin, regions_in, regions_of
 from ghostpoi.regions.engine import Failure, OneProcess, engine_of
@@ -116,7 +116,7 @@ def protect_region(job: Job, number: int) -> None:
     file, origin = read_with_origin(job, region)
     if len(job.regions) > 1:
         check_columns(job, file, job.columns)
-    # Models and checkpoints, which are of use until the region is done.
+    # Models and checkpoints, which are needed until the region is done.
     work = make_inside(job.folder, "work", f"{number:06}")
     with leaving(place) as folder:
         _protect(folder, work, job, region, file, origin)
@@ -226,7 +226,7 @@ def _write_tables(pieces: Iterator[Rows], schema: Any, out: BinaryIO) -> None:
 
 
 WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
-LAYOUT = "packs"  # of the results: those of older versions are of no use
+LAYOUT = "packs"  # of the results: those of older versions are useless
 
 
 Made = tuple[dict[str, Any], ReleasedRows | None]  # the manifest; the rows, if all were in memory at once
@@ -274,7 +274,7 @@ def _by_region(
     stages: Stages, say: Say,
 ) -> dict[str, Any]:  # fmt: skip
     """Divide a dataset, protect each region and write the release; return its manifest."""
-    # A refused engine or input leaves nothing: with other options or another file, this run would be of no use.
+    # A refused engine or input leaves nothing: with other options or another file, this run would be useless.
     is_new = not request.private.exists()
     run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
     try:
@@ -298,7 +298,7 @@ def _by_region(
 
 def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: Say) -> tuple[Job, dict[str, Any]]:
     """Do all stages, and publish the release; return the job as it is known then, and the manifest."""
-    job = _tested(divided(job, stages), stages)
+    job = test_all_columns(divided(job, stages), stages)
     for text in job.columns.warnings if job.columns else []:
         say(f"warning: {text}")
     _, failed = stages.run(
@@ -312,13 +312,6 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
         manifest = _write(staging, request, job, stages)
         publish_folder(staging, request.release.resolve(), request.force or request.resume)
     return job, manifest
-
-
-def _tested(job: Job, stages: Stages) -> Job:
-    """Find out what becomes of each column."""
-    tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
-    done_all((tested, failed), job.name_of)
-    return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
 
 
 PRIVATE_PAIRS = "pairs"  # in the private folder: the pairs of each region

@@ -50,7 +50,7 @@ def fit_pieces(engine: Engine, memory: int | None, workers: int, dataset: Source
 def fit(engine: Engine, memory: int | None, workers: int, regions: Sequence[Region]) -> None:
     """Let as many workers go on as the largest task allows; refuse a region that does not fit at all.
 
-    With Dask, this process is beside the workers; without, it is the worker.
+    With Dask, this process runs in addition to the workers; without, it is the worker.
     """
     if memory is None:
         return

@@ -24,7 +24,7 @@ from ghostpoi.regions.pieces import read_piece
 AT_ONCE = 10_000_000  # rows of the users of a range: bounds the memory of its task
 VENUES_AT_ONCE = 2_000_000  # the same for venues, which count in every piece that has them: 250 bytes each time
 STEP = 10_000  # one id in so many is in the sample that decides where ranges end,
-LEAST = 16  # and so many ids of every piece: its first id alone would tell nothing about the others
+LEAST = 16  # and so many ids of every piece: its first id alone says nothing about the others
 
 
 def leave_ids(path: Path, table: pl.DataFrame, size: pl.Series) -> None:
@@ -46,7 +46,7 @@ def bounds_of(paths: Iterable[Path], at_once: int) -> list[str]:
 
 
 def read_range(path: Path, bounds: Sequence[str], number: int) -> pl.DataFrame:
-    """Read what a table tells of the ids of a range."""
+    """Read the rows of a table whose ids are in a range."""
     table = pl.scan_parquet(path)
     if number > 0:
         table = table.filter(pl.col("id") >= bounds[number - 1])
@@ -59,7 +59,7 @@ def _sample(path: Path) -> Path:
     return path.with_suffix(".sample")
 
 
-KIND, ENCODING, GROUPS = "kind.json", "encoding.txt", "groups.json"
+ABOUT = "about.json"
 VENUES, USERS = "venues.parquet", "users.parquet"
 VENUE, TIME, BY_USER = "venue.npy", "time.npy", "by_user.npy"  # of every row
 
@@ -69,23 +69,9 @@ class Survey:
     """What is known of a piece that has rows."""
 
     folder: Path
-
-    @property
-    def kind(self) -> dict[str, Any]:
-        """Format, delimiter, columns and fields, which are the same for all pieces."""
-        found: dict[str, Any] = json.loads((self.folder / KIND).read_text("utf-8"))
-        return found
-
-    @property
-    def encoding(self) -> str:
-        """The encoding of text; empty if any would do."""
-        return (self.folder / ENCODING).read_text("utf-8")
-
-    @property
-    def groups(self) -> dict[str, str]:
-        """The group of each category, if a column states it."""
-        found: dict[str, str] = json.loads((self.folder / GROUPS).read_text("utf-8"))
-        return found
+    kind: dict[str, Any]  # format, delimiter, columns and fields, which are the same for all pieces
+    encoding: str  # of text; empty if any would do
+    groups: dict[str, str]  # the group of each category, if a column states it
 
     @property
     def venues(self) -> Path:
@@ -130,7 +116,8 @@ def survey(job: Job, number: int) -> None:
 def read_survey(job: Job, number: int) -> Survey | None:
     """Return what `survey` left; None if the piece has no rows."""
     folder = job.result(SURVEY, number)
-    return Survey(folder) if (folder / KIND).exists() else None
+    about = folder / ABOUT
+    return Survey(folder, **json.loads(about.read_text("utf-8"))) if about.exists() else None
 
 
 def surveys_of(job: Job) -> dict[int, Survey]:
@@ -176,7 +163,6 @@ def _write(folder: Path, job: Job, file: CheckinFile, keys: Mapping[str, str]) -
     of_user = np.bincount(user, minlength=len(users))
     known = pl.DataFrame({"id": users, "rows": of_user, "begin": np.cumsum(of_user) - of_user})
     leave_ids(folder / USERS, known, known["rows"])
-    (folder / GROUPS).write_text(json.dumps(dict(table.category_groups)), "utf-8")
     rows = file.all_rows
     if not rows.can_join:
         raise not_joined(file.path)
@@ -186,8 +172,8 @@ def _write(folder: Path, job: Job, file: CheckinFile, keys: Mapping[str, str]) -
         "fields": dict(file.mapping),
     }  # fmt: skip
     encoding = rows.dialect.encoding if rows.dialect and not rows.dialect.ascii else ""
-    (folder / ENCODING).write_text(encoding, "utf-8")
-    (folder / KIND).write_text(json.dumps(kind), "utf-8")
+    about = {"kind": kind, "encoding": encoding, "groups": dict(table.category_groups)}
+    (folder / ABOUT).write_text(json.dumps(about), "utf-8")
 
 
 def venues_of(job: Job, file: CheckinFile, keys: Mapping[str, str]) -> tuple[pl.DataFrame, Longs]:
@@ -249,7 +235,7 @@ TABLE, PLACES, BEGIN = "venues.parquet", "places.npy", "begin.npy"
 
 
 def join_venues(job: Job, number: int, bounds: Sequence[str]) -> None:
-    """Join the venues of a range. The earliest row tells where a venue is, the first piece if several have one."""
+    """Join the venues of a range. A venue lies where its earliest row says, in the first piece that has one."""
     place = job.result(STAGE, number)
     if is_done(place):
         return

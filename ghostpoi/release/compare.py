@@ -101,7 +101,7 @@ def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bool
 def _none_feasible(
     whole: WholeTable, sets: Ints, anchor: Ints, neighbours: list[tuple[Ints, Longs]], rule: SpeedSettings
 ) -> Bools:
-    """Tell for which anchors (B,) the set is not empty but has no venue that keeps the limit to all neighbours."""
+    """Mark the anchors (B,) whose set is not empty but has no venue that keeps the limit to all neighbours."""
     venues, found = whole.table.venues, np.zeros(len(anchor), bool)
     for at in range(0, len(anchor), CHUNK):
         part = slice(at, at + CHUNK)
@@ -144,7 +144,7 @@ def comparison(
 ) -> Comparison:  # fmt: skip
     """Run the checks that need the clean file; stop at the first that makes the later ones meaningless.
 
-    If user ids are pseudonyms, the private folder tells which row is which. Rows may be those of one region; the
+    If user ids are pseudonyms, the private folder says which row is which. Rows may be those of one region; the
     manifest then states what is withheld of it.
     """
     (table, crowds), settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
@@ -199,7 +199,7 @@ def comparison(
 
 
 def _parts(clean: Rows, written: Rows, hides_users: bool, whole_file: bool) -> list[Check]:
-    """Check that the parts of a folder are the same or, under pseudonyms, divided anew."""
+    """Check that the parts of a folder are the same or, under pseudonyms, divided again."""
     if not (clean.parts and written.parts):
         same = bool(clean.parts) == bool(written.parts)
         return [] if same else [Check("parts", False, "the release and the file are not both folders")]
@@ -216,7 +216,7 @@ def _used(rows: Rows) -> tuple[list[str], Longs]:
 
 
 def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) -> list[Check]:
-    """Check that the files beside the data are what follows from the clean table of venues and the released rows."""
+    """Check that the files next to the data are what follows from the clean table of venues and the released rows."""
     if clean.venues is None:
         return []
     table, columns = written.table, manifest["columns"]
@@ -297,7 +297,7 @@ def _genuine_fields(
 
 
 def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None) -> list[Check]:
-    """Test what the columns and the order of rows, which the release shares with the file, tell about clean venues."""
+    """Test what the columns and the order of rows, both as in the file, reveal about clean venues."""
     found = telling(clean.table, clean.rows, clean.mapping, not_kept, pseudonym)
     listed = "; ".join(f"{name!r} {finding}" for name, finding in found.items())
     secret = "clean venues" if pseudonym is None else "clean venues or users"

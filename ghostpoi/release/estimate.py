@@ -8,7 +8,7 @@ substituted, except with methods that may keep a venue.
 import io
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.progress import no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.release import users as pseudonyms
+from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.release.refusals import check_kept
 from ghostpoi.release.venue_files import classify_file
 
@@ -56,19 +57,16 @@ class Stopwatch:
         self.last = time.perf_counter()
 
 
-def estimate(
-    source: Source, mapping: dict[str, str], keep: Sequence[str], drop: Sequence[str], settings: Publication,
-    device: "torch.device | None", groups: Mapping[str, str] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+def estimate(source: Source, request: RowsRequest) -> dict[str, Any]:
     """Estimate a run of `protect`; refuse a file that it would refuse."""
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
-    file = formats.read(source, mapping)
+    file, settings, device = formats.read(source, request.mapping), request.settings, request.device
     check_category(file.table, settings)
     check_kept(file, settings.identity.pseudonyms != "keep")
     new = pseudonyms.wanted(file, settings)
-    columns = classify_file(file, keep, drop, new)
+    columns = classify_file(file, request.keep, request.drop, new)
     watch.lap("reading and testing columns")
-    whole = prepare(grouped(file.table, groups or {}, settings.method), settings)
+    whole = prepare(grouped(file.table, request.groups, settings.method), settings)
     watch.lap("finding candidates")
     method = settings.method
     users = _sample(whole, SAMPLE if method.needs_surrogate or method.needs_trajectory_lm else CHEAP_SAMPLE)

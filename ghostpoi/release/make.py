@@ -206,7 +206,7 @@ def described_data(
 
 
 def in_memory(file: CheckinFile, beside: Mapping[str, bytes] | None = None) -> Source:
-    """Return where the release of a file is written to that stays in memory, with the files `beside` it."""
+    """Return where the release of a file is written to that stays in memory, with the files next to it."""
     source = file.source.of_release(Path("the release"))
     return replace(source, content=b"", suffix=file.source.extension, beside=beside or {})
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def _are_settings(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(v, str | int | float) for v in value.values())
 
 
+def _is_division(found: Any) -> bool:
+    """Return whether this says how a dataset was divided into regions."""
+    if not _are_settings(found):
+        return False
+    numbers = (found.get(name) for name in ("count", "most_venues", "most_rows"))
+    rule = isinstance(found.get("gap_km"), int | float) or _is_text(found.get("column"))
+    return rule and all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in numbers)
+
+
 REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must hold, by section
     "data": {"file": _is_text, "format": _is_text, "sha256": _is_text},
     "columns": {"fields": _are_named_texts, "changed_with_the_venue": _are_texts, "dropped": _are_texts},
@@ -64,6 +74,11 @@ REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must 
     "speed": {"limit_kmh": _is_positive, "min_gap_s": _is_positive},
     "disclosure": {"category": _is_text, "category_groups": _are_pairs, "aggregates": _are_texts},
 }
+OPTIONAL: dict[str, Callable[[Any], bool]] = {  # the same for what only some releases have
+    "identity": _are_settings, "series": _are_counts, "regions": _is_division, "rows.missing": _are_counts,
+    "settings.method": _are_settings, "data.reading": _are_named_texts, "data.beside": _are_named_texts,
+    "data.parts": _are_named_texts,
+}  # fmt: skip
 NO_CATEGORY = "none"  # what a release of a file without categories discloses of them
 PRIVATE_MARK = "ghostpoi-private"  # class of the body of every page that shows clean data
 
@@ -102,42 +117,22 @@ def _check_shape(manifest: Any) -> None:
                 raise ValueError(f"{section}.{key} is missing")
             if not fits(found[key]):
                 raise ValueError(f"{section}.{key} has the wrong type")
-    if "identity" in manifest and not _are_settings(manifest["identity"]):
-        raise ValueError("identity has the wrong type")
-    if not _are_counts(manifest.get("series", {})):
-        raise ValueError("series has the wrong type")
-    if "regions" in manifest and not _is_division(manifest["regions"]):
-        raise ValueError("regions has the wrong type")
-    if not _are_counts(manifest["rows"].get("missing", {})):
-        raise ValueError("rows.missing has the wrong type")
-    if not _are_named_texts(manifest["data"].get("reading", {})):
-        raise ValueError("data.reading has the wrong type")
+    for path, fits in OPTIONAL.items():
+        *sections, key = path.split(".")
+        holder = reduce(dict[str, Any].__getitem__, sections, manifest)
+        if key in holder and not fits(holder[key]):
+            raise ValueError(f"{path} has the wrong type")
     if not _is_text(manifest.get("method")):
         raise ValueError("method is missing")
-    if not _are_settings(manifest["settings"].get("method", {})):
-        raise ValueError("settings.method has the wrong type")
-    if not _are_named_texts(manifest["data"].get("beside", {})):
-        raise ValueError("data.beside has the wrong type")
     for name in (manifest["data"]["file"], *manifest["data"].get("beside", {})):
         if not _can_name(name) or Path(name).name != name:
             raise ValueError("data.file is not a plain file name")
-    if not _are_named_texts(parts := manifest["data"].get("parts", {})):
-        raise ValueError("data.parts has the wrong type")
-    if not all(_can_name(one) for name in parts for one in name.split("/")):
+    if not all(_can_name(one) for name in manifest["data"].get("parts", {}) for one in name.split("/")):
         raise ValueError("data.parts are not plain paths")
 
 
-def _is_division(found: Any) -> bool:
-    """Tell whether this says how a dataset was divided into regions."""
-    if not _are_settings(found):
-        return False
-    numbers = (found.get(name) for name in ("count", "most_venues", "most_rows"))
-    rule = isinstance(found.get("gap_km"), int | float) or _is_text(found.get("column"))
-    return rule and all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in numbers)
-
-
 def _can_name(name: str) -> bool:
-    """Tell whether a file or a folder inside the release can have this name."""
+    """Return whether a file or a folder inside the release can have this name."""
     surrogates = any("\ud800" <= c <= "\udfff" for c in name)
     return not surrogates and "\0" not in name and name not in ("", ".", "..")
 
@@ -170,7 +165,7 @@ def seal_of(release: Path) -> Seal:
 
 
 def complaint_about(release: Path, manifest: dict[str, Any]) -> str | None:
-    """Return why a release is not what its publisher made, as far as its hash and its signature tell, or None."""
+    """Return why a release is not what its publisher made, as far as its hash and its signature show, or None."""
     return hash_complaint(release, manifest) or seal_of(release).complaint
 
 
@@ -250,7 +245,7 @@ def data_source(release: Path, manifest: dict[str, Any], limit: SizeLimit | None
 def read_clean(source: Source | Path, mapping: dict[str, str], manifest: dict[str, Any]) -> CheckinFile:
     """Read the clean file of a release: as the user says with an option, otherwise as the manifest says.
 
-    If the user names no table of venues, it lies beside the clean file.
+    If the user names no table of venues, it lies next to the clean file.
     """
     fields, format = mapping or manifest["columns"]["fields"], manifest["data"]["format"]
     return formats.read(clean_source(Source.of(source), manifest), fields, format)

@@ -53,9 +53,6 @@ def read_pairs(private: Path, released: Checkins, name: str) -> Pairs:
 
 def clean_users(private: Path, released: Checkins, pseudonyms: bool) -> list[str]:
     """Return the clean user id of every released row. `pseudonyms` says whether the release hides them."""
-    ids = released.user_ids.tolist()
-    if pseudonyms:
-        known = read_map(private)
-        user = dict(zip(known.pseudonym.tolist(), known.user.tolist(), strict=True))
-        ids = [user.get(i, "") for i in ids]
-    return [ids[number] for number in released.user]
+    users = read_map(private).behind(released) if pseudonyms else released.user_ids[released.user]
+    found: list[str] = users.tolist()
+    return found

@@ -46,7 +46,7 @@ def figures(
     """Return the sections `rows` and `plausibility` of the manifest. `shown` are the rows that are not withheld.
 
     `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine. A release of a series
-    with few new rows has neither outcomes of draws nor plausibility: they would tell the venues of single rows.
+    with few new rows has neither outcomes of draws nor plausibility: they would reveal the venues of single rows.
     """
     genuine = with_kept(genuine_rows(whole, method, shown, released.poi[shown]), len(shown), missing.get("kept", 0))
     moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
@@ -89,7 +89,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class ReleasedRows:
-    """The rows of a release, beside what is private about them."""
+    """The rows of a release, and what is private about them."""
 
     rows: Rows
     manifest: dict[str, Any]  # everything in it is public
@@ -118,7 +118,7 @@ def plan(
     number = pseudonyms.wanted(file, settings)
     whole_file = columns is None
     columns = columns or classify_file(file, request.keep, request.drop, number)
-    if whole_file and not hides_users:  # else rows are divided anew, or `world` has tested the parts
+    if whole_file and not hides_users:  # else rows are divided again, or `regions` has tested the parts
         check_parts(file, columns.change)
     if series and isinstance(request, ReleaseRequest):
         from ghostpoi.release.series.common import series_columns

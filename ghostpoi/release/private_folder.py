@@ -38,9 +38,9 @@ class RowsRequest:
 
     settings: Publication
     method: str
-    protocol: str
-    device: "torch.device | None"  # None for a method that needs no torch
     mapping: dict[str, str]
+    protocol: str = "strong"
+    device: "torch.device | None" = None  # None for a method that needs no torch
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     withhold: bool = False  # omit rows whose venue has no candidate

@@ -33,7 +33,7 @@ def in_file(file: CheckinFile, donor: Longs, shown: Longs) -> tuple[Longs, Longs
 
 
 def check_kept(file: CheckinFile, hides_users: bool) -> str | None:
-    """Return the warning about rows that lack a value; refuse to keep the user ids of some rows beside pseudonyms."""
+    """Return the warning about rows that lack a value; refuse to keep the user ids of some rows next to pseudonyms."""
     if not len(file.missing):
         return None
     one = len(file.missing) == 1
@@ -120,7 +120,7 @@ def check_parts(file: CheckinFile, change: list[str]) -> None:
 def check_sets(file: CheckinFile, sets: Candidates | None) -> None:
     """Refuse a folder that is divided by venue, say by city, if a venue can become one of another part.
 
-    Rows stay in their part, so it would tell that they moved. `sets` are the candidate sets of the table's venues;
+    Rows stay in their part, so it would reveal that they moved. `sets` are the candidate sets of the table's venues;
     None: any venue can become any other.
     """
     for division in _divisions(file):
@@ -150,5 +150,5 @@ def _divisions(file: CheckinFile) -> Iterator[_Division]:
     keys = [keys_of(name) for name in rows.parts]
     for key in dict.fromkeys(key for one in keys for key in one):
         names, code = np.unique([f"{key}={one.get(key, '')}" for one in keys], return_inverse=True)
-        if 1 < len(np.unique(code[rows.part])) < len(np.unique(rows.part)):  # else it tells nothing, or what parts do
+        if 1 < len(np.unique(code[rows.part])) < len(np.unique(rows.part)):  # else it reveals nothing, or what parts do
             yield _Division(f"the folder name {key}=", code[rows.part], names.tolist())

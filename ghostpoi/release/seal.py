@@ -44,7 +44,7 @@ def create_key(private: Path) -> None:
 
 
 def has_key(private: Path) -> bool:
-    """Tell whether a folder holds a signing key that this user may read."""
+    """Return whether a folder holds a signing key that this user may read."""
     try:
         return (private / KEY).is_file()
     except OSError:

@@ -1,7 +1,7 @@
 """Where a release is built, how it gets its place, and what a killed run leaves of both.
 
-A release is built in the folder of its run, inside the private folder, so that no second draw lies beside a release.
-Only if the release belongs on another file system is it built beside its place, in a hidden folder.
+A release is built in the folder of its run, inside the private folder, so that no second draw lies next to a release.
+Only if the release belongs on another file system is it built next to its place, in a hidden folder.
 """
 
 import os
@@ -44,7 +44,7 @@ def publish_folder(staging: Path, release: Path, replace: bool) -> None:
 
 
 def leftovers(release: Path) -> list[Path]:
-    """Return what killed runs left beside a release."""
+    """Return what killed runs left next to a release."""
     name = re.compile(rf"\.{re.escape(release.name)}\.[0-9a-f]{{8}}\.partial(\.old)?")
     try:
         return sorted(path for path in release.parent.iterdir() if name.fullmatch(path.name))
@@ -53,7 +53,7 @@ def leftovers(release: Path) -> list[Path]:
 
 
 def clean_up(release: Path, unfinished: Path) -> None:
-    """Put an older release back if a killed run had moved it away; remove what killed runs left beside it."""
+    """Put an older release back if a killed run had moved it away; remove what killed runs left next to it."""
     beside = leftovers(release)
     for old in (unfinished / OLD, *(path if path.name.endswith(".old") else path / OLD for path in beside)):
         if not release.exists() and (old / MANIFEST).exists():
@@ -67,7 +67,7 @@ def _beside(release: Path, run: Run) -> Path:
 
 
 def _can_move(source: Path, target: Path) -> bool:
-    """Tell whether folders can be moved there. Only a trial tells: one file system may be mounted in two places."""
+    """Try whether folders can be moved there: one file system may be mounted in two places."""
     trial = source / "trial"
     trial.mkdir(exist_ok=True)
     try:

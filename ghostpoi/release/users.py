@@ -4,7 +4,7 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -151,13 +151,20 @@ def wanted(file: CheckinFile, settings: Publication) -> Longs | None:
     return number
 
 
-def draw(table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None = None) -> NewUsers:
+def draw(
+    table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None = None,
+    kept: Mapping[int, str] | None = None, used: Sequence[str] = (),
+) -> NewUsers:  # fmt: skip
     """Draw the pseudonyms of a table. `shown` (M,) are the rows that are not withheld.
 
-    `most` is the largest number that the user column can hold, if it holds numbers.
+    `most` is the largest number that the user column can hold, if it holds numbers. In a series, some pseudonyms are
+    `kept`, and no other one that was `used` is drawn again.
     """
-    number = numbers(table, settings)
-    ids = fresh_ids(table.user_ids.tolist(), int(number.max()) + 1, seed.generator("pseudonyms"), most)
+    number, kept = numbers(table, settings), kept or {}
+    count = int(number.max()) + 1
+    drawn = fresh_ids(table.user_ids.tolist(), count + len(used), seed.generator("pseudonyms"), most)
+    ids = drawn[~np.isin(drawn.astype(str), np.array(used, str))][:count]
+    ids[list(kept)] = list(kept.values())
     return NewUsers(number, ids, shown[released_order(table.time[shown], ids[number[shown]])])
 
 
@@ -174,9 +181,14 @@ class PrivateMap:
     pseudonym: Texts  # (Q,) the released id of each pseudonym, in the order of `numbers`
     user: Texts  # (Q,) the clean user id of each
 
+    def behind(self, released: Checkins) -> NDArray[np.object_]:
+        """Return the clean user id behind each released row, (M,), "" for a pseudonym of another release."""
+        user = dict(zip(self.pseudonym.tolist(), self.user.tolist(), strict=True))
+        return np.array([user.get(i, "") for i in released.user_ids.tolist()], object)[released.user]
+
 
 def map_arrays(table: Checkins, new: NewUsers) -> dict[str, Any]:
-    """Return the arrays that the private folder keeps of the pseudonyms, beside the clean row of each released row."""
+    """Return the arrays that the private folder keeps of the pseudonyms, except the clean row of each released row."""
     user = np.empty(len(new.ids), np.int64)
     user[new.number] = table.user
     return {"pseudonym": new.ids.astype(str), "user": table.user_ids[user].astype(str)}
@@ -202,20 +214,14 @@ def read_map(private: Path) -> PrivateMap:
 def clean_rows(private: Path, clean: Checkins, released: Checkins) -> Longs:
     """Return the clean row of each released row, (M,). Refuse a map of another file or release."""
     found = read_map(private)
-    if not _belongs(found, clean, released):
+    row = found.row
+    if (
+        len(row) != len(released) or len(np.unique(row)) != len(row) or (row < 0).any() or (row >= len(clean)).any()
+        or (found.behind(released) != clean.user_ids[clean.user[row]]).any()
+        or (clean.time[row] != released.time).any()
+    ):  # fmt: skip
         raise InputError(
             f"{private / PAIRS} holds the pseudonyms of another release or file than {released.name}; name the "
             f"private folder that protect wrote with {option('private')}"
         )
     return found.row
-
-
-def _belongs(found: PrivateMap, clean: Checkins, released: Checkins) -> bool:
-    """Tell whether a map fits: the same rows, times and, behind the pseudonyms, users."""
-    row = found.row
-    if len(row) != len(released) or len(np.unique(row)) != len(row) or (row < 0).any() or (row >= len(clean)).any():
-        return False
-    user = dict(zip(found.pseudonym.tolist(), found.user.tolist(), strict=True))
-    behind = np.array([user.get(i, "") for i in released.user_ids.tolist()], object)[released.user]
-    same_user = behind == clean.user_ids[clean.user[row]]
-    return bool(same_user.all() and (clean.time[row] == released.time).all())

@@ -1,4 +1,4 @@
-"""The files beside the data of a release: the table of venues and, for LibCity, the list of users.
+"""The files next to the data of a release: the table of venues and, for LibCity, the list of users.
 
 The table lists all venues of the publisher's table, in the order of their ids, so that nothing in it depends on which
 venues the clean rows show. A column that counts the check-ins of each venue is counted again from the released rows.
@@ -57,7 +57,7 @@ def split_columns(file: CheckinFile, names: Sequence[str]) -> tuple[list[str], l
 def classify_file(
     file: CheckinFile, keep: Sequence[str], drop: Sequence[str], pseudonym: Longs | None, order: bool = True
 ) -> VenueColumns:  # fmt: skip
-    """Classify the columns of the data; refuse columns, of the table of venues too, that tell about clean rows."""
+    """Classify the columns of the data; refuse columns, also of the table of venues, that reveal clean rows."""
     found = classify(
         file.table, file.rows, file.mapping, file.path, split_columns(file, keep)[0], split_columns(file, drop)[0],
         pseudonym, order,
@@ -86,7 +86,7 @@ def _check_venues(file: CheckinFile, table: VenueTable, keep: Sequence[str], dro
 def files_beside(
     file: CheckinFile, keep: Sequence[str], drop: Sequence[str], visits: Mapping[str, int], users: Sequence[str]
 ) -> dict[str, bytes]:
-    """Return the content of each file beside the data.
+    """Return the content of each file next to the data.
 
     `visits` counts the released rows of each venue, `users` are the released user ids.
     """
@@ -166,7 +166,7 @@ def _telling(table: VenueTable, clean: Checkins) -> dict[str, str]:
 
 
 def _names_visitors(texts: pl.Series, venue: Longs, clean: Checkins) -> bool:
-    """Tell whether words of a column are ids of users who visited the venue, far more often than by chance."""
+    """Return whether words of a column are ids of users who visited the venue, far more often than by chance."""
     there = set(zip(clean.venue.tolist(), clean.user_ids[clean.user].tolist(), strict=True))
     words = [re.split(r"[^\w.@-]+", text or "") for text in texts.to_list()]
     filled = [n for n, some in enumerate(words) if any(some)]

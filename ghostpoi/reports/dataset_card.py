@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ghostpoi.formats import Rows
-from ghostpoi.formats.rows import Layout
+from ghostpoi.formats.rows import Dialect, Layout
 from ghostpoi.reports import texts
 from ghostpoi.reports.audit_view import headline
 from ghostpoi.reports.release_view import NOTHING_SAID, About, ReleaseView
@@ -45,11 +45,14 @@ class DataFile:
     path: Path
     rows: int
     columns: tuple[Column, ...]
-    delimiter: str | None  # None: it is no delimited text
+    dialect: Dialect | None  # of delimited text
     records: Layout | None  # of a format that stores values; None: delimited text or Parquet
-    encoding: str
-    has_header: bool
     parts: int  # in a folder; 0: it is one file
+
+    @property
+    def has_header(self) -> bool:
+        """Whether columns have names in the file."""
+        return self.dialect is None or bool(self.dialect.start.strip(b"\xef\xbb\xbf\r\n"))
 
     @property
     def layout(self) -> str:
@@ -61,21 +64,21 @@ class DataFile:
         """The format of the file, or of every part, as a phrase."""
         if self.records is not None:
             return self.records.words
-        if self.delimiter is None:
+        if self.dialect is None:
             return "Apache Parquet"
-        encoding = "UTF-8" if self.encoding == "utf-8" else "Latin-1"
+        encoding = "UTF-8" if self.dialect.encoding == "utf-8" else "Latin-1"
         header = "a header line" if self.has_header else "no header line and no quotes"
-        return f"{encoding} text, columns separated by {SEPARATORS[self.delimiter]}, {header}"
+        return f"{encoding} text, columns separated by {SEPARATORS[self.dialect.delimiter]}, {header}"
 
     @property
     def mime_type(self) -> str:
         if self.records is not None:
             return self.records.mime_type
-        if self.delimiter is None:
+        if self.dialect is None:
             return "application/x-parquet"
         if not self.has_header:
             return "text/plain"
-        return "text/tab-separated-values" if self.delimiter == "\t" else "text/csv"
+        return "text/tab-separated-values" if self.dialect.delimiter == "\t" else "text/csv"
 
 
 def describe(release: ReleaseView) -> DataFile:
@@ -92,17 +95,10 @@ def describe(release: ReleaseView) -> DataFile:
         )
         for at, name in enumerate(rows.columns)
     )  # fmt: skip
-    dialect = rows.dialect
     return DataFile(
-        path=source.path,
-        rows=len(release.table) + len(source.kept),
-        columns=tuple(columns),
-        delimiter=dialect.delimiter if dialect else None,
-        records=rows.layout,
-        encoding=dialect.encoding if dialect else "",
-        has_header=dialect is None or bool(dialect.start.strip(b"\xef\xbb\xbf\r\n")),
-        parts=parts,
-    )
+        path=source.path, rows=len(release.table) + len(source.kept), columns=tuple(columns), dialect=rows.dialect,
+        records=rows.layout, parts=parts,
+    )  # fmt: skip
 
 
 def _titles(rows: Rows) -> list[str]:
@@ -122,8 +118,14 @@ def _description(role: str | None, changes: bool, pseudonyms: dict[str, str] | N
 
 def _type(rows: Rows, at: int, role: str | None) -> str:
     """The data type of a column."""
+    if rows.schema is not None:
+        from pyarrow import types  # slow to import
+
+        kind = rows.schema.field(at).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return next((name for is_type, name in ARROW_TYPES if getattr(types, is_type)(kind)), "sc:Text")
     if not rows.dialect:
-        return _arrow_type(rows, at)
+        return "sc:Text"
     values = rows.get_column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
     values = values.filter(values != "")
     for name, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
@@ -131,16 +133,6 @@ def _type(rows: Rows, at: int, role: str | None) -> str:
             is_label = name == "sc:Float" and values.str.contains(r"^-?0\d+$").any()
             return "sc:Text" if is_label else name
     return "sc:DateTime" if role == "time" else "sc:Text"
-
-
-def _arrow_type(rows: Rows, at: int) -> str:
-    if rows.schema is None:
-        return "sc:Text"
-    from pyarrow import types  # slow to import
-
-    kind = rows.schema.field(at).type
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    return next((name for is_type, name in ARROW_TYPES if getattr(types, is_type)(kind)), "sc:Text")
 
 
 PLAIN = re.compile(r"\w(?:[\w .,/()+-]*[\w)])?")
@@ -169,9 +161,9 @@ def card(release: ReleaseView, about: About = NOTHING_SAID) -> str:
 def _config(file: DataFile) -> dict[str, str]:
     """How the hub loads the file."""
     config = {"data_files": f"{file.path.name}/**" if file.parts else file.path.name}
-    if file.delimiter and file.path.suffix.lower() in (".csv", ".tsv"):  # the hub reads these as tables
-        config |= {"sep": file.delimiter} if file.delimiter != "," else {}
-        config |= {"encoding": file.encoding} if file.encoding != "utf-8" else {}
+    if (dialect := file.dialect) and file.path.suffix.lower() in (".csv", ".tsv"):  # the hub reads these as tables
+        config |= {"sep": dialect.delimiter} if dialect.delimiter != "," else {}
+        config |= {"encoding": dialect.encoding} if dialect.encoding != "utf-8" else {}
     return config
 
 
@@ -202,6 +194,18 @@ def _printable(value: object) -> str:
 
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
+TERMS = (  # of Croissant
+    "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet", "format",
+    "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
+    "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform",
+)  # fmt: skip
+OTHER_TERMS = {
+    "@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/", "dct": "http://purl.org/dc/terms/",
+    "cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/",
+    "conformsTo": "dct:conformsTo", "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"}, "examples": {"@id": "cr:examples", "@type": "@json"},
+}  # fmt: skip
+CONTEXT = dict(sorted(({term: f"cr:{term}" for term in TERMS} | OTHER_TERMS).items()))
 
 
 def croissant(release: ReleaseView, about: About = NOTHING_SAID) -> str:
@@ -211,8 +215,8 @@ def croissant(release: ReleaseView, about: About = NOTHING_SAID) -> str:
     share = {"share": lambda value: texts.share(value, 1)}
     made = template("croissant.json", share, finalize=json.dumps)  # every value that it prints is written as JSON
     text = made.render(
-        texts=TEXTS, about=about, m=release.manifest, file=file, fields=fields, summary=release.summary,
-        citations=release.citations, pseudonyms=release.pseudonyms, limits=release.limits,
+        context=CONTEXT, texts=TEXTS, about=about, m=release.manifest, file=file, fields=fields,
+        summary=release.summary, citations=release.citations, pseudonyms=release.pseudonyms, limits=release.limits,
     )  # fmt: skip
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 

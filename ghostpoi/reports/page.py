@@ -103,8 +103,8 @@ def render_choice(name: str, found: dict[str, Any]) -> str:
     data = {"trials": trials, "lines": lines, "wishes": found["wishes"], "categories": categories}
     filters = {"share": texts.share, "plain": plain}
     return template("choice.html", filters, autoescape=True).render(
-        _frame("choice.js"), name=name, found=found, trials=trials, data=embedded(data), controls=controls,
-        victim_label=texts.victim_label,
+        _frame("choice.js"), private=True, name=name, found=found, trials=trials, data=embedded(data),
+        controls=controls, victim_label=texts.victim_label,
         regions=texts.regions_text(found["regions"], "tried on") if "regions" in found else "",
     )  # fmt: skip
 

@@ -24,7 +24,7 @@ from ghostpoi.randomness import Seed
 from ghostpoi.release.manifest import MANIFEST
 from ghostpoi.release.private_folder import ReleaseRequest
 from ghostpoi.release.series import fields
-from ghostpoi.release.series.common import asked_settings, check_settings, described_columns, draw_users, kept_users
+from ghostpoi.release.series.common import asked_settings, check_settings, described_columns, kept_users
 from ghostpoi.release.series.fields import every_row, joined, read_rows, sample_rows, with_fields, write_rows
 from ghostpoi.release.series.joining import join
 from ghostpoi.release.series.ledger import (
@@ -44,7 +44,7 @@ from ghostpoi.release.series.ledger import (
     row_keys,
     sha256,
 )
-from ghostpoi.release.users import NewUsers
+from ghostpoi.release.users import NewUsers, draw
 
 
 def open_series(request: ReleaseRequest, folder: Path) -> Series:
@@ -189,7 +189,8 @@ class SeriesRelease:
         self, table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None
     ) -> NewUsers:  # fmt: skip
         """Draw the pseudonyms of new rows."""
-        return draw_users(table, shown, settings, seed, most, self.earlier, self.found)
+        kept = kept_users(table, settings, self.earlier, self.found)
+        return draw(table, shown, settings, seed, most, kept, np.unique(self.earlier.user).tolist())
 
     def store_private(self, folder: Path, rows: Rows) -> tuple[str, ...]:
         """Store what `verify` and `audit` need of the series; return the names of the files."""

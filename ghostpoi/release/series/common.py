@@ -11,11 +11,10 @@ from ghostpoi.draw.publication import Publication
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
 from ghostpoi.options import option
-from ghostpoi.randomness import Seed
 from ghostpoi.release.private_folder import ReleaseRequest
 from ghostpoi.release.series.fields import check_file
 from ghostpoi.release.series.ledger import DrawnRows, Series
-from ghostpoi.release.users import NewUsers, fresh_ids, numbers, released_order
+from ghostpoi.release.users import numbers
 
 SECTIONS = ("method", "speed", "identity")
 READ_ALIKE = ("timezone", "time_format", "decimal", "columns")  # read otherwise, a row would count as new
@@ -100,22 +99,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ", ".join(map(str, value or []))
 
 
-def draw_users(
-    table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None, earlier: DrawnRows,
-    found: Longs,
-) -> NewUsers:  # fmt: skip
-    """Draw the pseudonyms of a table; `found` (N,) is the place of each row among the earlier ones, -1: new."""
-    number, used = numbers(table, settings), np.unique(earlier.user)
-    count = int(number.max()) + 1
-    drawn = fresh_ids(table.user_ids.tolist(), count + len(used), seed.generator("pseudonyms"), most)
-    ids = drawn[~np.isin(drawn.astype(str), used)][:count]
-    kept = kept_users(table, settings, earlier, found)
-    ids[list(kept)] = list(kept.values())
-    return NewUsers(number, ids, shown[released_order(table.time[shown], ids[number[shown]])])
-
-
 def kept_users(table: Checkins, settings: Publication, earlier: DrawnRows, found: Longs) -> dict[int, str]:
-    """Return the earlier pseudonym of each number; refuse a file that cuts sessions otherwise than before."""
+    """Return the earlier pseudonym of each number; refuse a file that cuts sessions otherwise than before.
+
+    `found` (N,) is the place of each row among the earlier ones, -1 for a new row.
+    """
     again = np.flatnonzero(found >= 0)
     number, user = numbers(table, settings)[again], earlier.user[found[again]]
     pairs = sorted(set(zip(number.tolist(), user.tolist(), strict=True)))

@@ -67,7 +67,7 @@ def _nearest_groups(known: Catalogue, hours: Floats) -> Texts:
 
 
 def _with_venues(known: Catalogue, table: Checkins) -> Catalogue:
-    """Add the venues in the order of their ids: the order of the file tells which was visited first."""
+    """Add the venues in the order of their ids: the order of the file reveals which was visited first."""
     numbers, here = known.number, table.venues
     new = [v for v in range(1, len(table.venue_ids)) if table.venue_ids[v] not in numbers]
     new.sort(key=lambda v: str(table.venue_ids[v]))

@@ -221,7 +221,7 @@ class DrawnRows:
             save_arrays(out, arrays | {"user": user.astype(np.int32)})
 
     def same(self, other: "DrawnRows") -> bool:
-        """Tell whether these are the same rows with the same draws."""
+        """Return whether these are the same rows with the same draws."""
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("row", "venue", "user"))
 
     def find(self, keys: RowKeys) -> Longs:

@@ -1,4 +1,4 @@
-"""What `series show` tells about a series folder, and what `series verify` checks."""
+"""What `series show` prints about a series folder, and what `series verify` checks."""
 
 from pathlib import Path
 from typing import Any

@@ -16,7 +16,7 @@ def test_the_demo_ends_with_a_verified_release_and_its_page(
     monkeypatch.setattr(demo, "POIS", 200)
     monkeypatch.setattr(demo, "DAYS", 80)
     folder = tmp_path / "demo"
-    demo.demo(folder)
+    demo.demo(folder, quick=False)
     text = capsys.readouterr().out
     assert "FAIL" not in text
     assert text.count("pass  ") == 13

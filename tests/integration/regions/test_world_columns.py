@@ -13,7 +13,7 @@ from small_world import SEED, manifest, parts, protected, released, rows
 
 from ghostpoi.data.synthetic_files import write_world
 from ghostpoi.data.synthetic_world import World
-from ghostpoi.regions import columns, job, protect
+from ghostpoi.regions import columns, job
 
 LOCAL = ("--engine", "local")
 LARGEST = pl.col("city") == pl.col("city").mode().first()
@@ -270,7 +270,7 @@ def test_names_of_folders_are_columns(count: int, tmp_path: Path) -> None:
 
 
 def test_a_folder_name_is_tested_where_no_file_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protect, "tests_of", lambda regions: [columns.TOGETHER])  # no parts of a region
+    monkeypatch.setattr(columns, "tests_of", lambda regions: [columns.TOGETHER])  # no parts of a region
     last = pl.when(pl.col("city") == rows()["city"].max()).then("town").otherwise(pl.lit("elsewhere"))
     frame = towns().with_columns(rows()["city"]).with_columns(town=last)
     assert "a venue of town=" in failure(by_key(tmp_path / "data", frame, "town", 2))

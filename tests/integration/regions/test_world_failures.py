@@ -70,7 +70,7 @@ STAGES = {  # where a task is looked up, and what messages call it
     "survey": (dataset, survey.survey, 5, "part-005.parquet"),
     "scatter": (dataset, divide.scatter, 5, "part-005.parquet"),
     "find_crossings": (dataset, dataset.find_crossings, 0, "range 1 of ids"),
-    "test_columns": (protect, columns.test_columns, -1, "data"),
+    "test_columns": (columns, columns.test_columns, -1, "data"),
     "assemble": (protect, ASSEMBLE, 5, "part-005.parquet"),
 }
 
