@@ -79,7 +79,7 @@ def audit(
     from ghostpoi.audits.audit import audit as measure
     from ghostpoi.audits.audit import by_region
     from ghostpoi.audits.controls import parse_adversaries
-    from ghostpoi.audits.request import AuditRequest, work
+    from ghostpoi.audits.request import AuditRequest
     from ghostpoi.models.devices import device as find_device
 
     if replace and not store:
@@ -107,7 +107,7 @@ def audit(
 
         together = {"series": audit_series(Path(series), released.path, file.limit)}
     try:
-        with door.bar(1.0 if divided else work(request)) as progress:
+        with door.bar(1.0 if divided else request.work()) as progress:
             return Audit(measure(request, at_scale, regions, door.say, progress) | together)
     except InputError:
         if together:  # which needs no victim: a month can be too small for the other adversaries

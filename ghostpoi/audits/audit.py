@@ -5,7 +5,8 @@ training sessions to every adversary, trains a victim on what each restores, and
 part of each user's sessions. Every result is compared with controls.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -29,16 +30,7 @@ from ghostpoi.audits.match import (
 from ghostpoi.audits.measures.accuracy import moves
 from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility
-from ghostpoi.audits.request import (
-    LM_UNITS,
-    RELEASE,
-    AuditRequest,
-    AuditSettings,
-    audit_settings,
-    cache_of,
-    check_request,
-    random_controls,
-)
+from ghostpoi.audits.request import LM_UNITS, RELEASE, AuditRequest, AuditSettings, random_controls
 from ghostpoi.audits.result import Measured, StepCounts, count_rows, joined, result
 from ghostpoi.audits.stored import check_writable, store
 from ghostpoi.audits.verdicts import rounded
@@ -60,6 +52,8 @@ from ghostpoi.release.manifest import checked_manifest, read_manifest, with_grou
 from ghostpoi.release.verify import Check
 from ghostpoi.settings import TrajectoryLM
 
+Measures = dict[Contest, dict[str, Any]]
+
 
 def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Say, report: Report) -> dict[str, Any]:
     """Measure a release and, if it is ours, store the public part of the result in its manifest.
@@ -68,10 +62,10 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
     region by region: `count` of them, by default as many as have enough rows. Finished victims are kept in the cache,
     so an interrupted audit goes on.
     """
-    check_request(request)
+    request.check()
     release, private = request.release.path, request.private_folder
     manifest = checked_manifest(release) if release.is_dir() else None
-    chosen = audit_settings(request, manifest)
+    chosen = request.settings_for(manifest)
     keep = request.store and manifest is not None
     if keep:
         check_writable(release)
@@ -90,8 +84,8 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
         request = replace(request, adversaries=adversaries)
         kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
         found, more = replace(_measured(request, chosen, tables, None, say, report), kept=kept), {}
-        more["release_sha256"] = tables.sha256
-    joint = result(request, chosen, manifest, found) | more
+    sha256 = manifest["data"]["sha256"] if manifest else hashlib.sha256(request.release.raw_bytes).hexdigest()
+    joint = result(request, chosen, manifest, found) | {"release_sha256": sha256} | more
     made = store(release, private, joint, say, request.replace) if keep else joint
     return made | {"rows": {"audited": found.released, "kept_genuine": found.kept}}
 
@@ -108,7 +102,9 @@ def _sampled(
 ) -> tuple[Measured, dict[str, Any]]:  # fmt: skip
     """Audit a sample of regions; return what was measured in all of them, and which they are."""
     if isinstance(pair, Check):
-        raise InputError(f"{request.release} does not fit {request.file}: {pair.detail}; give the file it shows")
+        raise InputError(
+            f"{request.release} does not fit {request.file}: {pair.detail}; give the file that it was made from"
+        )
     clean, written, stages = pair
     regions, random = sample(clean.regions, count), random_controls(manifest)
 
@@ -126,13 +122,11 @@ def _sampled(
         )
     # Which adversary is the strongest is known when all regions are joined; only then do its controls run.
     together = joined(list(found.values()))
-    top = _strongest(request, together.contests, together.counts.test)
-    missing = [contest for name in random if (contest := request.contest(name, top)) not in together.contests]
-    if missing:
-        further = run("auditing controls", missing, [*found])
-        together = joined([replace(one, contests=one.contests | further[n].contests) for n, one in found.items()])
-    sha256 = str(manifest["data"]["sha256"])
-    return together, {"release_sha256": sha256, "regions": sampled(clean.regions, regions, found)}
+    contests = with_controls(
+        request, random, together.contests, together.counts.test,
+        lambda missing: joined(list(run("auditing controls", missing, [*found]).values())).contests,
+    )  # fmt: skip
+    return replace(together, contests=contests), {"regions": sampled(clean.regions, regions, found)}
 
 
 def audit_region(
@@ -144,7 +138,7 @@ def audit_region(
         return None
     before, after = read_region(clean, clean.regions[number]), read_region(written, written.regions[number])
     before = replace(before, table=with_groups(before.table, manifest))
-    pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, "", whole_file=False)
+    pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, whole_file=False)
     if not has_sessions(pair.released, chosen.filters):
         return None
     found = _measured(request, chosen, pair, contests, lambda text: None, no_report)
@@ -161,7 +155,7 @@ def _measured(
     if contests is None:
         found = run_contests(request, grid, random_controls(pair.manifest), data.test.positions - len(data.test))
     else:
-        found = {one: cell["measures"] for one, cell in zip(contests, grid.cells(contests), strict=True)}
+        found = grid.measures(contests)
     test, every = data.test, data.all
     counts = StepCounts(
         test=test.positions - len(test), moves=int(moves(test).sum()), last=int((test.length > 1).sum()),
@@ -210,13 +204,11 @@ def grid_of(
     return Grid(
         train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=releases.__getitem__,
         seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
-        device=request.device, cache=cache_of(request), kept=kept_columns(pair, data), report=report,
+        device=request.device, cache=request.open_cache(), kept=kept_columns(pair, data), report=report,
     )  # fmt: skip
 
 
-def run_contests(
-    request: AuditRequest, grid: Grid, random: Sequence[str], positions: int
-) -> dict[Contest, dict[str, Any]]:
+def run_contests(request: AuditRequest, grid: Grid, random: Sequence[str], positions: int) -> Measures:
     """Return the measures of all contests, including the random releases against the strongest adversary."""
     # The adversary that restores most is likely the strongest. It is known before any victim is trained, so its
     # controls can train side by side with the other victims.
@@ -224,16 +216,18 @@ def run_contests(
     seeds = range(request.seeds)
     likely = strongest({n: [grid.restoration(c, seed).measures["restored"] for seed in seeds] for n, c in ours.items()})
     contests = list(dict.fromkeys([*request.contests(random), *(request.contest(name, likely) for name in random)]))
-    found = {contest: cell["measures"] for contest, cell in zip(contests, grid.cells(contests), strict=True)}
-    top = _strongest(request, found, positions)
-    missing = [contest for contest in (request.contest(name, top) for name in random) if contest not in found]
-    cells = grid.cells(missing) if missing else []
-    return found | {contest: cell["measures"] for contest, cell in zip(missing, cells, strict=True)}
+    return with_controls(request, random, grid.measures(contests), positions, grid.measures)
 
 
-def _strongest(request: AuditRequest, found: dict[Contest, dict[str, Any]], positions: int) -> str:
+def with_controls(
+    request: AuditRequest, random: Sequence[str], found: Measures, positions: int,
+    measure: Callable[[Sequence[Contest]], Measures],
+) -> Measures:  # fmt: skip
+    """Add the random releases against the strongest adversary to what was measured, if they are missing."""
     each = {name: found[request.contest(RELEASE, name)]["all"]["acc@1"] for name in request.adversaries}
-    return strongest({name: rounded(seeds, positions) for name, seeds in each.items()})
+    top = strongest({name: rounded(seeds, positions) for name, seeds in each.items()})
+    missing = [contest for contest in (request.contest(name, top) for name in random) if contest not in found]
+    return found | measure(missing) if missing else found
 
 
 def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: Say) -> dict[str, float]:

@@ -59,7 +59,7 @@ def completed(adversaries: tuple[str, ...], columns: bool, pseudonyms: bool) -> 
     odd = [name for name in adversaries if ADVERSARIES[name].needs_pseudonyms and not pseudonyms]
     if odd:
         raise InputError(
-            f"{option('adversaries', odd[0])}: the release keeps the user ids, so nothing is to relink; leave it out"
+            f"{option('adversaries', odd[0])}: the release keeps the user ids, so there is nothing to relink; drop it"
         )
     full = set(default_adversaries()) <= set(adversaries)
     return in_order({*adversaries, *default_adversaries(False, columns, pseudonyms)}) if full else adversaries

@@ -1,7 +1,7 @@
 """The evaluation grid: releases x adversaries x leak ratios x victims x seeds. Audits and studies both ask it.
 
 A contest is one combination of the first four. The grid restores each release under each seed as the adversary would,
-trains the victim on the result, and returns one cell per contest with the measures of all seeds. Restorations and
+trains the victim on the result, and returns the measures of each contest for all seeds. Restorations and
 victims are cached by content.
 """
 
@@ -26,7 +26,7 @@ from ghostpoi.audits.controls import CLEAN, LEAK_ONLY, LEAK_STAY
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION, Metrics, accuracy, markov, popularity, recovery, stay
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.progress import BEFORE
+from ghostpoi.progress import BEFORE, Report, Say, no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -68,23 +68,74 @@ class Release:
         return key_of(self.rule, self.pseudonym)
 
 
+def find_adversary(name: str) -> tuple[Adversary | None, int]:
+    """Return the adversary of a contest, None for a control, and the number of releases it holds.
+
+    `multi-release-4` is A11 with four releases of the same sessions.
+    """
+    several, _, count = name.rpartition("-")
+    if several in ADVERSARIES and ADVERSARIES[several].many_releases:
+        return ADVERSARIES[several], int(count)
+    return ADVERSARIES.get(name), 1
+
+
+def release_seeds(contest: Contest, number: int) -> list[int]:
+    """Return the seeds of the releases that the adversary of a contest holds under a seed."""
+    return [number + FURTHER * k for k in range(find_adversary(contest.adversary)[1])]
+
+
+def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
+    """Return the same sessions with other POIs."""
+    return replace(sessions, poi=poi.astype(np.int32))
+
+
+def sessions_key(sessions: Sessions) -> str:
+    """Return a hash of all that models and adversaries read of sessions."""
+    return key_of(sessions.user, sessions.start, sessions.poi, sessions.time)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Restorer:
-    """Restores releases of the training sessions."""
+class Grid:
+    """Clean sessions, releases of the training sessions, and how to train and test on them."""
 
     train: Sessions
+    val: Sessions
+    test: Sessions
     vocabulary: Vocabulary
     releases: Callable[[str], Release]
+    seeds: int
+    protocol: str
+    model: ModelSettings  # of the Transformer victim
+    training: Training
     device: torch.device
     cache: Cache
     kept: tuple[KeptColumn, ...] = ()  # columns that every release shows as the clean file has them
+    say: Say = lambda text: None
+    report: Report = no_report
 
     @property
     def rows(self) -> int:
         return len(self.vocabulary)  # P+1
 
+    def measures(
+        self, contests: Sequence[Contest], seeds: Sequence[int] | None = None
+    ) -> dict[Contest, dict[str, Any]]:
+        """Return the measures of each contest, one value per seed.
+
+        On CUDA the victims of one seed train together, on a CPU those of all seeds.
+        """
+        found: dict[Contest, list[dict[str, Any]]] = {contest: [] for contest in contests}
+        seeds = range(self.seeds) if seeds is None else seeds
+        for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
+            for victim in dict.fromkeys(c.victim for c in contests):
+                jobs = [(c, seed) for seed in some for c in contests if c.victim == victim]
+                for (contest, _), measures in zip(jobs, self._victims(victim, jobs), strict=True):
+                    found[contest].append(measures)
+        return {contest: over_seeds(per_seed) for contest, per_seed in found.items()}
+
     def restoration(self, contest: Contest, number: int) -> Record:
         """Return what an adversary makes of a release under a seed, and its recovered shares."""
+        self.report(f"adversary {contest.label}", 0)
         release = self.releases(contest.release)
         adversary, _ = find_adversary(contest.adversary)
         released = [release.poi(seed) for seed in release_seeds(contest, number)]
@@ -120,65 +171,6 @@ class Restorer:
         seconds = time.perf_counter() - begin
         shares = recovery(self.train.poi, released[0], poi, evidence.positions)
         return Record({**shares, **measures, "adversary_seconds": seconds}, poi)
-
-
-def find_adversary(name: str) -> tuple[Adversary | None, int]:
-    """Return the adversary of a contest, None for a control, and the number of releases it holds.
-
-    `multi-release-4` is A11 with four releases of the same sessions.
-    """
-    several, _, count = name.rpartition("-")
-    if several in ADVERSARIES and ADVERSARIES[several].many_releases:
-        return ADVERSARIES[several], int(count)
-    return ADVERSARIES.get(name), 1
-
-
-def release_seeds(contest: Contest, number: int) -> list[int]:
-    """Return the seeds of the releases that the adversary of a contest holds under a seed."""
-    return [number + FURTHER * k for k in range(find_adversary(contest.adversary)[1])]
-
-
-def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
-    """Return the same sessions with other POIs."""
-    return replace(sessions, poi=poi.astype(np.int32))
-
-
-def sessions_key(sessions: Sessions) -> str:
-    """Return a hash of all that models and adversaries read of sessions."""
-    return key_of(sessions.user, sessions.start, sessions.poi, sessions.time)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Grid(Restorer):
-    """Clean sessions, releases of the training sessions, and how to train and test on them."""
-
-    val: Sessions
-    test: Sessions
-    seeds: int
-    protocol: str
-    model: ModelSettings  # of the Transformer victim
-    training: Training
-    say: Callable[[str], None] = lambda text: None
-    report: Callable[[str, float], None] = lambda label, units: None
-
-    def cells(self, contests: Sequence[Contest], seeds: Sequence[int] | None = None) -> list[dict[str, Any]]:
-        """Return one cell per contest. On CUDA the victims of one seed train together, on a CPU those of all seeds."""
-        found: dict[Contest, list[dict[str, Any]]] = {contest: [] for contest in contests}
-        seeds = range(self.seeds) if seeds is None else seeds
-        for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
-            for victim in dict.fromkeys(c.victim for c in contests):
-                jobs = [(c, seed) for seed in some for c in contests if c.victim == victim]
-                for (contest, _), measures in zip(jobs, self._victims(victim, jobs), strict=True):
-                    found[contest].append(measures)
-        return [
-            contest.cell | {"seeds": list(seeds), "measures": over_seeds(per_seed)}
-            for contest, per_seed in found.items()
-        ]
-
-    def restoration(self, contest: Contest, number: int) -> Record:
-        """Return what an adversary makes of a release under a seed, and its recovered shares."""
-        self.report(f"adversary {contest.label}", 0)
-        return super().restoration(contest, number)
 
     def floors(self) -> dict[str, dict[str, Metrics]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
@@ -222,7 +214,7 @@ class Grid(Restorer):
         """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""
         jobs, restored = zip(*(self._job(*contest) for contest in contests), strict=True)
         if not VICTIMS[victim].reads_users:  # so that releases that differ in their pseudonyms share victims
-            jobs = tuple(replace(job, train=without_users(job.train)) for job in jobs)
+            jobs = tuple(replace(job, train=replace(job.train, user=np.zeros_like(job.train.user))) for job in jobs)
         shared = key_of(
             (VICTIMS[victim].version, ACCURACY_VERSION), victim, self._victim(victim), self.protocol,
             self.device.type, self.vocabulary, sessions_key(self.val), sessions_key(self.test),
@@ -252,24 +244,13 @@ class Grid(Restorer):
         return Transformer(self.model, self.training) if isinstance(victim, Transformer) else victim
 
 
-def without_users(sessions: Sessions) -> Sessions:
-    """Return the same sessions as if all were of one user."""
-    return replace(sessions, user=np.zeros_like(sessions.user))
-
-
 def repeated(sessions: Sessions, count: int) -> Sessions:
     """Return the sessions over and over, `count` in all, so that few fill as long an epoch as all would.
 
     An epoch of a few steps leaves a model nearly untrained. Early stopping would keep such a model where staying is a
     good guess: a model with tied embeddings predicts the present POI before it has learned anything.
     """
-    if not len(sessions):
-        return sessions
-    pick = np.resize(np.arange(len(sessions)), count)
-    length = sessions.length[pick]
-    start = np.append(0, np.cumsum(length))
-    at = np.repeat(sessions.start[pick] - start[:-1], length) + np.arange(start[-1])
-    return Sessions(sessions.user[pick], start, sessions.poi[at], sessions.time[at], sessions.row[at])
+    return sessions.take(np.resize(np.arange(len(sessions)), count)) if len(sessions) else sessions
 
 
 def over_seeds(per_seed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A clean file and a release of the same rows, cut into sessions as the recipient of the release would cut them."""
 
-import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,7 +55,6 @@ class TablePair:
     released: Checkins  # with the clean user ids, in the order of the clean file
     clean_row: Longs  # (N,) the clean row of each released row; the publisher may have withheld some
     manifest: dict[str, Any] | None
-    sha256: str  # of the released file
     kept: dict[str, pl.Series]  # (N,) each: the extra columns that vary and that the release shares with the file
     pseudonym: Longs | None = None  # (N,) of each row; None: the release keeps the user ids
     crowds: KeptCrowds | None = None  # of the series to which the release belongs
@@ -87,20 +85,18 @@ def read_pair(
     if (folder := released.path).is_dir():
         manifest = checked_manifest(folder)
         after, before = read_data(folder, manifest, file.limit), read_clean(file, mapping, manifest)
-        digest = str(manifest["data"]["sha256"])
         if settings_of(manifest).identity.pseudonyms != "keep":
             after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))
     else:
         before, after = formats.read(file, mapping), formats.read(released, mapping)
-        digest = hashlib.sha256(released.raw_bytes).hexdigest()
     clean, crowds = before.table, None
     if manifest is not None:
         clean, crowds = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)
-    return pair_of(replace(before, table=clean), after, (file, release), manifest, digest, pseudonym, crowds)
+    return pair_of(replace(before, table=clean), after, (file, release), manifest, pseudonym, crowds)
 
 
 def pair_of(
-    before: CheckinFile, after: CheckinFile, names: tuple[object, object], manifest: dict[str, Any] | None, digest: str,
+    before: CheckinFile, after: CheckinFile, names: tuple[object, object], manifest: dict[str, Any] | None,
     pseudonym: Longs | None = None, crowds: KeptCrowds | None = None, whole_file: bool = True,
 ) -> TablePair:  # fmt: skip
     """Match the rows of a file, or of a region of it, with those of its release; refuse a release of other rows."""
@@ -120,7 +116,7 @@ def pair_of(
     kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
     if clean.crossing is not None and len(rows) == len(released):
         released = replace(released, crossing=clean.crossing[rows])
-    pair = TablePair(clean, released, rows, manifest, digest, kept, pseudonym, crowds)
+    pair = TablePair(clean, released, rows, manifest, kept, pseudonym, crowds)
     _check_rows(file, release, pair)
     return pair
 

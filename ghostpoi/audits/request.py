@@ -44,6 +44,12 @@ class AuditSettings(Settings):
     lm_training: Training = field(default_factory=lambda: TrajectoryLM().training)
 
 
+def random_controls(manifest: dict[str, Any] | None) -> list[str]:
+    """Return the random releases that a release is compared with. The second needs the sets of a method of ours."""
+    publisher = publisher_of(manifest)
+    return [RANDOM] if publisher is None or type(publisher) is Random else [RANDOM, RANDOM_MATCHED]
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest:
     """What the auditor asks for."""
@@ -82,50 +88,40 @@ class AuditRequest:
             *(self.contest(control, adversary) for control in random for adversary in faced),
         ]
 
+    def work(self) -> float:
+        """Return all units of work for the progress bar, in victims."""
+        random = random_controls(read_manifest(self.release.path) if self.release.path.is_dir() else None)
+        victims = len(self.contests(random)) + len(random) * (not self.all_controls)
+        return self.seeds * victims + LM_UNITS * self.naturalness
 
-def random_controls(manifest: dict[str, Any] | None) -> list[str]:
-    """Return the random releases that a release is compared with. The second needs the sets of a method of ours."""
-    publisher = publisher_of(manifest)
-    return [RANDOM] if publisher is None or type(publisher) is Random else [RANDOM, RANDOM_MATCHED]
+    def check(self) -> None:
+        """Refuse values that no audit can have."""
+        if not 0 < self.leak <= 1:
+            raise InputError(
+                f"{option('leak', f'{self.leak:g}')}: give a share above 0 and at most 1; the paper's is 0.05"
+            )
+        if self.victim not in VICTIMS:
+            raise InputError(
+                f"{option('victim', self.victim)}: there is no such victim; choose from {', '.join(VICTIMS)}"
+            )
 
+    def settings_for(self, manifest: dict[str, Any] | None) -> AuditSettings:
+        """Return the settings of the manifest, else of the protocol, with the user's changes."""
+        base = settings_of(manifest) if manifest else publication(RANDOM, self.protocol)
+        default = AuditSettings(base.filters, base.candidates, base.speed, *victim_settings(self.protocol))
+        chosen = settings.load(self.config, default) if self.config else default
+        chosen = settings.override(chosen, list(self.set))
+        if self.victim != "transformer" and (chosen.victim, chosen.training) != (default.victim, default.training):
+            raise InputError(
+                f"the settings victim.* and training.* do not apply to {option('victim', self.victim)}; leave them out "
+                f"or use {option('victim', 'transformer')}"
+            )
+        return chosen
 
-def work(request: AuditRequest) -> float:
-    """Return all units of work for the progress bar, in victims."""
-    random = random_controls(read_manifest(request.release.path) if request.release.path.is_dir() else None)
-    victims = len(request.contests(random)) + len(random) * (not request.all_controls)
-    return request.seeds * victims + LM_UNITS * request.naturalness
-
-
-def check_request(request: AuditRequest) -> None:
-    """Refuse values that no audit can have."""
-    if not 0 < request.leak <= 1:
-        raise InputError(
-            f"{option('leak', f'{request.leak:g}')}: give a share above 0 and at most 1; the paper's is 0.05"
-        )
-    if request.victim not in VICTIMS:
-        raise InputError(
-            f"{option('victim', request.victim)}: there is no such victim; choose from {', '.join(VICTIMS)}"
-        )
-
-
-def audit_settings(request: AuditRequest, manifest: dict[str, Any] | None) -> AuditSettings:
-    """Return the settings of the manifest, else of the protocol, with the user's changes."""
-    base = settings_of(manifest) if manifest else publication(RANDOM, request.protocol)
-    default = AuditSettings(base.filters, base.candidates, base.speed, *victim_settings(request.protocol))
-    chosen = settings.load(request.config, default) if request.config else default
-    chosen = settings.override(chosen, list(request.set))
-    if request.victim != "transformer" and (chosen.victim, chosen.training) != (default.victim, default.training):
-        raise InputError(
-            f"the settings victim.* and training.* do not apply to {option('victim', request.victim)}; leave them out "
-            f"or use {option('victim', 'transformer')}"
-        )
-    return chosen
-
-
-def cache_of(request: AuditRequest) -> Cache:
-    """Open the cache. It is derived from clean data, so it must lie outside the release."""
-    private = request.private_folder
-    folder = request.cache or (private / "audit" if private.is_dir() else default_folder())
-    if folder.resolve().is_relative_to(request.release.path.resolve()):
-        raise InputError(f"{option('cache', folder)} lies inside the release {request.release}; choose another folder")
-    return open_cache(folder)
+    def open_cache(self) -> Cache:
+        """Open the cache. It is derived from clean data, so it must lie outside the release."""
+        private = self.private_folder
+        folder = self.cache or (private / "audit" if private.is_dir() else default_folder())
+        if folder.resolve().is_relative_to(self.release.path.resolve()):
+            raise InputError(f"{option('cache', folder)} lies inside the release {self.release}; choose another folder")
+        return open_cache(folder)

@@ -195,7 +195,7 @@ class Trial:
         kind = self.settings.identity.pseudonyms
         gap = self.settings.filters.session_gap_s
         pseudonym = None if kind == "keep" else pseudonyms.of_rows(table.user, table.time, kind, gap)
-        return TablePair(table, after, np.arange(len(table)), None, "", {}, pseudonym)
+        return TablePair(table, after, np.arange(len(table)), None, {}, pseudonym)
 
     @cached_property
     def _data(self) -> AlignedSessions:
@@ -250,8 +250,7 @@ class Trial:
         return {part: found[part] | counted[part] for part in found}
 
     def _measured(self, contests: Sequence[Contest], seeds: int) -> Accuracies:
-        cells = self._grid(seeds).cells(contests)
-        named = {contest.adversary: cell["measures"] for contest, cell in zip(contests, cells, strict=True)}
+        named = {contest.adversary: found for contest, found in self._grid(seeds).measures(contests).items()}
         return {part: {name: found[part]["acc@1"] for name, found in named.items()} for part in (ALL, MOVES)}
 
     def _ratio(self, adversary: str) -> float | None:

@@ -50,11 +50,16 @@ class Sessions:
         """Return the session of every position."""
         return np.repeat(np.arange(len(self)), self.length)  # (N,)
 
-    def take(self, which: Bools) -> "Sessions":
-        """Return the sessions that `which` (S,) marks."""
-        keep = np.repeat(which, self.length)
-        start = np.concatenate([[0], np.cumsum(self.length[which])])
-        return Sessions(self.user[which], start, self.poi[keep], self.time[keep], self.row[keep])
+    def take(self, which: Bools | Longs) -> "Sessions":
+        """Return the sessions that `which` (S,) marks, or those with these numbers in this order."""
+        length = self.length[which]
+        at, start = spans(self.start[:-1][which], length), np.append(0, np.cumsum(length))
+        return Sessions(self.user[which], start, self.poi[at], self.time[at], self.row[at])
+
+
+def spans(start: Longs, length: Longs) -> Longs:
+    """Return start[k], start[k] + 1 .. start[k] + length[k] - 1 for every k, end to end."""
+    return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
 
 
 @dataclass(frozen=True)

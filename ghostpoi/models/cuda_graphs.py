@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from ghostpoi.data.checkins import Longs
+from ghostpoi.data.sessions import spans
 from ghostpoi.models.devices import precise, seeded
 from ghostpoi.models.output_layer import CUDA_LOGITS
 from ghostpoi.models.training_windows import Windows
@@ -40,8 +41,7 @@ def pack_rows(windows: Windows, order: Longs, size: int) -> NDArray[np.int64]:
     batches, rows = len(filled), _round_up(max(rows for _, rows in filled))
     plan = np.zeros((4, batches * rows * width), np.int64)
     begin = np.arange(len(order)) // size * rows * width + np.concatenate([first for first, _ in filled])
-    step = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-    at, source = np.repeat(begin, length) + step, np.repeat(windows.start[order], length) + step
+    at, source, step = (spans(first, length) for first in (begin, windows.start[order], np.zeros_like(length)))
     plan[:, at] = windows.token[source], windows.target[source], step, np.repeat(np.arange(len(order)) + 1, length)
     return np.ascontiguousarray(plan.reshape(4, batches, rows, width).swapaxes(0, 1))
 

@@ -92,15 +92,19 @@ def packed_epoch(
 @torch.no_grad()
 def ranks(model: CausalTransformer, windows: Windows, precision: Precision = "float32") -> Longs:
     """Return the rank of every target among all POIs, 1 the best, (N,). A tie counts against the target."""
-    rows = max(1, (RANK_LOGITS if model.device.type == "cpu" else RANK_LOGITS_CUDA) // model.rows)
-    found = []
-    with precise(precision, model.device):
-        columns = model.output[1:].t().contiguous()  # (d, P)
-        for hidden, target in hidden_states(model, windows):
-            for part, goal in zip(torch.split(hidden, rows), torch.split(target[:, None] - 1, rows), strict=True):
-                logits = torch.mm(part, columns)
-                found.append((logits >= logits.gather(1, goal)).sum(1))
+    found = [(all_of >= all_of.gather(1, own)).sum(1) for all_of, own in logits(model, windows, precision)]
     return torch.cat(found).cpu().numpy() if found else np.zeros(0, np.int64)
+
+
+@torch.no_grad()
+def logits(model: CausalTransformer, windows: Windows, precision: Precision) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the logits (M, P) of all POIs and the columns (M, 1) of the targets, some positions at a time."""
+    rows = max(1, (RANK_LOGITS if model.device.type == "cpu" else RANK_LOGITS_CUDA) // model.rows)
+    with precise(precision, model.device):
+        columns = model.output[1:].t().contiguous()  # (d, P): row 0 is never an answer
+        for hidden, target in hidden_states(model, windows):
+            for part, own in zip(torch.split(hidden, rows), torch.split(target[:, None] - 1, rows), strict=True):
+                yield torch.mm(part, columns), own
 
 
 @torch.no_grad()

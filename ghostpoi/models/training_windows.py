@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.sessions import Sessions
+from ghostpoi.data.sessions import Sessions, spans
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Windows:
     def take(self, which: Longs) -> "Windows":
         """Return the windows with these numbers, in this order."""
         length = self.length[which]
-        index = np.repeat(self.start[which] - (np.cumsum(length) - length), length) + np.arange(length.sum())
+        index = spans(self.start[which], length)
         return Windows(self.token[index], self.target[index], length)
 
     def batches(self, order: Longs, size: int) -> "Iterator[Windows]":

@@ -29,13 +29,7 @@ INK, GREY = "#222222", "#777777"
 DOTTED = (0, (1, 1))
 STYLE = paper.contents("style")
 METHODS: dict[str, tuple[str, str, str]] = STYLE["methods"]  # colour, marker, line
-FLOOR_LINE: dict[str, Any] = {
-    "color": "#009E73",
-    "linestyle": "-.",
-    "linewidth": 1.2,
-    "zorder": 3,
-    "label": "best floor",
-}
+FLOOR_LINE: dict[str, Any] = {"color": "#009E73", "linestyle": "-.", "linewidth": 1.2, "zorder": 3}
 DEFAULT = "crowd"  # the method whose points are largest
 HARDLY = 0.25  # of the largest Δprot of a figure: what protects less is drawn outside its scale
 KILOMETRES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
@@ -126,7 +120,7 @@ def convergence(results: Results) -> Figure:
             low, high = control["mean"] - control["std"], control["mean"] + control["std"]
             axes.axhspan(low, high, facecolor="none", edgecolor=colour, hatch=hatch, alpha=0.35, linewidth=0.5)
     if floor and clean:
-        axes.axhline(clean["mean"] - floor["mean"], **FLOOR_LINE)
+        axes.axhline(clean["mean"] - floor["mean"], label=BEST_FLOOR, **FLOOR_LINE)
     default = Variant("ghost").settings(results.protocol).rounds.outer
     axes.axvline(default, color=INK, linewidth=0.8, linestyle="--")
     axes.text(default + 0.1, 0.01, "default", transform=axes.get_xaxis_transform(), fontsize=8)
@@ -262,7 +256,7 @@ def _family(method: str) -> str:
 def floor_line(draw: Callable[..., Any], results: Results) -> None:
     """Draw the accuracy of the best floor across a panel, if it was measured."""
     if floor := results.value(CLEAN, BEST_FLOOR):
-        draw(floor["mean"], **FLOOR_LINE)
+        draw(floor["mean"], label=BEST_FLOOR, **FLOOR_LINE)
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:

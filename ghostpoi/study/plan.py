@@ -84,11 +84,7 @@ KEYS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {  # default, what the
     "title": ("", "a text", lambda v: isinstance(v, str)),
     "methods": ([], "a list of methods", lambda v: bool(v) and _all(v, str)),
     "adversaries": ([], 'a list of adversaries or "all"', lambda v: v == ALL or (bool(v) and _all(v, str))),
-    "leak": (
-        [0.05],
-        "a list of ratios above 0, up to 1",
-        lambda v: _all(v, int, float) and all(0 < r <= 1 for r in v),
-    ),
+    "leak": ([0.05], "a list of ratios above 0, up to 1", lambda v: _all(v, int, float) and all(0 < r <= 1 for r in v)),
     "seeds": (3, "a whole number of at least 1", lambda v: type(v) is int and v >= 1),
     "victims": ([VICTIM], "a list of victims", lambda v: bool(v) and _all(v, str)),
     "releases": ([], "a list of whole numbers of at least 1", lambda v: _all(v, int) and all(k >= 1 for k in v)),

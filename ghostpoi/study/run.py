@@ -187,9 +187,8 @@ class Runner:
                 if one.contest is None:
                     yield [self._finished(one.cell, self._alone(one.cell, seeds))]
             contests = {one.contest: one.cell for one in those if one.contest} if seeds else {}
-            measured = self._grid.cells(list(contests), seeds) if contests else []
-            yield [self._finished(cell, {"seeds": found["seeds"], "measures": found["measures"]})
-                   for cell, found in zip(contests.values(), measured, strict=True)]  # fmt: skip
+            measured = self._grid.measures(list(contests), seeds) if contests else {}
+            yield [self._finished(contests[c], {"seeds": list(seeds), "measures": m}) for c, m in measured.items()]
 
     def _alone(self, cell: Cell, seeds: Sequence[int]) -> Cell:
         """The seeds and measures of a cell without a contest."""

@@ -27,7 +27,7 @@ from ghostpoi.attack.victims.base import Exam, Job, Victim
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import LEAK_MIXED
-from ghostpoi.audits.grid import RESTORATION_VERSION, Contest, Release, Restorer
+from ghostpoi.audits.grid import RESTORATION_VERSION, Contest, Grid, Release
 from ghostpoi.audits.measures import accuracy as accuracies
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
 from ghostpoi.audits.measures.detection import DETECTION_VERSION, detect
@@ -192,11 +192,11 @@ def adversary(name: str) -> Any:
 def restoration() -> Any:
     release = Release(released, Rule(sets(), uniform(sets()), True))
     with TemporaryDirectory() as folder:
-        restorer = Restorer(
-            train=sessions(), vocabulary=vocabulary(), releases=lambda name: release, device=CPU,
-            cache=Cache(Path(folder)),
+        grid = Grid(
+            train=sessions(), val=sessions(1), test=sessions(2), vocabulary=vocabulary(), releases=lambda name: release,
+            seeds=1, protocol="strong", model=MODEL, training=TRAINING, device=CPU, cache=Cache(Path(folder)),
         )  # fmt: skip
-        found = [restorer.restoration(Contest("a", name, 0.25, "none"), 0) for name in ("none", LEAK_MIXED)]
+        found = [grid.restoration(Contest("a", name, 0.25, "none"), 0) for name in ("none", LEAK_MIXED)]
     return [(one.poi, {k: v for k, v in one.measures.items() if k != "adversary_seconds"}) for one in found]
 
 

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.data.sessions import Sessions
+from ghostpoi.data.sessions import Sessions, spans
 from ghostpoi.draw.channel import Channel
 from ghostpoi.models import fit
 from ghostpoi.models.devices import precise, seeded
@@ -192,7 +192,7 @@ class Corpus:
         """Return some windows as a batch."""
         length = self.length[windows]
         window = np.repeat(np.arange(len(windows)), length)
-        place = (self.start[windows] - (np.cumsum(length) - length))[window] + np.arange(len(window))
+        place = spans(self.start[windows], length)
         released = self.poi[place].astype(np.int64)
         parts = place, released, window, self.hour[place], self.log_gap[place]
         packing = BidirectionalPacking(length, self.heads, self.device)
@@ -393,11 +393,5 @@ def unchanged(evidence: Evidence, answers: list[Ints]) -> list[float]:
 @torch.no_grad()
 def _argmax(model: CausalTransformer, pairs: Windows, training: Training) -> Ints:
     """Return the likeliest POI at every position, (N,)."""
-    logits_at_once = fit.RANK_LOGITS if model.device.type == "cpu" else fit.RANK_LOGITS_CUDA
-    found: list[torch.Tensor] = []
-    with precise(training.precision, model.device):
-        columns = model.output[1:].t().contiguous()  # (d, P): row 0 is never an answer
-        for hidden, _ in fit.hidden_states(model, pairs):
-            for part in torch.split(hidden, max(1, logits_at_once // model.rows)):
-                found.append(torch.mm(part, columns).argmax(1) + 1)
+    found = [logits.argmax(1) + 1 for logits, _ in fit.logits(model, pairs, training.precision)]
     return torch.cat(found).cpu().numpy().astype(np.int32) if found else np.zeros(0, np.int32)

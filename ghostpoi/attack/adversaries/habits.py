@@ -12,6 +12,7 @@ from ghostpoi.attack.adversaries.tables import PerUser
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
+from ghostpoi.data.sessions import spans
 from ghostpoi.draw.channel import Channel
 
 CONCENTRATIONS: Floats = 10.0 ** np.arange(-2, 3.01, 0.25)  # tried for K_u; the last stands for independent draws
@@ -141,9 +142,8 @@ class SessionHabits(Adversary):
             visits, _, share = self.habits.explain(known, channel, evidence.symbol)
             # The options of a position are the same at both levels, in the same order.
             size = np.diff(visits.first, append=len(visits.owner))[visits.group]
-            first = np.cumsum(size) - size
-            owner = np.repeat(np.arange(len(size)), size)
-            option = visits.first[visits.group][owner] + np.arange(len(owner)) - first[owner]
+            first, owner = np.cumsum(size) - size, np.repeat(np.arange(len(size)), size)
+            option = spans(visits.first[visits.group], size)
             score = score + np.where(telling, 1.0, self.less)[owner] * np.log(share[option])
             clean = visits.clean[option]
         return likeliest(np.asarray(score), clean, owner, first)

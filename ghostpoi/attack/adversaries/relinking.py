@@ -21,6 +21,7 @@ from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
+from ghostpoi.data.sessions import spans
 
 HOURS = 24
 LAST = 16  # positions before each one that it may repeat
@@ -168,8 +169,7 @@ class Scene:
         repeat, hours, near = (np.zeros(len(size)) for _ in range(3))
         for block in _blocks(size, PAIRS):
             i = np.repeat(np.arange(block.start, block.stop), size[block])
-            first = np.cumsum(size[block]) - size[block]
-            j = np.arange(len(i)) - np.repeat(first, size[block]) + self.start[self.unit[i]]
+            j = spans(self.start[self.unit[block]], size[block])
             weight = self.hour_weight[self.hour[i], self.hour[j]]
             lift, close = self.lifts(self.symbol[j], self.symbol[i])
             for total, value in ((repeat, weight * lift), (hours, weight), (near, close)):
@@ -205,7 +205,7 @@ class Scene:
         """
         size = np.diff(self.start)[members]
         size = np.where(self.user[members] >= 0, size, np.minimum(size, MOST))
-        at = np.repeat(self.start[members] - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        at = spans(self.start[members], size)
         weight = trust[self.unit[at]]
         reference, which = np.unique(self.reference[at], return_inverse=True)
         key = which * HOURS + self.hour[at]

@@ -5,7 +5,7 @@ Victims on a CPU in parallel processes: small models gain more from that than fr
 
 import multiprocessing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
@@ -18,6 +18,7 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.models.training_windows import Windows
 from ghostpoi.processes import process_pool
+from ghostpoi.progress import Report, no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -25,11 +26,6 @@ STAGE = ("victim",)  # of the seeds of weights, batches and dropout
 WRONG = int(np.iinfo(np.int64).max)  # a rank that no cutoff reaches and whose reciprocal is about 0
 
 P = TypeVar("P", bound=Windows)
-Progress = Callable[[str, float], None]  # what is being trained; victims just done, which add up to one per job
-
-
-def silent(label: str, victims: float) -> None:
-    """Ignore progress."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class Exam:
     test: Sessions
     rows: int  # P+1
     device: torch.device
-    progress: Progress = silent
+    progress: Report = no_report  # victims just done add up to one per job
     vocabulary: Vocabulary | None = None  # coordinates of the POIs, for victims that need them
 
     def check(self, jobs: Sequence[Job]) -> None:
@@ -127,7 +123,7 @@ def train_each(victim: Victim, jobs: Sequence[Job], exam: Exam, protocol: str) -
         yield from ((number, victim.train([job], exam, protocol)[0]) for number, job in enumerate(jobs))
         return
     queue = multiprocessing.get_context("spawn").SimpleQueue()
-    shared = victim, replace(exam, progress=silent), protocol
+    shared = victim, replace(exam, progress=no_report), protocol
     with process_pool(workers, _start, (queue,), cores // workers) as pool:
         number: dict[Future[Result], int] = {pool.submit(_train, job, *shared): i for i, job in enumerate(jobs)}
         left = set(number)

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job
 from ghostpoi.data.checkins import Longs
+from ghostpoi.data.sessions import spans
 from ghostpoi.models.cuda_graphs import fill_rows, row_width
 from ghostpoi.models.devices import precise
 from ghostpoi.models.training_windows import Windows
@@ -61,12 +62,11 @@ def pack(pairs: Windows, batches: Sequence[Longs], device: torch.device) -> list
         length = pairs.length[windows]
         width = row_width(length)
         first, rows = fill_rows(length, width)
-        position = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-        place = np.repeat(first, length) + position
+        position, place = spans(np.zeros_like(length), length), spans(first, length)
         token_at, owner = np.zeros(rows * width, np.int64), np.full(rows * width, -1)
         token_at[place] = np.arange(len(place))
         owner[place] = np.repeat(np.arange(len(length)), length)
-        index = np.repeat(start[windows], length) + position
+        index = spans(start[windows], length)
         parts += [owner, index, position, place, token_at, *_step_order(length, position)]
         sizes.append((width, np.bincount(position).tolist()))
     if not parts:

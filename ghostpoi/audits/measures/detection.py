@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from ghostpoi.attack.adversaries.base import Described
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km, speed_kmh
-from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.data.sessions import Sessions, Vocabulary, spans
 from ghostpoi.models.devices import seeded
 from ghostpoi.randomness import Seed
 
@@ -137,8 +137,7 @@ def _repeated(key: Longs) -> Bools:
 def _of(sessions: Sessions, features: Floats, which: Longs) -> tuple[Floats, Longs]:
     """The features of these sessions, (M, F), and where each session starts."""
     length = sessions.length[which]
-    start = np.cumsum(length) - length
-    return features[np.repeat(sessions.start[which] - start, length) + np.arange(length.sum())], start
+    return features[spans(sessions.start[which], length)], np.cumsum(length) - length
 
 
 def _pooled(features: Floats, start: Longs) -> Floats:

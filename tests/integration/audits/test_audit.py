@@ -20,7 +20,7 @@ from ghostpoi.audits.audit import audit
 from ghostpoi.audits.controls import CONTROLS, default_adversaries, parse_adversaries
 from ghostpoi.audits.match import align, public_rule, publisher_of, read_pair
 from ghostpoi.audits.measures.gaps import accuracy_lost, against, differs
-from ghostpoi.audits.request import AuditRequest, audit_settings, work
+from ghostpoi.audits.request import AuditRequest
 from ghostpoi.audits.stored import public
 from ghostpoi.audits.verdicts import Accuracies, verdicts
 from ghostpoi.draw.methods import METHODS
@@ -202,7 +202,7 @@ def test_progress_adds_up_to_the_whole(files: Callable[[str], tuple[Path, Path]]
     )  # fmt: skip
     done: list[float] = []
     audit(request, None, None, lambda text: None, lambda label, units: done.append(units))
-    assert sum(done) == pytest.approx(work(request))
+    assert sum(done) == pytest.approx(request.work())
 
 
 STRANGE = {
@@ -272,7 +272,7 @@ def test_who_knows_the_rule_restores_more(tmp_path: Path) -> None:
 def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: str, more: tuple[str, ...]) -> None:
     file, release = released(tmp_path, False, method, "speed.limit_kmh=9999", *more)
     pair = read_pair(file, release, {})
-    chosen = audit_settings(AuditRequest(file=Source(file), release=Source(release)), pair.manifest)
+    chosen = AuditRequest(file=Source(file), release=Source(release)).settings_for(pair.manifest)
     data = align(pair, chosen.filters)
     methods = (publisher_of(pair.manifest), METHODS["random"])
     ours, random = (public_rule(pair, data.vocabulary, chosen, m) for m in methods)
@@ -289,7 +289,7 @@ def test_adversaries_are_told_the_publishers_own_rule(tmp_path: Path, method: st
 def test_of_another_tool_no_rule_is_known(files: Callable[[str], tuple[Path, Path]]) -> None:
     file, release = files(text(CLEAN, mark="w"))  # with venues that the clean file lacks
     pair = read_pair(file, release, {})
-    chosen = audit_settings(AuditRequest(file=Source(file), release=Source(release)), None)
+    chosen = AuditRequest(file=Source(file), release=Source(release)).settings_for(None)
     data = align(pair, chosen.filters)
     rule = public_rule(pair, data.vocabulary, chosen, publisher_of(pair.manifest))
     assert not rule.exact

@@ -17,7 +17,7 @@ from ghostpoi.attack.evidence import rule_of
 from ghostpoi.audits.controls import default_adversaries
 from ghostpoi.audits.extras import matched_draw, matched_rule
 from ghostpoi.audits.match import align, public_rule, publisher_of, read_pair
-from ghostpoi.audits.request import AuditRequest, audit_settings
+from ghostpoi.audits.request import AuditRequest
 from ghostpoi.audits.verdicts import step
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.synthetic_files import write_city
@@ -238,8 +238,8 @@ class TestMatchedControl:
 
     def test_it_draws_from_the_methods_own_sets_where_the_release_substitutes(self) -> None:
         pair = read_pair(city(), made("crowd"), {})
-        chosen = audit_settings(
-            AuditRequest(file=formats.Source(city()), release=formats.Source(made("crowd"))), pair.manifest
+        chosen = AuditRequest(file=formats.Source(city()), release=formats.Source(made("crowd"))).settings_for(
+            pair.manifest
         )
         data = align(pair, chosen.filters)
         method = publisher_of(pair.manifest)

@@ -11,7 +11,7 @@ from small_city import SETS, called, city, release, sentence
 
 from ghostpoi.audits.controls import default_adversaries
 from ghostpoi.audits.match import align, read_pair
-from ghostpoi.audits.request import AuditRequest, audit_settings
+from ghostpoi.audits.request import AuditRequest
 from ghostpoi.formats import Source
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
@@ -33,7 +33,7 @@ def audited(folder: Path, *more: object) -> dict[str, Any]:
 def test_sessions_are_those_of_the_same_release_with_kept_ids(pseudonyms: str) -> None:
     kept, hidden = (read_pair(city(), made(kind), {}) for kind in ("keep", pseudonyms))
     chosen = AuditRequest(file=Source(city()), release=Source(made("keep")), set=SPLIT[1::2])
-    filters = audit_settings(chosen, kept.manifest).filters
+    filters = chosen.settings_for(kept.manifest).filters
     a, b = align(kept, filters), align(hidden, filters)
     for name in ("user", "start", "time", "row", "poi"):
         assert (getattr(a.train, name) == getattr(b.train, name)).all()

@@ -93,5 +93,5 @@ def trained_on(g: Grid, contest: Contest, monkeypatch: pytest.MonkeyPatch) -> An
     jobs: list[Any] = []
     monkeypatch.setattr(grid, "train_each", lambda victim, todo, exam, protocol: jobs.extend(todo) or [])
     with pytest.raises(KeyError):  # no victim was trained
-        g.cells([contest])
+        g.measures([contest])
     return jobs[0].train.user

@@ -444,7 +444,6 @@ def test_victims_of_a_seed_train_together_on_cuda_and_all_side_by_side_on_a_cpu(
 
     monkeypatch.setattr(grid.Grid, "_victims", record)
     contests = [grid.Contest("clean", name, 0.1, "markov") for name in ("clean", "leak-only")]
-    cells = runner._grid.cells(contests)
+    measured = runner._grid.measures(contests)
     assert seen == batches
-    assert [cell["measures"] for cell in cells] == [{"epochs": [0, 1]}] * 2
-    assert [cell["adversary"] for cell in cells] == ["clean", "leak-only"]
+    assert measured == {contest: {"epochs": [0, 1]} for contest in contests}
