@@ -106,7 +106,7 @@ def codes(column: pl.Series) -> Iterable[Longs]:
     first = np.unique(values, return_index=True)[1]
     distinct = column.gather(first).to_list()
     decode = readings if len(distinct) <= MOST_DECODED else text_of
-    texts = pl.Series([decode(value) for value in distinct], dtype=pl.String)
+    texts = pl.Series([decode(v if isinstance(v, bytes) else text_of(v)) for v in distinct], dtype=pl.String)
     for length in PREFIXES:
         prefix = value_codes(texts.str.slice(0, length))
         if prefix.max() + 1 < len(distinct):  # else this prefix and longer ones are as distinct as the values
