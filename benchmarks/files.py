@@ -67,7 +67,7 @@ def polars_alone(path: Path) -> tuple[int, float, int]:
     """Do the least that any tool built on polars must do; return rows, seconds and bytes."""
     import polars as pl
 
-    from ghostpoi.formats.tables import TSMC_COLUMNS
+    from ghostpoi.formats.delimited import TSMC_COLUMNS
 
     before, begin = _peak(), time.perf_counter()
     frame = pl.read_csv(

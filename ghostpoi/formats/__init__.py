@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile, Format, kind_of, other_kind
 from ghostpoi.formats.compression import load
+from ghostpoi.formats.delimited import read_venues
 from ghostpoi.formats.fields import none_complete
 from ghostpoi.formats.folder import is_empty, is_folder, read_folder
 from ghostpoi.formats.rows import Columns, Rows
 from ghostpoi.formats.source import Reading, Source
-from ghostpoi.formats.tables import read_venues
 from ghostpoi.options import option
 from ghostpoi.plugins import Registry
 
@@ -23,9 +23,9 @@ FORMATS: Registry[Format] = Registry(
     "formats",
     __name__,
     {
-        "tsmc2014": "tables:TSMC2014",
-        "snap": "tables:SNAP",
-        "table": "tables:TABLE",
+        "tsmc2014": "delimited:TSMC2014",
+        "snap": "delimited:SNAP",
+        "table": "delimited:TABLE",
         "geojson": "records:GEOJSON",
         "json": "records:JSON",
         "excel": "excel:EXCEL",

@@ -20,9 +20,9 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED, extension
 from ghostpoi.formats.base import PARQUET, CheckinFile
 from ghostpoi.formats.compression import load
+from ghostpoi.formats.delimited import delimiter_of
 from ghostpoi.formats.rows import Index, Rows, WrappedRows, not_joined
 from ghostpoi.formats.source import Source
-from ghostpoi.formats.tables import delimiter_of
 from ghostpoi.formats.text import first_line, is_utf8
 from ghostpoi.options import option
 

@@ -95,7 +95,7 @@ def rows_of(groups: Sequence[Group], name: str) -> Rows:
 
 
 def _text_rows(dialect: Dialect, table: "pa.Table") -> Rows:
-    from ghostpoi.formats.tables import TextRows
+    from ghostpoi.formats.delimited import TextRows
 
     frame = pl.DataFrame(pl.from_arrow(table))
     returns = frame[RETURNS] if RETURNS in frame.columns else None
@@ -124,7 +124,7 @@ def _head(data: bytes) -> Head:
 
 def _encoded(rows: Rows, end: list[int]) -> tuple[Head, Iterator[bytes]]:
     """Return what groups of rows have in common, and the bytes of each."""
-    from ghostpoi.formats.tables import TextRows
+    from ghostpoi.formats.delimited import TextRows
 
     if isinstance(rows, TextRows):
         returns = {} if rows.returns is None else {RETURNS: rows.returns}

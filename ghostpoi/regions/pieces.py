@@ -17,8 +17,8 @@ from ghostpoi.files import COMPRESSED
 from ghostpoi.formats import HEAD, CheckinFile, Rows, Source, recognised
 from ghostpoi.formats.base import PARQUET, ending, kind_of
 from ghostpoi.formats.compression import compression, load, readable
+from ghostpoi.formats.delimited import delimiter_of
 from ghostpoi.formats.folder import is_folder, parts_of
-from ghostpoi.formats.tables import delimiter_of
 from ghostpoi.formats.text import first_line, has_controls, is_utf8, quotes_enclose_fields
 
 BYTES_PER_ROW = 128  # more than most rows have

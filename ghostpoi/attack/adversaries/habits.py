@@ -8,7 +8,7 @@ import scipy  # its parts are loaded when they are used
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.deconvolution import INDEPENDENT, TINY, Visits, likeliest, popularity_hint, sum_by
-from ghostpoi.attack.adversaries.tables import PerUser
+from ghostpoi.attack.adversaries.lookups import PerUser
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere

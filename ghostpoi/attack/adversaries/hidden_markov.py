@@ -14,7 +14,7 @@ import numpy as np
 from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.deconvolution import TINY, Visits, likeliest, normalise, sum_by
 from ghostpoi.attack.adversaries.habits import HabitsLeak
-from ghostpoi.attack.adversaries.tables import Bigram
+from ghostpoi.attack.adversaries.lookups import Bigram
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km

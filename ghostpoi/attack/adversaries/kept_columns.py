@@ -8,7 +8,7 @@ import numpy as np
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Seed
 from ghostpoi.attack.adversaries.deconvolution import likeliest
 from ghostpoi.attack.adversaries.habits import HabitsLeak
-from ghostpoi.attack.adversaries.tables import ConditionalTable
+from ghostpoi.attack.adversaries.lookups import ConditionalTable
 from ghostpoi.data.checkins import Bools, Floats, Ints
 from ghostpoi.data.geo import haversine_km
 

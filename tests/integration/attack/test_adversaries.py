@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from ghostpoi.attack.adversaries import ADVERSARIES, bridge_models
 from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
 from ghostpoi.attack.adversaries.bridges import Bridge
+from ghostpoi.attack.adversaries.lookups import Bigram, ConditionalTable, Frequency, PerUser
 from ghostpoi.attack.adversaries.several_releases import SeveralMonths
-from ghostpoi.attack.adversaries.tables import Bigram, ConditionalTable, Frequency, PerUser
 from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.audits.measures.detection import DETECTOR
 from ghostpoi.data.checkins import Ints

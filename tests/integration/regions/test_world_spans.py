@@ -14,7 +14,7 @@ from small_city import called, scratch, sentence
 from small_world import SEED, contents, parts, protected, rows
 
 from ghostpoi.formats import Reading, Source, parquet, text
-from ghostpoi.formats.tables import TextRows, open_table
+from ghostpoi.formats.delimited import TextRows, open_table
 from ghostpoi.regions import protect
 from ghostpoi.regions.pieces import BYTES_PER_ROW, find_spans
 

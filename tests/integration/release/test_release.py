@@ -35,7 +35,7 @@ from small_city import (
 from ghostpoi import formats
 from ghostpoi.data.displacement import published
 from ghostpoi.draw.methods import METHODS
-from ghostpoi.formats.tables import TSMC_COLUMNS
+from ghostpoi.formats.delimited import TSMC_COLUMNS
 from ghostpoi.randomness import Seed
 
 VENUE = {"txt": ["venue_id", "category_id", "latitude", "longitude", "category"]}

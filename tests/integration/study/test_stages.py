@@ -14,7 +14,7 @@ from stage_outputs import RECORDED, Stage, here, problem, stages
 
 from ghostpoi.attack import evidence
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.tables import Frequency
+from ghostpoi.attack.adversaries.lookups import Frequency
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.study import plan

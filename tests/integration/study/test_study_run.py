@@ -15,7 +15,7 @@ from small_city import called
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridges import Bridge
-from ghostpoi.attack.adversaries.tables import Frequency
+from ghostpoi.attack.adversaries.lookups import Frequency
 from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits import grid

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ghostpoi.data.checkins import FIELDS, Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source, text
+from ghostpoi.formats.delimited import TABLE, TSMC_COLUMNS, TextRows
 from ghostpoi.formats.fields import to_checkins
-from ghostpoi.formats.tables import TABLE, TSMC_COLUMNS, TextRows
 
 SOURCE = Source(Path("x.csv"))
 

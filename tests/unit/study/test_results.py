@@ -9,7 +9,7 @@ from fake_results import Fabricated
 from study_cells import main_cells
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.tables import NoAdversary
+from ghostpoi.attack.adversaries.lookups import NoAdversary
 from ghostpoi.errors import InputError
 from ghostpoi.study import plan
 from ghostpoi.study.results import Results
