@@ -86,7 +86,7 @@ def asked(*words: object) -> Any:
 def table(found: dict[str, Any]) -> str:
     """Return the promise next to the audit as a Markdown table."""
     promised, audited = found["promised"], found["audited"]
-    lines = [("", "promised", "audited"), ("---", "---", "---")]
+    lines: list[tuple[str, ...]] = [("", "promised", "audited"), ("---", "---", "---")]
     lines.append(("adversaries", *(str(one["adversaries"]) for one in (promised, audited))))
     lines.append(
         ("worst case, acc@1", *(f"{spread(one['worst'])} ({one['strongest']})" for one in (promised, audited)))
