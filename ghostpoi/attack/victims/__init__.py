@@ -13,6 +13,7 @@ VICTIMS: Registry[Victim] = Registry(
     {
         "transformer": "neural:Transformer",
         "markov": "markov:Markov",
+        "counting": "counting:Counting",
         "gru": "neural:GRU",
         "stan": "neural:Stan",
         "graph": "neural:Graph",
