@@ -47,6 +47,7 @@ def at_distance(evidence: Evidence, km: Floats, restored: Ints) -> Ints:
         return found
     owner, entry = rule.channel.behind(evidence.symbol)
     option, first = rule.channel.clean[entry], np.flatnonzero(np.diff(owner, prepend=-1))
+    place = np.repeat(np.arange(len(first)), np.diff(first, append=len(owner)))  # of the owner among those with options
     follows = np.append(False, np.diff(evidence.released.session_of()) == 0)
     tolerance = np.maximum(TOLERANCE_KM, ROUNDING * km)
     for _ in range(ROUNDS if len(first) else 0):
@@ -54,7 +55,7 @@ def at_distance(evidence: Evidence, km: Floats, restored: Ints) -> Ints:
         true = haversine_km(rule.lat[option], rule.lon[option], rule.lat[before], rule.lon[before])
         miss = np.nan_to_num(np.abs(true - km[owner]), nan=np.inf)
         near = np.minimum.reduceat(miss, first) < tolerance[owner[first]]
-        best = likeliest(-miss, option, owner, first)
+        best = likeliest(-miss, option, place, first)
         found[owner[first]] = np.where(near & follows[owner[first]], best, 0)
     return found
 
