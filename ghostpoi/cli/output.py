@@ -1,4 +1,5 @@
-"""Print results for people. Functions import rich themselves: commands import this file before they have a result.
+"""Print results for people, in the words of output.toml. Functions import rich themselves: commands import this file
+before they have a result.
 
 Everything that is printed passes `printable` or `SafeConsole`: names from files may contain terminal escapes.
 """
@@ -6,11 +7,14 @@ Everything that is printed passes `printable` or `SafeConsole`: names from files
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import string
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from ghostpoi.api.door import Door
 
 LEFT = ("column", "chosen by", "drops", "status", "from", "to", "place")  # columns of text
+OPTIONAL = re.compile(r"\[\[(.*?)\]\]")  # a part of a text that is left out if it lacks a value
+BRACES = str.maketrans({"{": "{{", "}": "}}"})
 MANY = 1 / 3  # of the rows draw their clean venue: worth a note
 
 
@@ -86,168 +92,125 @@ def command_of(step: str, source: str, keywords: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
+class _Absent(Exception):
+    """A text names a value that is missing or None."""
+
+
+class _Pattern(string.Formatter):
+    """Fill values into a text, so that they cannot be taken for styles or control a terminal."""
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if (value := kwargs.get(str(key))) is None:
+            raise _Absent
+        return value
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        if conversion == "i":
+            return "" if value else None
+        return value or None if conversion == "n" else value
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        from rich.markup import escape
+
+        if value is None:
+            raise _Absent
+        text = _spread(value) if format_spec == "spread" else format(value, format_spec)
+        return escape(printable(text.encode("utf-8", "replace").decode()))
+
+
+def _filled(pattern: str, values: Mapping[str, Any]) -> str:
+    """Return a text with its values; nothing if it lacks one outside of double brackets."""
+    whole = OPTIONAL.sub(lambda part: _filled(part[1], values).translate(BRACES), pattern)
+    try:
+        return _Pattern().vformat(whole, (), values)
+    except _Absent:
+        return ""
+
+
+@cache
+def _words() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+def _print(console: Console, name: str, values: Mapping[str, Any], **more: Any) -> None:
+    """Print a text of output.toml. Tables stand on lines of their own."""
+    from rich.table import Table
+
+    known = {**values, **more}
+    for line in _words()["texts"][name].splitlines():
+        if isinstance(table := known.get(line[1:-1]), Table):
+            console.print(table)
+        elif text := _filled(line.removeprefix(">"), known):
+            console.print(text, soft_wrap=line.startswith(">"))
+
+
+def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Return a table of output.toml with these rows."""
+    from rich.table import Table
+
+    heads, cells = (line.split(" | ") for line in _words()["tables"][name])
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for head in heads:
+        table.add_column(head, justify="left" if head in (heads[0], *LEFT) else "right")
+    for row in rows:
+        table.add_row(*(_filled(cell, row) for cell in cells))
+    return table
+
+
+def _spread(value: Mapping[str, Any]) -> str:
+    return f"{value['mean']:.4f}" + (f" ± {value['std']:.4f}" if len(value["seeds"]) > 1 else "")
+
+
 def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     """Print the summary of one file."""
-    from rich.text import Text
-
-    f = summary
-    say = partial(console.print, markup=False, emoji=False)  # file and column names are not markup
-    kinds = f"in {f['categories']:,} categories" if f["categories"] else "without categories"
-    say(_valid(file), style="bold")
-    say(
-        f"{f['checkins']:,} check-ins of {f['users']:,} users at {f['pois']:,} venues "
-        f"{kinds}, {f['time']['first'][:10]} to {f['time']['last'][:10]}"
-    )
-    if "regions" in f:
-        _regions(say, f["regions"])
-    columns = _table("field", "column", "chosen by")
-    for field, by in f.get("columns", {}).items():
-        columns.add_row(field, Text(by["column"]), Text(by["chosen_by"]))
-    say(columns)
-    if f.get("misnamed"):
-        say(f"note: {f['misnamed']}")
-    if f.get("missing", {}).get("rows"):
-        count, first, nowhere = f["missing"]["rows"], f["missing"]["first"], "poi" not in f["columns"]
-        if count == 1:
-            say(f"note: 1 row lacks a value{' or lies in no cluster' * nowhere} ({first}) and is not described below")
-        else:
-            lack = f"lack a value{' or lie in no cluster' * nowhere}"
-            say(f"note: {count:,} rows {lack} ({first}) and are not described below")
-    if f["duplicates"]:
-        say(f"note: {f['duplicates']:,} rows repeat the user, venue and time of another row; they are kept and counted")
-    if f["pois_with_several_positions"]:
-        say(f"note: {f['pois_with_several_positions']:,} venues have several positions; the earliest one is used")
-    filters = _table("filter", "rows before", "rows after", "lost", "drops")
-    for step in f["filters"]:
-        before, after = step["rows_before"], step["rows_after"]
-        filters.add_row(step["step"], f"{before:,}", f"{after:,}", f"{1 - after / before:.1%}", step["why"])
-    say(filters)
-    left = "{checkins:,} check-ins, {users:,} users, {pois:,} venues".format(**f["after_filters"])
-    say(f"after the first two filters: {left}")
-    parts = _table("part", "sessions", "positions")
-    for part in ("train", "val", "test"):
-        parts.add_row(part, f"{f['sessions'][part]:,}", f"{f['positions'][part]:,}")
-    say(parts)
-    length, sets, speed, method = f["session_length"], f["candidates"], f["speed"], f["method"]
-    say(
-        f"session length: mean {length['mean']:.1f}, median {length['median']:g}, "
-        f"95% up to {length['p95']:g}, longest {length['max']:,}"
-    )
-    say(
-        f"{method['coverage']:.1%} of rows can be substituted with {method['name']}: "
-        f"{method['coverage_in_sessions']:.1%} in sessions, {method['coverage_outside_sessions']:.1%} outside; "
-        f"such a row draws from {method['mean_size']:.1f} venues on average"
-        f"{', its own included' if method['own_sets'] else ''} ({_category_from(sets)})"
-    )
-    if not method["own_sets"]:
-        say(
-            f"candidates: {sets['coverage']:.1%} of training positions have one; {sets['mean_size']:.2f} per venue on "
-            f"average; {sets['widened']:.1%} of venues need a wider radius, {sets['empty']:.1%} have none "
-            f"(min_candidates: {sets['min_candidates']})"
-        )
-    say(f"speed: {speed['share_over']:.1%} of the clean steps inside sessions exceed {speed['limit_kmh']:g} km/h")
-
-
-def _regions(say: Callable[..., None], found: dict[str, Any]) -> None:
-    """Print how many regions there are, and the largest."""
-    from rich.text import Text
-
-    rule = f"of the column {found['column']}" if "column" in found else f"more than {found['gap_km']:g} km apart"
-    small, bare = found["smallest"], found["without_sessions"]
-    say(
-        f"{found['count']:,} region{'s' * (found['count'] > 1)} {rule}; the smallest has {small['rows']:,} check-ins "
-        f"at {small['venues']:,} venues" + (f"; the filters leave no sessions in {bare:,}" if bare else "")
-    )
-    table = _table("largest regions", "check-ins", "venues")
-    for region in found["largest"]:
-        table.add_row(Text(region["name"]), f"{region['rows']:,}", f"{region['venues']:,}")
-    say(table)
+    f, method, sets = summary, summary["method"], summary["candidates"]
+    _print(console, "file", f, file=str(file), bare=not f["categories"])
+    if regions := f.get("regions"):
+        table = _table("regions", regions["largest"])
+        _print(console, "regions", regions, s="s" if regions["count"] > 1 else "", table=table)
+    columns, lacking = f.get("columns", {}), f.get("missing", {"rows": 0, "first": ""})
+    parts = [{"part": p, **{name: f[name][p] for name in ("sessions", "positions")}} for p in ("train", "val", "test")]
+    _print(
+        console, "inspection", f,
+        columns=_table("columns", [{"field": name} | by for name, by in columns.items()]),
+        clusters=None if "poi" in columns else "no cluster", first=lacking["first"],
+        one=lacking["first"] if lacking["rows"] == 1 else None, many=lacking["rows"] if lacking["rows"] > 1 else None,
+        filters=_table("filters", [s | {"lost": 1 - s["rows_after"] / s["rows_before"]} for s in f["filters"]]),
+        parts=_table("parts", parts), own_sets=method["own_sets"], sets=None if method["own_sets"] else sets,
+        category=f"category: {sets['category_field']}" if sets["category_field"] else "no category",
+    )  # fmt: skip
 
 
 def released(console: Console, release: Path, private: Path, key: str, manifest: dict[str, Any]) -> None:
     """Print the result of `protect`."""
-    from rich.markup import escape
-
-    rows, p, shown = manifest["rows"], manifest["plausibility"], manifest["data"]["rows"]
-    title = f"[bold]{escape(_valid(release))}[/]"
+    rows, p, settings = manifest["rows"], manifest["plausibility"], manifest["settings"]
+    left, own, shown = rows["left_genuine"], rows.get("drawn_own"), manifest["data"]["rows"]
     if p is None:
-        left = rows["left_genuine"]
-        console.print(
-            f"{title}: {shown:,} rows released with {manifest['method']}; {left['rows']:,} ({left['share']:.1%}) are "
-            "left genuine; how many drew their own venue is not stated, since some rows were released before",
-            soft_wrap=True,
-        )
+        _print(console, "few_new", manifest, release=str(release), shown=shown, left=left)
     else:
-        _outcomes(console, title, manifest)
-    if identity := manifest.get("identity"):
-        kind = manifest["settings"]["identity"]["pseudonyms"]
-        console.print(f"{identity['ids']:,} pseudonyms, one per user and {kind}; rows are ordered by time")
-    if series := manifest.get("series"):
-        console.print(f"release {series['number']} of its series; {series['repeated']:,} rows repeat earlier draws")
-    if rows["withheld"]:
-        console.print(f"{rows['withheld']:,} rows without a candidate were withheld")
-    if p is not None:
-        console.print(
-            f"{p['substitution_rate']:.1%} of rows substituted; {_category_kept(p)}; "
-            f"{p['beyond_1km']:.1%} of substitutes beyond 1 km; displacement {p['mean_km']:.2f} km on average, "
-            f"95% within {p['p95_km']:.2f} km"
-        )
-    console.print(f"signed by key {key}")
-    console.print(f"private files (seed, pairs, models; never publish them): {escape(_valid(private))}")
-
-
-def _outcomes(console: Console, title: str, manifest: dict[str, Any]) -> None:
-    """Print how many rows had which outcome."""
-    rows, shown = manifest["rows"], manifest["data"]["rows"]
-    left, own = (rows[name] for name in ("left_genuine", "drawn_own"))
-    console.print(
-        f"{title}: {shown:,} rows released with {manifest['method']}; "
-        f"{(left['rows'] + own['rows']) / max(1, shown):.1%} keep their clean venue: {left['rows']:,} "
-        f"({left['share']:.1%}) are left genuine"
-        + (f", {own['rows']:,} ({own['share']:.1%}) drew it by chance" if own["rows"] else ""),
-        soft_wrap=True,
-    )
-    reach = manifest["settings"].get("method", {}).get("reach_km")
-    if own["share"] > MANY and reach:
-        console.print(
-            f"note: crowds with few venues often return the clean one; a method.reach_km above {reach:g} moves more "
-            "rows, and farther (ghostpoi choose measures settings)",
-            soft_wrap=True,
-        )
-    groups = _table("rows", "all", "substituted", "no candidate", "kept for speed", "kept by method")
-    keys = ("rows", "substituted", "no_candidate", "kept_by_speed", "kept_by_method")
-    for name in ("in_sessions", "outside_sessions"):
-        groups.add_row(name.replace("_", " "), *(f"{rows[name][key]:,}" for key in keys))
-    console.print(groups)
+        groups = [rows[name] | {"group": name.replace("_", " ")} for name in ("in_sessions", "outside_sessions")]
+        _print(
+            console, "outcomes", manifest, release=str(release), shown=shown, left=left, own=own,
+            clean=(left["rows"] + own["rows"]) / max(1, shown), table=_table("outcomes", groups),
+            reach=settings.get("method", {}).get("reach_km") if own["share"] > MANY else None,
+        )  # fmt: skip
+    _print(
+        console, "released", manifest, kind=settings["identity"]["pseudonyms"], p=p, category=p and _category_kept(p),
+        key=key, private=str(private),
+    )  # fmt: skip
 
 
 def estimate(console: Console, guess: dict[str, Any]) -> None:
     """Print the estimate of `protect --dry-run`."""
-    f = guess
-    console.print(
-        f"about {f['seconds']:,.0f} s: {', '.join(f'{step} {s:.1f} s' for step, s in f['steps'].items())}",
-        soft_wrap=True,
-    )
-    console.print(
-        f"epochs of training: {f['epochs']}, rounds of substitution: {f['rounds']}; memory about "
-        f"{f['peak_bytes'] / 1e9:.1f} GB\n"
-        f"substitutes about {f['substitution_rate']:.1%} of {f['rows']:,} rows; "
-        f"{f['substitution_rate_in_sessions']:.1%} of the {f['rows_in_sessions']:,} in sessions\n"
-        f"moves them by about {f['mean_km']:.2f} km on average, 95% within {f['p95_km']:.2f} km\n"
-        f"about {f['left_genuine'] + f['drawn_own']:.1%} keep their clean venue: {f['left_genuine']:.1%} are left "
-        "genuine"
-        + (f", {f['drawn_own']:.1%} draw it by chance" if f["drawn_own"] else "")
-        + (f"\ngives users {f['pseudonyms']:,} pseudonyms" if f["pseudonyms"] else "")
-    )
+    steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in guess["steps"].items())
+    clean = guess["left_genuine"] + guess["drawn_own"]
+    _print(console, "estimate", guess, parts=steps, gigabytes=guess["peak_bytes"] / 1e9, clean=clean)
 
 
 def verification(console: Console, found: dict[str, Any]) -> None:
     """Print one line per check."""
-    from rich.markup import escape
-
     for check in found["checks"]:
-        mark = "[green]pass[/]" if check["passed"] else "[bold red]FAIL[/]"
-        console.print(f"{mark}  {check['check']:16} {escape(printable(check['detail']))}")
+        _print(console, "passed" if check["passed"] else "failed", check)
 
 
 def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
@@ -255,66 +218,32 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     from ghostpoi.reports.audit_view import AuditView, headline
     from ghostpoi.reports.texts import victim_label
 
-    say = partial(console.print, markup=False, emoji=False)
-    clean, top, seeds = found["clean"], found["adversaries"][found["strongest"]], len(found["clean"]["acc@1"]["seeds"])
-    view = AuditView.of(found)
-    floor = f"{view.floor_text} gives {_spread(found['controls'][view.best_floor]['acc@1'])}"
-    say(f"{_valid(release)}: {headline(view)}", style="bold")
-    if not found["no_verdict"]:
-        say(
-            f"strongest adversary{' that ran' if found['not_run'] else ''} {found['strongest']}: acc@1 "
-            f"{_spread(top['acc@1'])} against {_spread(clean['acc@1'])} on clean data, "
-            f"{top['accuracy_lost']['mean']:.0%} of the accuracy lost; {floor}"
-        )
-    say(
-        f"{'one seed, so the spread is unknown' if seeds == 1 else f'{seeds} seeds, mean ± standard deviation'}; "
-        f"leak {found['leak']:.1%} of the training sessions; victim {found['victim']}, protocol {found['protocol']}; "
-        f"{found['test_positions']:,} clean test positions"
-    )
-    if view.regions:
-        say(view.regions)
-    table = _table("victim trained on", "acc@1", "moves", "acc@5", "MRR", "lost", "recovered")
-    for group in ({"clean sessions": clean} | found["adversaries"], found["controls"]):
-        for name, measures in group.items():
-            recovered = f"{measures['restored']['mean']:.1%}" if "restored" in measures else ""
-            accuracies = (_spread(measures[metric]) for metric in ("acc@1", "acc@1_moves", "acc@5", "mrr"))
-            lost = "" if found["no_verdict"] else f"{measures['accuracy_lost']['mean']:.0%}"
-            table.add_row(victim_label(name), *accuracies, lost, recovered)
-        table.add_section()
-    say(table)
+    view, is_sure, top = AuditView.of(found), not found["no_verdict"], found["strongest"]
+    victims = [
+        measures | {
+            "victim": victim_label(name), "recovered": measures.get("restored", {}).get("mean"),
+            "lost": measures["accuracy_lost"]["mean"] if is_sure else None,
+        }
+        for name, measures in ({"clean sessions": found["clean"]} | found["adversaries"] | found["controls"]).items()
+    ]  # fmt: skip
+    _print(
+        console, "audited", found, release=str(release), headline=headline(view), partial=found["not_run"],
+        strongest=top if is_sure else None, top=found["adversaries"][top], floor_text=view.floor_text,
+        floor=found["controls"][view.best_floor], regions=view.regions or None, table=_table("victims", victims),
+        one_seed=view.seeds == 1, seeds=view.seeds if view.seeds > 1 else None,
+    )  # fmt: skip
     for adversary, verdict in found["verdicts"].items():
-        say(f"{adversary:14} {verdict}")
-    gaps, p, u = found["gaps"], found["plausibility"], found["utility"]
-    worst = f", worst over A1-A3 {_spread(gaps['worst'])}" if gaps["worst"] else ""
-    survival = ", ".join(f"{name} {_spread(value)}" for name, value in gaps["surv"].items())
-    say(
-        f"gaps in acc@1: protection {_spread(gaps['prot'])}{worst}, worst over all {_spread(gaps['worst_all'])}"
-        + (f"; survival {survival}" if survival else "")
-    )
-    say(
-        f"plausibility of all {'audited ' if view.regions else ''}rows: {p['substitution_rate']:.1%} substituted, "
-        f"{_category_kept(p)}, {p['beyond_1km']:.1%} beyond 1 km, "
-        f"mean {p['mean_km']:.2f} km, p95 {p['p95_km']:.2f} km, "
-        f"{p['speed_violations_released']:.1%} of steps over the speed limit (clean {p['speed_violations_clean']:.1%})"
-    )
-    if kept := found["rows"]["kept_genuine"]:
-        share = kept / (found["rows"]["audited"] + kept)
-        many = f"{kept:,} more rows ({share:.1%} of the release) lack a value and were kept as they are: they are"
-        one = f"1 more row ({share:.1%} of the release) lacks a value and was kept as it is: it is"
-        say(f"{one if kept == 1 else many} genuine, and no figure above includes {'it' if kept == 1 else 'them'}")
-    if (natural := found["naturalness"]) is not None:
-        clean_one = f" (clean {natural['clean']:.3f})" if "clean" in natural else ""  # a stored one has no clean value
-        say(f"naturalness: {natural['released']:.3f}{clean_one}")
-    by_category = f" and {u['popularity']['category_js']:.3f} bits in category"
-    say(
-        f"utility: Jensen-Shannon divergence {u['popularity']['poi_js']:.3f} bits in venue"
-        f"{'' if p['category_match'] is None else by_category} popularity, common part of flows "
-        f"{u['flows']['common_part']:.3f}, radius of gyration "
-        f"{u['gyration']['mean_km_before']:.2f} -> {u['gyration']['mean_km_after']:.2f} km, revisit rate "
-        f"{u['visits']['revisit_rate_before']:.3f} -> {u['visits']['revisit_rate_after']:.3f}"
-    )
-    if series := found.get("series"):
-        say(f"several releases: {series['verdict']}")
+        _print(console, "verdict", {"adversary": adversary, "verdict": verdict})
+    p, popularity, rows = found["plausibility"], found["utility"]["popularity"], found["rows"]
+    kept, survival = rows["kept_genuine"], [f"{name} {_spread(v)}" for name, v in found["gaps"]["surv"].items()]
+    share = kept / max(1, rows["audited"] + kept)
+    _print(
+        console, "measures", found, p=p, u=found["utility"], category=_category_kept(p), kept=kept,
+        survival=", ".join(survival) or None,
+        category_js=None if p["category_match"] is None else popularity["category_js"],
+        one_kept=share if kept == 1 else None, many_kept=share if kept > 1 else None,
+        natural_clean=(found["naturalness"] or {}).get("clean"),  # a stored audit has none
+    )  # fmt: skip
 
 
 def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
@@ -322,64 +251,38 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
     from ghostpoi.reports.texts import regions_text, victim_label
 
-    say = partial(console.print, markup=False, emoji=False)
-    best, controls = found["recommended"], found["controls"]
-    table = _table(
-        "setting", "worst", "on moves", "adversary", "released", "mean km", "genuine", "flows", "popularity", "frontier"
+    best = found["recommended"]
+    means = {name: sum(v) / len(v) if isinstance(v, list) else v for name, v in found["controls"].items()}
+    leaked, floors = (
+        ", ".join(f"{victim_label(name)} {means[name]:.3f}" for name in names)
+        for names in ((LEAK_ONLY, LEAK_STAY), (*FLOORS, MARKOV))
     )
-    for t in found["tried"]:
-        mark = "recommended" if t is best else "yes" if t["frontier"] else ""
-        worst = ("" if t["complete"] else ">= ") + f"{t['worst']:.3f}"
-        table.add_row(
-            t["name"], worst, f"{t['worst_on_moves']:.3f}", t["strongest"], f"{t['accuracy']['none']['mean']:.3f}",
-            f"{t['mean_km']:.2f}", f"{t['left_genuine']:.1%}", f"{t['flows']:.3f}", f"{t['popularity']:.3f}", mark,
-        )  # fmt: skip
-    say(table)
-    if "regions" in found:
-        say(regions_text(found["regions"], "tried on"))
-    floors = ", ".join(f"{victim_label(name)} {controls[name]:.3f}" for name in (*FLOORS, MARKOV))
-    leaked = ", ".join(
-        f"{victim_label(name)} {sum(controls[name]) / len(controls[name]):.3f}" for name in (LEAK_ONLY, LEAK_STAY)
-    )
-    clean = sum(controls[CLEAN]) / len(controls[CLEAN])
-    say(
-        f"acc@1 of a {found['victim']} victim; clean data {clean:.3f}, {leaked}, {floors}; "
-        ">= marks settings that faced only the fast adversaries"
-    )
-    if best is None:
-        nearest = found["nearest"]
-        say(
-            f"no setting keeps all that you asked for; the nearest is {nearest['name']}, which misses "
-            f"{' and '.join(nearest['missed'])}",
-            style="bold",
-        )
-    else:
-        worst = best["accuracy"][best["strongest"]]
-        say(f"recommended: {best['name']}, worst case {_spread(worst)}", style="bold")
-        say(best["command"], soft_wrap=True)
-    say(f"page (it describes clean data: keep it private): {_valid(page)}")
+    trials = [
+        trial | {
+            "least": "" if trial["complete"] else ">= ",
+            "mark": "recommended" if trial is best else "yes" if trial["frontier"] else "",
+        }
+        for trial in found["tried"]
+    ]  # fmt: skip
+    _print(
+        console, "chosen", found, table=_table("trials", trials), clean=means[CLEAN], leaked=leaked, floors=floors,
+        regions=regions_text(found["regions"], "tried on") if "regions" in found else None,
+        nearest=None if best else found["nearest"], missed=None if best else " and ".join(found["nearest"]["missed"]),
+        worst=best and best["accuracy"][best["strongest"]], page=str(page),
+    )  # fmt: skip
 
 
 def series(console: Console, folder: Path, found: dict[str, Any]) -> None:
     """Print the releases of a series."""
-    console.print(
-        f"{folder}: a series of {found['method']} since {found['created'][:10]}; {found['rows']:,} rows released; "
-        f"{found['venues']:,} venues in {found['crowds']:,} crowds, {found['guests']:,} of them guests, "
-        f"{found['without_crowd']:,} without a crowd",
-        markup=False, emoji=False, soft_wrap=True,
-    )  # fmt: skip
-    table = _table("release", "status", "from", "to", "rows", "repeated", "new venues", "place")
-    for one in found["releases"]:
-        first, last = (f"{datetime.fromtimestamp(one[name], UTC):%Y-%m-%d}" for name in ("first", "last"))
-        counts = (f"{one[name]:,}" for name in ("rows", "repeated", "new_venues"))
-        table.add_row(str(one["number"]), one["status"], first, last, *counts, one["release"])
-    console.print(table, markup=False, emoji=False)
+    days = ("first", "last")
+    releases = [
+        one | {name: f"{datetime.fromtimestamp(one[name], UTC):%Y-%m-%d}" for name in days} for one in found["releases"]
+    ]
+    _print(console, "series", found, folder=str(folder), table=_table("releases", releases))
 
 
 def plugins(console: Console) -> None:
     """Print all plug-ins with their summaries."""
-    from rich.markup import escape
-
     from ghostpoi.attack.adversaries import ADVERSARIES
     from ghostpoi.draw.methods import METHODS
     from ghostpoi.exports import EXPORTS
@@ -392,9 +295,9 @@ def plugins(console: Console) -> None:
         "formats": {name: format.summary for name, format in FORMATS.items()},
         "exports": {name: export.summary for name, export in EXPORTS.items()},
     }.items():
-        console.print(f"[bold]{title}[/]")
+        _print(console, "plugins", {"title": title})
         for name, summary in summaries.items():
-            console.print(f"  {name:15} {escape(summary)}")
+            _print(console, "plugin", {"name": name, "summary": summary})
 
 
 def _victims() -> dict[str, str]:
@@ -411,25 +314,3 @@ def _victims() -> dict[str, str]:
 def _category_kept(plausibility: dict[str, Any]) -> str:
     match = plausibility["category_match"]
     return "no category" if match is None else f"category match {match:.3f}"
-
-
-def _category_from(sets: dict[str, Any]) -> str:
-    return f"category: {sets['category_field']}" if sets["category_field"] else "no category"
-
-
-def _spread(value: dict[str, Any]) -> str:
-    return f"{value['mean']:.4f}" + (f" ± {value['std']:.4f}" if len(value["seeds"]) > 1 else "")
-
-
-def _valid(path: Path) -> str:
-    """Return a path on one line and as valid text, which a file name may not be."""
-    return printable(str(path).encode("utf-8", "replace").decode())
-
-
-def _table(*columns: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(column, justify="left" if column in (columns[0], *LEFT) else "right")
-    return table
