@@ -52,9 +52,9 @@ class Audit:
         Path(path).write_text(json.dumps(self.found), "utf-8")
 
     def __repr__(self) -> str:
-        from ghostpoi.reports.audit_view import AuditView, headline
+        from ghostpoi.reports.audit_view import AuditView
 
-        return f"Audit({headline(AuditView.of(self.found))})"
+        return f"Audit({AuditView.of(self.found).headline})"
 
 
 @step

@@ -141,7 +141,7 @@ def _print(console: Console, name: str, values: Mapping[str, Any], **more: Any) 
         if isinstance(table := known.get(line[1:-1]), Table):
             console.print(table)
         elif text := _filled(line.removeprefix(">"), known):
-            console.print(text, soft_wrap=line.startswith(">"))
+            console.print(text, emoji=False, soft_wrap=line.startswith(">"))
 
 
 def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
@@ -215,7 +215,7 @@ def verification(console: Console, found: dict[str, Any]) -> None:
 
 def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     """Print an audit: the strongest adversary first, every measure next to its controls."""
-    from ghostpoi.reports.audit_view import AuditView, headline
+    from ghostpoi.reports.audit_view import AuditView
     from ghostpoi.reports.texts import victim_label
 
     view, is_sure, top = AuditView.of(found), not found["no_verdict"], found["strongest"]
@@ -227,7 +227,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         for name, measures in ({"clean sessions": found["clean"]} | found["adversaries"] | found["controls"]).items()
     ]  # fmt: skip
     _print(
-        console, "audited", found, release=str(release), headline=headline(view), partial=found["not_run"],
+        console, "audited", found, release=str(release), headline=view.headline, partial=found["not_run"],
         strongest=top if is_sure else None, top=found["adversaries"][top], floor_text=view.floor_text,
         floor=found["controls"][view.best_floor], regions=view.regions or None, table=_table("victims", victims),
         one_seed=view.seeds == 1, seeds=view.seeds if view.seeds > 1 else None,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,8 @@ from ghostpoi.release.manifest import release_identity
 from ghostpoi.reports.texts import VERDICTS, regions_text, victim_label
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scores:
-    """What one victim reached; `restored` only where an adversary worked on its training data."""
+class Scores(NamedTuple):
+    """What one victim reached: the measures in ALWAYS, and `restored` where an adversary worked on its data."""
 
     acc1: Spread
     moves: Spread  # acc@1 where the next venue differs from the present one
@@ -126,6 +125,33 @@ class AuditView:
         first = self.verdicts[adversary].partition(".")[0].strip().lower()
         return first if first in VERDICTS else "partly"
 
+    @property
+    def headline(self) -> str:
+        """The verdict in one line, the worst first. Only an audit with all default adversaries says "holds"."""
+        if self.no_verdict:
+            return f"No verdict: {self.no_verdict}"
+        names = list(self.adversaries)
+        missing = f"not run: {', '.join(self.not_run)}"
+        for verdict, text in (("fails", "Fails against"), ("partly", "Partly holds against")):
+            if found := [victim_label(name) for name in names if self.verdict(name) == verdict]:
+                if self.not_run and verdict == "partly":
+                    break
+                whom = " and ".join(found) if len(found) < 3 else f"{len(found)} of {len(names)} adversaries"
+                return f"{text} {whom}" + (f" (partial audit; {missing})" if self.not_run else "")
+        if self.not_run:
+            ran = f"{len(names)} of {len(names) + len(self.not_run)} adversaries ran"
+            return f"Partial audit, no verdict: {ran}; {missing}"
+        tested = {1: "the one adversary", 2: "both adversaries"}.get(len(names), f"all {len(names)} adversaries")
+        return f"Holds against {tested} tested"
+
+    @property
+    def tone(self) -> str:
+        """The key of VERDICTS that the line stands for; empty if it is no verdict."""
+        if self.no_verdict:
+            return ""
+        worst = min(map(self.verdict, self.adversaries), key=list(VERDICTS).index)
+        return "" if self.not_run and worst != "fails" else worst
+
     def random(self, adversary: str) -> Scores | None:
         """The paper's control: the random release under the same adversary."""
         return self.controls.get(under(RANDOM, adversary))
@@ -148,8 +174,7 @@ class AuditView:
 
 def _scores(measures: dict[str, Any]) -> Scores:
     acc1, moves, acc5, mrr, lost = (_spread(measures[name]) for name in ALWAYS)
-    restored = _spread(measures["restored"]) if "restored" in measures else None
-    return Scores(acc1=acc1, moves=moves, acc5=acc5, mrr=mrr, accuracy_lost=lost, restored=restored)
+    return Scores(acc1, moves, acc5, mrr, lost, _spread(measures["restored"]) if "restored" in measures else None)
 
 
 def _spread(value: Mapping[str, Any]) -> Spread:
@@ -157,31 +182,3 @@ def _spread(value: Mapping[str, Any]) -> Spread:
     if not np.isfinite(found["mean"]):
         raise ValueError("a measure is not a number")
     return found
-
-
-def headline(audit: AuditView) -> str:
-    """Return the line. The worst comes first; only an audit with the whole default set of adversaries says "holds"."""
-    if audit.no_verdict:
-        return f"No verdict: {audit.no_verdict}"
-    names = list(audit.adversaries)
-    missing = f"not run: {', '.join(audit.not_run)}"
-    for verdict, text in (("fails", "Fails against"), ("partly", "Partly holds against")):
-        if found := [victim_label(name) for name in names if audit.verdict(name) == verdict]:
-            if audit.not_run and verdict == "partly":
-                break
-            whom = " and ".join(found) if len(found) < 3 else f"{len(found)} of {len(names)} adversaries"
-            return f"{text} {whom}" + (f" (partial audit; {missing})" if audit.not_run else "")
-    if audit.not_run:
-        return (
-            f"Partial audit, no verdict: {len(names)} of {len(names) + len(audit.not_run)} adversaries ran; {missing}"
-        )
-    tested = {1: "the one adversary", 2: "both adversaries"}.get(len(names), f"all {len(names)} adversaries")
-    return f"Holds against {tested} tested"
-
-
-def tone(audit: AuditView) -> str:
-    """Return the key of VERDICTS that the line stands for; empty if it is no verdict."""
-    if audit.no_verdict:
-        return ""
-    worst = min(map(audit.verdict, audit.adversaries), key=list(VERDICTS).index)
-    return "" if audit.not_run and worst != "fails" else worst

@@ -11,8 +11,6 @@ from markupsafe import Markup
 
 from ghostpoi.formats import Rows
 from ghostpoi.formats.rows import Dialect, Layout
-from ghostpoi.reports import texts
-from ghostpoi.reports.audit_view import headline
 from ghostpoi.reports.release_view import NOTHING_SAID, About, ReleaseView
 from ghostpoi.reports.texts import TEXTS, template
 
@@ -142,17 +140,11 @@ SPECIAL = re.compile(r"[\\`*_{}\[\]<>|&#~$^!@]")
 def card(release: ReleaseView, about: About = NOTHING_SAID) -> str:
     """Return the card of a release as Markdown."""
     file, audit = describe(release), release.audit
-    filters = {
-        "named": named, "quoted": quoted, "share": lambda value: texts.share(value, 1),
-        "with_spread": texts.with_spread, "seeds_text": texts.seeds_text, "victim_label": texts.victim_label,
-    }  # fmt: skip
+    escaping = {"named": named, "quoted": quoted}
     # `finalize` escapes for Markdown; autoescape would escape for HTML.
-    made = template("card.md", filters, autoescape=False, finalize=prose, keep_trailing_newline=True)
+    made = template("card.md", escaping, autoescape=False, finalize=prose, keep_trailing_newline=True)
     return made.render(
-        texts=TEXTS, about=about, m=release.manifest, file=file, audit=audit, row_counts=release.row_counts,
-        summary=release.summary, disclosure=release.disclosure, citations=release.citations,
-        pseudonyms=release.pseudonyms, genuine=release.genuine, clean_rows=release.clean_rows, limits=release.limits,
-        outcomes=release.outcomes, config=_config(file), headline=headline(audit) if audit else "",
+        texts=TEXTS, about=about, m=release.manifest, file=file, release=release, audit=audit, config=_config(file),
         utility=[u for u in release.utility_measures if audit and u.key in audit.utility.get(u.group, {})],
         size=next(name for name, limit in TEXTS["sizes"].items() if file.rows < limit),
     )  # fmt: skip
@@ -194,30 +186,14 @@ def _printable(value: object) -> str:
 
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
-TERMS = (  # of Croissant
-    "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet", "format",
-    "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
-    "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform",
-)  # fmt: skip
-OTHER_TERMS = {
-    "@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/", "dct": "http://purl.org/dc/terms/",
-    "cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/",
-    "conformsTo": "dct:conformsTo", "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"}, "examples": {"@id": "cr:examples", "@type": "@json"},
-}  # fmt: skip
-CONTEXT = dict(sorted(({term: f"cr:{term}" for term in TERMS} | OTHER_TERMS).items()))
 
 
 def croissant(release: ReleaseView, about: About = NOTHING_SAID) -> str:
     """Return the metadata of a release as JSON."""
     file = describe(release)
     fields = [_field(file, at) for at in range(len(file.columns))]
-    share = {"share": lambda value: texts.share(value, 1)}
-    made = template("croissant.json", share, finalize=json.dumps)  # every value that it prints is written as JSON
-    text = made.render(
-        context=CONTEXT, texts=TEXTS, about=about, m=release.manifest, file=file, fields=fields,
-        summary=release.summary, citations=release.citations, pseudonyms=release.pseudonyms, limits=release.limits,
-    )  # fmt: skip
+    made = template("croissant.json", finalize=json.dumps)  # every value that it prints is written as JSON
+    text = made.render(texts=TEXTS, about=about, m=release.manifest, file=file, fields=fields, release=release)
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 

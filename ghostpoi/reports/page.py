@@ -21,11 +21,10 @@ from ghostpoi.formats import Source
 from ghostpoi.options import option
 from ghostpoi.release.manifest import PRIVATE_MARK
 from ghostpoi.reports import texts
-from ghostpoi.reports.audit_view import headline, tone
 from ghostpoi.reports.dataset_card import card, croissant
 from ghostpoi.reports.page_data import PageData, read_page_data
 from ghostpoi.reports.release_view import NOTHING_SAID, About, is_file
-from ghostpoi.reports.texts import TEXTS, asset, embedded, plain, template
+from ghostpoi.reports.texts import TEXTS, asset, embedded, template
 
 PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
 
@@ -77,12 +76,8 @@ def render(data: PageData, about: About = NOTHING_SAID) -> str:
         "utility": utility_charts(data),
         "tradeoff": tradeoff_charts(points),
     }
-    filters = {
-        "share": texts.share, "with_spread": texts.with_spread, "victim_label": texts.victim_label, "plain": plain,
-    }  # fmt: skip
-    return template("page.html", filters, autoescape=True).render(
+    return template("page.html", autoescape=True).render(
         _frame("page.js"), private=data.clean is not None, data=data, main=main, m=main.manifest, audit=audit,
-        headline=headline(audit) if audit else "", tone=tone(audit) if audit else "",
         utility=_utility(data, utility_measures(data) or {}), points={point.name: point for point in points},
         labels=texts, texts=TEXTS, charts=charts, map=shown, map_json=embedded(shown), about=about,
         chart_data=embedded([chart.json() for group in charts.values() for chart in group]),
@@ -101,10 +96,9 @@ def render_choice(name: str, found: dict[str, Any]) -> str:
     hidden = (texts.victim_label(lower), texts.victim_label(MARKOV))
     lines = [control for control in controls if control["name"] not in hidden]
     data = {"trials": trials, "lines": lines, "wishes": found["wishes"], "categories": categories}
-    filters = {"share": texts.share, "plain": plain}
-    return template("choice.html", filters, autoescape=True).render(
+    return template("choice.html", autoescape=True).render(
         _frame("choice.js"), private=True, name=name, found=found, trials=trials, data=embedded(data),
-        controls=controls, victim_label=texts.victim_label,
+        controls=controls,
         regions=texts.regions_text(found["regions"], "tried on") if "regions" in found else "",
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
@@ -37,13 +38,13 @@ def asset(name: str) -> str:
 TEXTS: dict[str, Any] = tomllib.loads(asset("texts.toml"))
 
 
-def template(name: str, filters: dict[str, Any], **options: Any) -> "Template":
-    """A template with these filters and options of Jinja."""
+def template(name: str, filters: Mapping[str, Any] = MappingProxyType({}), **options: Any) -> "Template":
+    """A template with the filters that all share, and with these filters and options of Jinja."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # slow, and most of this file does without
 
     loader = PackageLoader("ghostpoi.reports", "assets")
     environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
-    environment.filters |= {"count": "{:,}".format, **filters}
+    environment.filters |= {"count": "{:,}".format, **{one.__name__: one for one in FILTERS}, **filters}
     return environment.get_template(name)
 
 
@@ -148,3 +149,6 @@ def regions_text(found: Mapping[str, Any], done: str) -> str:
     if sampled < count:
         text += ", chosen by a hash of their keys"
     return f"{text}; {few:,} of {sampled:,} regions ({silent:.1%} of rows) have too few sessions" if few else text
+
+
+FILTERS = (plain, share, with_spread, seeds_text, victim_label)  # of templates

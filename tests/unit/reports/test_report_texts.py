@@ -9,7 +9,7 @@ import sample_releases
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.audits.controls import CONTROLS
 from ghostpoi.reports import charts, texts
-from ghostpoi.reports.audit_view import AuditView, headline
+from ghostpoi.reports.audit_view import AuditView
 
 
 def test_text_is_made_harmless() -> None:
@@ -27,7 +27,7 @@ def test_headlines() -> None:
         found |= {"verdicts": verdicts, "strongest": next(iter(verdicts))}
         audit = AuditView.read({"audit": found}, Path("r"))
         assert audit is not None
-        return headline(audit)
+        return audit.headline
 
     assert line(none="Holds. X.") == "Holds against the one adversary tested"
     assert line(none="Holds. X.", b="holds. Y.") == "Holds against both adversaries tested"
