@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from ghostpoi.exports.base import ExportData, Visits, csv_text, filled, iso, user_numbers
+from ghostpoi.exports.base import ExportData, Visits, csv_text, iso, usage_of, user_numbers
 
 HISTORY = 50  # the last items of a prefix: RecBole's MAX_ITEM_LIST_LENGTH, which it does not enforce on such files
 MISSING = re.compile(r"[-#<.\d]*(n/?a|nan|null|none|ind|qnan)>?", re.IGNORECASE | re.ASCII)  # to pandas, no value
@@ -24,18 +24,6 @@ train_neg_sample_args: ~
 """
 RECBOLE_SPLIT = """benchmark_filename: [train, valid, test]
 alias_of_item_id: [item_id_list]
-"""
-RECBOLE_USAGE = """In the folder above this one:
-
-    from recbole.quick_start import run_recbole
-    run_recbole("GRU4Rec", "{name}", ["{name}/{name}.yaml"], {{"data_path": "."}})
-
-Spaces, quotes and `%` in ids are written as `%20`, `%22` and `%25`.
-"""
-RECBOLE_SPLIT_USAGE = """
-Each row of `train`, `valid`, `test` and `clean` is one step inside a session: the venues so far, and the next one.
-`train` shows released venues; `clean` shows the clean venues of the same steps; `valid` and `test` are clean. A model
-that is trained on `clean` shows what can be learned without protection: `benchmark_filename: [clean, valid, test]`.
 """
 
 
@@ -58,7 +46,7 @@ class RecBole:
         return found | {f"{name}.{part}.inter": _table(STEPS, _steps(v, ids)) for part, v in data.parts.items()}
 
     def usage(self, data: ExportData) -> str:
-        return filled(data, RECBOLE_USAGE, RECBOLE_SPLIT_USAGE)
+        return usage_of("recbole", data)
 
 
 def token(text: str) -> str:
@@ -89,17 +77,6 @@ LIBCITY_CONFIG = {
     "dyna": {"including_types": ["trajectory"], "trajectory": {"entity_id": "usr_id", "location": "geo_id"}},
     "info": {"distance_upper": 30.0},
 }
-LIBCITY_USAGE = """Copy this folder to `raw_data/{name}` of LibCity, then:
-
-    python run_model.py --task traj_loc_pred --model DeepMove --dataset {name}
-
-`usr_id` and `geo_id` are numbers; `{name}.usr` and `{name}.geo` give the ids of the release. Times are UTC.
-"""
-LIBCITY_SPLIT_USAGE = """
-LibCity cuts and splits `{name}.dyna` itself, and tests on released rows. To test on clean ones, use the other files,
-which have the same numbers: `train` shows released venues, `clean` the clean venues of the same rows; `valid` and
-`test` are clean.
-"""
 
 
 class LibCity:
@@ -120,7 +97,7 @@ class LibCity:
         return found | {f"{name}.{part}.dyna": _dyna(visits, number) for part, visits in data.parts.items()}
 
     def usage(self, data: ExportData) -> str:
-        return filled(data, LIBCITY_USAGE, LIBCITY_SPLIT_USAGE)
+        return usage_of("libcity", data)
 
 
 def _dyna(visits: Visits, number: dict[str, int]) -> str:

@@ -2,9 +2,11 @@
 
 import csv
 import io
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,9 +67,11 @@ class Export(Protocol):
         """Return what README.md says about loading the files, in Markdown."""
 
 
-def filled(data: ExportData, text: str, split: str, public: str = "", **values: int) -> str:
-    """Fill in what README.md says, followed by the part for exports with clean data or by that for public ones."""
-    return (text + (split if data.parts else public)).format(name=data.name, **values)
+def usage_of(tool: str, data: ExportData, **values: int) -> str:
+    """Return what README.md says about an export of this package."""
+    said = tomllib.loads(Path(__file__).with_name("usage.toml").read_text("utf-8"))[tool]
+    text: str = said["always"] + said.get("private" if data.parts else "public", "")
+    return text.format(name=data.name, **values)
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -2,22 +2,9 @@
 
 import json
 
-from ghostpoi.exports.base import ExportData, ExportVenues, Visits, csv_text, filled, iso, session_of
+from ghostpoi.exports.base import ExportData, ExportVenues, Visits, csv_text, iso, session_of, usage_of
 
 SKMOB_COLUMNS = ("uid", "datetime", "lat", "lng", "location_id", "category")
-SKMOB_USAGE = """In the folder above this one:
-
-    import pandas, skmob
-    ids = {{"uid": str, "location_id": str, "category": str}}
-    rows = pandas.read_csv("{name}/{name}.csv", dtype=ids, keep_default_na=False)
-    trajectories = skmob.TrajDataFrame(rows)
-
-Times are UTC.
-"""
-SKMOB_SPLIT_USAGE = """
-`train`, `valid`, `test` and `clean` hold sessions, numbered by `tid`. `train` shows released venues; `clean` shows the
-clean venues of the same rows; `valid` and `test` are clean.
-"""
 
 
 class ScikitMobility:
@@ -34,7 +21,7 @@ class ScikitMobility:
         return found
 
     def usage(self, data: ExportData) -> str:
-        return filled(data, SKMOB_USAGE, SKMOB_SPLIT_USAGE)
+        return usage_of("skmob", data)
 
 
 def _rows(visits: Visits, venues: ExportVenues) -> list[tuple[str, str, float, float, str, str]]:
@@ -49,21 +36,6 @@ HF_SPLIT = {
     "clean": {"train": "clean", "validation": "valid", "test": "test"},
     "released": {"train": "released"},
 }
-HF_USAGE = """In the folder above this one:
-
-    from datasets import load_dataset
-    rows = load_dataset("./{name}")
-
-"""
-HF_PUBLIC_USAGE = """The split `train` holds all released rows.
-"""
-HF_SPLIT_USAGE = """\
-`train` shows released venues; `validation` and `test` are clean. `load_dataset("./{name}", "clean")`
-shows the clean venues of the same training rows, and `"released"` all released rows.
-
-`load_dataset` copies what it reads, clean rows included, to its cache: choose the place with `cache_dir`, and delete
-it.
-"""
 
 
 class HuggingFace:
@@ -77,7 +49,7 @@ class HuggingFace:
         return {"README.md": _card(data)} | found
 
     def usage(self, data: ExportData) -> str:
-        return filled(data, HF_USAGE, HF_SPLIT_USAGE, HF_PUBLIC_USAGE)
+        return usage_of("hf", data)
 
 
 def _card(data: ExportData) -> str:

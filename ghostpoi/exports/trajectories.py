@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ghostpoi.data.checkins import Bools, Ints
-from ghostpoi.exports.base import ExportData, Visits, csv_text, filled, id_tables, iso, session_of, user_numbers
+from ghostpoi.exports.base import ExportData, Visits, csv_text, id_tables, iso, session_of, usage_of, user_numbers
 
 GETNEXT_COLUMNS = (
     "user_id", "POI_id", "POI_catid", "POI_catid_code", "POI_catname", "latitude", "longitude", "timezone", "UTC_time",
@@ -15,24 +15,6 @@ GETNEXT_COLUMNS = (
 GETNEXT_FILES = {"train": "train", "valid": "val", "test": "test", "clean": "clean"}
 DAY, SLOTS = 86_400, 48  # seconds; half hours
 UNQUOTED = re.compile(r'[\s",]+')  # build_graph.py writes names as they are
-GETNEXT_USAGE = """\
-Copy this folder to `dataset/{name}` of GETNext, name it and its training file in `build_graph.py`, run
-`python build_graph.py`, then:
-
-    python train.py --data-train dataset/{name}/{name}_train.csv --data-val dataset/{name}/{name}_val.csv \\
-        --data-adj-mtx dataset/{name}/graph_A.csv --data-node-feats dataset/{name}/graph_X.csv
-
-Users, venues and categories are numbers; `{name}.users.csv` and `{name}.venues.csv` give their ids. Times are UTC, also
-in `local_time`.
-"""
-GETNEXT_PUBLIC_USAGE = """
-All rows are released ones. A pause of more than a day ends a trajectory; each user's first 80% are for training, the
-next 10% for validation.
-"""
-GETNEXT_SPLIT_USAGE = """
-`train` shows released venues; `clean` shows the clean venues of the same rows; `val` and `test` are clean. GETNext
-skips trajectories of users that it has not trained on: {known} of {users} test users are in `train`.
-"""
 
 
 class GETNext:
@@ -48,7 +30,7 @@ class GETNext:
     def usage(self, data: ExportData) -> str:
         trained, tested = (set(data.parts[part].user) if data.parts else set() for part in ("train", "test"))
         known, users = len(tested & trained), len(tested)
-        return filled(data, GETNEXT_USAGE, GETNEXT_SPLIT_USAGE, GETNEXT_PUBLIC_USAGE, known=known, users=users)
+        return usage_of("getnext", data, known=known, users=users)
 
 
 def split(rows: Visits) -> dict[str, Visits]:
@@ -84,18 +66,6 @@ def _rows(data: ExportData, visits: Visits) -> Iterator[tuple[object, ...]]:
 
 MINIMUM = 101  # check-ins: Flashback leaves out users with fewer
 TRAINED = 0.8  # of a user's steps, the oldest
-FLASHBACK_USAGE = """Copy the folder's `.txt` files to `data` of Flashback, then:
-
-    python train.py --dataset {name}.txt
-
-Flashback keeps users with at least {minimum} check-ins: {kept} of {users} here. Its `--batch-size` must not exceed
-that. It skips the last user of a file, who is the one with the fewest check-ins. Users and venues are numbers;
-`{name}.users.csv` and `{name}.venues.csv` give their ids. Times are UTC.
-"""
-FLASHBACK_SPLIT_USAGE = """
-`{name}.test.txt` shows released venues where Flashback trains, and clean ones where it tests. `{name}.clean.txt` shows
-clean venues only.
-"""
 
 
 class Flashback:
@@ -114,7 +84,7 @@ class Flashback:
     def usage(self, data: ExportData) -> str:
         rows = np.diff(data.released.start)
         kept = int((rows >= MINIMUM).sum())
-        return filled(data, FLASHBACK_USAGE, FLASHBACK_SPLIT_USAGE, minimum=MINIMUM, kept=kept, users=len(rows))
+        return usage_of("flashback", data, minimum=MINIMUM, kept=kept, users=len(rows))
 
 
 def trained(rows: Visits) -> Bools:
