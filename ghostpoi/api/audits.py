@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import PathLike, ReadingOptions, assignments, optional, scale_of, source_of, without_region
+from ghostpoi.api.given import REGION, PathLike, ReadingOptions, assignments, divided, optional, source_of
 from ghostpoi.api.release import Release, ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
@@ -84,7 +84,7 @@ def audit(
 
     if replace and not store:
         raise InputError(f"{option('replace')} and {option('no_store')} contradict each other; give one of them")
-    at_scale = scale_of({}, [], engine, workers, scheduler, memory)
+    at_scale, _, _ = divided(None, (), engine, workers, scheduler, memory)
     names = adversaries if isinstance(adversaries, str | None) else ",".join(adversaries)
     everybody = names == "all"
     ours = folder_of(release) if isinstance(release, Release) else release
@@ -92,12 +92,13 @@ def audit(
     request = AuditRequest(
         file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
         victim=victim, leak=leak, seeds=seeds, protocol=protocol, device=find_device(device),
-        mapping=without_region(map or {}) if at_scale else dict(map or {}), set=assignments(set),
+        mapping={field: column for field, column in (map or {}).items() if not (at_scale and field == REGION)},
+        set=assignments(set),
         config=optional(config), private=private_of(release, private), cache=optional(cache),
         naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
     )  # fmt: skip
-    divided = by_region(request, at_scale)
-    if divided and series is not None:
+    by_regions = by_region(request, at_scale)
+    if by_regions and series is not None:
         raise InputError(
             f"{option('series')} needs all rows at once; leave out {option('engine')} or {option('series')}"
         )
@@ -107,7 +108,7 @@ def audit(
 
         together = {"series": audit_series(Path(series), released.path, file.limit)}
     try:
-        with door.bar(1.0 if divided else request.work()) as progress:
+        with door.bar(1.0 if by_regions else request.work()) as progress:
             return Audit(measure(request, at_scale, regions, door.say, progress) | together)
     except InputError:
         if together:  # which needs no victim: a month can be too small for the other adversaries

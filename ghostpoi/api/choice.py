@@ -9,17 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import (
-    VENUES,
-    PathLike,
-    ReadingOptions,
-    assignments,
-    optional,
-    scale_of,
-    source_of,
-    without_region,
-    without_regions,
-)
+from ghostpoi.api.given import VENUES, PathLike, ReadingOptions, assignments, divided, optional, source_of
+from ghostpoi.api.release import rows_request
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
@@ -88,14 +79,10 @@ def choose(
     from ghostpoi.audits.choose import Asked, Wishes
     from ghostpoi.audits.choose import choose as try_settings
     from ghostpoi.audits.trial import STRICTNESS
-    from ghostpoi.data.taxonomy import read_taxonomy
-    from ghostpoi.draw.publication import publication
-    from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.reports.page import write_choice
-    from ghostpoi.settings import changed, override
 
     texts, page = assignments(set), optional(output)
-    at_scale = scale_of(map or {}, texts, engine, workers, scheduler, memory)
+    at_scale, fields, settings = divided(map, texts, engine, workers, scheduler, memory)
     _check(texts, keep_category, STRICTNESS, leak, page)
     if regions is not None and at_scale is None:
         raise InputError(
@@ -105,12 +92,10 @@ def choose(
         max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
         keep_category=keep_category,  # type: ignore[arg-type]
     )  # fmt: skip
-    asked = [f"identity.pseudonyms={pseudonyms}"] if pseudonyms != "keep" else []
-    settings = override(changed(publication("crowd"), without_regions(texts), optional(config)), asked)
-    rows = RowsRequest(
-        settings=settings, method="crowd", mapping=without_region(map or {}), keep=tuple(keep),
-        drop=tuple(drop), groups=read_taxonomy(Path(taxonomy)) if taxonomy else {},
-    )  # fmt: skip
+    asked = None if pseudonyms == "keep" else pseudonyms
+    rows = rows_request(
+        "crowd", map=fields, set=settings, config=config, keep=keep, drop=drop, pseudonyms=asked, taxonomy=taxonomy
+    )
     request = Asked(
         rows=rows, wishes=wishes, leak=leak, seeds=seeds,
         cache=open_cache(Path(cache) if cache else default_folder()),
@@ -127,7 +112,7 @@ def choose(
         repeated = {
             "set": [*texts, *trial["settings"]], "map": dict(map or {}), "keep": list(keep), "drop": list(drop),
             **stated, "config": config, "taxonomy": taxonomy if grouping else None,
-            "pseudonyms": pseudonyms if asked else None, **{name: value or None for name, value in given.items()},
+            "pseudonyms": asked, **{name: value or None for name, value in given.items()},
         }  # fmt: skip
         trial["command"] = door.call("protect", str(file), repeated)
         trial["missed"] = [door.text(wish) for wish in trial["missed"]]

@@ -18,7 +18,7 @@ TABLE = "the table"  # what messages call a data frame
 VENUES = "the venues"
 VENUES_FILE = "venues.csv"  # as which a data frame of venues is read
 FRAMES = {TABLE: "table", VENUES: "venues"}  # how a call that is shown names them
-SECTION, FIELD = "regions.", "region"  # of settings, of --map
+SECTION, REGION = "regions.", "region"  # of settings, of --map
 PathLike: TypeAlias = str | os.PathLike[str]
 if TYPE_CHECKING:
     Source: TypeAlias = PathLike | polars.DataFrame | pandas.DataFrame
@@ -74,28 +74,21 @@ def optional(path: PathLike | None) -> Path | None:
     return None if path is None else Path(path)
 
 
-def scale_of(
-    map: Mapping[str, str], set: Sequence[str], engine: str | None, workers: int, scheduler: str, memory: str | None
-) -> Scale | None:
-    """Return how to divide a dataset, if an option asks for that."""
-    own = [text for text in set if text.startswith(SECTION)]
-    if not (own or FIELD in map or engine or workers or scheduler or memory):
-        return None
+def divided(
+    map: Mapping[str, str] | None, set: Mapping[str, Any] | Sequence[str], engine: str | None, workers: int,
+    scheduler: str, memory: str | None,
+) -> tuple[Scale | None, dict[str, str], list[str]]:  # fmt: skip
+    """Return how to divide a dataset, if an option asks for that, and the fields and settings that tables can have."""
+    fields, texts = dict(map or {}), assignments(set)
+    region, own = fields.pop(REGION, None), [text for text in texts if text.startswith(SECTION)]
+    texts = [text for text in texts if text not in own]
+    if not (own or region is not None or engine or workers or scheduler or memory):
+        return None, fields, texts
     from ghostpoi.formats.source import bytes_of
     from ghostpoi.regions.scale import Scale
     from ghostpoi.settings import Divided, override
 
     return Scale(
-        settings=override(Divided(), own).regions, region_column=map.get(FIELD, ""), engine=engine or "local",
+        settings=override(Divided(), own).regions, region_column=region or "", engine=engine or "local",
         workers=workers, scheduler=scheduler, memory=None if memory is None else bytes_of(memory, "memory"),
-    )  # fmt: skip
-
-
-def without_region(map: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that a table can have."""
-    return {field: column for field, column in map.items() if field != FIELD}
-
-
-def without_regions(set: Mapping[str, Any] | Sequence[str]) -> list[str]:
-    """Return the settings of a release."""
-    return [text for text in assignments(set) if not text.startswith(SECTION)]
+    ), fields, texts  # fmt: skip

@@ -7,16 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import (
-    PathLike,
-    ReadingOptions,
-    assignments,
-    optional,
-    scale_of,
-    source_of,
-    without_region,
-    without_regions,
-)
+from ghostpoi.api.given import PathLike, ReadingOptions, divided, optional, source_of
 
 if TYPE_CHECKING:
     from ghostpoi.api.given import Source
@@ -70,9 +61,8 @@ def inspect(
     from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed
 
-    at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
-    settings = changed(publication(method), without_regions(set), optional(config))
-    request = RowsRequest(settings=settings, method=method, mapping=without_region(map or {}))
+    at_scale, fields, texts = divided(map, set, engine, workers, scheduler, memory)
+    request = RowsRequest(settings=changed(publication(method), texts, optional(config)), method=method, mapping=fields)
     with door.bar(1.0) as report:
         summary = describe(source_of(source, reading), request, at_scale, door.say, report)
     for chosen in summary["columns"].values():

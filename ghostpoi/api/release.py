@@ -9,16 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import (
-    PathLike,
-    ReadingOptions,
-    assignments,
-    optional,
-    scale_of,
-    source_of,
-    without_region,
-    without_regions,
-)
+from ghostpoi.api.given import PathLike, ReadingOptions, assignments, divided, optional, source_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
@@ -136,11 +127,10 @@ def protect(
             f"{option('private')}, {option('resume')}, {option('force')} and {option('series')} are for a release in "
             f"a folder; name it with {option('output')}"
         )
-    at_scale = scale_of(map or {}, assignments(set), engine, workers, scheduler, memory)
+    at_scale, fields, settings = divided(map, set, engine, workers, scheduler, memory)
     rows = rows_request(
-        method, protocol=protocol, device=device, map=without_region(map or {}), set=without_regions(set),
-        config=config, keep=keep, drop=drop, no_candidate=no_candidate, pseudonyms=pseudonyms, taxonomy=taxonomy,
-        keep_metadata=keep_metadata,
+        method, protocol=protocol, device=device, map=fields, set=settings, config=config, keep=keep, drop=drop,
+        no_candidate=no_candidate, pseudonyms=pseudonyms, taxonomy=taxonomy, keep_metadata=keep_metadata,
     )  # fmt: skip
     rows = replace(rows, seed=given_seed(seed, allow_short_seed, door.say))
     file = source_of(source, reading)
@@ -164,9 +154,9 @@ def protect(
 
 
 def rows_request(
-    method: str, *, protocol: str, device: str, map: Mapping[str, str], set: Mapping[str, Any] | Sequence[str],
-    config: PathLike | None, keep: Sequence[str], drop: Sequence[str], no_candidate: str, pseudonyms: str | None,
-    taxonomy: PathLike | None, keep_metadata: bool,
+    method: str, *, protocol: str = "strong", device: str = "auto", map: Mapping[str, str],
+    set: Mapping[str, Any] | Sequence[str], config: PathLike | None, keep: Sequence[str], drop: Sequence[str],
+    no_candidate: str = "keep", pseudonyms: str | None, taxonomy: PathLike | None, keep_metadata: bool = False,
 ) -> RowsRequest:  # fmt: skip
     """Return what is asked for; refuse values that no release can have."""
     from ghostpoi.data.taxonomy import read_taxonomy

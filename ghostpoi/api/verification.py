@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import PathLike, ReadingOptions, optional, scale_of, source_of
+from ghostpoi.api.given import PathLike, ReadingOptions, divided, optional, source_of
 from ghostpoi.api.release import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def verify(
 
     folder = folder_of(release)
     own = private if against is None else private_of(release, private)
-    at_scale = scale_of({}, [], engine, workers, scheduler, memory)
+    at_scale, _, _ = divided(None, (), engine, workers, scheduler, memory)
     stated = source_of(folder if against is None else against, reading)
     clean = None if against is None else stated
     given = (dict(map or {}), signed_by, optional(own), stated.limit, at_scale)
