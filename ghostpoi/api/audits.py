@@ -60,18 +60,19 @@ class Audit:
 @step
 def audit(
     door: Door, source: Source, release: ReleaseLike | Source, *, adversaries: Sequence[str] | str | None = None,
-    victim: str = "transformer", leak: float = 0.05, seeds: int = 3, protocol: str = "strong", device: str = "auto",
-    map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None,
-    private: PathLike | None = None, cache: PathLike | None = None, naturalness: bool = True,
-    all_controls: bool = False, store: bool = True, replace: bool = False, series: PathLike | None = None,
-    engine: str | None = None, workers: int = 0, scheduler: str = "", memory: str | None = None,
-    regions: int | None = None, **reading: Unpack[ReadingOptions],
+    victim: Sequence[str] | str | None = None, leak: float = 0.05, seeds: int = 3, protocol: str = "strong",
+    device: str = "auto", map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (),
+    config: PathLike | None = None, private: PathLike | None = None, cache: PathLike | None = None,
+    naturalness: bool = True, all_controls: bool = False, store: bool = True, replace: bool = False,
+    series: PathLike | None = None, engine: str | None = None, workers: int = 0, scheduler: str = "",
+    memory: str | None = None, regions: int | None = None, **reading: Unpack[ReadingOptions],
 ) -> Audit:  # fmt: skip
     """Measure what adversaries still learn from a release: a folder, or another tool's file or frame of the same rows.
 
-    `adversaries` lists names; "all" adds those that train a model. The result is stored in the manifest of a release
-    folder, unless `store=False`. With `engine`, a release of many regions is audited region by region: `regions` of
-    them, by default as many as have 300,000 rows.
+    `adversaries` lists names; "all" adds those that train a model, and the paper's victim. `victim` lists names too:
+    each adversary counts with the victim that does best on validation sessions. The result is stored in the manifest
+    of a release folder, unless `store=False`. With `engine`, a release of many regions is audited region by region:
+    `regions` of them, by default as many as have 300,000 rows.
 
     >>> ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
     Audit(...)
@@ -79,22 +80,22 @@ def audit(
     from ghostpoi.audits.audit import audit as measure
     from ghostpoi.audits.audit import by_region
     from ghostpoi.audits.controls import parse_adversaries
-    from ghostpoi.audits.request import AuditRequest
+    from ghostpoi.audits.request import AuditRequest, parse_victims
     from ghostpoi.models.devices import device as find_device
 
     if replace and not store:
         raise InputError(f"{option('replace')} and {option('no_store')} contradict each other; give one of them")
     at_scale, _, _ = divided(None, (), engine, workers, scheduler, memory)
-    names = adversaries if isinstance(adversaries, str | None) else ",".join(adversaries)
+    names, victims = (given if isinstance(given, str | None) else ",".join(given) for given in (adversaries, victim))
     everybody = names == "all"
     ours = folder_of(release) if isinstance(release, Release) else release
     file, released = source_of(source, reading), source_of(ours, reading, "the released table")
     request = AuditRequest(
         file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
-        victim=victim, leak=leak, seeds=seeds, protocol=protocol, device=find_device(device),
+        victims=parse_victims(victims, everybody), leak=leak, seeds=seeds, protocol=protocol,
+        device=find_device(device),
         mapping={field: column for field, column in (map or {}).items() if not (at_scale and field == REGION)},
-        set=assignments(set),
-        config=optional(config), private=private_of(release, private), cache=optional(cache),
+        set=assignments(set), config=optional(config), private=private_of(release, private), cache=optional(cache),
         naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
     )  # fmt: skip
     by_regions = by_region(request, at_scale)

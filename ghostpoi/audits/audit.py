@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.audits.controls import RANDOM, RANDOM_MATCHED, completed
+from ghostpoi.audits.controls import ITSELF, RANDOM, RANDOM_MATCHED, completed
 from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
 from ghostpoi.audits.grid import Contest, Grid, Release, with_poi
 from ghostpoi.audits.match import (
@@ -31,10 +31,11 @@ from ghostpoi.audits.measures.accuracy import moves
 from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility
 from ghostpoi.audits.request import LM_UNITS, RELEASE, AuditRequest, AuditSettings, random_controls
-from ghostpoi.audits.result import Measured, StepCounts, count_rows, joined, result
+from ghostpoi.audits.result import Measured, StepCounts, best_of, count_rows, joined, result
 from ghostpoi.audits.stored import check_writable, store
 from ghostpoi.audits.verdicts import rounded
 from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.draw.publication import publication
 from ghostpoi.draw.table import publish
@@ -153,19 +154,21 @@ def _measured(
     data = align(pair, chosen.filters)
     grid = grid_of(request, chosen, pair, data, report)
     if contests is None:
-        found = run_contests(request, grid, random_controls(pair.manifest), data.test.positions - len(data.test))
+        found = run_contests(request, grid, random_controls(pair.manifest), steps_of(data.test))
     else:
         found = grid.measures(contests)
     test, every = data.test, data.all
     counts = StepCounts(
-        test=test.positions - len(test), moves=int(moves(test).sum()), last=int((test.length > 1).sum()),
+        test=steps_of(test), moves=int(moves(test).sum()), last=int((test.length > 1).sum()),
+        validation=steps_of(data.val),
         trained=data.train.positions, substituted=int((data.released != data.train.poi).sum()),
-        positions=every.positions, steps=every.positions - len(every), users=len(np.unique(every.user)),
+        positions=every.positions, steps=steps_of(every), users=len(np.unique(every.user)),
     )  # fmt: skip
     return Measured(
         contests=found,
         floors=grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)},
         counts=counts,
+        step_users=grid.step_users,
         rows=count_rows(pair, chosen.speed),
         utility=utility(data.all, data.all_released, data.vocabulary),
         sessions={"train": len(data.train), "val": len(data.val), "test": len(data.test)},
@@ -173,6 +176,11 @@ def _measured(
         kept_columns=tuple(pair.kept),
         naturalness=_naturalness(chosen, data, grid, say) if request.naturalness else None,
     )
+
+
+def steps_of(sessions: Sessions) -> int:
+    """Return the number of steps inside sessions."""
+    return sessions.positions - len(sessions)
 
 
 def grid_of(
@@ -212,10 +220,13 @@ def run_contests(request: AuditRequest, grid: Grid, random: Sequence[str], posit
     """Return the measures of all contests, including the random releases against the strongest adversary."""
     # The adversary that restores most is likely the strongest. It is known before any victim is trained, so its
     # controls can train side by side with the other victims.
-    ours = {name: request.contest(RELEASE, name) for name in request.adversaries}
-    seeds = range(request.seeds)
-    likely = strongest({n: [grid.restoration(c, seed).measures["restored"] for seed in seeds] for n, c in ours.items()})
-    contests = list(dict.fromkeys([*request.contests(random), *(request.contest(name, likely) for name in random)]))
+    ours = {name: request.contests_of(RELEASE, name)[0] for name in request.adversaries}
+    restorers, seeds = {name: c for name, c in ours.items() if c.victim != ITSELF}, range(request.seeds)
+    likely = strongest(
+        {name: [grid.restoration(c, seed).measures["restored"] for seed in seeds] for name, c in restorers.items()}
+    )
+    again = [contest for name in random for contest in request.contests_of(name, likely)]
+    contests = list(dict.fromkeys([*request.contests(random), *again]))
     return with_controls(request, random, grid.measures(contests), positions, grid.measures)
 
 
@@ -224,9 +235,12 @@ def with_controls(
     measure: Callable[[Sequence[Contest]], Measures],
 ) -> Measures:  # fmt: skip
     """Add the random releases against the strongest adversary to what was measured, if they are missing."""
-    each = {name: found[request.contest(RELEASE, name)]["all"]["acc@1"] for name in request.adversaries}
+    each = {
+        name: best_of({c: found[c] for c in request.contests_of(RELEASE, name)})[1]["all"]["acc@1"]
+        for name in request.adversaries
+    }
     top = strongest({name: rounded(seeds, positions) for name, seeds in each.items()})
-    missing = [contest for contest in (request.contest(name, top) for name in random) if contest not in found]
+    missing = [c for name in random for c in request.contests_of(name, top) if c not in found]
     return found | measure(missing) if missing else found
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ghostpoi.data.checkins import Ints
+from ghostpoi.data.checkins import Bytes, Ints
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder, remove_partial, replacing
 from ghostpoi.options import option
@@ -25,10 +25,11 @@ Kind = Literal["releases", "measures", "restorations", "victims"]
 
 @dataclass(frozen=True)
 class Record:
-    """One piece of finished work: its measures and, of a release or a restoration, its POIs."""
+    """One piece of finished work: its measures, the POIs of a release or a restoration, the hits of a victim."""
 
     measures: dict[str, Any]
     poi: Ints = field(default_factory=lambda: np.zeros(0, np.int32))  # (N,)
+    hits: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))  # a bit per test step: ranked first
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,15 @@ class Cache:
         """Read a record; None if it is missing."""
         try:
             with np.load(self.folder / kind / f"{key}.npz", allow_pickle=False) as z:
-                return Record(json.loads(str(z["measures"])), z["poi"])
+                hits = {"hits": z["hits"]} if "hits" in z else {}
+                return Record(json.loads(str(z["measures"])), z["poi"], **hits)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None
 
     def store(self, kind: Kind, key: str, record: Record) -> None:
         """Write a record, complete or not at all."""
         with replacing(self.folder / kind / f"{key}.npz", mode=0o600) as out:
-            np.savez_compressed(out, poi=record.poi, measures=json.dumps(record.measures))
+            np.savez_compressed(out, poi=record.poi, hits=record.hits, measures=json.dumps(record.measures))
 
     def get(self, kind: Kind, key: str, make: Callable[[], Record]) -> Record:
         """Read a record, or make and store it."""

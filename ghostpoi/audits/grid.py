@@ -1,8 +1,8 @@
 """The evaluation grid: releases x adversaries x leak ratios x victims x seeds. Audits and studies both ask it.
 
 A contest is one combination of the first four. The grid restores each release under each seed as the adversary would,
-trains the victim on the result, and returns the measures of each contest for all seeds. Restorations and
-victims are cached by content.
+trains the victim on the result, and returns the measures of each contest for all seeds. An adversary that predicts
+is its own victim. Restorations and victims are cached by content.
 """
 
 import time
@@ -15,14 +15,15 @@ import numpy as np
 import torch
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
+from ghostpoi.attack.adversaries.base import Adversary, Predictor, leak_mixed, predicted, purify
 from ghostpoi.attack.adversaries.distillation import Distilled
 from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Rule, leak
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.attack.victims.base import WRONG, Exam, Job, Victim, train_each
+from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, Victim, train_each
+from ghostpoi.attack.victims.judge import judged
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits.cache import Cache, Record, key_of
-from ghostpoi.audits.controls import CLEAN, LEAK_ONLY, LEAK_STAY
+from ghostpoi.audits.controls import CLEAN, ITSELF, LEAK_ONLY, LEAK_STAY
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION, Metrics, accuracy, markov, popularity, recovery, stay
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
@@ -31,17 +32,19 @@ from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
 RESTORATION_VERSION = 1  # raised whenever the same input gives other restorations or shares
+KEPT_VERSION = 2  # raised whenever the cache keeps more of a victim; results stay the same
+HITS = "hits"  # the measure that holds, for each seed, a bit per test step: whether the venue was ranked first
 FURTHER = 1000  # added to a seed for each further release of the same sessions; no cell uses seeds that large
 
 
 @dataclass(frozen=True)
 class Contest:
-    """A victim trained on what an adversary makes of a release."""
+    """A victim trained on what an adversary makes of a release, or an adversary that predicts."""
 
     release: str  # `clean` or a name that Grid.releases knows
     adversary: str  # a name of ADVERSARIES, with the number of releases it holds if it holds several, or a control
     leak: float | None  # share of the training sessions that leaked
-    victim: str
+    victim: str  # a name of VICTIMS, or ITSELF for an adversary that predicts
 
     @property
     def cell(self) -> dict[str, Any]:
@@ -77,6 +80,12 @@ def find_adversary(name: str) -> tuple[Adversary | None, int]:
     if several in ADVERSARIES and ADVERSARIES[several].many_releases:
         return ADVERSARIES[several], int(count)
     return ADVERSARIES.get(name), 1
+
+
+def judges_of(adversary: str, victims: Sequence[str]) -> Sequence[str]:
+    """Return the victims that an adversary or a control faces: ITSELF alone if it predicts."""
+    found = find_adversary(adversary)[0]
+    return (ITSELF,) if found is not None and found.predicts else victims
 
 
 def release_seeds(contest: Contest, number: int) -> list[int]:
@@ -120,7 +129,7 @@ class Grid:
     def measures(
         self, contests: Sequence[Contest], seeds: Sequence[int] | None = None
     ) -> dict[Contest, dict[str, Any]]:
-        """Return the measures of each contest, one value per seed.
+        """Return the measures of each contest, one value per seed; HITS are packed bits.
 
         On CUDA the victims of one seed train together, on a CPU those of all seeds.
         """
@@ -129,23 +138,31 @@ class Grid:
         for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
             for victim in dict.fromkeys(c.victim for c in contests):
                 jobs = [(c, seed) for seed in some for c in contests if c.victim == victim]
-                for (contest, _), measures in zip(jobs, self._victims(victim, jobs), strict=True):
+                made = self._predictions(jobs) if victim == ITSELF else self._victims(victim, jobs)
+                for (contest, _), measures in zip(jobs, made, strict=True):
                     found[contest].append(measures)
         return {contest: over_seeds(per_seed) for contest, per_seed in found.items()}
 
     def restoration(self, contest: Contest, number: int) -> Record:
         """Return what an adversary makes of a release under a seed, and its recovered shares."""
         self.report(f"adversary {contest.label}", 0)
-        release = self.releases(contest.release)
-        adversary, _ = find_adversary(contest.adversary)
-        released = [release.poi(seed) for seed in release_seeds(contest, number)]
-        device = self.device.type if adversary and adversary.trains else None
-        key = key_of(
-            (EVIDENCE_VERSION, RESTORATION_VERSION, adversary.version if adversary else 0), contest.adversary,
-            adversary, contest.leak, number, self.rows, device, self._train_key, released, release.key,
-            *(self.kept if adversary and adversary.needs_columns else ()),
-        )  # fmt: skip
+        released = self._released(contest, number)
+        key = self._attack_key(contest, released, number)
         return self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
+
+    def _released(self, contest: Contest, number: int) -> list[Ints]:
+        release = self.releases(contest.release)
+        return [release.poi(seed) for seed in release_seeds(contest, number)]
+
+    def _attack_key(self, contest: Contest, released: Sequence[Ints], number: int) -> str:
+        """The identity of all that decides what the adversary of a contest does."""
+        adversary, _ = find_adversary(contest.adversary)
+        device = self.device.type if adversary and adversary.trains else None
+        return key_of(
+            (EVIDENCE_VERSION, RESTORATION_VERSION, adversary.version if adversary else 0), contest.adversary,
+            adversary, contest.leak, number, self.rows, device, self._train_key, released,
+            self.releases(contest.release).key, *(self.kept if adversary and adversary.needs_columns else ()),
+        )  # fmt: skip
 
     def evidence(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Evidence:
         """Return what the adversary of a contest knows."""
@@ -182,9 +199,9 @@ class Grid:
         return markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
 
     def _restored(self, contest: Contest, poi: Ints, seed: Seed) -> Sessions:
-        """The sessions with restored POIs and, for victims that read users, the users that the adversary finds."""
+        """The sessions with restored POIs and, for victims that know users, the users that the adversary finds."""
         restored, (adversary, _) = with_poi(self.train, poi), find_adversary(contest.adversary)
-        if not VICTIMS[contest.victim].reads_users:
+        if not VICTIMS[contest.victim].knows_users:
             return restored
         evidence = self.evidence(contest, [self.releases(contest.release).poi(seed.value)], seed)
         if adversary is None:
@@ -210,34 +227,74 @@ class Grid:
         evidence = Evidence.of(nothing, self.train.poi, leak(self.train, contest.leak or 0.0, seed), self.rows)
         return with_poi(self.train, Distilled().distil(evidence, None, seed))
 
+    def _predictions(self, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
+        """Let the adversaries of these contests predict, under these seeds."""
+        shared = key_of(KEPT_VERSION, ACCURACY_VERSION, sessions_key(self.val), sessions_key(self.test))
+        found = []
+        for contest, number in contests:
+            released = self._released(contest, number)
+            key = key_of(shared, self._attack_key(contest, released, number))
+            record = self.cache.load("victims", key)
+            self.report(f"adversary {contest.label}" if record is None else BEFORE, 0 if record is None else 1)
+            if record is None:
+                record = self._predict(contest, released, Seed(number))
+                self.cache.store("victims", key, record)
+                self.report(f"adversary {contest.label}", 1)
+            found.append(record.measures | {HITS: record.hits})
+        return found
+
+    def _predict(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Record:
+        began, evidence = time.perf_counter(), self.evidence(contest, released, seed)
+        predictor, _ = find_adversary(contest.adversary)
+        if not isinstance(predictor, Predictor):
+            raise TypeError(f"{contest.adversary} does not predict")
+        made = predicted(predictor, evidence, self.val, seed, self.device)
+        record = self._record(judged(contest.label, made.scorer, self._exam(), began))
+        if made.restored is None:
+            return record
+        shares = recovery(self.train.poi, released[0], made.restored, evidence.positions)
+        return replace(record, measures=record.measures | shares)
+
     def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""
         jobs, restored = zip(*(self._job(*contest) for contest in contests), strict=True)
-        if not VICTIMS[victim].reads_users:  # so that releases that differ in their pseudonyms share victims
+        if not VICTIMS[victim].knows_users:  # so that releases that differ in their pseudonyms share victims
             jobs = tuple(replace(job, train=replace(job.train, user=np.zeros_like(job.train.user))) for job in jobs)
         shared = key_of(
-            (VICTIMS[victim].version, ACCURACY_VERSION), victim, self._victim(victim), self.protocol,
+            (KEPT_VERSION, VICTIMS[victim].version, ACCURACY_VERSION), victim, self._victim(victim), self.protocol,
             self.device.type, self.vocabulary, sessions_key(self.val), sessions_key(self.test),
         )  # fmt: skip
         keys = [key_of(shared, sessions_key(job.train), job.seed.value) for job in jobs]
-        found = {key: kept.measures for key in keys if (kept := self.cache.load("victims", key)) is not None}
+        found = {key: kept for key in keys if (kept := self.cache.load("victims", key)) is not None}
         todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in found}
         self.report(BEFORE, len(jobs) - len(todo))
         if todo:
             begin, order = time.perf_counter(), list(todo)
-
-            def progress(label: str, victims: float) -> None:
-                self.report(f"victim {label}", victims)
-
-            exam = Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary)
-            for number, result in train_each(self._victim(victim), list(todo.values()), exam, self.protocol):
-                rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
-                about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
-                found[order[number]] = accuracy(rank, self.test) | about
-                self.cache.store("victims", order[number], Record(found[order[number]]))
+            for number, result in train_each(self._victim(victim), list(todo.values()), self._exam(), self.protocol):
+                found[order[number]] = self._record(result)
+                self.cache.store("victims", order[number], found[order[number]])
             seconds = time.perf_counter() - begin
             self.say(f"{self.protocol}: trained {len(todo)} {victim} victims in {seconds:.1f} s")
-        return [found[key] | extra for key, extra in zip(keys, restored, strict=True)]
+        return [
+            found[key].measures | {HITS: found[key].hits} | extra for key, extra in zip(keys, restored, strict=True)
+        ]
+
+    def _exam(self) -> Exam:
+        def progress(label: str, victims: float) -> None:
+            self.report(f"victim {label}", victims)
+
+        return Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary)
+
+    def _record(self, result: Result) -> Record:
+        """What the cache keeps of a victim or a predictor."""
+        rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
+        about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
+        return Record(accuracy(rank, self.test) | about, hits=np.packbits(result.ranks == 1))
+
+    @property
+    def step_users(self) -> Longs:
+        """The user of every test step, (N - S,)."""
+        return np.repeat(self.test.user, np.maximum(self.test.length - 1, 0)).astype(np.int64)
 
     def _victim(self, name: str) -> Victim:
         victim = VICTIMS[name]

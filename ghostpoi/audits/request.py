@@ -1,4 +1,4 @@
-"""What an auditor can ask for: adversaries, victim, leak, seeds, settings."""
+"""What an auditor can ask for: adversaries, victims, leak, seeds, settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from ghostpoi.audits.controls import (
     RANDOM_MATCHED,
     default_adversaries,
 )
-from ghostpoi.audits.grid import Contest
+from ghostpoi.audits.grid import Contest, judges_of
 from ghostpoi.audits.match import publisher_of
 from ghostpoi.draw.methods.baselines import Random
 from ghostpoi.draw.publication import publication
@@ -31,6 +31,8 @@ from ghostpoi.settings import ModelSettings, Settings, Training, TrajectoryLM
 
 RELEASE = "release"  # what the grid calls the audited release
 CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (CLEAN, LEAK_STAY), (RELEASE, LEAK_MIXED))
+DEFAULT_VICTIMS = ("markov", "counting")  # one that ignores users and one that knows them; both train in seconds
+TRANSFORMER = "transformer"  # the paper's victim, the only one with settings
 LM_UNITS = 0.5  # work of training the trajectory LM, in victims; only for the progress bar
 
 
@@ -57,7 +59,7 @@ class AuditRequest:
     file: Source
     release: Source
     adversaries: tuple[str, ...] = field(default_factory=default_adversaries)
-    victim: str = "transformer"
+    victims: tuple[str, ...] = DEFAULT_VICTIMS
     leak: float = 0.05
     seeds: int = 3
     protocol: str = "strong"
@@ -76,22 +78,24 @@ class AuditRequest:
     def private_folder(self) -> Path:
         return self.private or Path(f"{self.release}.private")
 
-    def contest(self, release: str, adversary: str) -> Contest:
-        return Contest(release, adversary, self.leak, self.victim)
+    def contests_of(self, release: str, adversary: str) -> list[Contest]:
+        """Return what an adversary or a control needs on a release: a contest per victim."""
+        return [Contest(release, adversary, self.leak, victim) for victim in judges_of(adversary, self.victims)]
 
     def contests(self, random: Sequence[str]) -> list[Contest]:
         """Return all contests except those of the random releases against the strongest adversary, not known yet."""
         faced = self.adversaries if self.all_controls else ("none",)
-        return [
-            *(self.contest(*names) for names in CONTROL_CONTESTS),
-            *(self.contest(RELEASE, adversary) for adversary in self.adversaries),
-            *(self.contest(control, adversary) for control in random for adversary in faced),
+        asked = [
+            *CONTROL_CONTESTS,
+            *((RELEASE, adversary) for adversary in self.adversaries),
+            *((control, adversary) for control in random for adversary in faced),
         ]
+        return [contest for names in asked for contest in self.contests_of(*names)]
 
     def work(self) -> float:
         """Return all units of work for the progress bar, in victims."""
         random = random_controls(read_manifest(self.release.path) if self.release.path.is_dir() else None)
-        victims = len(self.contests(random)) + len(random) * (not self.all_controls)
+        victims = len(self.contests(random)) + len(random) * len(self.victims) * (not self.all_controls)
         return self.seeds * victims + LM_UNITS * self.naturalness
 
     def check(self) -> None:
@@ -100,10 +104,6 @@ class AuditRequest:
             raise InputError(
                 f"{option('leak', f'{self.leak:g}')}: give a share above 0 and at most 1; the paper's is 0.05"
             )
-        if self.victim not in VICTIMS:
-            raise InputError(
-                f"{option('victim', self.victim)}: there is no such victim; choose from {', '.join(VICTIMS)}"
-            )
 
     def settings_for(self, manifest: dict[str, Any] | None) -> AuditSettings:
         """Return the settings of the manifest, else of the protocol, with the user's changes."""
@@ -111,10 +111,11 @@ class AuditRequest:
         default = AuditSettings(base.filters, base.candidates, base.speed, *victim_settings(self.protocol))
         chosen = settings.load(self.config, default) if self.config else default
         chosen = settings.override(chosen, list(self.set))
-        if self.victim != "transformer" and (chosen.victim, chosen.training) != (default.victim, default.training):
+        changed = (chosen.victim, chosen.training) != (default.victim, default.training)
+        if changed and TRANSFORMER not in self.victims:
             raise InputError(
-                f"the settings victim.* and training.* do not apply to {option('victim', self.victim)}; leave them out "
-                f"or use {option('victim', 'transformer')}"
+                f"the settings victim.* and training.* do not apply to {option('victim', ','.join(self.victims))}; "
+                f"leave them out or use {option('victim', TRANSFORMER)}"
             )
         return chosen
 
@@ -125,3 +126,15 @@ class AuditRequest:
         if folder.resolve().is_relative_to(self.release.path.resolve()):
             raise InputError(f"{option('cache', folder)} lies inside the release {self.release}; choose another folder")
         return open_cache(folder)
+
+
+def parse_victims(text: str | None, everybody: bool = False) -> tuple[str, ...]:
+    """Read victims from the command line. The default is those that train in seconds, for everybody the paper's too."""
+    if text is None:
+        return (*DEFAULT_VICTIMS, *([TRANSFORMER] if everybody else []))
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if unknown := [name for name in names if name not in VICTIMS]:
+        raise InputError(f"{option('victim', unknown[0])}: there is no such victim; choose from {', '.join(VICTIMS)}")
+    if not names:
+        raise InputError(f"{option('victim', text)} names no victim; choose from {', '.join(VICTIMS)}")
+    return tuple(names)

@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.audits.controls import CLEAN, RANDOM, RANDOM_MATCHED, in_table_order, under
-from ghostpoi.audits.grid import Contest, over_seeds
+from ghostpoi.audits.grid import HITS, Contest, over_seeds
 from ghostpoi.audits.match import TablePair, joint_venues
 from ghostpoi.audits.measures.accuracy import PARTS, Metrics, in_one
 from ghostpoi.audits.measures.gaps import accuracy_lost, spread
 from ghostpoi.audits.request import AuditRequest, AuditSettings
 from ghostpoi.audits.verdicts import conclude, rounded
+from ghostpoi.data.checkins import Bytes, Longs
 from ghostpoi.data.displacement import Moves, joined_moves, moves, without_category
 from ghostpoi.draw.whole_table import fast_steps
 from ghostpoi.release.manifest import settings_of
@@ -71,6 +72,7 @@ class StepCounts(NamedTuple):
     test: int  # steps of the test sessions
     moves: int
     last: int
+    validation: int  # steps of the validation sessions
     trained: int  # positions
     substituted: int  # of them
     positions: int  # of all sessions
@@ -80,11 +82,15 @@ class StepCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured in a release or in one region of it. Measures of contests are lists, one value per seed."""
+    """What was measured in a release or in one region of it.
+
+    Measures of contests are lists with one value per seed; HITS are a bit per test step, packed.
+    """
 
     contests: dict[Contest, dict[str, Any]]
     floors: dict[str, dict[str, Metrics]]
     counts: StepCounts
+    step_users: Longs  # (test steps,) the user of each, numbered per region
     rows: RowCounts
     utility: dict[str, dict[str, float]]
     sessions: dict[str, int]
@@ -97,11 +103,13 @@ class Measured:
 def result(
     request: AuditRequest, chosen: AuditSettings, manifest: Mapping[str, Any] | None, m: Measured
 ) -> dict[str, Any]:
-    """Return the result: rounded accuracies, everything else that was measured, and what follows."""
-    clean = rounded(m.contests[request.contest(CLEAN, CLEAN)]["all"]["acc@1"], m.counts.test)
-    named = {_name(contest): _spreads(found, clean, m.counts) for contest, found in m.contests.items()}
+    """Return the result: rounded accuracies, everything else that was measured, and what follows.
+
+    The figures of an adversary or a control are those of the victim that does best on validation sessions.
+    """
+    named = _named(m)
     for name, floor in m.floors.items():
-        named[name] = _spreads(over_seeds([floor] * request.seeds), clean, m.counts)
+        named[name] = _spreads(over_seeds([floor] * request.seeds), named[CLEAN]["acc@1"]["seeds"], m.counts)
     controls = sorted((name for name in named if name not in (CLEAN, *request.adversaries)), key=in_table_order)
     found = {
         "clean": named[CLEAN],
@@ -111,7 +119,7 @@ def result(
         "naturalness": m.naturalness,
         "utility": m.utility,
         "protocol": request.protocol,
-        "victim": request.victim,
+        "victims": list(request.victims),
         "leak": request.leak,
         "sessions": m.sessions,
         "test_positions": m.counts.test,
@@ -121,6 +129,30 @@ def result(
         "version": __version__,
     }
     return found | conclude(found)
+
+
+Found = TypeVar("Found", bound=Mapping[str, Any])
+Key = TypeVar("Key")
+
+
+def best_of(by_victim: Mapping[Key, Found]) -> tuple[Key, Found]:
+    """Return the victim with the best acc@1 on validation sessions, and its measures; ties go to the first."""
+    return max(by_victim.items(), key=lambda item: float(np.mean(item[1]["validation"])))
+
+
+def _named(m: Measured) -> dict[str, dict[str, Any]]:
+    """Return the figures of each adversary and control: those of the chosen victim, and of all by victim."""
+    each: dict[str, dict[str, dict[str, Any]]] = {}
+    for contest, measures in m.contests.items():
+        each.setdefault(_name(contest), {})[contest.victim] = measures
+    clean = {victim: rounded(found["all"]["acc@1"], m.counts.test) for victim, found in each[CLEAN].items()}
+    best, _ = best_of(each[CLEAN])
+    named = {}
+    for name, by_victim in each.items():
+        victim, measures = best_of(by_victim)
+        figures = {v: _spreads(found, clean.get(v, clean[best]), m.counts) for v, found in by_victim.items()}
+        named[name] = _spreads(measures, clean[best], m.counts) | {"victim": victim, "by_victim": figures}
+    return named
 
 
 def _name(contest: Contest) -> str:
@@ -136,6 +168,8 @@ def _spreads(measures: dict[str, Any], clean: Sequence[float], counts: StepCount
         for name, seeds in in_one(measures).items()
     }
     values |= {name: rounded(measures[name], counts.trained) for name in SHARES if name in measures}
+    if "validation" in measures:
+        values["validation"] = rounded(measures["validation"], counts.validation)
     values["accuracy_lost"] = accuracy_lost(clean, values["acc@1"])
     return {name: spread(seeds) for name, seeds in values.items()}
 
@@ -155,6 +189,7 @@ def joined(each: Sequence[Measured]) -> Measured:
         "all": [c.test for c in counts],
         "moves": [c.moves for c in counts],
         "last": [c.last for c in counts],
+        "validation": [c.validation for c in counts],
         "restored": [c.trained for c in counts],
         "of_substituted": [c.substituted for c in counts],
         "spoiled": [c.trained - c.substituted for c in counts],
@@ -168,6 +203,7 @@ def joined(each: Sequence[Measured]) -> Measured:
         },
         floors={name: joined_measures([one.floors[name] for one in each], weights) for name in each[0].floors},
         counts=total,
+        step_users=_apart([one.step_users for one in each]),
         rows=added([one.rows for one in each]),
         utility={
             name: means([one.utility[name] for one in each], of_use.get(name, positions)) for name in each[0].utility
@@ -183,7 +219,25 @@ def joined(each: Sequence[Measured]) -> Measured:
 def joined_measures(each: Sequence[Mapping[str, Any]], weights: Weights) -> dict[str, Any]:
     """Join the accuracies and recovered shares of one contest; values are numbers, or lists with one per seed."""
     parts = {part: means([one[part] for one in each], weights[part]) for part in PARTS}
-    return parts | means([{name: one[name] for name in SHARES if name in one} for one in each], weights)
+    alone = (*SHARES, "validation")
+    found = parts | means([{name: one[name] for name in alone if name in one} for one in each], weights)
+    if HITS in each[0]:
+        found[HITS] = [
+            _end_to_end(regions, weights["all"]) for regions in zip(*(one[HITS] for one in each), strict=True)
+        ]
+    return found
+
+
+def _end_to_end(regions: Sequence[Bytes], steps: Sequence[int]) -> Bytes:
+    """Join the bits of the test steps of all regions."""
+    return np.packbits(np.concatenate([np.unpackbits(bits, count=n) for bits, n in zip(regions, steps, strict=True)]))
+
+
+def _apart(users: Sequence[Longs]) -> Longs:
+    """Number the users of all regions without a collision, end to end."""
+    size = [int(some.max(initial=-1)) + 1 for some in users]
+    first = np.cumsum([0, *size[:-1]])
+    return np.concatenate([some + number for some, number in zip(users, first, strict=True)])
 
 
 def means(each: Sequence[Mapping[str, Any]], weights: Weights | Sequence[int]) -> dict[str, Any]:

@@ -21,12 +21,12 @@ from ghostpoi.release.manifest import MANIFEST, release_identity, seal_of, store
 
 PUBLIC = (
     "strongest", "clean", "adversaries", "verdicts", "no_verdict", "not_run", "gaps", "controls", "plausibility",
-    "naturalness", "utility", "protocol", "victim", "leak", "test_positions", "kept_columns", "pseudonyms", "version",
+    "naturalness", "utility", "protocol", "victims", "leak", "test_positions", "kept_columns", "pseudonyms", "version",
 )  # fmt: skip
 ALWAYS = ("acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost")  # measures of every victim
 PUBLIC_MEASURES = (*ALWAYS, "restored")  # what reports show
 REGIONS = "regions"  # which of them were audited; an audit of a whole release has no such section
-SAME = ("victim", "protocol", "leak", "version", "settings_sha256", REGIONS)  # what runs that add up have in common
+SAME = ("victims", "protocol", "leak", "version", "settings_sha256", REGIONS)  # what runs that add up have in common
 
 
 def public(found: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +155,11 @@ def _seeds(audit: dict[str, Any]) -> int:
 
 
 def _measures(measures: dict[str, Any]) -> dict[str, Any]:
-    return {name: measures[name] for name in PUBLIC_MEASURES if name in measures}
+    found = {name: measures[name] for name in PUBLIC_MEASURES if name in measures}
+    if "by_victim" in measures:
+        found |= {"victim": measures["victim"]}
+        found |= {"by_victim": {victim: _measures(one) for victim, one in measures["by_victim"].items()}}
+    return found
 
 
 def _without(measures: dict[str, float | None], *endings: str) -> dict[str, float | None]:

@@ -230,7 +230,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         console, "audited", found, release=str(release), headline=view.headline, partial=found["not_run"],
         strongest=top if is_sure else None, top=found["adversaries"][top], floor_text=view.floor_text,
         floor=found["controls"][view.best_floor], regions=view.regions or None, table=_table("victims", victims),
-        one_seed=view.seeds == 1, seeds=view.seeds if view.seeds > 1 else None,
+        victim=view.victim, one_seed=view.seeds == 1, seeds=view.seeds if view.seeds > 1 else None,
     )  # fmt: skip
     for adversary, verdict in found["verdicts"].items():
         _print(console, "verdict", {"adversary": adversary, "verdict": verdict})

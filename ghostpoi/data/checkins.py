@@ -16,6 +16,7 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
 
 IDS = ("user", "poi", "category")
 FIELDS = (*IDS, "lat", "lon", "time")

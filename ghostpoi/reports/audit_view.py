@@ -86,7 +86,7 @@ class AuditView:
             strongest=audit["strongest"],
             leak=float(audit["leak"]),
             protocol=str(audit["protocol"]),
-            victim=str(audit.get("victim", "transformer")),
+            victim=", ".join(map(str, audit["victims"])),
             positions=int(audit["test_positions"]),
             regions=regions_text(audit["regions"], "audited") if "regions" in audit else "",
             utility={

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.evidence import EVIDENCE_VERSION
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.audits.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
-from ghostpoi.audits.grid import RESTORATION_VERSION, Contest, find_adversary
+from ghostpoi.audits.controls import CLEAN, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
+from ghostpoi.audits.grid import RESTORATION_VERSION, Contest, find_adversary, judges_of
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
 from ghostpoi.audits.measures.detection import DETECTION_VERSION
 from ghostpoi.audits.measures.utility import PLAUSIBILITY_VERSION, UTILITY_VERSION
@@ -74,9 +74,9 @@ def contests_of(study: Study) -> list[Contest]:
             method = variant.text
             for name in study.attackers(method):
                 ratios = study.leak if ADVERSARIES[name].uses_leak else (None,)
-                contests += [Contest(method, name, ratio, victim) for ratio in ratios]
+                contests += [Contest(method, name, r, one) for one in judges_of(name, [victim]) for r in ratios]
             contests += [Contest(method, name, r, victim) for name in (LEAK_MIXED, *several) for r in study.leak]
-    return contests
+    return list(dict.fromkeys(contests))  # an adversary that predicts is one contest for all victims
 
 
 def is_current(cell: Cell) -> bool:
@@ -93,7 +93,8 @@ def stages_of(cell: Cell) -> Stages:
         return found | ({"detection": DETECTION_VERSION} if "detector" in cell["measures"] else {})
     if cell["kind"] == "accuracy":
         found |= _attack_stages(cell["adversary"])
-        found |= {f"victim/{cell['victim']}": VICTIMS[cell["victim"]].version}
+        if cell["victim"] != ITSELF:
+            found |= {f"victim/{cell['victim']}": VICTIMS[cell["victim"]].version}
     return found | {"accuracy": ACCURACY_VERSION}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, RANDOM
+from ghostpoi.audits.controls import CLEAN, FLOORS, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, RANDOM
 from ghostpoi.audits.measures.gaps import PRACTICAL, Spread, Verdict, against, gaps, spread
 from ghostpoi.errors import InputError
 from ghostpoi.study import plan
@@ -127,7 +127,8 @@ class Results:
     def measures(self, method: str, adversary: str, leak: float | None = None) -> Mapping[str, Any]:
         """Everything that was measured of one victim; empty if nothing was."""
         ratio = (leak or self.leak) if uses_leak(adversary) else None
-        return self._index.get(("accuracy", method, adversary, ratio, self.victim), {})
+        found = (self._index.get(("accuracy", method, adversary, ratio, victim)) for victim in (self.victim, ITSELF))
+        return next((measures for measures in found if measures), {})
 
     def accuracy(self, method: str, adversary: str, leak: float | None = None, metric: str = "acc@1") -> Series | None:
         """The accuracy of a victim per seed. What needs no release counts as a method that only A1 faces."""
@@ -268,5 +269,5 @@ def _asks(study: Study, cell: Cell) -> bool:
     if cell["kind"] != "accuracy":
         return cell["kind"] == "floor" or not study.detector or "detector" in cell["measures"]
     names = (*study.adversaries, CLEAN, LEAK_ONLY, LEAK_STAY, LEAK_MIXED, *(f"{MANY}{k}" for k in study.releases))
-    known = cell["victim"] in study.victims and cell["adversary"] in names
+    known = cell["victim"] in (*study.victims, ITSELF) and cell["adversary"] in names
     return known and cell.get("leak") in (None, *study.leak)

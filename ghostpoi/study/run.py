@@ -21,8 +21,8 @@ from ghostpoi import __version__
 from ghostpoi.attack.evidence import leak, rule_of
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.audits.cache import Cache, Record, key_of
-from ghostpoi.audits.controls import CLEAN
-from ghostpoi.audits.grid import Contest, Grid, Release, over_seeds, release_seeds, with_poi
+from ghostpoi.audits.controls import CLEAN, ITSELF
+from ghostpoi.audits.grid import HITS, Contest, Grid, Release, over_seeds, release_seeds, with_poi
 from ghostpoi.audits.measures.accuracy import in_one
 from ghostpoi.audits.measures.detection import detect
 from ghostpoi.audits.measures.utility import plausibility, utility
@@ -162,7 +162,7 @@ class Runner:
         measured = [(one.cell["method"], seed) for one, seed in asked if one.cell["kind"] == "release"]
         trained = [name for name, _ in releases if self._releases.settings(name).method.needs_trajectory_lm]
         trained += [self.study.methods[0].text] if measured else []
-        needed = dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests)
+        needed = dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests if c.victim != ITSELF)
         return Portion(place, seeds, list(releases), list(needed), list(dict.fromkeys(trained)), measured)
 
     def measure(self, seeds: Sequence[int], controls: bool = False) -> None:
@@ -188,7 +188,8 @@ class Runner:
                     yield [self._finished(one.cell, self._alone(one.cell, seeds))]
             contests = {one.contest: one.cell for one in those if one.contest} if seeds else {}
             measured = self._grid.measures(list(contests), seeds) if contests else {}
-            yield [self._finished(contests[c], {"seeds": list(seeds), "measures": m}) for c, m in measured.items()]
+            stored = {c: {name: value for name, value in m.items() if name != HITS} for c, m in measured.items()}
+            yield [self._finished(contests[c], {"seeds": list(seeds), "measures": m}) for c, m in stored.items()]
 
     def _alone(self, cell: Cell, seeds: Sequence[int]) -> Cell:
         """The seeds and measures of a cell without a contest."""

@@ -14,7 +14,7 @@ from small_city import SEED, SETS
 from ghostpoi.data.synthetic_files import write_city
 
 PACKAGE = "ghostpoi-nearest"
-SMALL_VICTIM = [
+SMALL_VICTIM = ["--victim", "transformer"] + [
     word
     for text in ("victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "training.epochs=3")
     for word in ("--set", text)

@@ -76,7 +76,7 @@ for line in sys.stdin:
 """
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 PROTECT = ["--method", "crowd", "--seed", str(SEED), *SETS]
-AUDIT = ["--adversaries", "none", "--seeds", "1", "--no-naturalness", "--device", "cpu"] + [
+AUDIT = ["--victim", "transformer", "--adversaries", "none", "--seeds", "1", "--no-naturalness", "--device", "cpu"] + [
     word
     for text in (
         "victim.dim=16",

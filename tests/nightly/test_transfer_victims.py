@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from ghostpoi.attack.victims import VICTIMS, base, markov, stacked_training
+from ghostpoi.attack.victims import VICTIMS, base, judge, markov, stacked_training
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, readable
 from ghostpoi.attack.victims.markov import Markov
 from ghostpoi.attack.victims.neural import GAP_S, HOURS, KM, KNOTS, GraphModel, GRUModel, points
@@ -237,24 +237,6 @@ def test_stan_wants_coordinates() -> None:
             VICTIMS["stan"].train(some_jobs(), replace(EXAM, vocabulary=vocabulary), "strong")
 
 
-def test_markov_counts(small: Callable[[Training], None]) -> None:
-    some = timed_sessions(np.array([1, 2, 3, 1, 2, 1, 4]), [5, 2])
-    counts, base = Markov(0.5, 7.0).counts(some, 5)
-    expected = np.zeros((5, 5))
-    for a, b in ((1, 2), (2, 3), (3, 1), (1, 2), (1, 4)):
-        expected[a, b] += 1
-        expected[b, a] += 0.5
-    for a, b in ((1, 3), (2, 1), (3, 2)):
-        expected[a, b] += 0.5
-    assert np.allclose(counts.toarray(), expected)
-    assert base.tolist() == [0, 3, 2, 1, 1]
-    token, target = np.array([1, 1, 0, 4]), np.array([2, 4, 2, 3])
-    asked = replace(next_poi(some, 10), token=token, target=target)
-    scores = expected[token] + base
-    slow = [(row[1:] >= row[goal]).sum() for row, goal in zip(scores, target, strict=True)]
-    assert markov.ranks(counts, base, asked, CPU).tolist() == slow
-
-
 # Stacks against plain references
 
 
@@ -426,5 +408,5 @@ def test_what_comes_later_changes_no_earlier_rank(name: str, data: st.DataObject
     a, b = (ranks_of(STACKS[name], s) for s in (before, after))
     assert np.array_equal(a[:, same], b[:, same])
     counts, base = Markov().counts(noise(LENGTHS, 0), ROWS)
-    a, b = (markov.ranks(counts, base, next_poi(s, 100), CPU) for s in (before, after))
+    a, b = (judge.ranks(markov.Chain(counts, base), s, ROWS, CPU) for s in (before, after))
     assert np.array_equal(a[same], b[same])

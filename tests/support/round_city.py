@@ -44,6 +44,7 @@ CLEAN = rows()
 
 
 def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
-    given = {"adversaries": FAST, "seeds": 1, "set": TINY, "cache": release.parent / "cache", "naturalness": False}
+    given = {"adversaries": FAST, "victims": ("transformer",), "seeds": 1, "set": TINY, "naturalness": False}
+    given |= {"cache": release.parent / "cache"}
     request = AuditRequest(file=Source(file), release=Source(release), **given | options)
     return audit(request, None, None, lambda text: None, lambda label, units: None)

@@ -80,6 +80,7 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
             "visits": {"revisit_rate_after": 0.35, "unique_pois_after": 40.0, "unique_pois_relative_change": 0.4},
         },
         "protocol": "strong",
+        "victims": ["transformer"],
         "leak": 0.05,
         "test_positions": 4000,
         "version": "0.1.0",

@@ -1,17 +1,26 @@
-"""The base class of adversaries with all that an adversary's file needs, and `purify`, which runs one."""
+"""The base classes of adversaries with all that an adversary's file needs, and what runs one.
 
+An adversary restores sessions, on which a victim then trains, or predicts the next venue itself.
+"""
+
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
 from ghostpoi.attack.evidence import Evidence, in_vocabulary
+from ghostpoi.attack.scorers import Scorer
 from ghostpoi.data.checkins import Ints
+from ghostpoi.data.sessions import Sessions
 from ghostpoi.randomness import Seed
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Adversary", "Described", "Device", "Evidence", "Ints", "Measures", "Seed", "leak_mixed", "purify"]
+__all__ = [
+    "Adversary", "Described", "Device", "Evidence", "Ints", "Measures", "Prediction", "Predictor", "Seed", "leak_mixed",
+    "predicted", "purify",
+]  # fmt: skip
 
 Device: TypeAlias = "torch.device"  # a text at run time: adversaries must import without torch
 Measures = dict[str, float | list[float]]
@@ -40,6 +49,7 @@ class Adversary(Described):
     many_releases: ClassVar[bool] = False  # it needs several releases of the same rows (`Evidence.further`)
     needs_columns: ClassVar[bool] = False  # it needs columns that the release kept (`Evidence.kept`)
     needs_pseudonyms: ClassVar[bool] = False  # it needs user ids that change (`Evidence.pseudonym`)
+    predicts: ClassVar[bool] = False  # it predicts the next venue itself, so that no victim trains
 
     def __init_subclass__(cls) -> None:
         if cls.restore is Adversary.restore and cls.restore_and_measure is Adversary.restore_and_measure:
@@ -56,6 +66,43 @@ class Adversary(Described):
     def users(self, evidence: Evidence) -> Ints:
         """Return who each session belongs to as far as the adversary knows, (S,); some victims learn from it."""
         return evidence.released.user
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a predictor makes of a release."""
+
+    scorer: Scorer  # of clean sessions
+    restored: Ints | None = None  # (N,) the likeliest clean POI of every position of the release
+
+
+class Predictor(Adversary):
+    """Predicts the next venue of clean sessions itself. A subclass implements `predict`."""
+
+    predicts = True
+    knows_users: ClassVar[bool] = True  # as of victims: False: the owners of sessions make no difference to it
+    knows_hours: ClassVar[bool] = True  # False: neither do the times of check-ins
+
+    def __init_subclass__(cls) -> None:
+        if cls.predict is Predictor.predict:
+            raise TypeError(f"{cls.__name__} must implement predict")
+
+    def predict(self, evidence: Evidence, validation: Sessions, seed: Seed, device: Device) -> Prediction:
+        """Learn from a release and the leak; `validation` are clean sessions to choose weights by."""
+        raise NotImplementedError
+
+    def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
+        raise TypeError(f"{self.label} restores no sessions: it predicts")
+
+
+def predicted(
+    predictor: Predictor, evidence: Evidence, validation: Sessions, seed: Seed, device: Device
+) -> Prediction:  # fmt: skip
+    """Return what a predictor makes of the evidence, with the leaked POIs among those restored."""
+    if not predictor.uses_leak:
+        evidence = evidence.without_leak()
+    found = predictor.predict(evidence, validation, seed, device)
+    return found if found.restored is None else replace(found, restored=_enforce(evidence, found.restored))
 
 
 def purify(adversary: Adversary, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:

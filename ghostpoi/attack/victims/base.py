@@ -72,7 +72,8 @@ class Victim(ABC):
     label: ClassVar[str]  # the name in tables, charts and pages
     summary: ClassVar[str]  # what it is, in one sentence
     version: ClassVar[int] = 1  # raised whenever the same jobs give other results
-    reads_users: ClassVar[bool] = True  # False: the owners of the sessions make no difference to it
+    knows_users: ClassVar[bool] = True  # False: the owners of the sessions make no difference to it
+    knows_hours: ClassVar[bool] = True  # False: neither do the times of the check-ins
 
     def settings(self, protocol: str) -> tuple[ModelSettings, Training]:
         """Return the shape of the model and how it is trained under a protocol."""

@@ -1,21 +1,20 @@
 """A victim that only counts: a first-order Markov model, about as good as the others on clean data."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from scipy import sparse
 
 from ghostpoi.attack.adversaries.distillation import after
-from ghostpoi.attack.victims.base import Exam, Job, Result, Victim, final_ranks, readable
-from ghostpoi.data.checkins import Floats, Longs
+from ghostpoi.attack.scorers import Sparse
+from ghostpoi.attack.victims.base import Exam, Job, Result, Victim
+from ghostpoi.attack.victims.judge import judged
+from ghostpoi.data.checkins import Floats
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.training_windows import Windows, next_poi
+from ghostpoi.models.training_windows import next_poi
 from ghostpoi.settings import ModelSettings, Training
-
-SCORES = 1 << 23  # held at once
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,8 @@ class Markov(Victim):
 
     label = "Markov"
     summary = "A first-order Markov model: it counts which venue follows which."
-    reads_users = False
+    knows_users = False
+    knows_hours = False
     back_off: float = 0.1  # weight of a POI two steps later or one step earlier
     popular: float = 10.0  # weight of popularity, a share of all check-ins
 
@@ -35,15 +35,10 @@ class Markov(Victim):
     def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         self.settings(protocol)  # refuses an unknown protocol
         exam.check(jobs)
-        validation, test = (readable(next_poi(s, max(2, s.positions)), exam.rows) for s in (exam.validation, exam.test))
         results = []
         for job in jobs:
             began = time.perf_counter()
-            counts, base = self.counts(job.train, exam.rows)
-            hits = final_ranks(ranks(counts, base, validation[0], exam.device), validation[1]) == 1
-            found = final_ranks(ranks(counts, base, test[0], exam.device), test[1])
-            seconds = time.perf_counter() - began
-            results.append(Result(job.name, found, float(hits.mean()) if len(hits) else 0.0, 1, seconds))
+            results.append(judged(job.name, Chain(*self.counts(job.train, exam.rows)), exam, began))
             exam.progress(job.name, 1.0)
         return results
 
@@ -54,13 +49,13 @@ class Markov(Victim):
         return once + self.back_off * (twice + once.T), self.popular * visits / max(1, visits.sum())
 
 
-def ranks(counts: sparse.csr_array, base: Floats, pairs: Windows, device: torch.device) -> Longs:
-    """Return the rank of every target, 1 the best, (N,); a tie counts against it, and row 0 is never an answer."""
-    everywhere = torch.from_numpy(base[1:]).to(device)
-    followers = counts[:, 1:].tocsr()
-    step, found = max(1, SCORES // len(base)), [torch.zeros(0, dtype=torch.int64)]
-    for a in range(0, len(pairs.token), step):
-        scores = torch.from_numpy(followers[pairs.token[a : a + step]].toarray()).to(device) + everywhere
-        own = scores.gather(1, torch.from_numpy(pairs.target[a : a + step, None] - 1).to(device))
-        found.append((scores >= own).sum(1).cpu())
-    return torch.cat(found).numpy()
+@dataclass(frozen=True)
+class Chain:
+    """Scores the next POI by the present one."""
+
+    after: sparse.csr_array  # (P+1, P+1) the score of each POI after each other
+    anywhere: Floats  # (P+1,) and after any
+
+    def probabilities(self, sessions: Sessions) -> Iterator[Sparse]:
+        """Yield the scores of all steps at once: they are few per step."""
+        yield Sparse(self.anywhere, self.after[next_poi(sessions, max(2, sessions.positions)).token].tocsr())

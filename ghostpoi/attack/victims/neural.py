@@ -50,7 +50,8 @@ class Transformer(StackedVictim):
 
     label = "Transformer"
     summary = "The paper's causal Transformer."
-    reads_users = False
+    knows_users = False
+    knows_hours = False
     model: ModelSettings | None = None  # None: as the protocol says
     training: Training | None = None
 
@@ -106,6 +107,7 @@ class User(StackedVictim):
 
     label = "User embedding"
     summary = "The Transformer with an embedding of each user."
+    knows_hours = False
     model_type = UserModel
     dropout: float = 0.5  # clean NYC validation acc@1 .262, with .2 and .6 it is .256
 
@@ -146,7 +148,7 @@ class Stan(StackedVictim):
 
     label = "STAN"
     summary = "A Transformer whose attention depends on time gaps and distances, as in STAN."
-    reads_users = False
+    knows_users = False
     model_type = StanModel
     dropout: float = 0.4  # clean NYC validation acc@1 .232, with .2 it is .226
 
@@ -207,7 +209,8 @@ class Graph(StackedVictim):
 
     label = "Graph"
     summary = "A Transformer on embeddings that a graph convolution spreads over the transitions."
-    reads_users = False
+    knows_users = False
+    knows_hours = False
     model_type = GraphModel
     dropout: float = 0.4  # clean NYC validation acc@1 .231, with .2 it is .226
 
@@ -266,7 +269,8 @@ class GRU(StackedVictim):
 
     label = "GRU"
     summary = "A recurrent network with one gated recurrent unit, as in GRU4Rec."
-    reads_users = False
+    knows_users = False
+    knows_hours = False
     model_type = GRUModel
     dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
     max_positions: int = 50  # a GRU forgets sooner, and each position is one more step to wait for

@@ -223,7 +223,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a short seed": (lambda: made(frame(), seed=5), "leave seed= out, or add allow_short_seed=True for an experiment"),
     "a victim": (
         lambda: ghostpoi.audit(city(), release().folder, victim="x"),
-        'victim="x": there is no such victim; choose from ',
+        'victim=["x"]: there is no such victim; choose from ',
     ),
     "two contradictions": (
         lambda: ghostpoi.audit(city(), release().folder, replace=True, store=False),

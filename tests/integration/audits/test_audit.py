@@ -20,7 +20,7 @@ from ghostpoi.audits.audit import audit
 from ghostpoi.audits.controls import CONTROLS, default_adversaries, parse_adversaries
 from ghostpoi.audits.match import align, public_rule, publisher_of, read_pair
 from ghostpoi.audits.measures.gaps import accuracy_lost, against, differs
-from ghostpoi.audits.request import AuditRequest
+from ghostpoi.audits.request import AuditRequest, parse_victims
 from ghostpoi.audits.stored import public
 from ghostpoi.audits.verdicts import Accuracies, verdicts
 from ghostpoi.draw.methods import METHODS
@@ -197,8 +197,8 @@ def test_an_interrupted_audit_goes_on(
 def test_progress_adds_up_to_the_whole(files: Callable[[str], tuple[Path, Path]]) -> None:
     file, release = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
     request = AuditRequest(
-        file=Source(file), release=Source(release), adversaries=parse_adversaries("frequency"), seeds=1, set=TINY,
-        cache=file.parent / "cache", all_controls=True,
+        file=Source(file), release=Source(release), adversaries=parse_adversaries("frequency"),
+        victims=("transformer",), seeds=1, set=TINY, cache=file.parent / "cache", all_controls=True,
     )  # fmt: skip
     done: list[float] = []
     audit(request, None, None, lambda text: None, lambda label, units: done.append(units))
@@ -401,15 +401,19 @@ def test_accuracy_lost_is_per_seed() -> None:
 def test_any_victim(files: Callable[[str], tuple[Path, Path]]) -> None:
     pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
     sets = [s for s in TINY if not s.startswith(("victim", "training"))]
-    found = run(*pair, victim="markov", seeds=2, set=sets)
-    assert found["victim"] == "markov"
+    found = run(*pair, victims=("markov",), seeds=2, set=sets)
+    assert found["victims"] == ["markov"]
     seeds = found["clean"]["acc@1"]["seeds"]
     assert seeds[0] == seeds[1] > 0.5  # counting depends on no seed, and everybody goes round the circle
     assert found["adversaries"]["none"]["acc@1"]["seeds"] == seeds  # a rotated circle is followed just as well
     with pytest.raises(InputError, match=r"--victim gru; leave them out"):
-        run(*pair, victim="gru")
+        run(*pair, victims=("gru",))
     with pytest.raises(InputError, match=r"--victim oracle: .+ choose from transformer, markov"):
-        run(*pair, victim="oracle")
+        parse_victims("markov, oracle")
+    with pytest.raises(InputError, match=r"--victim , names no victim"):
+        parse_victims(",")
+    assert parse_victims("gru, markov,gru") == ("gru", "markov")
+    assert parse_victims(None, everybody=True) == (*parse_victims(None), "transformer")
 
 
 def test_everything_in_the_table_has_a_label() -> None:

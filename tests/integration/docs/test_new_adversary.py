@@ -14,6 +14,8 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Seed
 
 QUICK = [
+    "--victim",
+    "transformer",
     "--set",
     "filters.val_share=0.2",
     "--set",

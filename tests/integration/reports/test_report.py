@@ -377,7 +377,19 @@ def test_audit_ends_with_the_report(tmp_path: Path) -> None:
         "filters.val_share=0.2", "filters.train_share=0.6",
     )  # fmt: skip
     sets = [word for text in tiny for word in ("--set", text)]
-    ask = ("--adversaries", "none", "--seeds", 1, "--no-naturalness", "--device", "cpu", "--report", *sets)
+    ask = (
+        "--victim",
+        "transformer",
+        "--adversaries",
+        "none",
+        "--seeds",
+        1,
+        "--no-naturalness",
+        "--device",
+        "cpu",
+        "--report",
+        *sets,
+    )
     done = called("audit", small_city.city(), release, *ask)
     assert done.returncode == 0, done.stderr
     assert f"wrote {release / 'report.html'}" in done.stderr

@@ -1,0 +1,136 @@
+"""Audits with several victims and with adversaries that predict: what each contest is, and which figure counts."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from round_city import CLEAN, POIS, run, text
+from small_city import called
+
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Prediction, Predictor, Seed
+from ghostpoi.attack.scorers import Scores
+from ghostpoi.attack.victims import VICTIMS
+from ghostpoi.attack.victims.base import Exam, Job, Result, Victim
+from ghostpoi.attack.victims.judge import judged
+from ghostpoi.attack.victims.markov import Chain, Markov
+from ghostpoi.audits.controls import ITSELF
+from ghostpoi.data.sessions import Sessions
+
+
+class Stay:
+    """Expects everybody to stay."""
+
+    def probabilities(self, sessions: Sessions) -> Iterator[Scores]:
+        inside = np.append(np.diff(sessions.session_of()) == 0, False)[: sessions.positions]
+        yield np.eye(POIS + 1)[sessions.poi[inside]]
+
+
+@dataclass(frozen=True)
+class Staying(Victim):
+    """Learns nothing."""
+
+    label = "Staying"
+    summary = "A victim that expects people to stay."
+    knows_users = False
+
+    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
+        for job in jobs:
+            exam.progress(job.name, 1.0)
+        return [judged(job.name, Stay(), exam, 0.0) for job in jobs]
+
+
+@dataclass(frozen=True)
+class Seer(Predictor):
+    """Ignores the release and learns the clean sessions that weights are chosen by."""
+
+    number, title, holds, does = 97, "seer", "clean validation sessions", "counts their steps"
+    uses_leak = False
+
+    def predict(self, evidence: Evidence, validation: Sessions, seed: Seed, device: Device) -> Prediction:
+        assert not evidence.leaked.any()
+        return Prediction(Chain(*Markov().counts(validation, evidence.rows)), evidence.released.poi)
+
+
+@pytest.fixture
+def rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A city of people who go round a circle, and a release of other venues; `seer` and `staying` are registered."""
+    monkeypatch.setitem(ADVERSARIES.builtin, "seer", Seer())
+    monkeypatch.setitem(VICTIMS.builtin, "staying", Staying())
+    (tmp_path / "clean.csv").write_text(text(CLEAN))
+    (tmp_path / "release.csv").write_text(text([(u, (7 * p + 5) % POIS, t) for u, p, t in CLEAN]))
+    return tmp_path / "clean.csv", tmp_path / "release.csv"
+
+
+def test_each_adversary_counts_with_the_victim_that_validates_best(rotated: tuple[Path, Path]) -> None:
+    asked = {"victims": ("staying", "markov"), "adversaries": ("none", "seer"), "seeds": 2, "set": ()}
+    found = run(*rotated, **asked)
+    assert found["victims"] == ["staying", "markov"]
+    clean, none, seer = found["clean"], found["adversaries"]["none"], found["adversaries"]["seer"]
+    assert clean["victim"] == "markov"
+    assert set(clean["by_victim"]) == {"staying", "markov"}
+    assert clean["acc@1"] == clean["by_victim"]["markov"]["acc@1"]
+    assert clean["by_victim"]["staying"]["acc@1"]["mean"] == 0.0  # nobody stays
+    assert clean["by_victim"]["markov"]["validation"]["mean"] > 0.5
+    assert none["by_victim"].keys() == clean["by_victim"].keys()
+    assert seer["victim"] == ITSELF
+    assert seer["by_victim"].keys() == {ITSELF}
+    assert seer["validation"]["seeds"] == [1.0, 1.0]
+    assert seer["acc@1"]["mean"] > 0.5 > none["acc@1"]["mean"]
+    assert seer["restored"]["mean"] == none["restored"]["mean"]
+    assert found["strongest"] == "seer"
+    for control in ("leak-only", "leak-stay", "leak-mixed", "random"):
+        assert found["controls"][control]["by_victim"].keys() == {"staying", "markov"}
+    assert found["controls"]["random+seer"]["victim"] == ITSELF  # the strongest also faces the random release
+    assert "by_victim" not in found["controls"]["stay"]
+
+
+def test_an_audit_with_a_predictor_is_resumed_from_the_cache(
+    rotated: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"victims": ("markov",), "adversaries": ("none", "seer"), "seeds": 2, "set": ()}
+    first = run(*rotated, **asked)
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(Seer, "predict", refuse)
+    assert run(*rotated, **asked) == first
+
+
+def test_predictions_that_restore_nothing_have_no_recovered_share(
+    rotated: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Seer, "predict", lambda *arguments: Prediction(Stay()))
+    found = run(*rotated, victims=("markov",), adversaries=("none", "seer"), set=())
+    assert "restored" not in found["adversaries"]["seer"]
+    assert "restored" in found["adversaries"]["none"]
+
+
+def test_victims_of_a_command_are_a_list(tmp_path: Path) -> None:
+    (tmp_path / "clean.csv").write_text(text(CLEAN))
+    words = (
+        "audit",
+        tmp_path / "clean.csv",
+        tmp_path / "clean.csv",
+        "--cache",
+        tmp_path / "cache",
+        "--adversaries",
+        "none",
+    )
+    done = called(*words, "--victim", "markov,markov", "--seeds", 1, "--no-naturalness", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["victims"] == ["markov"]
+    assert found["adversaries"]["none"]["victim"] == "markov"
+
+
+def test_a_predictor_must_predict_and_restores_nothing() -> None:
+    about = {"number": 98, "title": "idle", "holds": "nothing", "does": "nothing"}
+    with pytest.raises(TypeError, match="Idle must implement predict"):
+        type("Idle", (Predictor,), about)
+    with pytest.raises(TypeError, match="A97 seer restores no sessions"):
+        Adversary.restore(Seer(), None, Seed(0), None)  # type: ignore[arg-type]
