@@ -3,7 +3,6 @@
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile, Format, kind_of, other_kind
@@ -15,9 +14,6 @@ from ghostpoi.formats.rows import Columns, Rows
 from ghostpoi.formats.source import Reading, Source
 from ghostpoi.options import option
 from ghostpoi.plugins import Registry
-
-if TYPE_CHECKING:
-    from ghostpoi.formats.frames import Frame
 
 FORMATS: Registry[Format] = Registry(
     "formats",
@@ -67,7 +63,12 @@ def read(
         raise none_complete(source)
     if venues:
         file = replace(file, sha256=sha256(file.sha256 + venues.sha256).digest())
-    return _as_given(source.frame, file) if source.frame else file
+    if source.frame is not None:
+        from ghostpoi.formats.frames import FrameRows  # slow to import
+
+        rows = file.all_rows
+        return replace(file, parse_rows=lambda: FrameRows(**vars(rows), frame=source.frame))
+    return file
 
 
 def has_rows(source: Source) -> bool:
@@ -92,10 +93,3 @@ def recognised(source: Source, head: bytes) -> str:
     if has_columns or FORMATS["table"].recognises(head):
         return "table"
     raise InputError(f"{source} is a binary file; give a text table (CSV, TSV, TSMC2014), JSON or Parquet")
-
-
-def _as_given(frame: "Frame", file: CheckinFile) -> CheckinFile:
-    """Return a data frame that was read with rows that know the caller's frame."""
-    from ghostpoi.formats.frames import FrameRows  # slow to import
-
-    return replace(file, parse_rows=lambda: FrameRows(file.all_rows, frame))

@@ -142,6 +142,26 @@ def _position(lat: float, lon: float, taken: set[tuple[float, float]]) -> tuple[
 DATE_LIKE = r'^[ "]*(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})\b'
 
 
+def own_columns(source: Source, mapping: dict[str, str]) -> dict[str, str]:
+    """Return the column of each field that the file itself gives, not its table of venues."""
+    return {field: column for field, column in mapping.items() if field not in source.elsewhere}
+
+
+def file_of_rows(
+    source: Source, rows: Rows, format: str, mapping: dict[str, str], data: bytes | None = None, unit: str = "row",
+    first: int = 1,
+) -> CheckinFile:  # fmt: skip
+    """Find the check-ins in rows; `mapping` names their columns. Messages call a row `unit` and count from `first`.
+
+    `data` is the file that the rows were read from; None: they were read before.
+    """
+    fields = {field: rows.values(source, field, column) for field, column in own_columns(source, mapping).items()}
+    return to_file(
+        source, rows.head if data is None else data, format, mapping, pl.DataFrame(fields),
+        lambda row: f"{source}, {unit} {source.before + row + first}", lambda: rows,
+    )  # fmt: skip
+
+
 def to_file(
     source: Source, data: bytes, format: str, mapping: dict[str, str], fields: pl.DataFrame, where: Where,
     rows: Callable[[], Rows],

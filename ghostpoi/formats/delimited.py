@@ -5,130 +5,21 @@ them.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from typing import BinaryIO
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
 from ghostpoi.errors import InputError
 from ghostpoi.formats import text
 from ghostpoi.formats.base import PARQUET, CheckinFile, Format
-from ghostpoi.formats.build import to_file
+from ghostpoi.formats.build import own_columns, to_file
 from ghostpoi.formats.compression import is_binary, load
 from ghostpoi.formats.fields import find_columns, find_venue_columns
-from ghostpoi.formats.rows import Dialect, FieldRows, Index, Rows, with_degrees
 from ghostpoi.formats.source import POINT, VENUE, Source, VenueTable
 from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option
-
-RETURN = text.RETURN.decode()
-
-
-@dataclass(frozen=True)
-class TextRows(FieldRows):
-    """Raw fields of a text file. A carriage return at the end of a line is not part of the last field."""
-
-    dialect: Dialect = field()
-    returns: pl.Series | None  # (N,) whether the line ends with a carriage return; None: no line does
-    can_join = True
-
-    @staticmethod
-    def of(body: text.Body) -> "TextRows":
-        frame, dialect = body.frame(), body.dialect
-        if not dialect.control_separated and (not dialect.tail.startswith(b"\r") or text.RETURN in body.data):
-            return TextRows(frame, dialect, None)
-        last = frame.columns[-1]
-        returns = frame[last].str.ends_with(RETURN).fill_null(False)
-        # The end of the last line is in the tail. If it has none, it would be that of the line before.
-        ends = dialect.tail.startswith(b"\r") if dialect.tail else bool(returns[:-1].tail(1).any())
-        returns = returns.head(frame.height - 1).extend_constant(ends, 1)
-        frame = frame.with_columns(pl.col(last).str.strip_suffix(RETURN))
-        return TextRows(frame, replace(dialect, control_separated=True), returns)
-
-    def take(self, index: Index) -> "TextRows":
-        returns = None if self.returns is None else self.returns.gather(index)
-        return replace(self, frame=self.frame[index], returns=returns)
-
-    def largest_number(self, column: str) -> int | None:
-        return None
-
-    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "TextRows":
-        """Replace a column of ids. Quotes and line ends become the same: how a row is written may show whose it is."""
-        quote = '"' if self.dialect.quoted and self.frame[column].str.contains('"', literal=True).any() else ""
-        doubled = (i.replace(quote, quote * 2) if quote else i for i in ids.tolist())
-        new = pl.Series(column, [f"{quote}{i}{quote}" for i in doubled], dtype=pl.String)
-        return replace(self, frame=self.frame.with_columns(new), returns=self._same_returns())
-
-    def _same_returns(self) -> pl.Series | None:
-        """How most lines end, for all: if only some end with a carriage return, that may reveal whose they are."""
-        if self.returns is None:
-            return None
-        most = 2 * int(self.returns.sum()) > len(self.returns)
-        return pl.repeat(most, len(self.returns), eager=True)
-
-    def drop(self, columns: list[str]) -> "TextRows":
-        return replace(super().drop(columns), dialect=text.without(self.dialect, columns))
-
-    def requote(self, columns: list[str]) -> "TextRows":
-        if not self.dialect.quoted:
-            return self
-        return replace(self, frame=self.frame.with_columns(_requoted(pl.col(c)).alias(c) for c in columns))
-
-    def with_line_end(self) -> "TextRows":
-        ends = self.returns is not None and bool(self.returns.tail(1).any())
-        return self.framed(tail=b"\r\n" if ends else b"\n")
-
-    def framed(self, start: bytes | None = None, tail: bytes | None = None) -> "TextRows":
-        start, tail = (self.dialect.start if start is None else start), (self.dialect.tail if tail is None else tail)
-        return replace(self, dialect=replace(self.dialect, start=start, tail=tail))
-
-    def joined(self, parts: Sequence[Rows], other: str) -> "TextRows":
-        texts = [part for part in parts if isinstance(part, TextRows)]
-        frame = pl.concat([part.frame.select(self.columns) for part in texts])
-        returns = None
-        if any(part.returns is not None for part in [self, *texts]):
-            missing = [pl.repeat(False, part.frame.height, eager=True) for part in texts]
-            returns = pl.concat([m if p.returns is None else p.returns for p, m in zip(texts, missing, strict=True)])
-        return TextRows(frame, text.joined([part.dialect for part in [self, *texts]]), returns)
-
-    def as_file(self, source: Source, format: str, mapping: dict[str, str]) -> CheckinFile:
-        column, quoted = _columns(source, mapping), self.dialect.quoted
-        fields = self.frame.select(text.value(pl.col(c), quoted).alias(field) for field, c in column.items())
-        return to_file(
-            source, self.dialect.start, format, mapping, fields, lambda row: f"{source}, row {row + 1}", lambda: self
-        )
-
-    def to_frame(self, mapping: dict[str, str]) -> pl.DataFrame:
-        values = self.frame.select(text.value(pl.col(c), self.dialect.quoted).alias(c) for c in self.columns)
-        return with_degrees(values, mapping)
-
-    def write(self, out: BinaryIO) -> None:
-        frame = self.frame
-        if self.returns is not None and frame.height:
-            # The end of the last line is in the dialect's tail.
-            returns = self.returns.head(frame.height - 1).extend_constant(False, 1)
-            last = pl.col(frame.columns[-1])
-            with_return = last.fill_null("") + pl.lit(RETURN)
-            frame = frame.with_columns(pl.when(returns).then(with_return).otherwise(last).alias(frame.columns[-1]))
-        text.write(frame, self.dialect, out)
-
-
-def _requoted(raw: pl.Expr) -> pl.Expr:
-    """Quote a raw field that contains a quote but is not a well-formed quoted field. Its value stays the same."""
-    text = raw.str.strip_chars(f" \t{RETURN}")
-    whole = text.str.starts_with('"') & text.str.ends_with('"') & (text.str.len_bytes() > 1)
-    inner = text.str.strip_prefix('"').str.strip_suffix('"').str.replace_all('""', '"', literal=True)
-    value = pl.when(whole).then(inner).otherwise(text)
-    quoted = pl.lit('"') + value.str.replace_all('"', '""', literal=True) + pl.lit('"')
-    stray = raw.str.contains('"', literal=True) & ~raw.str.contains(r'^"(?:[^"]|"")*"$')
-    return pl.when(stray).then(quoted).otherwise(raw)
-
 
 OWN_FIELDS = (*FIELDS, GROUP, DATE, POINT, TIMEZONE)  # what a file may say of a check-in
 TYPES: dict[str, pl.DataType] = dict.fromkeys(OWN_FIELDS, pl.String())
@@ -138,7 +29,7 @@ TYPES |= {**dict.fromkeys(IDS, pl.Categorical()), "lat": pl.Float64(), "lon": pl
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
     source = body.source
-    column = _columns(source, mapping)
+    column = own_columns(source, mapping)
     frame = None
     plain = not body.dialect.control_separated and not source.reading.decimal
     if plain and len(set(column.values())) == len(column):
@@ -150,14 +41,7 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     if frame is None:
         frame = body.values(list(dict.fromkeys(column.values())))
     fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
-    return to_file(
-        source, data, format, mapping, fields, lambda row: f"{source}, line {body.line(row)}", lambda: TextRows.of(body)
-    )
-
-
-def _columns(source: Source, mapping: dict[str, str]) -> dict[str, str]:
-    """Return the column of each field that the file itself gives."""
-    return {field: mapping[field] for field in OWN_FIELDS if field in mapping and field not in source.elsewhere}
+    return to_file(source, data, format, mapping, fields, body.place, partial(text.TextRows.of, body))
 
 
 def _padded(ids: pl.Series) -> bool:
@@ -177,11 +61,11 @@ def _read_table(source: Source, data: bytes, mapping: dict[str, str]) -> Checkin
     """Read any table. Columns are found by name or mapped by the user."""
     names = source.reading.column_names
     if data.startswith(PARQUET):
-        from ghostpoi.formats.parquet import file_of_rows, read_rows  # pyarrow is slow to import
+        from ghostpoi.formats.parquet import read_rows, to_checkin_file  # pyarrow is slow to import
 
         if names:
             raise InputError(f"{source} is Parquet, which names its columns itself; leave {option('columns')} out")
-        return file_of_rows(source, read_rows(source, data), data, mapping)
+        return to_checkin_file(source, read_rows(source, data), data, mapping)
     body = open_table(source, data, names)
     return read_text(body, data, "table", find_columns(source, body.dialect.columns, mapping, header=not names))
 
@@ -278,14 +162,10 @@ def read_venues(source: Source, given: dict[str, str]) -> VenueTable:
     values = body.values(list(dict.fromkeys(found.values())))
     fields = values.select(pl.col(c).alias("poi" if field == VENUE else field) for field, c in found.items())
     ids = fields["poi"]
-
-    def where(row: int) -> str:
-        return f"{source}, line {body.line(row)}"
-
     if ids.null_count():
         row = int(ids.is_null().arg_true()[0])
-        raise InputError(f"{where(row)}: the venue has no id; fill it in or remove the line")
+        raise InputError(f"{body.place(row)}: the venue has no id; fill it in or remove the line")
     if (repeated := ids.is_duplicated()).any():
         row = int(repeated.arg_true()[-1])
-        raise InputError(f"{where(row)}: the venue {ids[row]!r} is listed twice; remove one of them")
-    return VenueTable(source.path, found, fields, TextRows.of(body), sha256(data).digest(), where)
+        raise InputError(f"{body.place(row)}: the venue {ids[row]!r} is listed twice; remove one of them")
+    return VenueTable(source.path, found, fields, text.TextRows.of(body), sha256(data).digest(), body.place)

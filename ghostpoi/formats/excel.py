@@ -8,34 +8,30 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile, Format
 from ghostpoi.formats.compression import is_workbook
-from ghostpoi.formats.records import TIME, json_text, read_records
-from ghostpoi.formats.rows import Layout
+from ghostpoi.formats.records import TIME, RecordRows, json_text, read_records
 from ghostpoi.formats.source import Source
 
 PAST = (1980, 1, 1, 0, 0, 0)  # the date of every part of a written workbook, so that the same rows give the same bytes
 STAMP = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*")
 
 
-@dataclass(frozen=True)
-class ExcelLayout(Layout):
+class ExcelRows(RecordRows):
     """One sheet."""
 
-    words: str = "an Excel workbook with one sheet, whose first row names the columns"
-    mime_type: str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    words = "an Excel workbook with one sheet, whose first row names the columns"
+    mime_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-    def write(self, columns: Sequence[str], rows: Iterator[tuple[str | None, ...]], out: BinaryIO) -> None:
+    def write(self, out: BinaryIO) -> None:
         openpyxl = _openpyxl("the workbook")
         book = openpyxl.Workbook(write_only=True)
         sheet = book.create_sheet("checkins")
-        sheet.append(list(columns))
-        for row in rows:
+        sheet.append(self.columns)
+        for row in self.records:
             sheet.append([None if text is None else _cell(sheet, _value(text)) for text in row])
         whole = io.BytesIO()
         book.save(whole)
@@ -79,7 +75,7 @@ def _read(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     }  # fmt: skip
     if len(columns) < width:
         raise InputError(f"{source}, row 1: two columns have the same name; rename one of them")
-    return read_records(source, data, "excel", columns, mapping, ExcelLayout(), "row", first=2)
+    return read_records(source, data, "excel", columns, mapping, ExcelRows, "row", first=2)
 
 
 def _openpyxl(what: str) -> Any:

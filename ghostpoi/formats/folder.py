@@ -5,15 +5,13 @@ import glob
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import concatenated
 from ghostpoi.errors import InputError
@@ -21,7 +19,7 @@ from ghostpoi.files import COMPRESSED, extension
 from ghostpoi.formats.base import PARQUET, CheckinFile
 from ghostpoi.formats.compression import load
 from ghostpoi.formats.delimited import delimiter_of
-from ghostpoi.formats.rows import Index, Rows, WrappedRows, not_joined
+from ghostpoi.formats.rows import Rows, not_joined
 from ghostpoi.formats.source import Source
 from ghostpoi.formats.text import first_line, is_utf8
 from ghostpoi.options import option
@@ -33,47 +31,6 @@ WILD = re.compile(r"[*?]|\[[^\]]+\]")  # signs of a pattern
 
 Recognise = Callable[[Source, bytes], str]  # returns the name of a format
 ReadPart = Callable[[str, Source, bytes], CheckinFile]
-
-
-@dataclass(frozen=True)
-class FolderRows(WrappedRows):
-    """The rows of all parts, part by part. Rows stay in their part; rows in another order are divided again."""
-
-    part: Index = field()
-    parts: tuple[str, ...] = field()  # relative to the folder
-    tails: tuple[bytes, ...]  # what ends each part, if they are text
-
-    @property
-    def whole(self) -> Rows:
-        return self.rows
-
-    def take(self, index: Index) -> "FolderRows":
-        """Return these rows. If they are not in the order of the parts, each part gets as many as it had of them."""
-        return replace(self, rows=self.rows.take(index), part=np.sort(self.part[index]))
-
-    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "FolderRows":
-        """Replace a column of ids. Names and sizes of parts may reveal whose rows they held, so they change, too."""
-        return replace(self, rows=self.rows.replace_ids(column, ids)).divided_anew()
-
-    def divided_anew(self) -> "FolderRows":
-        count, rows = len(self.parts), len(self.part)
-        endings = {Path(name).suffix for name in self.parts}
-        parts = tuple(f"part-{number:05}{min(endings)}" for number in range(count))
-        tails = (max(self.tails),) * count
-        return replace(self, part=np.arange(rows) * count // max(1, rows), parts=parts, tails=tails)
-
-    def requote(self, columns: list[str]) -> "FolderRows":
-        return replace(self, rows=self.rows.requote(columns))
-
-    def to_frame(self, mapping: dict[str, str]) -> Any:
-        return self.rows.to_frame(mapping)
-
-    def write_to(self, path: Path) -> None:
-        """Write every part under its name."""
-        for number, name in enumerate(self.parts):
-            rows = self.rows.take(np.flatnonzero(self.part == number)).framed(tail=self.tails[number])
-            (path / name).parent.mkdir(parents=True, exist_ok=True)
-            rows.write_to(path / name)
 
 
 def is_folder(source: Source) -> bool:
@@ -115,11 +72,9 @@ def read_folder(source: Source, recognise: Recognise, read_part: ReadPart) -> Ch
     def parse_rows() -> Rows:
         rows = {name: file.all_rows for name, file in files.items()}
         tails = {name: part.dialect.tail for name, part in rows.items() if part.dialect}
-        return FolderRows(
-            next(iter(rows.values())).joined(list(rows.values()), str(first.path)),
-            np.repeat(np.arange(len(names)), list(size.values())), tuple(names),
-            tuple(tails.get(name, b"") for name in names),
-        )  # fmt: skip
+        joined = next(iter(rows.values())).joined(list(rows.values()), str(first.path))
+        part = np.repeat(np.arange(len(names)), list(size.values()))
+        return joined.in_parts(tuple(names), part, tuple(tails.get(name, b"") for name in names))
 
     return replace(
         first, source=source, table=concatenated([file.table for file in files.values()], str(source)),

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import polars as pl
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import IDS
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import PARQUET, CheckinFile
-from ghostpoi.formats.build import to_file
+from ghostpoi.formats.build import file_of_rows
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.rows import Index, Rows
 from ghostpoi.formats.source import Source
 from ghostpoi.formats.times import EARLIEST, LATEST
 
@@ -104,36 +104,29 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 TYPE_KEYS = (b"PARQUET:field_id", b"ARROW:extension:name", b"ARROW:extension:metadata")  # belong to a column's type
 VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}  # pyarrow cannot rearrange views
 
+REFUSED = (
+    pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary, pa.types.is_duration,
+)  # fmt: skip
 LISTS = {
     pa.types.is_list: pa.list_, pa.types.is_large_list: pa.large_list, pa.types.is_list_view: pa.list_view,
     pa.types.is_large_list_view: pa.large_list_view,
 }  # fmt: skip
 
 
-def file_of_rows(source: Source, rows: "ParquetRows", data: bytes, mapping: dict[str, str]) -> CheckinFile:
+def to_checkin_file(source: Source, rows: "ParquetRows", data: bytes, given: dict[str, str]) -> CheckinFile:
     """Find the check-ins in the rows of a Parquet file."""
     refuse_duplicate_names(rows.columns, str(source))
-    found = find_columns(source, rows.columns, mapping)
+    found = find_columns(source, rows.columns, given)
     if not len(rows):
         raise InputError(f"{source} has columns but no check-ins; give a file with at least one row of data")
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
-    elsewhere = source.elsewhere
-    own = {field: column for field, column in found.items() if field not in elsewhere}
-    # With a table of venues, ids are looked up as text.
-    ids = {} if elsewhere else {field: rows.values[own[field]] for field in IDS if field in own}
-    numbered = {field: pl.Series(column) for field, column in ids.items() if is_coded(column)}
-    frame = pl.DataFrame(
-        {f: numbered[f] if f in numbered else _field(source, rows, f, column) for f, column in own.items()}
-    )
-    return to_file(
-        source, data, "table", found, frame, lambda row: f"{source}, row {source.before + row + 1}", lambda: rows
-    )
+    return file_of_rows(source, rows, "table", found, data)
 
 
 def read_rows(source: Source, data: bytes) -> "ParquetRows":
     """Read all fields of a Parquet file."""
-    table, schema = read_table(source, data)
-    return ParquetRows(dict(zip(schema.names, table.columns, strict=True)), schema, source.path)
+    return ParquetRows.of(*read_table(source, data), source.path)
 
 
 def read_groups(source: Source, groups: Sequence[int]) -> "ParquetRows":
@@ -141,7 +134,7 @@ def read_groups(source: Source, groups: Sequence[int]) -> "ParquetRows":
     with readable(source):
         table = pq.ParquetFile(source.path).read_row_groups(list(groups))
         table.validate(full=True)
-    return ParquetRows.of(table, source.path)
+    return ParquetRows.of(table, table.schema, source.path)
 
 
 def parquet_rows(data: bytes) -> int | None:
@@ -152,22 +145,18 @@ def parquet_rows(data: bytes) -> int | None:
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ParquetRows(Rows):
-    """The columns of a Parquet table with its schema and metadata."""
+    """The columns of a Parquet table. Where the schema has text, they may be dictionaries, which need less memory."""
 
-    values: dict[str, pa.ChunkedArray]  # where the schema has text, perhaps dictionaries, which need less memory
-    schema: pa.Schema = field()
+    schema: pa.Schema
     path: Path
-    can_join = True
+    joins, head = True, PARQUET
 
     @staticmethod
-    def of(table: pa.Table, path: Path) -> "ParquetRows":
+    def of(table: pa.Table, schema: pa.Schema, path: Path) -> "ParquetRows":
         """Return the rows of a table."""
-        return ParquetRows(dict(zip(table.column_names, table.columns, strict=True)), table.schema, path)
-
-    def __len__(self) -> int:
-        return max(map(len, self.values.values()), default=0)
+        return ParquetRows(held=dict(zip(schema.names, table.columns, strict=True)), schema=schema, path=path)
 
     @property
     def table(self) -> pa.Table:
@@ -179,23 +168,40 @@ class ParquetRows(Rows):
         return list(self.schema.names)
 
     def get_column(self, name: str) -> pl.Series:
-        """Return a column as polars can hold it, with equal values where the file has equal values."""
         try:
-            return pl.Series(name, _plain(decoded(self.values[name], self.schema.field(name).type)))
+            return pl.Series(name, _plain(decoded(self.held[name], self.schema.field(name).type)))
         except (pa.ArrowException, pl.exceptions.PolarsError):
             raise self.refusal(name) from None
 
+    def values(self, source: Source, field: str, name: str) -> pl.Series:
+        if field in IDS and not source.elsewhere and is_coded(self.held[name]):
+            return pl.Series(self.held[name])  # ids of a table of venues are looked up as text
+        column = _storage(decoded(self.held[name], self.schema.field(name).type))
+        kind = _value_type(column.type)
+        if any(is_kind(kind) for is_kind in REFUSED) or (pa.types.is_time(kind) and field != "time"):
+            raise self.refusal(name)
+        series = self.get_column(name)
+        if field == "time" and pa.types.is_temporal(kind) and series.dtype.is_integer():
+            per_day = 1 if pa.types.is_date(kind) else 86_400 * PER_SECOND[kind.unit]
+            row = source.before + int((~_in_range(series, per_day)).arg_true()[0])
+            raise InputError(
+                f"{self.path}, row {row + 1}: the time is outside the years 1 to 9999; correct it or remove the row"
+            )
+        is_instant = field == "time" and pa.types.is_timestamp(kind) and kind.tz is not None
+        return series.dt.replace_time_zone("UTC") if is_instant else series
+
     def codes(self, name: str) -> tuple[NDArray[np.integer], list[str]] | None:
-        column = self.values[name]
+        column = self.held[name]
         if not is_coded(column) or column.num_chunks != 1 or 4 * len(column.chunk(0).dictionary) > len(column):
             return None
         return pl.Series(column.chunk(0).indices).to_numpy(), column.chunk(0).dictionary.to_pylist()
 
-    def copy_fields(self, columns: list[str], donor: NDArray[np.int64]) -> "ParquetRows":
-        return replace(self, values=self.values | {name: self._taken(name, donor) for name in columns})
-
-    def take(self, index: NDArray[np.int64]) -> "ParquetRows":
-        return self.copy_fields(self.columns, index)
+    def taken(self, name: str, index: Index) -> pa.ChunkedArray:
+        column = self.held[name]
+        try:
+            return column.cast(VIEWS.get(column.type, column.type)).take(_index(index)).cast(column.type)
+        except pa.ArrowNotImplementedError:
+            raise self.refusal(name) from None
 
     def largest_number(self, column: str) -> int | None:
         kind = _value_type(self.schema.field(column).type)
@@ -207,7 +213,7 @@ class ParquetRows(Rows):
             return None
         raise self.refusal(column)
 
-    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "ParquetRows":
+    def with_ids(self, column: str, ids: NDArray[np.object_]) -> Self:
         at = self.schema.get_field_index(column)
         field = self.schema.field(at)
         values = pa.array(ids.tolist(), pa.large_string())
@@ -219,14 +225,12 @@ class ParquetRows(Rows):
             values = pa.DictionaryArray.from_arrays(new.indices.cast(index), new.dictionary, ordered=kind.ordered)
         else:
             values = values.cast(kind)
-        new = pa.chunked_array([values])
-        return replace(self, values=self.values | {column: new}, schema=self.schema.set(at, field))
+        held = {**self.held, column: pa.chunked_array([values])}
+        return replace(self, held=held, schema=self.schema.set(at, field))
 
-    def drop(self, columns: list[str]) -> "ParquetRows":
+    def drop(self, columns: list[str]) -> Self:
         kept = [field for field in self.schema if field.name not in columns]
-        return ParquetRows(
-            {field.name: self.values[field.name] for field in kept}, pa.schema(kept, self.schema.metadata), self.path
-        )
+        return replace(super().drop(columns), schema=pa.schema(kept, self.schema.metadata))
 
     def joined(self, parts: Sequence[Rows], other: str) -> "ParquetRows":
         tables = [part.table.select(self.columns) for part in parts if isinstance(part, ParquetRows)]
@@ -236,10 +240,7 @@ class ParquetRows(Rows):
             raise InputError(
                 f"{self.path}: the types of its columns differ from those of {other}; store the same types"
             ) from None
-        return ParquetRows.of(table, self.path)
-
-    def as_file(self, source: Source, format: str, mapping: dict[str, str]) -> CheckinFile:
-        return file_of_rows(source, self, PARQUET, mapping)
+        return ParquetRows.of(table, table.schema, self.path)
 
     def to_frame(self, mapping: dict[str, str]) -> Any:
         return pl.from_arrow(self.table)
@@ -248,7 +249,7 @@ class ParquetRows(Rows):
         tables = (self.segment(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory
         write_tables(tables, self.schema, out)
 
-    def without_metadata(self) -> "ParquetRows":
+    def without_metadata(self) -> Self:
         return replace(self, schema=pa.schema(map(_without_notes, self.schema)))
 
     def refusal(self, name: str) -> InputError:
@@ -259,16 +260,9 @@ class ParquetRows(Rows):
             f"{self.path}: the column {name!r} has the type {kind}; store it as text, numbers or timestamps"
         )
 
-    def _taken(self, name: str, index: NDArray[np.int64]) -> pa.ChunkedArray:
-        column = self.values[name]
-        try:
-            return column.cast(VIEWS.get(column.type, column.type)).take(_index(index)).cast(column.type)
-        except pa.ArrowNotImplementedError:
-            raise self.refusal(name) from None
-
     def segment(self, at: int, rows: int | None) -> pa.Table:
         """Return some rows as the schema has them; None: all that follow."""
-        parts = [decoded(self.values[field.name].slice(at, rows), field.type) for field in self.schema]
+        parts = [decoded(self.held[field.name].slice(at, rows), field.type) for field in self.schema]
         return pa.Table.from_arrays(parts, schema=self.schema)
 
 
@@ -303,27 +297,6 @@ def _index(rows: NDArray[np.int64]) -> pa.Array:
 def _value_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of the values of a dictionary, or the type itself."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _field(source: Source, rows: ParquetRows, field: str, name: str) -> pl.Series:
-    """Return the column of a field: numbers, times or text. Times are instants in UTC."""
-    column = _storage(decoded(rows.values[name], rows.schema.field(name).type))
-    kind = _value_type(column.type)
-    refused = (
-        pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
-        pa.types.is_fixed_size_binary, pa.types.is_duration,
-    )  # fmt: skip
-    if any(is_kind(kind) for is_kind in refused) or (pa.types.is_time(kind) and field != "time"):
-        raise rows.refusal(name)
-    series = rows.get_column(name)
-    if field == "time" and pa.types.is_temporal(kind) and series.dtype.is_integer():
-        per_day = 1 if pa.types.is_date(kind) else 86_400 * PER_SECOND[kind.unit]
-        row = source.before + int((~_in_range(series, per_day)).arg_true()[0])
-        raise InputError(
-            f"{rows.path}, row {row + 1}: the time is outside the years 1 to 9999; correct it or remove the row"
-        )
-    is_instant = field == "time" and pa.types.is_timestamp(kind) and kind.tz is not None
-    return series.dt.replace_time_zone("UTC") if is_instant else series
 
 
 def _plain(column: pa.ChunkedArray) -> Any:

@@ -7,10 +7,11 @@ one per line; their properties are columns.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import polars as pl
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile, Format
-from ghostpoi.formats.build import to_file
+from ghostpoi.formats.build import file_of_rows
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.formats.rows import FieldRows, Layout
+from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import Source
 
 TIME = "@"  # before the text of a time, which JSON lacks
@@ -28,23 +29,22 @@ MARKED = rf'^["{TIME}]'
 EXACT = 1 << 53  # whole numbers up to this one are exact in every JSON parser and in workbooks
 
 
-@dataclass(frozen=True)
-class RecordRows(FieldRows):
+@dataclass(frozen=True, kw_only=True)
+class RecordRows(Rows):
     """Fields as JSON texts, null where a value is missing."""
 
-    layout: Layout = field()
     path: Path
 
     def get_column(self, name: str) -> pl.Series:
         """Return a column as text: that of strings without their quotes."""
-        raw = self.frame[name]
+        raw: pl.Series = self.held[name]
         if not raw.str.contains(MARKED).any():
             return raw
         distinct = raw.unique().drop_nulls()
         return raw.replace_strict(distinct, [_shown(text) for text in distinct], return_dtype=pl.String)
 
     def largest_number(self, column: str) -> int | None:
-        values = self.frame[column].drop_nulls()
+        values = self.held[column].drop_nulls()
         if values.str.contains(r"^-?\d+$").all():
             return EXACT
         if values.str.starts_with('"').all():
@@ -54,16 +54,15 @@ class RecordRows(FieldRows):
             "store it as text"
         )
 
-    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> "RecordRows":
-        is_text = self.frame[column].str.starts_with('"').any()
+    def with_ids(self, column: str, ids: NDArray[np.object_]) -> Self:
+        is_text = self.held[column].str.starts_with('"').any()
         new = [json_text(value) if is_text else value for value in ids.tolist()]
-        return replace(self, frame=self.frame.with_columns(pl.Series(column, new, dtype=pl.String)))
+        return replace(self, held={**self.held, column: pl.Series(column, new, dtype=pl.String)})
 
-    def without_metadata(self) -> "RecordRows":
-        return replace(self, layout=self.layout.without_metadata())
-
-    def write(self, out: BinaryIO) -> None:
-        self.layout.write(self.columns, self.frame.iter_rows(), out)
+    @property
+    def records(self) -> Iterator[tuple[str | None, ...]]:
+        """The rows of JSON texts; None stands for null."""
+        return pl.DataFrame(self.held).iter_rows()
 
 
 def json_text(value: Any) -> str:
@@ -77,32 +76,27 @@ def _shown(text: str) -> str:
 
 def read_records(
     source: Source, data: bytes, format: str, columns: Mapping[str, list[str | None]], given: dict[str, str],
-    layout: Layout, unit: str, first: int = 1,
+    rows_of: Callable[..., RecordRows], unit: str, first: int = 1,
 ) -> CheckinFile:  # fmt: skip
     """Read check-ins from columns of JSON texts. Messages call a row `unit`; `first` is the number of the first one."""
     refuse_duplicate_names(list(columns), str(source))
     try:
-        frame = pl.DataFrame({name: pl.Series(name, texts, dtype=pl.String) for name, texts in columns.items()})
+        held = {name: pl.Series(name, texts, dtype=pl.String) for name, texts in columns.items()}
     except UnicodeEncodeError:
         raise InputError(f"{source} contains half of a character (a lone surrogate); write it as UTF-8") from None
-    rows = RecordRows(frame, layout, source.path)
-    found = find_columns(source, frame.columns, given)
-    elsewhere = source.elsewhere
-    fields = {field: rows.get_column(c) for field, c in found.items() if field not in elsewhere}
-    return to_file(
-        source, data, format, found, pl.DataFrame(fields), lambda row: f"{source}, {unit} {row + first}", lambda: rows
-    )
+    found = find_columns(source, list(held), given)
+    return file_of_rows(source, rows_of(held=held, path=source.path), format, found, data, unit, first)
 
 
 Names = tuple[str, ...]  # the keys that lead to a value
 Tree = dict[str, Any]  # name -> subtree or JSON text
 
 
-@dataclass(frozen=True)
-class JsonLayout(Layout):
+@dataclass(frozen=True, kw_only=True)
+class JsonRows(RecordRows):
     """Objects with separators around them. Null and absent are the same: both are written as null."""
 
-    paths: Mapping[str, Names] = field(repr=False)  # of each column; the other fields are those of LINES and ARRAY
+    names: Mapping[str, Names] = field(repr=False)  # that lead to each column; the other fields are those of LINES
     start: str
     between: str
     end: str
@@ -111,14 +105,14 @@ class JsonLayout(Layout):
     root: str  # JSONPath of the rows
 
     def json_path(self, column: str) -> str:
-        return self.root + "".join(f"[{json_text(name)}]" for name in self.paths[column])
+        return self.root + "".join(f"[{json_text(name)}]" for name in self.names[column])
 
-    def write(self, columns: Sequence[str], rows: Iterator[tuple[str | None, ...]], out: BinaryIO) -> None:
-        paths = [self.paths[name] for name in columns]
+    def write(self, out: BinaryIO) -> None:
+        names = [self.names[column] for column in self.columns]
         out.write(self.opening.encode())
-        for number, row in enumerate(rows):
+        for number, row in enumerate(self.records):
             tree: Tree = {}
-            for path, text in zip(paths, row, strict=True):
+            for path, text in zip(names, row, strict=True):
                 inner = tree
                 for name in path[:-1]:
                     inner = inner.setdefault(name, {})
@@ -136,8 +130,13 @@ class JsonLayout(Layout):
         return object_text(tree)
 
 
-LINES = "", "\n", "\n", "JSON lines: one object per line", "application/jsonlines", "$"
-ARRAY = "[\n", ",\n", "\n]\n", "a JSON array with one object per row", "application/json", "$[*]"
+Form = dict[str, Any]  # how rows are separated, and what the format is called
+JSON_LINES: Form = {"start": "", "between": "\n", "end": "\n", "mime_type": "application/jsonlines", "root": "$"}
+LINES: Form = {**JSON_LINES, "words": "JSON lines: one object per line"}
+ARRAY: Form = {
+    "start": "[\n", "between": ",\n", "end": "\n]\n", "words": "a JSON array with one object per row",
+    "mime_type": "application/json", "root": "$[*]",
+}  # fmt: skip
 
 
 def _is_json(head: bytes) -> bool:
@@ -160,7 +159,7 @@ def _read_json(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinF
     named = dict(zip(paths, columns.values(), strict=False))
     if len(named) < len(columns):
         raise InputError(f"{source}: a key contains a point, so that two columns have one name; rename it")
-    return read_records(source, data, "json", named, mapping, JsonLayout(paths, *form), unit)
+    return read_records(source, data, "json", named, mapping, partial(JsonRows, names=paths, **form), unit)
 
 
 def first_object(text: str) -> Any:
@@ -233,8 +232,8 @@ IS_COLLECTION = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class GeoJsonLayout(JsonLayout):
+@dataclass(frozen=True, kw_only=True)
+class GeoJsonRows(JsonRows):
     """Features. Members of the collection other than its coordinate system are notes."""
 
     members: dict[str, Any] = field(repr=False)
@@ -245,7 +244,7 @@ class GeoJsonLayout(JsonLayout):
         return self.start.replace("MEMBERS", listed)
 
     def json_path(self, column: str) -> str:
-        names = self.paths[column]
+        names = self.names[column]
         if names[0] == "geometry":
             return f'{self.root}["geometry"]["coordinates"][{AXES.index(names[1])}]'
         return super().json_path(column)
@@ -258,15 +257,15 @@ class GeoJsonLayout(JsonLayout):
         properties = tree.get("properties", {})
         return object_text({"type": '"Feature"', **others, "geometry": geometry, "properties": properties})
 
-    def without_metadata(self) -> "GeoJsonLayout":
+    def without_metadata(self) -> Self:
         return replace(self, members={name: value for name, value in self.members.items() if name == "crs"})
 
 
-POINTS = "", "\n", "\n", "GeoJSON: one point per line", "application/jsonlines", "$"
-COLLECTION = (
-    '{"type": "FeatureCollection", MEMBERS"features": [\n', ",\n", "\n]}\n", "GeoJSON: a collection of points",
-    "application/json", "$.features[*]",
-)  # fmt: skip
+POINTS: Form = {**JSON_LINES, "words": "GeoJSON: one point per line"}
+COLLECTION: Form = {
+    "start": '{"type": "FeatureCollection", MEMBERS"features": [\n', "between": ",\n", "end": "\n]}\n",
+    "words": "GeoJSON: a collection of points", "mime_type": "application/json", "root": "$.features[*]",
+}  # fmt: skip
 
 
 def _is_geojson(head: bytes) -> bool:
@@ -301,9 +300,8 @@ def _read_geojson(source: Source, data: bytes, mapping: dict[str, str]) -> Check
             raise InputError(f"{source}: two columns would be named {name!r}; rename one of them")
         columns[name], paths[name] = texts, names
     own = {} if "point" in mapping else MAPPING
-    return read_records(
-        source, data, "geojson", columns, own | mapping, GeoJsonLayout(paths, *form, members), "feature"
-    )
+    rows_of = partial(GeoJsonRows, names=paths, members=members, **form)
+    return read_records(source, data, "geojson", columns, own | mapping, rows_of, "feature")
 
 
 def _record(feature: dict[str, Any], place: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The rows of a file, as every format offers them: all fields without loss, to be changed and written back."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 
@@ -42,66 +42,78 @@ class Dialect:
     controls: bool  # UNIT, RECORD or RETURN are text
 
 
-class Layout(ABC):
-    """How a format writes rows of values."""
-
-    words: str  # the format as a phrase
-    mime_type: str
-
-    def json_path(self, column: str) -> str:
-        """Return the JSONPath of a column's values; "" if the format is not JSON."""
-        return ""
-
-    @abstractmethod
-    def write(self, columns: Sequence[str], rows: Iterator[tuple[str | None, ...]], out: BinaryIO) -> None:
-        """Write rows of JSON texts; None stands for null."""
-
-    def without_metadata(self) -> "Layout":
-        """Drop what is not needed to read the rows."""
-        return self
-
-
+@dataclass(frozen=True, kw_only=True)
 class Rows(ABC):
-    """All fields of a file, without loss. What a kind of rows does not have is empty or None."""
+    """All fields of a file, without loss. What a kind of rows does not have is empty or None.
 
+    The rows of a folder know their part. They stay in it; rows in another order are divided again.
+    """
+
+    held: Mapping[str, Any]  # the columns, of polars or pyarrow
     dialect: Dialect | None = None  # of text
-    layout: Layout | None = None  # of JSON and workbooks
     schema: Any = None  # of Parquet
-    parts: tuple[str, ...] = ()  # of a folder: their names
-    part: Index = np.empty(0, np.int64)  # of a folder, (N,) ascending
-    can_join = False  # with rows of other files
+    parts: tuple[str, ...] = ()  # of a folder: their names, relative to it
+    part: Index = field(default_factory=lambda: np.empty(0, np.int64))  # of a folder, (N,) ascending
+    tails: tuple[bytes, ...] = ()  # of a folder: what ends each part, if they are text
+
+    joins = False  # whether rows of this kind can be joined
+    head = b""  # with what a file begins that could hold them
+    words = ""  # the format as a phrase; "" for text and Parquet
+    mime_type = ""
 
     @property
-    @abstractmethod
-    def columns(self) -> list[str]: ...
+    def columns(self) -> list[str]:
+        return list(self.held)
 
-    @abstractmethod
+    @property
+    def can_join(self) -> bool:
+        """Whether the rows can be joined with those of other files."""
+        return self.joins and not self.parts
+
+    def __len__(self) -> int:
+        return max(map(len, self.held.values()), default=0)
+
     def get_column(self, name: str) -> pl.Series:
-        """Return one column."""
+        """Return one column as polars can hold it, with equal values where the file has equal values."""
+        column: pl.Series = self.held[name]
+        return column
 
-    @abstractmethod
+    def values(self, source: Any, field: str, name: str) -> pl.Series:
+        """Return the column of a field of check-ins: numbers, times or text. `source` is where the rows come from."""
+        return self.get_column(name)
+
     def copy_fields(self, columns: list[str], donor: Index) -> Self:
         """Replace these columns of every row i by those of row donor[i]."""
+        return replace(self, held={**self.held, **{name: self.taken(name, donor) for name in columns}})
 
-    @abstractmethod
     def take(self, index: Index) -> Self:
-        """Return these rows, in this order."""
+        """Return these rows, in this order. If it is not that of the parts, each gets as many as it had of them."""
+        part = np.sort(self.part[index]) if self.parts else self.part
+        return replace(self, held={name: self.taken(name, index) for name in self.held}, part=part)
+
+    def taken(self, name: str, index: Index) -> Any:
+        """Return these rows of a column, as it is held."""
+        return self.held[name].gather(pl.Series(index))
+
+    def drop(self, columns: list[str]) -> Self:
+        """Leave these columns out."""
+        return replace(self, held={name: column for name, column in self.held.items() if name not in columns})
 
     @abstractmethod
     def largest_number(self, column: str) -> int | None:
         """Return the largest number that a column of ids can hold; None if it can hold any text."""
 
     @abstractmethod
-    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> Self:
+    def with_ids(self, column: str, ids: NDArray[np.object_]) -> Self:
         """Replace a column of ids. It keeps its type."""
-
-    @abstractmethod
-    def drop(self, columns: list[str]) -> Self:
-        """Leave these columns out."""
 
     @abstractmethod
     def write(self, out: BinaryIO) -> None:
         """Write the rows in the format of the original file."""
+
+    def replace_ids(self, column: str, ids: NDArray[np.object_]) -> Self:
+        """Replace a column of ids. Names and sizes of parts may reveal whose rows they held, so they change, too."""
+        return self.with_ids(column, ids).divided_anew()
 
     def requote(self, columns: list[str]) -> Self:
         """Put fields of these columns that contain a stray quote into quotes. Their values stay the same."""
@@ -123,103 +135,54 @@ class Rows(ABC):
         """Return the number of the text of each row, (N,), and the texts; None if a column is not held so."""
         return None
 
+    def json_path(self, column: str) -> str:
+        """Return the JSONPath of a column's values; "" if the format is not JSON."""
+        return ""
+
     @property
-    def whole(self) -> "Rows":
+    def whole(self) -> Self:
         """The rows of a folder as if they were one file."""
-        return self
+        return self.in_parts((), self.part[:0], ())
+
+    def in_parts(self, names: tuple[str, ...], part: Index, tails: tuple[bytes, ...]) -> Self:
+        """Return the same rows, each in its part of a folder."""
+        return replace(self, parts=names, part=part, tails=tails)
 
     def divided_anew(self) -> Self:
         """Return the same rows, in order; those of a folder in as many parts of equal size with numbers as names."""
-        return self
+        if not self.parts:
+            return self
+        count, rows, ending = len(self.parts), len(self.part), min(Path(name).suffix for name in self.parts)
+        names = tuple(f"part-{number:05}{ending}" for number in range(count))
+        return self.in_parts(names, np.arange(rows) * count // max(1, rows), (max(self.tails),) * count)
 
-    @property
-    def stored(self) -> "Rows":
-        """The rows of a data frame as a file holds them."""
-        return self
-
-    def with_stored(self, columns: list[str], changed: "Rows") -> "Rows":
-        """Return `changed`, which differs from these rows, as they are stored, in these columns."""
+    def with_fields(self, columns: list[str], changed: "Rows") -> "Rows":
+        """Return `changed`, which differs from these rows in these columns alone, as rows of this kind."""
         return changed
 
     def joined(self, parts: Sequence["Rows"], other: str) -> "Rows":
         """Return the rows of all parts as rows of this kind. `other`: what the types of a part differ from."""
         raise TypeError(f"rows of {type(self).__name__} cannot be joined")
 
-    def as_file(self, source: Any, format: str, mapping: dict[str, str]) -> Any:
-        """Return the check-ins, a `CheckinFile`; `mapping` names the columns that were found when rows were read."""
-        raise TypeError(f"rows of {type(self).__name__} cannot be read again")
-
     def to_frame(self, mapping: dict[str, str]) -> Any:
         """Return a data frame. Columns of a file without types are text, except coordinates, which are numbers."""
         return with_degrees(pl.DataFrame({name: self.get_column(name) for name in self.columns}), mapping)
 
     def write_to(self, path: Path) -> None:
-        """Write a file or, for the rows of a folder, a folder."""
-        with replacing(path) as out:
-            self.write(out)
+        """Write a file or, for the rows of a folder, every part under its name."""
+        if not self.parts:
+            with replacing(path) as out:
+                self.write(out)
+        for number, name in enumerate(self.parts):
+            rows = self.whole.take(np.flatnonzero(self.part == number)).framed(tail=self.tails[number])
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            rows.write_to(path / name)
 
 
 def with_degrees(frame: pl.DataFrame, mapping: dict[str, str]) -> pl.DataFrame:
     """Return a frame with coordinates as numbers."""
     degrees = [mapping[field] for field in ("lat", "lon") if frame.schema.get(mapping.get(field, "")) == pl.String]
     return frame.with_columns(pl.col(degrees).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False))
-
-
-@dataclass(frozen=True)
-class FieldRows(Rows):
-    """Rows whose fields are held as text, without loss."""
-
-    frame: pl.DataFrame
-
-    @property
-    def columns(self) -> list[str]:
-        return self.frame.columns
-
-    def get_column(self, name: str) -> pl.Series:
-        return self.frame[name]
-
-    def copy_fields(self, columns: list[str], donor: Index) -> Self:
-        index = pl.Series(donor)
-        return replace(self, frame=self.frame.with_columns(self.frame[c].gather(index) for c in columns))
-
-    def take(self, index: Index) -> Self:
-        return replace(self, frame=self.frame[index])
-
-    def drop(self, columns: list[str]) -> Self:
-        return replace(self, frame=self.frame.drop(columns))
-
-
-@dataclass(frozen=True)
-class WrappedRows(Rows):
-    """Rows that know more than those of a file."""
-
-    rows: Rows
-
-    def each(self, change: Callable[[Any], Any]) -> Self:
-        """Return these rows with all that holds them changed in this way."""
-        return replace(self, rows=change(self.rows))
-
-    @property
-    def columns(self) -> list[str]:
-        return self.rows.columns
-
-    def get_column(self, name: str) -> pl.Series:
-        return self.rows.get_column(name)
-
-    def copy_fields(self, columns: list[str], donor: Index) -> Self:
-        return self.each(lambda held: held.copy_fields(columns, donor))
-
-    def drop(self, columns: list[str]) -> Self:
-        return self.each(lambda held: held.drop(columns))
-
-    def without_metadata(self) -> Self:
-        return self.each(lambda held: held.without_metadata())
-
-    def largest_number(self, column: str) -> int | None:
-        return self.rows.largest_number(column)
-
-    def write(self, out: BinaryIO) -> None:
-        self.rows.write(out)
 
 
 def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str | None:

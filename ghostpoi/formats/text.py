@@ -15,10 +15,11 @@ from typing import BinaryIO
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.fields import refuse_duplicate_names
-from ghostpoi.formats.rows import Dialect
+from ghostpoi.formats.rows import Dialect, Rows, with_degrees
 from ghostpoi.formats.source import Source
 from ghostpoi.options import option
 
@@ -65,6 +66,10 @@ class Body:
         """Parse columns as text values: unquoted, stripped, null where empty."""
         frame = self.frame({c: pl.String() for c in columns})
         return frame.select(value(pl.col(c), self.dialect.quoted).alias(c) for c in columns)
+
+    def place(self, row: int) -> str:
+        """Return how messages name a row."""
+        return f"{self.source}, line {self.line(row)}"
 
     def line(self, row: int) -> int:
         """Return the number, from 1, of the line on which a row starts."""
@@ -113,22 +118,118 @@ def first_line(data: bytes) -> int:
     return begin
 
 
-def write(frame: pl.DataFrame, dialect: Dialect, out: BinaryIO) -> None:
-    """Write raw fields as a file in the same dialect."""
-    out.write(dialect.start)
-    for at in range(0, frame.height, ROWS_PER_WRITE):
-        text = frame.slice(at, ROWS_PER_WRITE).write_csv(
-            include_header=False, separator=dialect.delimiter, quote_style="never", line_terminator="\n"
-        )
-        lines = (text or "").encode(dialect.encoding)
-        if dialect.control_separated:
-            lines = lines.replace(RETURN, b"\r")
-        if at + ROWS_PER_WRITE >= frame.height:
-            lines = lines[:-1] + dialect.tail
-        out.write(lines)
+RETURNS = "\n"  # the column that says which lines end with a carriage return, if some do; no name is so
 
 
-def without(dialect: Dialect, columns: list[str]) -> Dialect:
+@dataclass(frozen=True, kw_only=True)
+class TextRows(Rows):
+    """Raw fields of a text file. A carriage return at the end of a line is not part of the last field."""
+
+    dialect: Dialect
+    joins = True
+
+    @staticmethod
+    def of(body: Body) -> "TextRows":
+        frame, dialect = body.frame(), body.dialect
+        if not dialect.control_separated and (not dialect.tail.startswith(b"\r") or RETURN in body.data):
+            return TextRows(held=frame.to_dict(), dialect=dialect)
+        last, sign = frame.columns[-1], RETURN.decode()
+        returns = frame[last].str.ends_with(sign).fill_null(False)
+        # The end of the last line is in the tail. If it has none, it would be that of the line before.
+        ends = dialect.tail.startswith(b"\r") if dialect.tail else bool(returns[:-1].tail(1).any())
+        returns = returns.head(frame.height - 1).extend_constant(ends, 1)
+        held = {**frame.to_dict(), last: frame[last].str.strip_suffix(sign), RETURNS: returns}
+        return TextRows(held=held, dialect=replace(dialect, control_separated=True))
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.dialect.columns)
+
+    @property
+    def head(self) -> bytes:  # type: ignore[override]
+        return self.dialect.start
+
+    @property
+    def returns(self) -> pl.Series | None:
+        """Whether each line ends with a carriage return, (N,); None: no line does."""
+        return self.held.get(RETURNS)
+
+    def values(self, source: Source, field: str, name: str) -> pl.Series:
+        return pl.DataFrame(self.held).select(value(pl.col(name), self.dialect.quoted)).to_series()
+
+    def largest_number(self, column: str) -> int | None:
+        return None
+
+    def with_ids(self, column: str, ids: NDArray[np.object_]) -> "TextRows":
+        """Replace a column of ids. Quotes and line ends become the same: how a row is written may show whose it is."""
+        quote = '"' if self.dialect.quoted and self.held[column].str.contains('"', literal=True).any() else ""
+        doubled = (i.replace(quote, quote * 2) if quote else i for i in ids.tolist())
+        held = {**self.held, column: pl.Series(column, [f"{quote}{i}{quote}" for i in doubled], dtype=pl.String)}
+        if self.returns is not None:
+            most = 2 * int(self.returns.sum()) > len(self.returns)
+            held[RETURNS] = pl.repeat(most, len(self.returns), eager=True)
+        return replace(self, held=held)
+
+    def drop(self, columns: list[str]) -> "TextRows":
+        return replace(super().drop(columns), dialect=_without(self.dialect, columns))
+
+    def requote(self, columns: list[str]) -> "TextRows":
+        if not self.dialect.quoted:
+            return self
+        new = (_requoted(pl.col(name)).alias(name) for name in columns)
+        return replace(self, held=pl.DataFrame(self.held).with_columns(new).to_dict())
+
+    def with_line_end(self) -> "TextRows":
+        ends = self.returns is not None and bool(self.returns.tail(1).any())
+        return self.framed(tail=b"\r\n" if ends else b"\n")
+
+    def framed(self, start: bytes | None = None, tail: bytes | None = None) -> "TextRows":
+        start, tail = (self.dialect.start if start is None else start), (self.dialect.tail if tail is None else tail)
+        return replace(self, dialect=replace(self.dialect, start=start, tail=tail))
+
+    def joined(self, parts: Sequence[Rows], other: str) -> "TextRows":
+        texts = [part for part in parts if isinstance(part, TextRows)]
+        frame = pl.concat([pl.DataFrame(part.held) for part in texts], how="diagonal")
+        if RETURNS in frame.columns:
+            frame = frame.with_columns(pl.col(RETURNS).fill_null(False))
+        return TextRows(held=frame.to_dict(), dialect=_joined([part.dialect for part in [self, *texts]]))
+
+    def to_frame(self, mapping: dict[str, str]) -> pl.DataFrame:
+        frame, quoted = pl.DataFrame(self.held), self.dialect.quoted
+        return with_degrees(frame.select(value(pl.col(name), quoted).alias(name) for name in self.columns), mapping)
+
+    def write(self, out: BinaryIO) -> None:
+        frame = pl.DataFrame(self.held).select(self.columns)
+        if self.returns is not None and frame.height:
+            # The end of the last line is in the dialect's tail.
+            returns = self.returns.head(frame.height - 1).extend_constant(False, 1)
+            name, last = frame.columns[-1], pl.col(frame.columns[-1])
+            ended = pl.when(returns).then(last.fill_null("") + RETURN.decode()).otherwise(last)
+            frame = frame.with_columns(ended.alias(name))
+        out.write(self.dialect.start)
+        for at in range(0, frame.height, ROWS_PER_WRITE):
+            text = frame.slice(at, ROWS_PER_WRITE).write_csv(
+                include_header=False, separator=self.dialect.delimiter, quote_style="never", line_terminator="\n"
+            )
+            lines = (text or "").encode(self.dialect.encoding)
+            if self.dialect.control_separated:
+                lines = lines.replace(RETURN, b"\r")
+            if at + ROWS_PER_WRITE >= frame.height:
+                lines = lines[:-1] + self.dialect.tail
+            out.write(lines)
+
+
+def _requoted(raw: pl.Expr) -> pl.Expr:
+    """Quote a raw field that contains a quote but is not a well-formed quoted field. Its value stays the same."""
+    text = raw.str.strip_chars(" \t\x1d")
+    whole, inner = _between_quotes(text)
+    doubled = pl.when(whole).then(inner).otherwise(text).str.replace_all('"', '""', literal=True)
+    quoted = pl.lit('"') + doubled + pl.lit('"')
+    stray = raw.str.contains('"', literal=True) & ~raw.str.contains(r'^"(?:[^"]|"")*"$')
+    return pl.when(stray).then(quoted).otherwise(raw)
+
+
+def _without(dialect: Dialect, columns: list[str]) -> Dialect:
     """Return the dialect of a file that lacks these columns."""
     if not columns:
         return dialect
@@ -145,7 +246,7 @@ def without(dialect: Dialect, columns: list[str]) -> Dialect:
     return replace(dialect, columns=tuple(kept), start=start)
 
 
-def joined(dialects: Sequence[Dialect]) -> Dialect:
+def _joined(dialects: Sequence[Dialect]) -> Dialect:
     """Return the dialect of rows of several files, as the first of them has it."""
     if any(d.controls for d in dialects) and any(d.control_separated for d in dialects):
         raise InputError(
@@ -164,11 +265,16 @@ def value(raw: pl.Expr, quotes: bool) -> pl.Expr:
     """Return the text of a raw field: unquoted, stripped, null where empty."""
     text = raw.str.strip_chars(" \t\x1d")
     if quotes:
-        whole = text.str.starts_with('"') & text.str.ends_with('"') & (text.str.len_bytes() > 1)
-        inner = text.str.strip_prefix('"').str.strip_suffix('"').str.replace_all('""', '"', literal=True)
-        inner = inner.str.replace_all(RETURN.decode(), "\r", literal=True)
-        text = pl.when(whole).then(inner).otherwise(text)
+        whole, inner = _between_quotes(text)
+        text = pl.when(whole).then(inner.str.replace_all(RETURN.decode(), "\r", literal=True)).otherwise(text)
     return pl.when(text != "").then(text)
+
+
+def _between_quotes(text: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Return whether a field is quoted as a whole, and what is between its quotes."""
+    whole = text.str.starts_with('"') & text.str.ends_with('"') & (text.str.len_bytes() > 1)
+    inner = text.str.strip_prefix('"').str.strip_suffix('"')
+    return whole, inner.str.replace_all('""', '"', literal=True)
 
 
 def _to_utf8(data: bytes, begin: int, stop: int, encoding: str) -> bytes:

@@ -30,7 +30,6 @@ MANY = 1000  # rows of a group that is compressed; with fewer, that takes eight 
 AT_ONCE = 100_000  # rows that are decoded at once, which bounds the memory
 PLACE = np.dtype(np.int32)
 Head = Any  # what the groups have in common: the dialect of a text, or the schema of a Parquet file
-RETURNS = "\n"  # the column of groups of text that says which lines end with a carriage return
 OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type
 
 
@@ -95,11 +94,9 @@ def rows_of(groups: Sequence[Group], name: str) -> Rows:
 
 
 def _text_rows(dialect: Dialect, table: "pa.Table") -> Rows:
-    from ghostpoi.formats.delimited import TextRows
+    from ghostpoi.formats.text import TextRows
 
-    frame = pl.DataFrame(pl.from_arrow(table))
-    returns = frame[RETURNS] if RETURNS in frame.columns else None
-    return TextRows(frame.drop(RETURNS, strict=False), dialect, returns)
+    return TextRows(held=pl.DataFrame(pl.from_arrow(table)).to_dict(), dialect=dialect)
 
 
 def _parquet_rows(schema: "pa.Schema", table: "pa.Table", path: Path) -> Rows:
@@ -108,7 +105,7 @@ def _parquet_rows(schema: "pa.Schema", table: "pa.Table", path: Path) -> Rows:
     from ghostpoi.formats.parquet import ParquetRows
 
     columns = [c if c.type == f.type else c.cast(f.type) for f, c in zip(schema, table.columns, strict=True)]
-    return ParquetRows.of(pa.Table.from_arrays(columns, schema=schema), path)
+    return ParquetRows.of(pa.Table.from_arrays(columns, schema=schema), schema, path)
 
 
 def _index(folder: Path) -> tuple[Longs, Head]:
@@ -124,11 +121,8 @@ def _head(data: bytes) -> Head:
 
 def _encoded(rows: Rows, end: list[int]) -> tuple[Head, Iterator[bytes]]:
     """Return what groups of rows have in common, and the bytes of each."""
-    from ghostpoi.formats.delimited import TextRows
-
-    if isinstance(rows, TextRows):
-        returns = {} if rows.returns is None else {RETURNS: rows.returns}
-        frame = rows.frame.with_columns(**returns)
+    if rows.dialect:
+        frame = pl.DataFrame(rows.held)
         return rows.dialect, _streams(lambda at, size: frame.slice(at, size).to_arrow(compat_level=OLDEST), end)
     from ghostpoi.formats.parquet import ParquetRows
 

@@ -212,11 +212,10 @@ def read_piece(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Checki
     """Read and validate a piece; None if it has no rows."""
     source = dataset.at(piece.path)
     if piece.groups:
-        from ghostpoi.formats.parquet import file_of_rows, read_groups
+        from ghostpoi.formats.parquet import read_groups, to_checkin_file
 
-        return file_of_rows(
-            replace(source, before=piece.before), read_groups(source, piece.groups), PARQUET, mapping
-        )  # fmt: skip
+        rows = read_groups(source, piece.groups)
+        return to_checkin_file(replace(source, before=piece.before), rows, PARQUET, mapping)
     if piece.span:
         source = source.holding(piece.span.read(piece.path), before=piece.span.lines)
     elif not formats.has_rows(source):
@@ -241,8 +240,7 @@ def count_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> int:
     if not is_parquet(piece.path):
         if not formats.has_rows(dataset.at(piece.path)):
             return 0
-        rows = raw_rows(dataset, piece, mapping)
-        return len(rows.get_column(rows.columns[0]))
+        return len(raw_rows(dataset, piece, mapping))
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(piece.path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.folder import FolderRows
+from ghostpoi.formats.build import file_of_rows
 from ghostpoi.regions.divide import TOGETHER, Origin, crossing_rows, groups_of
 from ghostpoi.regions.job import FRAGMENTS, Job, Region
 from ghostpoi.regions.packs import read_group, rows_of
@@ -39,7 +39,7 @@ def _read(job: Job, pieces: Iterable[int], number: int, named: str) -> tuple[Che
     origin = Origin.of({piece: group.places for piece, group in found.items()})
     rows = rows_of([*found.values()], named)
     del found  # which may be large
-    file: CheckinFile = rows.as_file(job.source.at(Path(named)), job.format, job.fields)
+    file = file_of_rows(job.source.at(Path(named)), rows, job.format, job.fields)
     groups = groups_of(job) or file.table.category_groups
     return replace(file, table=replace(file.table, category_groups=groups)), origin
 
@@ -51,4 +51,4 @@ def _by_part(job: Job, origin: Origin, rows: Rows) -> Rows:
     of_piece = np.array([piece.part for piece in job.pieces.pieces])
     numbers, part = np.unique(of_piece[origin.piece], return_inverse=True)
     names = tuple(job.pieces.names[number] for number in numbers)
-    return FolderRows(rows, part, names, (b"",) * len(names))
+    return rows.in_parts(names, part, (b"",) * len(names))

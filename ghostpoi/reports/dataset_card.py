@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ghostpoi.formats import Rows
-from ghostpoi.formats.rows import Dialect, Layout
+from ghostpoi.formats.rows import Dialect
 from ghostpoi.reports.release_view import NOTHING_SAID, About, ReleaseView
 from ghostpoi.reports.texts import TEXTS, template
 
@@ -44,7 +44,7 @@ class DataFile:
     rows: int
     columns: tuple[Column, ...]
     dialect: Dialect | None  # of delimited text
-    records: Layout | None  # of a format that stores values; None: delimited text or Parquet
+    records: Rows | None  # of a format that stores values; None: delimited text or Parquet
     parts: int  # in a folder; 0: it is one file
 
     @property
@@ -95,7 +95,7 @@ def describe(release: ReleaseView) -> DataFile:
     )  # fmt: skip
     return DataFile(
         path=source.path, rows=len(release.table) + len(source.kept), columns=tuple(columns), dialect=rows.dialect,
-        records=rows.layout, parts=parts,
+        records=rows if rows.words else None, parts=parts,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from ghostpoi.release.manifest import MANIFEST
 from ghostpoi.release.private_folder import ReleaseRequest
 from ghostpoi.release.series import fields
 from ghostpoi.release.series.common import asked_settings, check_settings, described_columns, kept_users
-from ghostpoi.release.series.fields import every_row, joined, read_rows, sample_rows, with_fields, write_rows
+from ghostpoi.release.series.fields import joined, read_rows, sample_rows, with_fields, write_rows
 from ghostpoi.release.series.joining import join
 from ghostpoi.release.series.ledger import (
     BEGUN,
@@ -163,7 +163,7 @@ class SeriesRelease:
 
     def with_fields(self, rows: Rows, whole: WholeTable, released: Substitution, every: bool) -> Rows:
         """Return the rows of the file with the venue fields that the series keeps."""
-        total = len(every_row(rows))
+        total = len(rows)
         drawn, place = np.zeros(total, bool), np.zeros(total, np.int64)
         present = self.file.present if len(self.file.kept) else np.arange(total)
         drawn[present] = has_donor(whole, released.poi, self.request.settings.method, every)

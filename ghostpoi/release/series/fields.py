@@ -40,12 +40,12 @@ def read_rows(paths: Sequence[Path], like: Rows, file: CheckinFile) -> Rows:
 
 def joined(parts: Sequence[Rows], like: Rows) -> Rows:
     """Return the rows of all parts as rows of the same kind as `like`, as a file holds them."""
-    return like.stored.joined([part.stored for part in parts], "the series")
+    return like.joined(parts, "the series")
 
 
 def check_file(file: CheckinFile) -> None:
     """Refuse a file whose venue fields a series cannot keep."""
-    if not file.rows.stored.can_join:
+    if not file.rows.can_join:
         raise InputError(
             f"{option('series')}: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet"
         )
@@ -60,19 +60,14 @@ def check_file(file: CheckinFile) -> None:
         )
 
 
-def every_row(rows: Rows) -> Longs:
-    """Return the numbers of all rows, (N,)."""
-    return np.arange(len(rows.get_column(rows.columns[0])))
-
-
 def with_fields(rows: Rows, columns: list[str], stored: Rows, place: Longs, drawn: Bools) -> Rows:
     """Return the rows with these columns taken from stored rows: place (N,) for the rows that `drawn` (N,) marks."""
     count = len(drawn)
     both = joined([rows, stored], rows)
-    donor = np.arange(count + len(every_row(stored)))
+    donor = np.arange(count + len(stored))
     donor[:count][drawn] = count + place[drawn]
     found = both.copy_fields(columns, donor).take(np.arange(count))
-    return rows.with_stored(columns, found)
+    return rows.with_fields(columns, found)
 
 
 VENUES, FIELDS = "series-venues.npz", "series-fields"

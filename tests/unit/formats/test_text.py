@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from ghostpoi.data.checkins import FIELDS, Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source, text
-from ghostpoi.formats.delimited import TABLE, TSMC_COLUMNS, TextRows
+from ghostpoi.formats.delimited import TABLE, TSMC_COLUMNS
 from ghostpoi.formats.fields import to_checkins
+from ghostpoi.formats.text import TextRows
 
 SOURCE = Source(Path("x.csv"))
 
