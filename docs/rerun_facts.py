@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.audits.measures.utility import steps_over_limit
-from ghostpoi.data.candidates import Candidates, find
+from ghostpoi.data.candidates import Candidates, candidate_sets, find
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.displacement import NOMINAL_KM
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import of_sessions, with_use
 from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.data.sessions import Sessions, Vocabulary

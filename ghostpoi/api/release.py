@@ -159,7 +159,7 @@ def rows_request(
     no_candidate: str = "keep", pseudonyms: str | None, taxonomy: PathLike | None, keep_metadata: bool = False,
 ) -> RowsRequest:  # fmt: skip
     """Return what is asked for; refuse values that no release can have."""
-    from ghostpoi.data.taxonomy import read_taxonomy
+    from ghostpoi.data.places import read_taxonomy
     from ghostpoi.draw.publication import device_for, publication, with_pseudonyms
     from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed

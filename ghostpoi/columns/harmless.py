@@ -76,13 +76,11 @@ def numbers_rows(column: pl.Series, related: RelatedVenues) -> bool:
     value, table = all_numbers(column), related.table
     if value is None:
         return False
-    by_time, by_user = related.by_time, related.order
+    by_user, first = related.order, related.previous_row < 0
     same = np.diff(table.user[by_user]) == 0
-    return (
-        _steps_equal(np.diff(value))
-        or _steps_equal(np.diff(value[by_time]))
-        or (bool(same.any()) and _steps_equal(np.diff(value[by_user])[same]) and _same_start(value, related))
-    )
+    if _steps_equal(np.diff(value)) or _steps_equal(np.diff(value[related.by_time])):
+        return True
+    return _steps_equal(np.diff(value[by_user])[same]) and len(np.unique(value[first])) == 1
 
 
 def numbers_sessions(code: Longs, related: RelatedVenues) -> bool:
@@ -126,10 +124,6 @@ def has_few_values(column: pl.Series) -> bool:
         return True
     values = int(value_codes(filled).max()) + 1
     return values <= FEW_VALUES and values * RECURS <= filled.len()
-
-
-def _same_start(value: Floats, related: RelatedVenues) -> bool:
-    return len(np.unique(value[related.previous_row < 0])) == 1
 
 
 def _steps_equal(step: Floats) -> bool:
@@ -248,8 +242,10 @@ def _gap(value: Floats, table: Checkins, related: RelatedVenues) -> bool:
     """Whether a number is the time since the previous or until the next check-in of the user."""
 
     def hits(rows: Longs, other: Longs) -> list[int]:
-        """Count the rows that have the time in each form."""
-        forms = _gap_forms(np.abs(table.time[rows] - table.time[other[rows]]))
+        """Count the rows that have the time in each form: in seconds, minutes or hours, exact or rounded."""
+        gap = np.abs(table.time[rows] - table.time[other[rows]])
+        exact = [gap / unit for unit in (1, 60, 3600)]
+        forms = exact + [rounded(form) for form in exact for rounded in (np.floor, np.round)]
         return [int((np.abs(value[rows] - form) < 1e-6).sum()) for form in forms]
 
     for other in (related.previous_row, related.next_row):
@@ -261,9 +257,3 @@ def _gap(value: Floats, table: Checkins, related: RelatedVenues) -> bool:
         if len(rows) and max(hits(rows, other)) / len(rows) >= ALMOST_ALL:
             return True
     return False
-
-
-def _gap_forms(gap: Longs) -> list[Floats]:
-    """Return how a time in seconds may be written."""
-    exact = [gap / unit for unit in (1, 60, 3600)]
-    return exact + [rounded(form) for form in exact for rounded in (np.floor, np.round)]

@@ -27,7 +27,6 @@ from ghostpoi.data.checkins import Bools, Floats, Longs
 
 ROWS = 24
 LEAST = 2  # rows whose hash must match
-SHORTEST = 8  # characters of a hash that are compared
 SEPARATORS = ("", "|", ":", ",", "-", "_", " ", "/", ";", "\t")
 HASHES = (
     hashlib.md5, hashlib.sha1, hashlib.sha224, hashlib.sha256, hashlib.sha384, hashlib.sha512, hashlib.blake2b,
@@ -69,70 +68,29 @@ def _texts(row: int, related: RelatedVenues, raw_time: pl.Series) -> Iterator[st
 
 
 def _is_hash(value: str, texts: Iterator[str]) -> bool:
-    folded = value.lower()
-    may_match = _filter_for(value)
-    return any(
-        folded == digest or (len(folded) >= SHORTEST and digest.startswith(folded))
-        for text in texts
-        if may_match(text)
-        for digest in _digests(text, value)
-    )
-
-
-def _filter_for(value: str) -> Callable[[str], bool]:
-    """Return a quick check that passes every text with a digest that starts with the value, and hardly any other.
-
-    Decimal digests and UUIDs have none: they are compared one by one.
-    """
-    if value.isdigit() or len(value) == 32:
-        return lambda text: True
-    if _is_hex(value):
-        start = bytes.fromhex(value[: len(value) // 2 * 2])
-        return lambda text: start in _raw_digests(text)
-    folded = value.lower().encode()
-    return lambda text: folded in _base64_digests(text)
-
-
-@lru_cache(maxsize=1 << 14)
-def _base64_digests(text: str) -> bytes:
-    """Return the digests of a text in both alphabets of base64, in lower case."""
-    raw = _raw_digests(text)
-    return b" ".join(base64.b64encode(raw, chars).lower().replace(b"-", b"") for chars in (b"+/", b"-_"))
+    """Return whether a value is a digest of one of the texts, or begins one."""
+    start, in_base64 = f"\n{value.lower()}", not re.fullmatch(r"[0-9a-fA-F]+", value)
+    return any(start in _digests(text, in_base64, value.isdigit(), len(value) == 32) for text in texts)
 
 
 @lru_cache(maxsize=1 << 15)
-def _raw_digests(text: str) -> bytes:
-    """Return the digests of a text one after the other, each filled up with zeros to a whole number of base64 groups.
+def _digests(text: str, in_base64: bool, decimal: bool, as_uuid: bool) -> str:
+    """Return the digests of a text in the forms that a value could have, in lower case, each after a line feed.
 
     They are kept because the same rows are compared in every column.
     """
     data = text.encode("utf-8", "replace")
-    digests = [zlib.crc32(data).to_bytes(4, "big"), *(make(data, usedforsecurity=False).digest() for make in HASHES)]
-    return b"".join(digest + bytes(-len(digest) % 3) for digest in digests)
-
-
-def _digests(text: str, value: str) -> Iterator[str]:
-    """Yield the digests of a text in the forms that could equal the value, in lower case."""
-    data = text.encode("utf-8", "replace")
-    yield f"{zlib.crc32(data):08x}"
-    yield f"{zlib.crc32(data)}"
-    for make in HASHES:
-        digest = make(data, usedforsecurity=False).digest()
-        yield digest.hex()
-        if not _is_hex(value):
-            yield base64.b64encode(digest).decode().rstrip("=").lower()
-            yield base64.urlsafe_b64encode(digest).decode().rstrip("=").replace("-", "").lower()
-        if value.isdigit():
-            yield str(int.from_bytes(digest, "big"))
-            yield str(int.from_bytes(digest[:8], "big"))
-    if len(value) == 32:
-        for namespace in NAMESPACES:
-            yield uuid.uuid5(namespace, text).hex
-            yield uuid.uuid3(namespace, text).hex
-
-
-def _is_hex(value: str) -> bool:
-    return bool(re.fullmatch(r"[0-9a-fA-F]+", value))
+    digests = [make(data, usedforsecurity=False).digest() for make in HASHES]
+    digests.append(zlib.crc32(data).to_bytes(4, "big"))
+    found = [digest.hex() for digest in digests]
+    if in_base64:
+        every = (base64.b64encode(digest, signs).decode() for digest in digests for signs in (b"+/", b"-_"))
+        found += [digest.rstrip("=").lower().replace("-", "") for digest in every]
+    if decimal:
+        found += [str(int.from_bytes(digest[:size], "big")) for digest in digests for size in (8, None)]
+    if as_uuid:
+        found += [make(space, text).hex for space in NAMESPACES for make in (uuid.uuid3, uuid.uuid5)]
+    return "\n".join(["", *found])
 
 
 DEPTH = 3  # how often a decoded text is decoded again

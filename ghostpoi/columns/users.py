@@ -42,8 +42,8 @@ class UserTests:
 
     def finding(self, kind: str, column: pl.Series, offsets: Longs | None) -> Finding | None:
         """Return what a column of this kind reveals about users, or None. `offsets` are those of a column of times."""
-        if kind == "constant" or not self._several:
-            return None
+        if kind == "constant" or int(self.pseudonym.max()) < len(self.related.table.user_ids):
+            return None  # nobody has several pseudonyms
         if kind == "user":
             return Finding(1.0, "is the same in all rows of a user")
         if found := self._gap(column):
@@ -74,11 +74,6 @@ class UserTests:
         links = (counts >= FEWEST_OF_VALUE) & (within - chance > CLEARLY)
         share = float(links[code].mean())
         return Finding(share, "has rare values that link the pseudonyms of a user") if share else None
-
-    @property
-    def _several(self) -> bool:
-        """Whether a user has several pseudonyms."""
-        return int(self.pseudonym.max()) >= len(self.related.table.user_ids)
 
     def _closeness(self, column: pl.Series) -> Finding | None:
         """Compare differences of numbers: the values of a counter never agree, but are close."""

@@ -24,14 +24,8 @@ class Moves:
     @property
     def measures(self) -> dict[str, float]:
         """Category match, the share beyond 1 km and the distances are over substituted rows; without any, 1 and 0."""
-        km, some = self.km, len(self.km) > 0
-        return {
-            "substitution_rate": len(km) / self.rows if self.rows else 0.0,
-            "category_match": self.same_category / len(km) if some else 1.0,
-            "beyond_1km": float((km > NOMINAL_KM).mean()) if some else 0.0,
-            "mean_km": float(km.mean()) if some else 0.0,
-            "p95_km": float(np.quantile(km, HIGH)) if some else 0.0,
-        }
+        high = float(np.quantile(self.km, HIGH)) if len(self.km) else 0.0
+        return MoveCounts.of(self).measures | {"p95_km": high}
 
 
 def joined_moves(each: Sequence[Moves]) -> Moves:

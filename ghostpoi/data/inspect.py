@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data import sessions
+from ghostpoi.data.candidates import candidate_sets
 from ghostpoi.data.checkins import Checkins, Ints, Longs, duplicates
 from ghostpoi.data.geo import over_limit
-from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import of_table, with_use
 from ghostpoi.data.sessions import FilterStep
 from ghostpoi.settings import Settings

@@ -6,7 +6,9 @@ neighbouring venues are ignored: venues share them because they are near each ot
 embedding of the trajectory LM agrees less with categories (docs/rerun_venue_use.py compares both).
 """
 
+import csv
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.errors import InputError
 
 HOURS, DAY_S = 24, 86_400
 EPOCH_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
@@ -145,3 +148,25 @@ def _places(v: Venues | Vocabulary, visited: Ints, time: Longs, categories: int,
     by_slot = np.bincount(visited_kind * SLOTS + slot_of(time), minlength=categories * SLOTS)
     own = np.arange(categories, dtype=np.int32) if group is None else group
     return Places(v.lat, v.lon, v.category, visits, by_slot.reshape(categories, SLOTS), own)
+
+
+TAXONOMY = "give a CSV file with the header line category,group and one line per category"
+
+
+def read_taxonomy(path: Path) -> dict[str, str]:
+    """Read the group of every category, named as in the check-ins, from the columns of a CSV file."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as e:
+        raise InputError(f"the taxonomy {path} cannot be read ({e}); {TAXONOMY}") from None
+    groups: dict[str, str] = {}
+    for line, row in enumerate(rows, 2):
+        category, group = row.get("category"), row.get("group")
+        if not category or not group:
+            raise InputError(f"{path}, line {line}: the category or its group is missing; {TAXONOMY}")
+        if groups.setdefault(category, group) != group:
+            raise InputError(f"{path}, line {line}: {category!r} is in two groups; remove one of its lines")
+    if not groups:
+        raise InputError(f"the taxonomy {path} is empty; {TAXONOMY}")
+    return groups

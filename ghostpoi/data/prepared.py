@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghostpoi.data import sessions
-from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.candidates import Candidates, candidate_sets
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import of_sessions, with_use
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError

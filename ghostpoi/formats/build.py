@@ -54,11 +54,6 @@ def _shared(venue: Longs, stay: Longs, table: Checkins) -> Longs:
     return np.where(inside, number[np.where(inside, venue, 0)], NOWHERE)
 
 
-def place_id(lat: float, lon: float) -> str:
-    """Return the id of a venue that is known by its position alone."""
-    return f"{lat:.{DIGITS}f} {lon:.{DIGITS}f}"
-
-
 def _stays(table: Checkins, radius_m: float) -> tuple[Longs, Floats, Floats]:
     """Return the stay of every row, NOWHERE for a row on the way, and the mean position of each stay."""
     order = by_user_and_time(table.user, table.time)
@@ -251,7 +246,7 @@ def _at_places(
     source: Source, fields: pl.DataFrame, mapping: dict[str, str], where: Where, lat: Floats, lon: Floats
 ) -> Checkins:
     """Return the check-ins with these positions, by which venues are known."""
-    ids = [place_id(*at) for at in zip(lat.tolist(), lon.tolist(), strict=True)]
+    ids = [f"{y:.{DIGITS}f} {x:.{DIGITS}f}" for y, x in zip(lat.tolist(), lon.tolist(), strict=True)]
     known = fields.drop(POINT, strict=False).with_columns(lat=pl.Series(lat), lon=pl.Series(lon), poi=pl.Series(ids))
     return to_checkins(source, known, mapping.get("category", ""), where)
 

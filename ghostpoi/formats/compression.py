@@ -121,10 +121,6 @@ def _pieces(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
     return iter(partial(file.read, PIECE), b"")
 
 
-def _gzip(data: bytes) -> Iterator[bytes]:
-    return _pieces(gzip.GzipFile(fileobj=io.BytesIO(data)))
-
-
 def _streams(
     data: bytes, start: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor], padding: bytes = b""
 ) -> Iterator[bytes]:
@@ -179,7 +175,7 @@ def is_workbook(data: bytes) -> bool:
 ZIP, XZ = b"PK\x03\x04", b"\xfd7zXZ\x00"
 _xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
 PIECES: dict[bytes, tuple[str, Callable[[bytes], Iterator[bytes]]]] = {  # by the first bytes of a file
-    b"\x1f\x8b": (".gz", _gzip),
+    b"\x1f\x8b": (".gz", lambda data: _pieces(gzip.GzipFile(fileobj=io.BytesIO(data)))),
     XZ: (".xz", partial(_streams, start=_xz, padding=b"\x00")),
     b"\x28\xb5\x2f\xfd": (".zst", _zstd),
     b"BZh": (".bz2", partial(_streams, start=bz2.BZ2Decompressor)),

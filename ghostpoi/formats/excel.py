@@ -52,7 +52,8 @@ def _read(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     except InputError:
         raise
     except Exception as e:  # openpyxl raises errors of many kinds on damaged files
-        raise InputError(f"{source} is a damaged workbook ({_first_line(e)}); save it again") from None
+        why = (str(e).splitlines() or ["it cannot be read"])[0]
+        raise InputError(f"{source} is a damaged workbook ({why}); save it again") from None
     filled = {title: rows for title, rows in sheets.items() if any(any(v is not None for v in row) for row in rows)}
     if len(filled) != 1:
         named = f" ({', '.join(map(repr, filled))})" if filled else ""
@@ -120,10 +121,6 @@ def _cell(sheet: Any, value: Any) -> Any:
     cell = WriteOnlyCell(sheet, value)
     cell.data_type = "s"
     return cell
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or ["it cannot be read"])[0]
 
 
 EXCEL = Format(

@@ -90,7 +90,7 @@ def parts_of(path: Path) -> dict[str, Path]:
         root, paths = path, [p for p in path.rglob("*") if p.is_file()]
     else:
         paths = [Path(p) for p in glob.glob(str(path), recursive=True) if Path(p).is_file()]
-        root = _root(path)
+        root = Path(*takewhile(lambda name: not WILD.search(name), path.parts[:-1]))
     shown = {str(p.relative_to(root)): p for p in paths}
     found = [(name, p) for name, p in sorted(shown.items()) if not any(n.startswith(HIDDEN) for n in Path(name).parts)]
     if not found:
@@ -116,11 +116,6 @@ def keys_of(name: str) -> dict[str, str]:
     """Return the keys that the folders of a part's name hold, as Hive writes them: city=Paris/part-0.parquet."""
     pairs = (folder.partition("=") for folder in Path(name).parts[:-1])
     return {key: "" if value == NO_VALUE else unquote(value) for key, sign, value in pairs if key and sign}
-
-
-def _root(pattern: Path) -> Path:
-    """Return the folder that all files of a pattern are in."""
-    return Path(*takewhile(lambda name: not WILD.search(name), pattern.parts[:-1]))
 
 
 def _plain(name: str) -> str:

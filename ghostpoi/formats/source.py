@@ -65,43 +65,30 @@ class Reading:
     venues: str = ""  # the path of a table of venues; in a manifest, the name of the file next to the data
 
     def __post_init__(self) -> None:
-        names = self.column_names
-        if names is not None and (not all(names) or max(Counter(names).values()) > 1):
-            raise InputError(
-                f"{option('columns', self.columns, shown=repr)}: name every column once, separated by commas, e.g. "
-                "user,time,lat,lon,poi"
-            )
-
-        if self.missing not in ("", "keep", "drop", "refuse"):
-            raise InputError(f"{option('missing', self.missing)}: use keep, drop or refuse")
-        if self.decimal not in ("", ","):
-            raise InputError(
-                f"{option('decimal', self.decimal, shown=repr)}: the sign can be a comma only; leave it out for points"
-            )
-        if self.time_format and not FORM.fullmatch(self.time_format):
-            raise InputError(
-                f"{option('time_format', self.time_format, shown=repr)}: give the form of a date and a time with "
-                "directives of strptime, e.g. '%d/%m/%Y %H:%M'"
-            )
-        if self.timezone and not is_zone(self.timezone):
-            raise InputError(
-                f"{option('timezone', self.timezone, shown=repr)}: there is no such zone; give a name such as "
-                "America/New_York"
-            )
-
-        if self.cluster_points and self.cluster_points != POSITIONS and not 1 <= self.radius_m <= 5000:
-            raise InputError(
-                f"{option('cluster_points', self.cluster_points)}: give a distance from 1m to 5km, e.g. 100m"
-            )
-        if self.cluster_points and self.venues:
-            raise InputError(
-                f"{option('cluster_points')} makes venues, and {option('venues')} lists them; give one of them"
-            )
-        if self.cluster_points and self.missing == "keep":
-            raise InputError(
-                f"{option('missing', 'keep')} would release raw points, which {option('cluster_points')} hides; use "
-                f"{option('missing', 'drop')}"
-            )
+        names, points = self.column_names, self.cluster_points
+        shown = {f.name: option(f.name, getattr(self, f.name), shown=repr) for f in fields(self)}
+        checks = (
+            (names is not None and (not all(names) or max(Counter(names).values()) > 1),
+             f"{shown['columns']}: name every column once, separated by commas, e.g. user,time,lat,lon,poi"),
+            (self.missing not in ("", "keep", "drop", "refuse"),
+             f"{option('missing', self.missing)}: use keep, drop or refuse"),
+            (self.decimal not in ("", ","),
+             f"{shown['decimal']}: the sign can be a comma only; leave it out for points"),
+            (self.time_format and not FORM.fullmatch(self.time_format),
+             f"{shown['time_format']}: give the form of a date and a time with directives of strptime, "
+             "e.g. '%d/%m/%Y %H:%M'"),
+            (self.timezone and not is_zone(self.timezone),
+             f"{shown['timezone']}: there is no such zone; give a name such as America/New_York"),
+            (points and points != POSITIONS and not 1 <= self.radius_m <= 5000,
+             f"{option('cluster_points', points)}: give a distance from 1m to 5km, e.g. 100m"),
+            (points and self.venues,
+             f"{option('cluster_points')} makes venues, and {option('venues')} lists them; give one of them"),
+            (points and self.missing == "keep",
+             f"{option('missing', 'keep')} would release raw points, which {option('cluster_points')} hides; "
+             f"use {option('missing', 'drop')}"),
+        )  # fmt: skip
+        if complaint := next((text for wrong, text in checks if wrong), ""):
+            raise InputError(complaint)
 
     @property
     def radius_m(self) -> float:

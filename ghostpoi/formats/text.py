@@ -95,7 +95,9 @@ def open_body(
             raise InputError(f"{source} has a header line but no check-ins; give a file with at least one row of data")
         columns = _header(source, data[begin:feed].decode(encoding), delimiter)
         begin = feed + 1
-    start, content, tail = data[:begin], _to_utf8(data, begin, stop, encoding), data[stop:]
+    start, content, tail = data[:begin], data[begin:stop], data[stop:]
+    if encoding != "utf-8" and not content.isascii():
+        content = content.decode(encoding).encode()
     quoted = quotes and b'"' in content
     control_separated = quoted or b"\r" in content
     controls = not control_separated and has_controls(content)
@@ -277,17 +279,6 @@ def _between_quotes(text: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     return whole, inner.str.replace_all('""', '"', literal=True)
 
 
-def _to_utf8(data: bytes, begin: int, stop: int, encoding: str) -> bytes:
-    """Convert data[begin:stop] from UTF-8 or a one-byte encoding. Pieces that are all ASCII are copied unchanged."""
-    if encoding == "utf-8" or data.isascii():
-        return data[begin:stop]
-    out = io.BytesIO()
-    for at in range(begin, stop, 4096):
-        piece = data[at : min(at + 4096, stop)]
-        out.write(piece if piece.isascii() else piece.decode(encoding).encode())
-    return out.getvalue()
-
-
 def is_utf8(data: bytes) -> bool:
     """Tell whether a text is UTF-8."""
     if data.isascii():
@@ -356,13 +347,10 @@ def _replace_by_field(content: bytes, delimiter: str, outside: bytes, inside: by
     """
     edge = re.escape(delimiter.encode())
     quoted = re.compile(rb'(?<![^%b\n])"(?>[^"]*(?:""[^"]*)*)"(?![^%b\r\n])' % (edge, edge))
-    out, end = io.BytesIO(), 0
+    out = bytearray(content.translate(outside))
     for match in quoted.finditer(content):
-        out.write(content[end : match.start()].translate(outside))
-        out.write(match.group().translate(inside))
-        end = match.end()
-    out.write(content[end:].translate(outside))
-    return out.getvalue()
+        out[match.start() : match.end()] = match.group().translate(inside)
+    return bytes(out)
 
 
 def _check_quoted_lines(body: Body) -> None:
@@ -383,8 +371,10 @@ def _check_quoted_lines(body: Body) -> None:
 def _check_width(body: Body) -> None:
     """Refuse a file in which a row has more or fewer fields than there are columns."""
     width = len(body.dialect.columns)
-    if _all_rows_have(width - 1, body.data, body.delimiter, body.record):
-        return
+    others = bytes(set(range(256)) - {*body.delimiter, *body.record})
+    separators, one = body.data.translate(None, others) + body.record, body.delimiter * (width - 1) + body.record
+    if separators == one * (len(separators) // len(one)):
+        return  # every row is as wide
     for row, line in enumerate(body.data.split(body.record)):
         fields = line.count(body.delimiter) + 1
         if fields != width:
@@ -393,10 +383,3 @@ def _check_width(body: Body) -> None:
             named = body.source.reading.columns and not (row or blank)  # by the user, who may have miscounted
             remedy = f"give {fields} names with {option('columns')}" if named else "correct or remove that line"
             raise InputError(f"{body.dialect.path}, line {body.line(row)} {problem}; {remedy}")
-
-
-def _all_rows_have(count: int, data: bytes, delimiter: bytes, record: bytes) -> bool:
-    """Tell whether every row has `count` delimiters."""
-    others = bytes(set(range(256)) - {*delimiter, *record})
-    separators, row = data.translate(None, others) + record, delimiter * count + record
-    return separators == row * (len(separators) // len(row))

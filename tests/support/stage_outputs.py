@@ -32,9 +32,8 @@ from ghostpoi.audits.measures import accuracy as accuracies
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
 from ghostpoi.audits.measures.detection import DETECTION_VERSION, detect
 from ghostpoi.audits.measures.utility import PLAUSIBILITY_VERSION, UTILITY_VERSION, plausibility, utility
-from ghostpoi.data.candidates import CANDIDATES_VERSION, Candidates
+from ghostpoi.data.candidates import CANDIDATES_VERSION, Candidates, candidate_sets
 from ghostpoi.data.checkins import Ints
-from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import Places, of_sessions, with_use
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import uniform

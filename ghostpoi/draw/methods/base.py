@@ -4,9 +4,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.candidates import Candidates, candidate_sets
 from ghostpoi.data.checkins import Bools, Floats, Ints
-from ghostpoi.data.learned_candidates import candidate_sets
 from ghostpoi.data.places import Places
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import Channel, channel_of

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_candidates import rules as by_category
 
+from ghostpoi.data.candidates import candidate_sets, find_alike
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.data.learned_candidates import candidate_sets, find_alike
 from ghostpoi.data.places import Places, learn_use
 from ghostpoi.settings import CandidateSettings
 
@@ -120,7 +120,7 @@ def test_blocks_of_anchors_give_what_one_block_gives(monkeypatch: pytest.MonkeyP
     use = np.vstack([np.zeros(3), (v := draw.normal(size=(300, 3))) / np.linalg.norm(v, axis=1, keepdims=True)])
     rule = CandidateSettings(category="learned", plausibility=0.5)
     whole = find_alike(lat, lon, use, rule)
-    monkeypatch.setattr("ghostpoi.data.learned_candidates.PAIRS", 500)
+    monkeypatch.setattr("ghostpoi.data.candidates.PAIRS", 500)
     assert np.array_equal(find_alike(lat, lon, use, rule).poi, whole.poi)
     assert whole.size[1:].mean() > 5
 
