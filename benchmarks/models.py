@@ -18,6 +18,7 @@ from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.model_rounds import Substituter
 from ghostpoi.draw.model_walk import Walker
+from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.publication import Publication, publication
 from ghostpoi.draw.scoring import Options, Position
 from ghostpoi.draw.table import publish
@@ -230,7 +231,7 @@ def growth(sessions: int, device: torch.device, say: Callable[[str], None]) -> d
         fit.epoch(surrogate, optimizer, windows, settings.training, seed, ("bench",), 0)
         between = time.perf_counter()
         task = Task(settings, some, data.vocabulary, data.candidates, lm)
-        Substituter(task, surrogate, device).round(seed, 1, no_report)
+        Substituter(task, surrogate, device).round(ByPosition(seed, some.positions), 1, no_report)
         end = time.perf_counter()
         cities.append({
             "positions": data.train.positions, "vocabulary": len(data.vocabulary) - 1,

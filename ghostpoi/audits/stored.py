@@ -60,7 +60,7 @@ def store(
         manifest = json.loads(path.read_text("utf-8"))
         of = release_identity(manifest)
         if manifest.get("plausibility", {}) is None:
-            say("the audit is not stored: its figures would reveal single venues, since some rows were released before")
+            say("the audit is not stored: its figures, like those of its draws, would reveal single rows")
             return found
         old = None if replace else _stored(manifest.get("audit"), of, say)
         if old is not None and (other := _differences(old, public(found))):

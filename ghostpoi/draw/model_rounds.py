@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from ghostpoi.data.checkins import Ints
 from ghostpoi.draw.methods import KEEP, Method
 from ghostpoi.draw.model_walk import Walker
+from ghostpoi.draw.noise import ByPosition, Noise
 from ghostpoi.draw.scoring import Position
 from ghostpoi.draw.task import WALK_UNITS, Checkpoint, Task
 from ghostpoi.draw.walks import Substitution
@@ -32,13 +33,15 @@ class BrokenMethod(Exception):
 
 
 def run(
-    task: Task, seed: Seed, device: torch.device, checkpoint: Checkpoint | None = None, report: Report = no_report
-) -> Substitution:
+    task: Task, seed: Seed, device: torch.device, checkpoint: Checkpoint | None = None, report: Report = no_report,
+    noise: Noise | None = None,
+) -> Substitution:  # fmt: skip
     """Run all rounds. With a checkpoint, continue after the last round stored there."""
+    noise = noise or ByPosition(seed, task.sessions.positions)
     settings, rounds = task.settings, task.settings.rounds
     if not settings.method.needs_surrogate:  # rounds learn nothing from each other, and only the last one is released
         report("substituting", 0)
-        return Substituter(task, None, device).round(seed, rounds.outer, report)
+        return Substituter(task, None, device).round(noise, rounds.outer, report)
     surrogate = CausalTransformer(len(task.vocabulary), settings.surrogate, seed.torch_seed("surrogate")).to(device)
     optimizer = fit.adamw(surrogate, settings.training)
 
@@ -55,8 +58,8 @@ def run(
         report(BEFORE, (done + 1) * rounds.inner + done * WALK_UNITS)
     substituter = Substituter(task, surrogate, device, again=rounds.outer - done > 1)
     for number in range(done + 1, rounds.outer):
-        refit(substituter.round(seed, number, report).poi, number)
-    return substituter.round(seed, rounds.outer, report)
+        refit(substituter.round(noise, number, report).poi, number)
+    return substituter.round(noise, rounds.outer, report)
 
 
 class Substituter:
@@ -79,10 +82,10 @@ class Substituter:
             predicts=settings.method.needs_likelihood,
         )  # fmt: skip
 
-    def round(self, seed: Seed, number: int, report: Report) -> Substitution:
+    def round(self, noise: Noise, number: int, report: Report) -> Substitution:
         """Run one round with the surrogate in its present state."""
         n, label = self.task.sessions.positions, f"substituting, round {number}"
-        self.uniform.copy_(torch.from_numpy(seed.generator("round", number).random(n)))
+        self.uniform.copy_(torch.from_numpy(noise.uniform("round", number)))
         self.broken.zero_()
         result = self.walker.run(lambda done: report(label, WALK_UNITS * done / n))
         if self.broken.any():

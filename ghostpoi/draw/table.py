@@ -1,16 +1,18 @@
 """Choose the released venue of every row: by the method in sessions, by the candidate rule outside them."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Checkins, Floats, Ints, by_user_and_time
+from ghostpoi.data.checkins import Ints
 from ghostpoi.data.places import of_table
 from ghostpoi.draw import walks
 from ghostpoi.draw.methods import AnyMethod, FreeDraw
+from ghostpoi.draw.moments import venue_order
+from ghostpoi.draw.noise import ByContent, ByPosition, Noise
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.task import WALK_UNITS, Checkpoint, Task
 from ghostpoi.draw.walks import Substitution, Trails, walk
@@ -32,19 +34,22 @@ DRAW_VERSION = 1  # raised whenever the same input gives other draws
 
 def publish(
     task: Task, seed: Seed, device: "torch.device | None", checkpoint: Checkpoint | None = None,
-    report: Report = no_report,
+    report: Report = no_report, noise: Noise | None = None,
 ) -> Substitution:  # fmt: skip
-    """Run all rounds. With a checkpoint, continue after the last round stored there."""
-    method = task.settings.method
+    """Run all rounds. With a checkpoint, continue after the last round stored there.
+
+    `noise` decides all draws; without it, they go by position.
+    """
+    method, noise = task.settings.method, noise or ByPosition(seed, task.sessions.positions)
     if isinstance(method, FreeDraw):
-        return _draw_freely(task, method, seed, report)
+        return _draw_freely(task, method, noise, report)
     if not method.needs_torch:
-        return _draw_by_weight(task, seed, report)
+        return _draw_by_weight(task, noise, report)
     from ghostpoi.draw.model_rounds import run
 
     if device is None:
         raise ValueError(f"{method!r} needs a device for its models")
-    return run(task, seed, device, checkpoint, report)
+    return run(task, seed, device, checkpoint, report, noise)
 
 
 def units(method: AnyMethod, rounds: Rounds) -> float:
@@ -52,14 +57,14 @@ def units(method: AnyMethod, rounds: Rounds) -> float:
     return rounds.outer * (WALK_UNITS + rounds.inner) if method.needs_surrogate else WALK_UNITS
 
 
-def _draw_freely(task: Task, method: FreeDraw, seed: Seed, report: Report) -> Substitution:
+def _draw_freely(task: Task, method: FreeDraw, noise: Noise, report: Report) -> Substitution:
     report("substituting", 0)
-    poi = method.release(task.sessions, task.vocabulary, task.trajectory_lm, seed)
+    poi = method.release(task.sessions, task.vocabulary, task.trajectory_lm, noise)
     report("substituting", WALK_UNITS)
     return Substitution(poi, np.zeros(len(poi), bool))
 
 
-def _draw_by_weight(task: Task, seed: Seed, report: Report) -> Substitution:
+def _draw_by_weight(task: Task, noise: Noise, report: Report) -> Substitution:
     """Draw once: rounds learn nothing from each other, and only the last one is released."""
     settings, sessions, n = task.settings, task.sessions, task.sessions.positions
     label = f"substituting, round {settings.rounds.outer}"
@@ -69,39 +74,40 @@ def _draw_by_weight(task: Task, seed: Seed, report: Report) -> Substitution:
         task.vocabulary.lat, task.vocabulary.lon, task.candidates,
     )  # fmt: skip
     return walks.walk(
-        trails, np.zeros(n, np.int32), seed.generator("round", settings.rounds.outer).random(n), settings.speed,
+        trails, np.zeros(n, np.int32), noise.uniform("round", settings.rounds.outer), settings.speed,
         keep_clean=not settings.method.own_sets, progress=lambda done: report(label, WALK_UNITS * done / n),
     )  # fmt: skip
 
 
-def release(whole: WholeTable, method: AnyMethod, released: Ints, seed: Seed, speed: SpeedSettings) -> Substitution:
+def release(
+    whole: WholeTable, method: AnyMethod, released: Ints, noise: ByContent, speed: SpeedSettings
+) -> Substitution:
     """Release a venue for every row of `released` (N,) that is 0, as the method does it outside sessions."""
-    table = whole.table
     if not isinstance(method, FreeDraw):
-        return draw(table, whole.venue_sets, released, seed, speed, keep_clean=not method.own_sets)
-    out, rows = released.copy(), np.flatnonzero(released == 0)
-    out[rows] = method.release_outside(of_table(table), table.venue[rows], seed)
-    return Substitution(out, np.zeros(len(out), bool))
+        return draw(whole, released, noise, speed, keep_clean=not method.own_sets)
+    out, rows = released.copy(), whole.order.leading
+    rows, venues = rows[released[rows] == 0], venue_order(whole.table.venue_ids)
+    anchor = np.argsort(venues)[whole.table.venue[rows]].astype(np.int32)
+    out[rows] = venues[method.release_outside(of_table(whole.table).take(venues), anchor, noise.take(rows))]
+    return _for_all(whole, released, Substitution(out, np.zeros(len(out), bool)))
 
 
 def draw(
-    table: Checkins, sets: Candidates, released: Ints, seed: Seed, speed: SpeedSettings, *, keep_clean: bool = True
+    whole: WholeTable, released: Ints, noise: ByContent, speed: SpeedSettings, *, keep_clean: bool
 ) -> Substitution:
-    """Draw a venue for every row of `released` (N,) that is 0."""
-    return draw_with(table, sets, released, seed.generator("outside").random(len(table)), speed, keep_clean=keep_clean)
+    """Draw a venue for every row of `released` (N,) that is 0, by the weights of its set."""
+    table, venues, row = whole.table, whole.table.venues, whole.order.leading
+    trails = Trails(table.user[row], table.time[row], table.venue[row], venues.lat, venues.lon, whole.venue_sets)
+    found = walk(trails, released[row], noise.take(row).uniform("outside"), speed, keep_clean=keep_clean)
+    out, emptied = released.copy(), np.zeros(len(table), bool)
+    out[row], emptied[row] = found.poi, found.mask_emptied
+    return _for_all(whole, released, Substitution(out, emptied))
 
 
-def draw_with(
-    table: Checkins, sets: Candidates, released: Ints, uniform: Floats, speed: SpeedSettings, *, keep_clean: bool
-) -> Substitution:
-    """Draw a venue for every row of `released` (N,) that is 0; `uniform` (N,) is all the randomness."""
-    order = by_user_and_time(table.user, table.time)  # (N,) rows
-    venues = table.venues
-    trails = Trails(table.user[order], table.time[order], table.venue[order], venues.lat, venues.lon, sets)
-    found = walk(trails, released[order], uniform[order], speed, keep_clean=keep_clean)
-    out, emptied = np.empty_like(found.poi), np.empty_like(found.mask_emptied)
-    out[order], emptied[order] = found.poi, found.mask_emptied
-    return Substitution(out, emptied)
+def _for_all(whole: WholeTable, decided: Ints, found: Substitution) -> Substitution:
+    """Let rows that take another row's release follow it, but for those that were decided before."""
+    every = found.take(whole.order.first)
+    return replace(every, poi=np.where(decided > 0, decided, every.poi))
 
 
 LM_UNITS = 1.0  # cost of an epoch of the trajectory LM, in epochs of the surrogate
@@ -115,18 +121,17 @@ def protect_table(
 
     `device` is None for a method that needs no torch; see `device_for`.
     """
-    table, data, method = whole.table, whole.data, settings.method
-    released, in_sessions = np.zeros(len(table), np.int32), None
-    if len(data.all):
+    method, sessions, noise = settings.method, whole.drawn_sessions, whole.noise(seed)
+    released, emptied = np.zeros(len(whole.table), np.int32), np.zeros(len(whole.table), bool)
+    if len(sessions):
         lm = _trajectory_lm(whole, settings, device, cache, say, report) if method.needs_trajectory_lm else None
-        task = Task(settings, data.all, data.vocabulary, whole.session_sets, lm)
-        in_sessions = publish(task, seed, device, checkpoint, report)
-        released[data.all.row] = data.vocabulary.venue[in_sessions.poi]
+        task = Task(settings, sessions, whole.data.vocabulary, whole.session_sets, lm)
+        found = publish(task, seed, device, checkpoint, report, noise.take(sessions.row))
+        released[sessions.row] = whole.data.vocabulary.venue[found.poi]
+        emptied[sessions.row] = found.mask_emptied
     report("drawing the rows outside sessions", 0)
-    result = release(whole, method, released, seed, settings.speed)
-    if in_sessions is not None:
-        result.mask_emptied[data.all.row] = in_sessions.mask_emptied
-    return result
+    result = release(whole, method, released, noise, settings.speed)
+    return replace(result, mask_emptied=result.mask_emptied | emptied[whole.order.first])
 
 
 def _trajectory_lm(

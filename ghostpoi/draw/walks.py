@@ -43,6 +43,10 @@ class Substitution:
     poi: Ints  # (N,) POIs of the vocabulary for sessions, venues for the table
     mask_emptied: Bools  # (N,) the speed mask excluded every candidate of a set that was not empty
 
+    def take(self, rows: Longs) -> "Substitution":
+        """Return those of these positions."""
+        return Substitution(self.poi[rows], self.mask_emptied[rows])
+
 
 DRAWS_AT_ONCE = 16_384  # draws: bounds the memory and fits caches
 
@@ -67,7 +71,7 @@ def draw_free(trails: Trails, at: Longs, uniform: Floats) -> Ints:
     """Draw a venue for each of these check-ins (B,) by the weights of its set; without a set, the clean venue."""
     sets, anchor = trails.sets, trails.anchor[at]
     slot = np.zeros(len(at), np.int64) if sets.slot_weight is None else slot_of(trails.time[at])
-    key = _number_of_set(sets)[anchor] * SLOTS + slot  # equal keys have equal weights
+    key = number_of_set(sets)[anchor] * SLOTS + slot  # equal keys have equal weights
     order = stable_order(key)
     drawn = np.empty(len(at), np.int32)
     for part in np.split(order, range(DRAWS_AT_ONCE, len(order), DRAWS_AT_ONCE)):
@@ -101,10 +105,10 @@ def _at_most_km(places: tuple[Floats, Floats, Floats], one: Ints | Longs, two: I
     return EARTH_RADIUS_KM * (np.abs(lat[two] - lat[one]) + cosine[one] * np.abs(lon[two] - lon[one]))
 
 
-def _number_of_set(sets: Candidates) -> Longs:
+def number_of_set(sets: Candidates) -> Longs:
     """Return a number (P+1,) for the set of each venue. All venues of a crowd have that of its first."""
     first = sets.poi[:, 0]
-    same = (sets.poi == sets.poi[first]).all(axis=1)
+    same = (first > 0) & (sets.poi == sets.poi[first]).all(axis=1)
     if sets.weight is not None:
         same &= (sets.weight == sets.weight[first]).all(axis=1)
     return np.where(same, first, np.arange(len(first)))

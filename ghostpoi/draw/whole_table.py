@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from ghostpoi.data.sessions import Dataset, Sessions
 from ghostpoi.draw.crowds import LEARNED, by_hours, by_name, learned_name
 from ghostpoi.draw.methods import AnyMethod
 from ghostpoi.draw.methods.base import CATEGORY_HOURS, LEARNED_GROUPS
+from ghostpoi.draw.moments import RowOrder, sessions_of, venue_order
+from ghostpoi.draw.noise import ByContent, hashed
 from ghostpoi.draw.publication import Publication
-from ghostpoi.draw.walks import Substitution
+from ghostpoi.draw.walks import Substitution, number_of_set
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
@@ -32,7 +35,7 @@ class WholeTable:
     """A table with its sessions. Rows in sessions draw from the vocabulary, other rows from all venues."""
 
     table: Checkins
-    data: Dataset
+    data: Dataset  # users, venues and check-ins of equal times are in the order of `moments`, not of the file
     session_sets: Candidates  # over the vocabulary
     venue_sets: Candidates  # over all venues
     crowds: "KeptCrowds | None" = None  # of the series to which the table belongs
@@ -60,6 +63,23 @@ class WholeTable:
     def repeated(self) -> Bools:
         """(N,) whether a row repeats the draw of an earlier release of a series."""
         return np.zeros(len(self.table), bool) if self.crowds is None else self.crowds.repeated
+
+    @cached_property
+    def order(self) -> RowOrder:
+        """The order of rows, and which of them are released at one venue."""
+        return RowOrder.of(self.table, self.venue_sets, self.in_session | self.repeated)
+
+    @cached_property
+    def drawn_sessions(self) -> Sessions:
+        """The check-ins in sessions that do not take another row's release."""
+        return self.order.without_followers(self.order.arranged(self.data.all))
+
+    def noise(self, seed: Seed) -> ByContent:
+        """Return the numbers that decide the draws of all rows."""
+        table, number = self.table, number_of_set(self.venue_sets)
+        place = hashed(list(map(str, table.venue_ids)), seed, "venues")[:, 0]
+        place[np.bincount(number)[number] > 1] = 0
+        return ByContent.of(table, seed, place[table.venue])
 
 
 def prepare(
@@ -95,7 +115,7 @@ def _build(
 ) -> WholeTable:
     if crowds is not None and crowds.method == settings.method:
         return _without_sessions(table, crowds)
-    data = sessions.build(table, settings.filters, may_be_empty=not whole_file)
+    data = sessions_of(table, settings.filters, may_be_empty=not whole_file)
     venues, v = places_of(table, settings), data.vocabulary
     known = np.zeros(len(venues.lat), bool)
     known[v.venue[1:]] = True
@@ -214,7 +234,7 @@ def _sets(places: Places, ids: NDArray[np.object_], settings: Publication, known
 
     Their numbers must not decide: they reveal which venue was visited first.
     """
-    order = np.append(0, np.argsort(ids[1:], kind="stable") + 1)  # row 0 is padding
+    order = venue_order(ids)
     number = np.argsort(order)
     found = settings.method.candidate_sets(
         places.take(order), settings.candidates, None if known is None else known[order]
@@ -238,14 +258,14 @@ def donor_rows(whole: WholeTable, released: Substitution, method: AnyMethod, see
 
     A donor must have the venue's usual category, by which the venue was chosen; some rows of a file may differ.
     """
-    table = whole.table
+    table, row = whole.table, whole.order.row
     donor = np.arange(len(table))
     drawn = np.flatnonzero(has_donor(whole, released.poi, method, every))
-    usual = np.flatnonzero(table.category == table.venues.category[table.venue])
+    usual = row[(table.category == table.venues.category[table.venue])[row]]
     by_venue = usual[stable_order(table.venue[usual])]
     count = np.bincount(table.venue[by_venue], minlength=len(table.venue_ids))
     first = np.cumsum(count) - count
-    new, uniform = released.poi[drawn], seed.generator("donor").random(len(table))[drawn]
+    new, uniform = released.poi[drawn], whole.noise(seed).take(drawn).uniform("donor")
     donor[drawn] = by_venue[first[new] + np.minimum((uniform * count[new]).astype(np.int64), count[new] - 1)]
     return donor
 

@@ -27,7 +27,7 @@ class Region:
     """A region: venues that are near each other, with all their rows."""
 
     number: int
-    key: str  # the first of its venue ids, which makes its draws differ from those of others
+    key: str  # the first of its venue ids
     label: str  # for messages
     venues: int
     rows: int
@@ -84,10 +84,6 @@ class Job:
     def rule(self) -> dict[str, Any]:
         """How the venues are parted into regions: by a column, or by the distance between them."""
         return {"column": self.region_column} if self.region_column else {"gap_km": self.settings.gap_km}
-
-    def seed_of(self, region: Region) -> Seed:
-        """Return the seed of a region. The only region of a dataset has the seed of the release."""
-        return self.seed if len(self.regions) == 1 else Seed(self.seed.derive("region", region.key))
 
 
 @contextmanager

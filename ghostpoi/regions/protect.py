@@ -58,7 +58,7 @@ from ghostpoi.release.make import (
     write_pairs,
 )
 from ghostpoi.release.manifest import store_manifest
-from ghostpoi.release.plan import ReleasedRows, plan, release_rows
+from ghostpoi.release.plan import ReleasedRows, is_small, plan, release_rows, without_draws
 from ghostpoi.release.private_folder import Note, ReleaseRequest, Run, begin, check_folders, resume
 from ghostpoi.release.staging import publish_folder, staging_folder
 
@@ -82,14 +82,15 @@ def joint_figures(each: Sequence[dict[str, Any]], moved: Sequence[MoveCounts]) -
     """Return the sections `rows`, `plausibility` and `data` of a manifest, given those of all regions."""
     total = sum(one["data"]["rows"] for one in each)
     rows = reduce(_added, (one["rows"] for one in each))
-    for name in SHARES:
+    for name in (name for name in SHARES if name in rows):
         rows[name]["share"] = round(rows[name]["rows"] / total, 3) if total else 0.0
     joint = each[0]["plausibility"]
     if len(each) > 1:
         has_category = joint["category_match"] is not None
         joint = published(MoveCounts.added(moved).measures)
         joint = joint if has_category else without_category(joint)
-    return {"rows": rows, "plausibility": joint, "data": {"rows": total}}
+    found = {"rows": rows, "plausibility": joint, "data": {"rows": total}}
+    return without_draws(found) if is_small(rows) and joint is not None else found
 
 
 def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
@@ -124,7 +125,7 @@ def protect_region(job: Job, number: int) -> None:
 
 
 def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFile, origin: Origin) -> None:
-    request, seed, quiet = job.request, job.seed_of(region), lambda text: None
+    request, seed, quiet = job.request, job.seed, lambda text: None
     columns = job.columns if len(job.regions) > 1 else None  # a single region was tested as a whole, and is again
     planned = plan(request, file, quiet, columns=columns)
     checkpoint = Checkpoint(work / "checkpoint.safetensors", f"{job.key} {region.key}", quiet)

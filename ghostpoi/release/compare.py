@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.data.candidates import CHUNK, steps_kmh
-from ghostpoi.data.checkins import Bools, Ints, Longs, by_user_and_time
+from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.displacement import Moves, moves
 from ghostpoi.data.geo import over_limit
 from ghostpoi.draw.publication import Publication
@@ -48,8 +48,8 @@ def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: Speed
     if whole.venue_sets.everywhere:
         return Check("speed rule", True, "the method has no speed rule")
     starts = np.zeros(len(table), bool)
-    starts[whole.data.all.row[whole.data.all.start[:-1]]] = True
-    order = by_user_and_time(table.user, table.time)
+    starts[whole.drawn_sessions.row[whole.drawn_sessions.start[:-1]]] = True
+    order = whole.order.row
     a, b = order[:-1], order[1:]
     same_user = table.user[a] == table.user[b]
 
@@ -73,7 +73,7 @@ def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: Speed
 
 def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bools:
     """Mark the rows whose candidates were all too far away, given the released venues (N,)."""
-    table, sessions = whole.table, whole.data.all
+    table, sessions = whole.table, whole.drawn_sessions
     emptied = np.zeros(len(table), bool)
     # In sessions, a venue must be reachable from the position before.
     later = np.ones(sessions.positions, bool)
@@ -84,7 +84,7 @@ def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bool
     inside = whole.data.vocabulary.venue[whole.session_sets.poi]
     emptied[row] = _none_feasible(whole, inside, sessions.poi[at], [near], rule)
     # Outside, from the row before and, if it was decided earlier, to the row after.
-    order = by_user_and_time(table.user, table.time)
+    order = whole.order.leading
     n, decided = len(order), whole.in_session | whole.repeated
     place = np.flatnonzero(~decided[order])
     row, before, after = order[place], order[np.maximum(place - 1, 0)], order[np.minimum(place + 1, n - 1)]
@@ -95,7 +95,8 @@ def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bool
         (np.where(has_after, released[after], 0), np.where(has_after, table.time[after] - table.time[row], 0)),
     ]
     emptied[row] = _none_feasible(whole, whole.venue_sets.poi, table.venue[row], neighbours, rule)
-    return emptied
+    found: Bools = emptied[whole.order.first]
+    return found
 
 
 def _none_feasible(
@@ -193,7 +194,7 @@ def comparison(
         *_kept(clean, [*changed, *dropped], hidden(table, settings)),
         *_beside(clean, written, manifest),
     ]
-    found = figures(whole, settings.method, Substitution(released, emptied), shown, clean.counted)
+    found = figures(whole, settings.method, Substitution(released, emptied), shown, clean.counted, whole_file)
     found["data"] = {"rows": len(shown) + clean.counted.get("kept", 0)}
     return Comparison(checks, found, moves(table.venues, table.venue, released))
 
@@ -312,7 +313,7 @@ def figure_checks(found: dict[str, Any], manifest: dict[str, Any]) -> list[Check
     measures = _differences(found, stated, "plausibility")
     rows, moved = found["rows"], found["plausibility"]
     if moved is None:
-        fine = "as in the manifest, which states no figures of draws, since some rows were released before"
+        fine = "as in the manifest, which states no figures of draws: they would reveal single rows"
         return [Check("counts", not (wrong := [*counts, *measures]), "; ".join(wrong) or fine)]
     substituted = f"{sum(rows[part]['substituted'] for part in ('in_sessions', 'outside_sessions')):,} rows substituted"
     mean = f"{moved['mean_km']:g} km on average"

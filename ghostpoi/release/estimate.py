@@ -20,6 +20,7 @@ from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.displacement import displacement
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw import table as rows_outside_sessions
+from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.task import Task
@@ -142,7 +143,7 @@ def _substitute(
     released[sample.row] = data.vocabulary.venue[in_sessions.poi]
     drawn = int((released == 0).sum())
     watch.skip()
-    outside = rows_outside_sessions.release(whole, method, released, Seed(0), settings.speed)
+    outside = rows_outside_sessions.release(whole, method, released, whole.noise(Seed(0)), settings.speed)
     watch.lap("substituting", (len(table) - data.all.positions) / max(1, drawn))
     return outside.poi, rounds
 
@@ -160,7 +161,8 @@ def _one_round(task: Task, device: "torch.device | None") -> Callable[[], Substi
     from ghostpoi.models.transformer import CausalTransformer
 
     surrogate = CausalTransformer(rows, settings.surrogate, 0).to(device)
-    return partial(Substituter(task, surrogate, device).round, Seed(0), 1, no_report)
+    noise = ByPosition(Seed(0), task.sessions.positions)
+    return partial(Substituter(task, surrogate, device).round, noise, 1, no_report)
 
 
 def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Stopwatch) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.columns import VenueColumns
-from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.checkins import Checkins, Longs, duplicates
 from ghostpoi.data.displacement import displacement, published, without_category
 from ghostpoi.draw.methods import AnyMethod, FreeDraw
 from ghostpoi.draw.walks import Substitution
@@ -36,31 +36,42 @@ if TYPE_CHECKING:  # only the releases of a series need them
     from ghostpoi.release.series.add import SeriesRelease
     from ghostpoi.release.series.ledger import Series
 
-FEW_ROWS = 100  # of a release in a series
+FEW_ROWS = 100  # of a release
 BY_RULE = ("rows", "no_candidate")  # counts that say nothing about draws
 
 
 def figures(
-    whole: WholeTable, method: AnyMethod, released: Substitution, shown: Longs, missing: Mapping[str, int]
-) -> dict[str, Any]:
+    whole: WholeTable, method: AnyMethod, released: Substitution, shown: Longs, missing: Mapping[str, int],
+    whole_file: bool,
+) -> dict[str, Any]:  # fmt: skip
     """Return the sections `rows` and `plausibility` of the manifest. `shown` are the rows that are not withheld.
 
-    `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine. A release of a series
-    with few new rows has neither outcomes of draws nor plausibility: they would reveal the venues of single rows.
+    `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine. Figures of a region, which
+    is not the `whole_file`, are joined to those of others.
     """
     genuine = with_kept(genuine_rows(whole, method, shown, released.poi[shown]), len(shown), missing.get("kept", 0))
     moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
-    counts = count_rows(whole, released)
-    if few := whole.crowds is not None and (len(whole.table) < FEW_ROWS or bool(whole.repeated.any())):
-        counts = {name: {key: group[key] for key in BY_RULE} for name, group in counts.items()}
-        del genuine["drawn_own"]
-    return {
-        "rows": counts
-        | {"withheld": len(whole.table) - len(shown)}
-        | genuine
-        | ({"missing": dict(missing)} if missing else {}),
-        "plausibility": None if few else moved if whole.table.category_field else without_category(moved),
-    }
+    rows: dict[str, Any] = {
+        **count_rows(whole, released), "withheld": len(whole.table) - len(shown),
+        "duplicates": duplicates(whole.table), **genuine, **({"missing": dict(missing)} if missing else {}),
+    }  # fmt: skip
+    found = {"rows": rows, "plausibility": moved if whole.table.category_field else without_category(moved)}
+    return without_draws(found) if whole_file and (whole.repeated.any() or is_small(rows)) else found
+
+
+GROUPS = ("in_sessions", "outside_sessions")
+
+
+def is_small(rows: Mapping[str, Any]) -> bool:
+    """Return whether a release has so few rows that figures of draws would reveal the venues of single ones."""
+    return bool(sum(rows[name]["rows"] for name in GROUPS) < FEW_ROWS)
+
+
+def without_draws(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures without the outcomes of draws and without plausibility."""
+    rows = {name: value for name, value in found["rows"].items() if name != "drawn_own"}
+    by_rule = {name: {key: rows[name][key] for key in BY_RULE} for name in GROUPS}
+    return found | {"rows": rows | by_rule, "plausibility": None}
 
 
 def with_kept(genuine: dict[str, dict[str, Any]], shown: int, kept: int) -> dict[str, dict[str, Any]]:
@@ -81,6 +92,7 @@ class Plan:
     rows: Rows  # without the columns that the release leaves out
     series: "SeriesRelease | None"  # to which the release belongs
     whole: WholeTable
+    whole_file: bool  # else a region
 
 
 @dataclass(frozen=True)
@@ -137,7 +149,7 @@ def plan(
     if not hides_users:
         check_sets(file, None if anywhere else whole.venue_sets)
     check_zones(file, columns.change, whole, anywhere)
-    return Plan(request, file, columns, rows, part, whole)
+    return Plan(request, file, columns, rows, part, whole, whole_file)
 
 
 def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows:
@@ -179,7 +191,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         },
         **({} if new is None else {"identity": new.public}),
         **(series.public if series else {}),
-        **figures(whole, settings.method, released, shown, file.counted),
+        **figures(whole, settings.method, released, shown, file.counted, plan.whole_file),
     }
     beside = files_beside(file, request.keep, request.drop, *_shown(whole.table, released, shown, new))
     return ReleasedRows(rows, manifest, beside, whole, released, shown, new)

@@ -9,7 +9,7 @@ from ghostpoi.data.checkins import Bools, Floats, Ints
 from ghostpoi.data.places import Places
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import Channel, channel_of
-from ghostpoi.randomness import Seed
+from ghostpoi.draw.noise import Noise
 from ghostpoi.settings import CandidateSettings, Section
 
 if TYPE_CHECKING:
@@ -115,11 +115,14 @@ class FreeDraw(AnyMethod, ABC):
         return "any"
 
     @abstractmethod
-    def release(self, sessions: Sessions, vocabulary: Vocabulary, lm: LanguageModel, seed: Seed) -> Ints:
-        """Return the released venue of every position of the sessions, (N,); `lm` is T_psi if the method needs it."""
+    def release(self, sessions: Sessions, vocabulary: Vocabulary, lm: LanguageModel, noise: Noise) -> Ints:
+        """Return the released venue of every position of the sessions, (N,); `lm` is T_psi if the method needs it.
+
+        `noise` is all its randomness.
+        """
 
     @abstractmethod
-    def release_outside(self, places: Places, anchor: Ints, seed: Seed) -> Ints:
+    def release_outside(self, places: Places, anchor: Ints, noise: Noise) -> Ints:
         """Return the released venues, (M,), of rows outside sessions, whose clean venues are `anchor` (M,)."""
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:

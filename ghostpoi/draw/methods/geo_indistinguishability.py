@@ -13,7 +13,7 @@ from ghostpoi.data.places import Places
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import Channel, channel_of
 from ghostpoi.draw.methods.base import FreeDraw, LanguageModel
-from ghostpoi.randomness import Seed
+from ghostpoi.draw.noise import Noise
 from ghostpoi.settings import setting
 
 GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
@@ -113,12 +113,12 @@ class GeoIndistinguishability(FreeDraw):
 
     epsilon: float = setting(2.0, "privacy loss per km; noise moves a visit by 2 / epsilon km on average", 1e-3, 1e6)
 
-    def release(self, sessions: Sessions, vocabulary: Vocabulary, lm: LanguageModel, seed: Seed) -> Ints:
-        uniform = seed.generator("planar laplace").random((3, sessions.positions))
+    def release(self, sessions: Sessions, vocabulary: Vocabulary, lm: LanguageModel, noise: Noise) -> Ints:
+        uniform = noise.several(3, "planar laplace")
         return self._draw(vocabulary.lat, vocabulary.lon, sessions.poi, uniform)
 
-    def release_outside(self, places: Places, anchor: Ints, seed: Seed) -> Ints:
-        uniform = seed.generator("planar laplace", "outside").random((3, len(anchor)))
+    def release_outside(self, places: Places, anchor: Ints, noise: Noise) -> Ints:
+        uniform = noise.several(3, "planar laplace", "outside")
         return self._draw(places.lat, places.lon, anchor, uniform)
 
     def channel(self, candidates: Candidates, lat: Floats | None = None, lon: Floats | None = None) -> Channel:

@@ -8,7 +8,7 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.places import Places
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.methods.base import FreeDraw, LanguageModel
-from ghostpoi.randomness import Seed
+from ghostpoi.draw.noise import Noise
 from ghostpoi.settings import setting
 
 
@@ -30,14 +30,14 @@ class Synthetic(FreeDraw):
         few = self.min_visits
         return ("what follows what in sessions", f"visits per venue, where fewer than {few} count as {few}")
 
-    def release(self, sessions: Sessions, vocabulary: Vocabulary, lm: LanguageModel, seed: Seed) -> Ints:
+    def release(self, sessions: Sessions, vocabulary: Vocabulary, lm: LanguageModel, noise: Noise) -> Ints:
         from ghostpoi.models.trajectory_lm import sample_sessions  # torch
 
         if lm is None:
             raise ValueError("a synthetic release needs the trajectory LM")
-        return sample_sessions(lm, sessions.start, seed.generator("synthetic").random(sessions.positions))
+        return sample_sessions(lm, sessions.start, noise.uniform("synthetic"))
 
-    def release_outside(self, places: Places, anchor: Ints, seed: Seed) -> Ints:
+    def release_outside(self, places: Places, anchor: Ints, noise: Noise) -> Ints:
         share = np.cumsum(np.maximum(places.visits[1:], self.min_visits), dtype=float)
-        uniform = seed.generator("synthetic", "outside").random(len(anchor))
+        uniform = noise.uniform("synthetic", "outside")
         return (np.searchsorted(share / share[-1], uniform, side="right") + 1).astype(np.int32)

@@ -14,6 +14,7 @@ from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.draw import table as rows_outside_sessions
 from ghostpoi.draw.catalogue import Catalogue, KeptCrowds, check_method, with_crowds
 from ghostpoi.draw.methods.crowd import Crowd
+from ghostpoi.draw.noise import ByContent
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, has_donor
@@ -34,6 +35,7 @@ from ghostpoi.release.series.ledger import (
     REPLACED,
     DrawnRows,
     Entry,
+    KnownUsers,
     RowKeys,
     Series,
     check_new,
@@ -123,7 +125,9 @@ class SeriesRelease:
         method = cast(Crowd, request.settings.method)
         catalogue = join(before, table, method)
         keys = row_keys(table, series.seed)
-        earlier = DrawnRows.load([series.named("rows", entry.number, ".npz") for entry in series.entries])
+        stored = [series.named("rows", entry.number, ".npz") for entry in series.entries]
+        KnownUsers.load(stored).check_written_alike(table, series.seed)
+        earlier = DrawnRows.load(stored)
         found = earlier.find(keys)
         earlier.check_unchanged(found, keys, str(request.file))
         if request.settings.hides_users:
@@ -157,9 +161,8 @@ class SeriesRelease:
         again = self.found >= 0
         released[again] = here[self.earlier.venue[self.found[again]]]
         report("substituting", 0)
-        return rows_outside_sessions.draw_with(
-            self.table, whole.venue_sets, released, self.keys.uniform, self.request.settings.speed, keep_clean=False
-        )
+        noise, speed = whole.noise(self.series.seed), self.request.settings.speed
+        return rows_outside_sessions.draw(whole, released, noise, speed, keep_clean=False)
 
     def with_fields(self, rows: Rows, whole: WholeTable, released: Substitution, every: bool) -> Rows:
         """Return the rows of the file with the venue fields that the series keeps."""
@@ -179,7 +182,9 @@ class SeriesRelease:
 
     def _new_fields(self) -> Rows:
         ids = self.catalogue.ids[len(self.before) :].tolist()
-        return self.file.rows.take(sample_rows(self.file.table, ids, self.keys.uniform)).drop(self.columns.drop)
+        table = self.file.table
+        uniform = ByContent.of(table, self.series.seed).uniform("venue fields")
+        return self.file.rows.take(sample_rows(table, ids, uniform)).drop(self.columns.drop)
 
     @property
     def _ending(self) -> str:
@@ -226,7 +231,7 @@ class SeriesRelease:
     def _write_files(self, rows: DrawnRows) -> dict[str, str]:
         paths = [self.series.named("venues", self.number, ".npz"), self.series.named("rows", self.number, ".npz")]
         self.catalogue.save(paths[0], since=self.before)
-        rows.save(paths[1])
+        rows.save(paths[1], KnownUsers.of(self.table, self.series.seed))
         if len(self.catalogue) > len(self.before):
             paths.append(self.series.named("fields", self.number, self._ending))
             write_rows(paths[-1], self._new_fields())

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
+from ghostpoi.data.checkins import Bools, Checkins, Longs
 from ghostpoi.draw.catalogue import UNREADABLE, Catalogue
+from ghostpoi.draw.noise import ByContent, hashed, plain
 from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing, save_arrays
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
 
 NOTE = "series.json"
-FORMAT = 1
+FORMAT = 2
 BEGUN, COMPLETE, REPLACED = "begun", "complete", "replaced"
 
 
@@ -165,24 +166,58 @@ class RowKeys:
 
     row: Keys  # (N,) of user, time and venue; the second of two equal rows has another key than the first
     moment: Keys  # (N,) of user and time
-    uniform: Floats  # (N,) the random number that decides the draw of a row
 
 
 def row_keys(table: Checkins, seed: Seed) -> RowKeys:
     """Compute the keys of all rows."""
-    secret = seed.derive("series rows").to_bytes(16, "big")
-    user, venue = table.user_ids[table.user], table.venue_ids[table.venue]
-    seen: dict[bytes, int] = {}
-    digests, moments = bytearray(), bytearray()
-    for who, when, where in zip(user.tolist(), table.time.tolist(), venue.tolist(), strict=True):
-        moment = f"{len(who)}:{who}\x1f{when}".encode()
-        row = moment + f"\x1f{where}".encode()
-        before = seen[row] = seen.get(row, -1) + 1
-        digests += hashlib.blake2b(row + f"\x1f{before}".encode(), digest_size=16, key=secret, person=b"row").digest()
-        moments += hashlib.blake2b(moment, digest_size=8, key=secret, person=b"moment").digest()
-    both = np.frombuffer(bytes(digests), "<u8").reshape(-1, 2)
-    # 53 bits, as numpy draws them: below 1 in any case.
-    return RowKeys(both[:, 0].copy(), np.frombuffer(bytes(moments), "<u8").copy(), (both[:, 1] >> 11) / (1 << 53))
+    of_moment = ByContent.of(table, seed)
+    venue = hashed(list(map(str, table.venue_ids)), seed, "venues")[:, 0]
+    of_row = replace(of_moment, place=venue[table.venue] + _earlier_copies(table).astype(np.uint64))
+    return RowKeys(of_row.words(1, "series row")[0], of_moment.words(1, "series moment")[0])
+
+
+def _earlier_copies(table: Checkins) -> Longs:
+    """Count the earlier rows of a table with the same user, time and venue, (N,)."""
+    order = np.lexsort((table.venue, table.time, table.user))
+    key = np.stack([table.user, table.time, table.venue])[:, order]
+    first = np.flatnonzero(np.append(True, (np.diff(key) != 0).any(axis=0)))
+    copies = np.empty(len(order), np.int64)
+    copies[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
+    return copies
+
+
+@dataclass(frozen=True)
+class KnownUsers:
+    """Users of earlier releases: keyed hashes of their ids, and of what these mean however they are written."""
+
+    written: Keys  # (U,)
+    meant: Keys  # (U,)
+
+    @staticmethod
+    def of(table: Checkins, seed: Seed) -> "KnownUsers":
+        """Return the users of a table."""
+        ids = list(map(str, table.user_ids))
+        return KnownUsers(*(hashed(texts, seed, "known users")[:, 0] for texts in (ids, list(map(plain, ids)))))
+
+    @staticmethod
+    def load(paths: list[Path]) -> "KnownUsers":
+        """Read the users of several releases."""
+        parts = [[np.empty(0, np.uint64)] * 2]
+        for path in paths:
+            with np.load(path, allow_pickle=False) as file:
+                parts.append([file["written"], file["meant"]])
+        return KnownUsers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def check_written_alike(self, table: Checkins, seed: Seed) -> None:
+        """Refuse a user whose id earlier releases write otherwise: the rows would seem to be another user's."""
+        here = KnownUsers.of(table, seed)
+        gone = self.meant[~np.isin(self.written, here.written)]
+        if len(other := np.flatnonzero(~np.isin(here.written, self.written) & np.isin(here.meant, gone))):
+            raise InputError(
+                f"{table.name}: the user id {table.user_ids[other[0]]!r} is written otherwise than in earlier releases "
+                f"of the series ({len(other):,} of {len(here.written):,} ids), so its visits would seem to be new; "
+                "write user ids as in the first file"
+            )
 
 
 Texts = NDArray[np.str_]
@@ -213,10 +248,11 @@ class DrawnRows:
                 parts.append([file["row"], file["moment"], file["venue"], file["ids"][file["user"]]])
         return DrawnRows.of(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def save(self, path: Path) -> None:
-        """Store the rows."""
+    def save(self, path: Path, users: KnownUsers) -> None:
+        """Store the rows, and the users of their file."""
         ids, user = np.unique(self.user, return_inverse=True)
         arrays = {"row": self.row, "moment": self.moment, "venue": self.venue, "ids": ids}
+        arrays |= {"written": users.written, "meant": users.meant}
         with replacing(path, mode=0o600) as out:
             save_arrays(out, arrays | {"user": user.astype(np.int32)})
 

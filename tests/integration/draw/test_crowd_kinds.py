@@ -101,9 +101,10 @@ def test_rows_are_drawn_by_weight_in_and_outside_sessions(draw: str) -> None:
     inside = np.concatenate([publish(task, Seed(seed), CPU).poi for seed in seeds])
     _agree(ready.session_sets, task.sessions.poi, task.sessions.time, inside)
     table, nothing = ready.table, np.zeros(len(ready.table), np.int32)
-    outside = np.concatenate(
-        [rows_outside_sessions.draw(table, ready.venue_sets, nothing, Seed(s), chosen.speed).poi for s in seeds]
+    drawn = (
+        rows_outside_sessions.draw(ready, nothing, ready.noise(Seed(s)), chosen.speed, keep_clean=False) for s in seeds
     )
+    outside = np.concatenate([one.poi for one in drawn])
     _agree(ready.venue_sets, table.venue, table.time, outside)
 
 

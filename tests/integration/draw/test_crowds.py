@@ -180,7 +180,8 @@ def test_rows_outside_sessions_keep_the_same_secret() -> None:
     vars(moved)["venues"] = table.venues  # positions of venues do not change
     assert (moved.venue != table.venue).mean() > 0.3
     one, two = (
-        rows_outside_sessions.draw(t, ready.venue_sets, nothing, Seed(3), chosen.speed).poi for t in (table, moved)
+        rows_outside_sessions.draw(whole, nothing, whole.noise(Seed(3)), chosen.speed, keep_clean=False).poi
+        for whole in (ready, replace(ready, table=moved))
     )
     assert one.tobytes() == two.tobytes()
 

@@ -21,6 +21,7 @@ from ghostpoi.draw.methods.ghost import Ghost
 from ghostpoi.draw.methods.unlearnable import TsUeCalibrated
 from ghostpoi.draw.model_rounds import BrokenMethod, Substituter
 from ghostpoi.draw.model_walk import Walker
+from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.publication import publication
 from ghostpoi.draw.scoring import Position, sample, with_entropy_floor
 from ghostpoi.draw.table import publish
@@ -340,8 +341,9 @@ def test_exact_choices() -> None:
 
 
 def test_one_uniform_number_decides_a_choice_alone() -> None:
-    one = Substituter(task(Random()), None, CPU).round(Seed(5), 1, no_report)
-    fewer = replace(task(Random()), sessions=prepared().data.all.take(np.arange(len(prepared().data.all)) < 40))
+    every = task(Random())
+    one = Substituter(every, None, CPU).round(ByPosition(Seed(5), every.sessions.positions), 1, no_report)
+    fewer = replace(every, sessions=prepared().data.all.take(np.arange(len(prepared().data.all)) < 40))
     n = fewer.sessions.positions
-    part = Substituter(fewer, None, CPU).round(Seed(5), 1, no_report)
+    part = Substituter(fewer, None, CPU).round(ByPosition(Seed(5), n), 1, no_report)
     assert (one.poi[:n] == part.poi).all()  # the first numbers of a generator do not depend on how many follow

@@ -14,6 +14,7 @@ from ghostpoi.draw import model_rounds as publisher_module
 from ghostpoi.draw import model_walk
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.draw.model_rounds import Substituter
+from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.table import publish, units
 from ghostpoi.draw.task import Checkpoint, Task
 from ghostpoi.draw.walks import Substitution
@@ -145,11 +146,15 @@ def test_a_bad_checkpoint_is_noticed_said_and_rebuilt(harm: str, tmp_path: Path)
     assert str(checkpoint.path) in said[0]
 
 
+def numbers(task: Task) -> ByPosition:
+    return ByPosition(SEED, task.sessions.positions)
+
+
 def test_without_a_surrogate_one_round_is_all_and_no_checkpoint_is_written(tmp_path: Path) -> None:
     control = replace(task(), settings=replace(task().settings, method=METHODS["random"]))
     result = publish(control, SEED, CPU, Checkpoint(tmp_path / "c", "key", print))
     assert not list(tmp_path.iterdir())
-    assert (result.poi == Substituter(control, None, CPU).round(SEED, 3, no_report).poi).all()
+    assert (result.poi == Substituter(control, None, CPU).round(numbers(control), 3, no_report).poi).all()
 
 
 def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +163,7 @@ def test_threads_and_batches_change_no_choice(monkeypatch: pytest.MonkeyPatch) -
     few = replace(task(), sessions=every.take(np.arange(len(every)) < 40))
 
     def once() -> np.ndarray:
-        return Substituter(few, surrogate, CPU).round(SEED, 1, no_report).poi
+        return Substituter(few, surrogate, CPU).round(numbers(few), 1, no_report).poi
 
     alone = once()
     try:

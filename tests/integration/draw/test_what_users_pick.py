@@ -24,6 +24,7 @@ from ghostpoi.draw.methods import METHODS, Method
 from ghostpoi.draw.methods.crowd import Crowd, KAnonymous, RandomisedResponse, medoids
 from ghostpoi.draw.methods.geo_indistinguishability import GeoIndistinguishability, NearestVenues, moved, radius_km
 from ghostpoi.draw.methods.synthetic import Synthetic
+from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.task import Task
 from ghostpoi.models.prefix_cache import Prefix
@@ -162,7 +163,7 @@ def test_the_channel_of_geo_indistinguishability_is_what_it_draws() -> None:
         method, Candidates.anywhere(rows), Vocabulary(places.lat, places.lon, places.category, places.visits)
     )
     anchor = np.repeat(np.arange(1, rows, dtype=np.int32), draws)
-    released = method.release_outside(places, anchor, Seed(3))
+    released = method.release_outside(places, anchor, ByPosition(Seed(3), len(anchor)))
     found = np.bincount(anchor * rows + released, minlength=rows * rows).reshape(rows, rows) / draws
     known = np.zeros((rows, rows))
     known[rule.channel.clean, rule.channel.released] = rule.channel.probability
@@ -280,14 +281,14 @@ def test_a_long_session_goes_on_in_a_new_window() -> None:
 def test_a_synthetic_release_depends_on_the_lm_alone() -> None:
     data, method = prepared().data, Synthetic()
     one, two = (
-        method.release(replace(data.all, poi=poi), data.vocabulary, lm(), Seed(4))
+        method.release(replace(data.all, poi=poi), data.vocabulary, lm(), ByPosition(Seed(4), len(poi)))
         for poi in (data.all.poi, data.all.poi[::-1].copy())
     )
     assert (one == two).all()
     places = places_at(0, 100, 200)
     popular = replace(places, visits=np.array([0, 60, 2, 35]))
     anchor = np.repeat(np.array([1, 3], np.int32), 5000)
-    counts = np.bincount(method.release_outside(popular, anchor, Seed(4)), minlength=4)
+    counts = np.bincount(method.release_outside(popular, anchor, ByPosition(Seed(4), len(anchor))), minlength=4)
     np.testing.assert_allclose(counts / 10_000, [0, 0.6, 0.05, 0.35], atol=0.015)  # 2 visits count as 5
     channel = rule_of(method, Candidates.anywhere(4)).channel
     assert (channel.clean == channel.released).all()  # a released row says no more than it shows

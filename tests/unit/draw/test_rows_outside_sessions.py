@@ -10,15 +10,21 @@ from small_city import prepared, settings
 
 from ghostpoi.data import candidates
 from ghostpoi.data.candidates import speed_mask
-from ghostpoi.data.checkins import by_user_and_time
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.sessions import Dataset
 from ghostpoi.draw import table as rows_outside_sessions
+from ghostpoi.draw.moments import sessions_of
 from ghostpoi.draw.walks import Substitution
-from ghostpoi.draw.whole_table import count_rows, fast_steps
+from ghostpoi.draw.whole_table import WholeTable, count_rows, fast_steps
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import CandidateSettings, SpeedSettings
+from ghostpoi.settings import CandidateSettings, FilterSettings, SpeedSettings
 
 KM = 1 / 111.195  # degrees
 LINE = [("a", 0.0), ("b", 1.0), ("c", 2.0), ("d", 40.0)]  # venues along a meridian, at this many km
+
+
+def without_sessions(table: Checkins) -> Dataset:
+    return sessions_of(table, FilterSettings(min_poi_checkins=len(table) + 1), may_be_empty=True)
 
 
 def draw(
@@ -35,9 +41,9 @@ def draw(
     decided[len(rows) :] = table.venue[len(rows) :]
     for row, name in released.items():
         decided[row] = code[name]
-    found = rows_outside_sessions.draw(
-        table, sets, decided, Seed(seed), replace(SpeedSettings(), **speed), keep_clean=keep_clean
-    )
+    whole = WholeTable(table, without_sessions(table), sets, sets)
+    noise, rule = whole.noise(Seed(seed)), replace(SpeedSettings(), **speed)
+    found = rows_outside_sessions.draw(whole, decided, noise, rule, keep_clean=keep_clean)
     return [str(table.venue_ids[v]) for v in found.poi[: len(rows)]], found.mask_emptied[: len(rows)].tolist()
 
 
@@ -67,7 +73,7 @@ def test_another_user_is_no_neighbour() -> None:
     assert {draw([("u", "b", 60), ("w", "a", 0)], {1: "a"}, s)[0][0] for s in range(20)} == {"a", "c"}
 
 
-def test_equal_times_count_as_a_minute_and_keep_the_order_of_the_file() -> None:
+def test_equal_times_count_as_a_minute_and_go_by_venue() -> None:
     for seed in range(20):
         assert draw([("u", "a", 5), ("u", "b", 5)], {0: "a"}, seed)[0] == ["a", "a"]
 
@@ -87,7 +93,7 @@ def test_strict_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
 def drawn(seed: int) -> Substitution:
     whole = prepared()
     released = np.where(whole.in_session, whole.table.venue, 0).astype(np.int32)
-    return rows_outside_sessions.draw(whole.table, whole.venue_sets, released, Seed(seed), settings().speed)
+    return rows_outside_sessions.draw(whole, released, whole.noise(Seed(seed)), settings().speed, keep_clean=True)
 
 
 def test_a_venue_that_hides_among_others_is_never_kept_for_speed() -> None:
@@ -110,7 +116,7 @@ def test_contract_on_the_city() -> None:
     assert not changed[~whole.has_candidates].any()
     assert (whole.venue_sets.poi[table.venue[changed]] == poi[changed][:, None]).any(1).all()
     assert (venues.category[poi] == venues.category[table.venue]).all()
-    order = by_user_and_time(table.user, table.time)
+    order = whole.order.leading
     at = poi[order]
     same = np.append(False, np.diff(table.user[order]) == 0)
     previous, gap = np.where(same, np.append(0, at[:-1]), 0), np.append(0, np.diff(table.time[order]))
@@ -118,8 +124,7 @@ def test_contract_on_the_city() -> None:
     drawn_either = changed[order] | np.append(False, changed[order][:-1])  # steps into and out of a substitute
     excused = emptied[order] | np.append(False, emptied[order][:-1])
     assert slow[drawn_either & ~excused].all()
-    released = np.where(rest, 0, table.venue).astype(np.int32)
-    assert (rows_outside_sessions.draw(table, whole.venue_sets, released, Seed(1), settings().speed).poi == poi).all()
+    assert (drawn.__wrapped__(1).poi == poi).all()
     assert (drawn(2).poi != poi).any()
 
 

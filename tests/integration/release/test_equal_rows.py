@@ -1,0 +1,182 @@
+"""Draws follow the content of rows: duplicates, another order, another format, an engine, a series."""
+
+import csv
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from small_city import SEED, SMALL, called, protect, rich_frame, sentence
+
+import ghostpoi
+from ghostpoi.draw.methods import METHODS
+
+NAMES = {"Who": "user", "spot": "venue_id", "catid": "category_id", "lat": "latitude", "lng": "longitude"}
+COPIES = 150
+CONTENT = ["user", "time", "venue_id"]
+WITHOUT_TRAINING = ("crowd", "random", "k-anonymous", "randomised-response", "geo-indistinguishability")
+
+
+def city() -> pl.DataFrame:
+    """The city, with copies of rows, each of which has a copy again."""
+    frame = rich_frame().select(*NAMES, "timestamp").rename({**NAMES, "timestamp": "time"})
+    some = frame.sample(COPIES, seed=1)
+    return pl.concat([frame, some, some])
+
+
+def written(path: Path, frame: pl.DataFrame) -> Path:
+    frame.write_csv(path)
+    return path
+
+
+def shown(clean: pl.DataFrame, release: Path) -> pl.DataFrame:
+    """The released venue of each clean row, in the order of content."""
+    name = json.loads((release / "manifest.json").read_text())["data"]["file"]
+    read = pl.read_parquet if name.endswith("parquet") else pl.read_csv
+    columns = [pl.col(c).cast(pl.String) for c in CONTENT]
+    venues = read(release / name)["venue_id"].cast(pl.String).alias("released")
+    return clean.select(columns).with_columns(venues).sort(*CONTENT, "released")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_rows_are_released_at_one_venue(method: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "city.csv", city())
+    made = protect(file, tmp_path / "release", "--method", method, "--seed", SEED)
+    each = shown(city(), made.folder).group_by(CONTENT).agg(pl.len(), venues=pl.col("released").n_unique())
+    assert each["len"].max() >= 3
+    assert each["venues"].max() == 1
+    assert made.manifest["rows"]["duplicates"] == len(city()) - len(each)
+    assert f"{len(city()) - len(each):,} rows repeat another row's user, time and venue" in made.done.stdout
+    done = called("verify", made.folder, "--against", file)
+    assert done.returncode == 0, done.stdout
+
+
+def test_whether_venues_of_a_crowd_differ_does_not_show(tmp_path: Path) -> None:
+    """A second visit in the same second to another venue of the crowd is released as one to the same venue is."""
+    frame = city()
+    rows = dict(zip(frame["venue_id"], frame.iter_rows(), strict=True))
+    names = sorted(rows)
+    after = dict(zip(names, [*names[1:], names[0]], strict=True))
+    some = frame.sample(COPIES, seed=2)
+    other = pl.DataFrame(
+        [(user, *rows[after[venue]][1:5], time) for user, venue, *_, time in some.iter_rows()],
+        frame.schema, orient="row",
+    )  # fmt: skip
+    file = written(tmp_path / "city.csv", pl.concat([frame, some, other]))
+    one_crowd = [f"method.size={len(names)}", "method.reach_km=50", "filters.min_poi_checkins=1"]
+    words = [word for text in [*one_crowd, "filters.min_user_checkins=1"] for word in ("--set", text)]
+    made = protect(file, tmp_path / "release", "--seed", SEED, *words)
+    released = pl.read_csv(made.data)["venue_id"]
+    assert released.n_unique() > len(names) / 2
+    assert released[-COPIES:].equals(released[-2 * COPIES : -COPIES])
+
+
+@pytest.mark.parametrize("method", WITHOUT_TRAINING)
+def test_the_order_of_rows_changes_no_release(method: str, tmp_path: Path) -> None:
+    shuffled = city().sample(fraction=1.0, shuffle=True, seed=3)
+    one, two = (
+        shown(frame, protect(written(tmp_path / f"{n}.csv", frame), tmp_path / f"{n}", "--method", method, "--seed",
+                             SEED).folder)
+        for n, frame in enumerate((city(), shuffled))
+    )  # fmt: skip
+    assert one.equals(two)
+
+
+def numbered(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(
+        user=pl.col("user").cast(pl.Int64), time=pl.col("time").str.to_datetime("%a %b %d %H:%M:%S %z %Y")
+    )
+
+
+def test_the_source_of_rows_changes_no_release(tmp_path: Path) -> None:
+    frame = city()
+    numbered(frame).write_parquet(parquet := tmp_path / "city.parquet")
+    padded = frame.with_columns(
+        user=pl.col("user").cast(pl.String).str.zfill(6),
+        time=pl.col("time").str.to_datetime("%a %b %d %H:%M:%S %z %Y").dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+    files = [written(tmp_path / "city.csv", frame), parquet, written(tmp_path / "padded.csv", padded)]
+    more: list[list[Any]] = [[], [], [], ["--engine", "local"]]
+    found = []
+    for number, (file, words) in enumerate(zip([*files, files[0]], more, strict=True)):
+        made = protect(file, tmp_path / str(number), "--seed", SEED, *words)
+        found.append(shown(frame, made.folder)["released"].to_list())
+    in_memory = ghostpoi.protect(frame, seed=SEED, set=SMALL).table["venue_id"]
+    columns = [pl.col(c).cast(pl.String) for c in CONTENT]
+    ordered = frame.select(columns).with_columns(in_memory.alias("released")).sort(*CONTENT, "released")
+    assert [ordered["released"].to_list()] * 4 == found
+
+
+def test_regions_draw_with_the_numbers_of_one_file(tmp_path: Path) -> None:
+    """Two towns far apart: divided or not, a crowd holds venues of one town, so draws are the same."""
+    there = city().with_columns(
+        latitude=pl.col("latitude") + 30, venue_id="far " + pl.col("venue_id"),
+        user=pl.col("user").cast(pl.Int64) + 5000,
+    )  # fmt: skip
+    both = pl.concat([city().with_columns(user=pl.col("user").cast(pl.Int64)), there])
+    both = both.sample(fraction=1.0, shuffle=True, seed=6)
+    file = written(tmp_path / "city.csv", both)
+    whole = ("--seed", SEED, "--set", "method.draw=even")
+    one = protect(file, tmp_path / "one", *whole, "--engine", "local", "--set", "regions.gap_km=20000")
+    two = protect(file, tmp_path / "two", *whole, "--engine", "local")
+    assert two.manifest["regions"]["count"] == 2
+    assert shown(both, one.folder).equals(shown(both, two.folder))
+    for made in (one, two):
+        assert made.manifest["rows"]["duplicates"] == one.manifest["rows"]["duplicates"] >= 4 * COPIES
+
+
+def test_a_file_of_few_rows_states_no_figures_of_its_draws(tmp_path: Path) -> None:
+    file, frame = tmp_path / "few.csv", city().head(12)
+    written(file, frame)
+    every = [f"filters.min_{name}=1" for name in ("poi_checkins", "user_checkins", "session_length")]
+    words = [word for text in [*every, "method.size=2", "method.reach_km=50"] for word in ("--set", text)]
+    made = protect(file, tmp_path / "release", "--seed", SEED, *words)
+    assert made.manifest["plausibility"] is None
+    assert "drawn_own" not in made.manifest["rows"]
+    assert set(made.manifest["rows"]["outside_sessions"]) == {"rows", "no_candidate"}
+    assert "how many drew their own venue is not stated" in made.done.stdout
+    assert called("verify", made.folder, "--against", file).returncode == 0
+    local = protect(file, tmp_path / "local", "--seed", SEED, *words, "--engine", "local")
+    assert local.manifest["rows"] == made.manifest["rows"]
+    assert local.manifest["plausibility"] is None
+
+
+def series(tmp_path: Path, first: pl.DataFrame, second: pl.DataFrame) -> tuple[list[str], Any]:
+    """Release two files in a series; return the venues of the first release, and what the second printed."""
+    files = [written(tmp_path / f"{n}.csv", frame) for n, frame in enumerate((first, second))]
+    words = ("--series", tmp_path / "series")
+    made = protect(files[0], tmp_path / "release-0", *words)
+    done = called("protect", files[1], "-o", tmp_path / "release-1", *words)
+    with made.data.open(newline="") as file:
+        return [row["venue_id"] for row in csv.DictReader(file)], done
+
+
+def test_a_series_knows_rows_whatever_their_order_and_times_look_like(tmp_path: Path) -> None:
+    frame = city()
+    times = pl.col("time").str.to_datetime("%a %b %d %H:%M:%S %z %Y").dt.strftime("%Y-%m-%d %H:%M:%S+00:00")
+    order = list(range(len(frame)))
+    random.Random(4).shuffle(order)
+    before, done = series(tmp_path, frame, frame.with_columns(time=times)[order])
+    assert done.returncode == 0, done.stderr
+    assert f"{len(frame):,} rows repeat earlier draws" in done.stdout
+    after = pl.read_csv(tmp_path / "release-1" / "checkins.csv")["venue_id"].to_list()
+    assert after == [before[row] for row in order]
+
+
+def test_equal_rows_of_a_series_are_released_at_one_venue(tmp_path: Path) -> None:
+    frame = city()
+    later = pl.concat([frame, frame.sample(COPIES, seed=5)])
+    _, done = series(tmp_path, frame, later)
+    assert done.returncode == 0, done.stderr
+    each = shown(later, tmp_path / "release-1").group_by(CONTENT).agg(venues=pl.col("released").n_unique())
+    assert each["venues"].max() == 1
+
+
+def test_a_series_refuses_user_ids_that_only_look_different(tmp_path: Path) -> None:
+    frame = city().with_columns(pl.col("user").cast(pl.String))
+    _, done = series(tmp_path, frame, frame.with_columns(pl.col("user").str.zfill(6)))
+    said = sentence(done)
+    assert "is written otherwise than in earlier releases of the series" in said
+    assert said.endswith("write user ids as in the first file")
