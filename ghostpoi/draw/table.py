@@ -97,7 +97,8 @@ def draw(
 ) -> Substitution:
     """Draw a venue for every row of `released` (N,) that is 0, by the weights of its set."""
     table, venues, row = whole.table, whole.table.venues, whole.order.leading
-    trails = Trails(table.user[row], table.time[row], table.venue[row], venues.lat, venues.lon, whole.venue_sets)
+    trail = np.cumsum(np.diff(table.user[row], prepend=-1) != 0)
+    trails = Trails(trail, table.time[row], table.venue[row], venues.lat, venues.lon, whole.venue_sets)
     found = walk(trails, released[row], noise.take(row).uniform("outside"), speed, keep_clean=keep_clean)
     out, emptied = released.copy(), np.zeros(len(table), bool)
     out[row], emptied[row] = found.poi, found.mask_emptied

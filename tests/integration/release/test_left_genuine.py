@@ -17,10 +17,10 @@ SLOW = ("--set", "speed.limit_kmh=2")  # so that some rows are kept for speed
 
 
 def rows_file(folder: Path) -> Path:
-    """70 rows at 7 venues; one of them, with 10 rows, is alone in its category."""
+    """140 rows at 7 venues; one of them, with 20 rows, is alone in its category."""
     rows = [
         [f"u{k % 3}", f"v{v}", "lone" if v == 6 else "c", 1 + 0.001 * v, 2, 1_333_400_000 + 1800 * k, f"n{v}"]
-        for k in range(70)
+        for k in range(140)
         for v in [k % 7]
     ]
     return sample_releases.write_csv(folder / "in.csv", rows)
@@ -64,13 +64,13 @@ def test_the_first_line_says_it() -> None:
 def test_withheld_rows_are_not_left_genuine(tmp_path: Path) -> None:
     file = rows_file(tmp_path)
     kept = protect(file, tmp_path / "kept", "--method", "random", *sample_releases.SETS)
-    assert kept.manifest["rows"]["left_genuine"] == {"rows": 10, "share": 0.143}
+    assert kept.manifest["rows"]["left_genuine"] == {"rows": 20, "share": 0.143}
     withheld = protect(
         file, tmp_path / "withheld", "--method", "random", "--no-candidate", "withhold", *sample_releases.SETS
     )
     assert withheld.manifest["rows"]["left_genuine"] == {"rows": 0, "share": 0.0}
     assert (
-        "60 rows released with random; 0.0% keep their clean venue: 0 (0.0%) are left genuine" in withheld.done.stdout
+        "120 rows released with random; 0.0% keep their clean venue: 0 (0.0%) are left genuine" in withheld.done.stdout
     )
 
 
@@ -83,7 +83,7 @@ def test_card_croissant_and_page_say_it_below_the_headline(tmp_path: Path) -> No
         assert called("report", folder).returncode == 0
         card = (folder / "card.md").read_text()
         left = (
-            "14.3% of the released rows keep their clean venue: 14.3% (10 of 70) are left genuine, because they have no"
+            "14.3% of the released rows keep their clean venue: 14.3% (20 of 140) are left genuine, because they have no"
         )
         assert left in card
         assert (
