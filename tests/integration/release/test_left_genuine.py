@@ -83,7 +83,7 @@ def test_card_croissant_and_page_say_it_below_the_headline(tmp_path: Path) -> No
         assert called("report", folder).returncode == 0
         card = (folder / "card.md").read_text()
         left = (
-            "14.3% of the released rows keep their clean venue: 14.3% (20 of 140) are left genuine, because they have no"
+            "14.3% of the released rows keep their clean venue: 14.3% (20 of 140) are left genuine, because they have"
         )
         assert left in card
         assert (
