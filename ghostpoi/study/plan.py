@@ -11,7 +11,7 @@ from ghostpoi.audits.controls import RANDOM
 from ghostpoi.draw.publication import Publication, publication
 from ghostpoi.errors import InputError
 from ghostpoi.settings import override
-from ghostpoi.study.store import settings_hash
+from ghostpoi.study.store import short_hash
 
 FOLDER = Path(__file__).parent / "studies"
 VICTIM = "transformer"
@@ -48,7 +48,7 @@ class Variant:
 
     def settings_hash(self, protocol: str) -> str:
         """Return the hash under which results record the settings."""
-        return settings_hash(self.recorded(protocol))
+        return short_hash(self.recorded(protocol))
 
     @property
     def rotated(self) -> bool:

@@ -15,7 +15,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.study import plan
 from ghostpoi.study.paper import contents
 from ghostpoi.study.plan import PROTOCOLS, Study
-from ghostpoi.study.store import Cell, Store, settings_hash, some_seeds
+from ghostpoi.study.store import Cell, Store, short_hash, some_seeds
 
 LEAK = 0.05  # the paper's leak ratio
 MANY = "multi-release-"  # A11, before the number of releases that it holds
@@ -248,7 +248,7 @@ def _at(value: Any, path: str) -> Series | None:
 def _asked_for(store: Store, study: Study, data: str | None) -> tuple[Iterator[Cell], str]:
     """The cells that a plan asks for, on one data set, including those that another study measured; and its name."""
     own, shared = list[Cell](), list[Cell]()
-    wanted = {v.text: settings_hash(v.recorded(store.protocol)) for v in study.methods} | {CLEAN: ""}
+    wanted = {v.text: short_hash(v.recorded(store.protocol)) for v in study.methods} | {CLEAN: ""}
     for cell in store.cells(study.name):
         places = [cell["seeds"].index(seed) for seed in range(study.seeds) if seed in cell["seeds"]]
         if cell.get("settings") == wanted.get(cell["method"]) and len(places) == study.seeds:

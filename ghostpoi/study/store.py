@@ -1,4 +1,4 @@
-"""Results on disk: `results/<study>-<protocol>.jsonl`, one line per cell, settings by hash.
+"""Results on disk: `results/<study>-<protocol>.jsonl`, one line per cell, settings and stages by hash.
 
 A cell that several studies ask for is stored once, in the file of the study that measured it first.
 """
@@ -6,6 +6,7 @@ A cell that several studies ask for is stored once, in the file of the study tha
 import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 
 SETTINGS = "settings.json"  # hash -> all settings of a method, section by section
+STAGES = "stages.json"  # hash -> the versions of the stages that cells went through
 WORK = ".work"  # unfinished work
 IDENTITY = ("kind", "data", "method", "adversary", "leak", "victim", "settings")
 MAIN = "main"  # the study whose cells others share
@@ -23,9 +25,9 @@ DIGITS = 6  # decimals of every number; one test step of NYC is .00008
 Cell = dict[str, Any]
 
 
-def settings_hash(settings: Mapping[str, Any]) -> str:
-    """Return a short hash of the settings of a method; empty if there are none."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12] if settings else ""
+def short_hash(found: Mapping[str, Any]) -> str:
+    """Return a short hash of the settings of a method or of the stages of a cell; empty if there are none."""
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:12] if found else ""
 
 
 class Store:
@@ -49,10 +51,7 @@ class Store:
         if not cells:
             return
         self.results.mkdir(parents=True, exist_ok=True)
-        path = self.results / SETTINGS
-        known = json.loads(path.read_text("utf-8")) if path.exists() else {}
-        if new := {key: value for key, value in settings.items() if key and key not in known}:
-            _write(path, json.dumps(known | new, indent=1, sort_keys=True) + "\n")
+        _remember(self.results / SETTINGS, settings)
         elsewhere = {identity(cell): cell for cell in self.cells(study)[::-1]}  # another study may have other seeds
         kept = {identity(cell): cell for cell in _read(self.path(study))}
         for cell in map(_rounded, cells):
@@ -62,8 +61,11 @@ class Store:
 
 def replace_cells(path: Path, cells: Iterable[Cell]) -> None:
     """Write the file of a study again. The file's name says which study the cells are of."""
-    stored = ({key: value for key, value in cell.items() if key != "study"} for cell in cells)
-    _write(path, "".join(json.dumps(cell, ensure_ascii=False) + "\n" for cell in stored))
+    stored = [{key: value for key, value in cell.items() if key != "study"} for cell in cells]
+    stages = {short_hash(cell["stages"]): cell["stages"] for cell in stored if "stages" in cell}
+    _remember(path.with_name(STAGES), stages)
+    named = (cell | {"stages": short_hash(cell["stages"])} if "stages" in cell else cell for cell in stored)
+    _write(path, "".join(json.dumps(cell, ensure_ascii=False, separators=(",", ":")) + "\n" for cell in named))
 
 
 def identity(cell: Cell) -> tuple[str, ...]:
@@ -104,17 +106,37 @@ def _rounded(cell: Cell) -> Any:
 def _read(path: Path) -> list[Cell]:
     if not path.exists():
         return []
-    cells: list[Cell] = []
+    cells, stages = list[Cell](), {"": {}} | _known(path.with_name(STAGES))
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         try:
             cell = json.loads(line)
             cell["kind"], cell["data"], cell["method"], cell["seeds"], cell["measures"]
+            if isinstance(cell.get("stages"), str):
+                cell["stages"] = stages[cell["stages"]]
         except (ValueError, KeyError, TypeError) as e:
             raise InputError(
                 f"{path}, line {number} is not a cell ({e}); delete the line and run the study again"
             ) from None
         cells.append({"study": path.stem.rpartition("-")[0]} | cell)
     return cells
+
+
+def _known(path: Path) -> dict[str, Any]:
+    """What hashes stand for."""
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return found
+
+
+def _remember(path: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write down what hashes stand for. Runs of several studies may do so at the same time."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        known = _known(path)
+        if new := {key: value for key, value in found.items() if key and key not in known}:
+            _write(path, json.dumps(dict(sorted((known | new).items())), indent=1) + "\n")
+    finally:
+        os.close(folder)
 
 
 def _write(path: Path, text: str) -> None:

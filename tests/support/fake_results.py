@@ -6,7 +6,7 @@ from typing import Any
 
 from ghostpoi.study.plan import Variant
 from ghostpoi.study.results import Results
-from ghostpoi.study.store import Store, settings_hash
+from ghostpoi.study.store import Store, short_hash
 
 NYC = "dataset_TSMC2014_NYC"
 NUMBERS = count()
@@ -28,12 +28,12 @@ class Fabricated:
             "data": self.data,
             "method": method,
             "seeds": list(range(self.seeds)),
-            "settings": settings_hash(known),
+            "settings": short_hash(known),
         }
         about |= {"hardware": "a machine", "version": "0", "commit": "abcdefgh"}
         about |= {"content": str(next(NUMBERS)), "stages": {}}  # so that the newest replaces the one before
         self.cells.append(about | cell)
-        self.settings[settings_hash(known)] = known
+        self.settings[short_hash(known)] = known
         Store(self.folder, self.protocol).add(Path(self.study).stem, self.cells, self.settings)
         self.cells.clear()
 

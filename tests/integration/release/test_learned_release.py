@@ -14,7 +14,7 @@ from written_as import snap
 
 from ghostpoi.draw.methods.base import VENUE_USE
 from ghostpoi.study.plan import Variant
-from ghostpoi.study.store import settings_hash
+from ghostpoi.study.store import short_hash
 
 LEARNED = ["--set", "candidates.category=learned"]
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
@@ -128,7 +128,7 @@ def test_inspect_and_prepare_tell_about_learned_sets(tmp_path: Path) -> None:
 
 def test_cells_without_the_setting_keep_their_identity() -> None:
     known = json.loads((ROOT / "results" / "settings.json").read_text())
-    hashes = [settings_hash(Variant(name).recorded("strong")) for name in ("ghost", "random")]
+    hashes = [short_hash(Variant(name).recorded("strong")) for name in ("ghost", "random")]
     assert {*hashes} <= {*known}
     learned = Variant("ghost candidates.category=learned").recorded("strong")["candidates"]
     assert (learned["category"], learned["plausibility"]) == ("learned", 0.6)

@@ -32,7 +32,7 @@ from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 from ghostpoi.study import plan, run
 from ghostpoi.study.results import Results
-from ghostpoi.study.store import identity, only_run, some_seeds
+from ghostpoi.study.store import STAGES, identity, only_run, some_seeds
 
 calibrate = script("rerun_calibration")
 TINY = "surrogate.dim=16 surrogate.heads=2 lm.dim=16 lm.heads=2 rounds.outer=1 rounds.inner=1 lm_training.epochs=1"
@@ -81,7 +81,10 @@ def go(study: Path, data: Prepared, results: Path) -> Path:
 
 
 def cells_in(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    """The stored cells, with their stages in place of the hash."""
+    known = json.loads(file.with_name(STAGES).read_text()) if file.exists() else {}
+    lines = map(json.loads, file.read_text().splitlines() if file.exists() else [])
+    return [cell | {"stages": known[cell["stages"]]} for cell in lines]
 
 
 def without_clocks(value: Any) -> Any:
