@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # Unicode reserves these characters for use inside a program. Nothing else in a message has them.
 OPEN, VALUE, SHOWN, CLOSE = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
@@ -101,8 +101,7 @@ def _by_name() -> dict[str, Option]:
     return {name: option for options in reversed(declared().values()) for name, option in options.items()}
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(NamedTuple):
     """An option that a message names, with the values that it names; `shown` is how the command line writes them."""
 
     option: Option
@@ -129,7 +128,12 @@ def options_of(message: str) -> list[Named]:
 
 def in_shell(message: str) -> str:
     """Return a message with its options as the command line has them."""
-    return MARKED.sub(lambda found: _shell(_named(found)), message) if OPEN in message else message
+
+    def written(found: re.Match[str]) -> str:
+        named = _named(found)
+        return " ".join(f"{named.option.flag} {text}" for text in named.shown) or named.option.flag
+
+    return MARKED.sub(written, message) if OPEN in message else message
 
 
 def in_python(message: str) -> str:
@@ -138,20 +142,12 @@ def in_python(message: str) -> str:
     >>> in_python(f"use {option('missing', 'drop')}, {option('set', 'method.size=8')} or {option('no_store')}")
     'use missing="drop", set={"method.size": 8} or store=False'
     """
-    return MARKED.sub(lambda found: _keyword(_named(found)), message) if OPEN in message else message
+    return MARKED.sub(lambda found: keyword(*_named(found)[:2]), message) if OPEN in message else message
 
 
 def _named(found: re.Match[str]) -> Named:
     pairs = [text.split(SHOWN) for text in found[2].split(VALUE)[1:]]
     return Named(_by_name()[found[1]], tuple(pair[0] for pair in pairs), tuple(pair[-1] for pair in pairs))
-
-
-def _shell(named: Named) -> str:
-    return " ".join(f"{named.option.flag} {text}" for text in named.shown) or named.option.flag
-
-
-def _keyword(named: Named) -> str:
-    return keyword(named.option, named.values)
 
 
 def keyword(option: Option, values: Sequence[object]) -> str:
@@ -163,15 +159,11 @@ def keyword(option: Option, values: Sequence[object]) -> str:
         return f"{name}="
     texts = [str(value) for value in values]
     if option.type in ("mapping", "settings") and all("=" in text for text in texts):
-        return f"{name}={{{', '.join(_item(option, text) for text in texts)}}}"
+        write, items = (_literal if option.type == "settings" else quoted), (text.split("=", 1) for text in texts)
+        return f"{name}={{{', '.join(f'{quoted(key)}: {write(value)}' for key, value in items)}}}"
     if option.is_list:
         return f"{name}=[{', '.join(map(quoted, texts))}]"
     return f"{name}={_literal(texts[0]) if option.type in ('whole', 'number') else quoted(texts[0])}"
-
-
-def _item(option: Option, text: str) -> str:
-    key, _, value = text.partition("=")
-    return f"{quoted(key)}: {_literal(value) if option.type == 'settings' else quoted(value)}"
 
 
 def _literal(text: str) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from ghostpoi.errors import InputError
 from ghostpoi.options import Option, declared
@@ -16,20 +15,9 @@ from ghostpoi.options import Option, declared
 WRONG = object()
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # those of numpy
-
-
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str | os.PathLike)
+def _is(*kinds: type) -> Callable[[Any], bool]:
+    """Return what tells whether a value is of one of these kinds; True and False are no numbers."""
+    return lambda value: isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def _is_frame(value: Any) -> bool:
@@ -41,44 +29,38 @@ def _is_release(value: Any) -> bool:
 
 
 def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+    return isinstance(value, Mapping) and all(_is_text(key) for key in value)
 
 
-def _is_mapping_of_texts(value: Any) -> bool:
-    return _is_mapping(value) and all(isinstance(one, str) for one in value.values())
+_is_text, _is_path = _is(str), _is(str, os.PathLike)
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What belongs to a type, what it becomes, and the names of one and of a list in a message."""
+class Kind(NamedTuple):
+    """What belongs to a type, the names of one and of a list in a message, and what it becomes."""
 
     belongs: Callable[[Any], bool]
-    become: Callable[[Any], Any]
     one: str
     many: str = ""
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+    become: Callable[[Any], Any] = lambda value: value
 
 
 PATH = "a path"
 FRAME = "a polars or pandas DataFrame"
-TEXT = Kind(lambda value: isinstance(value, str), str, "text", "a list of texts")
+TEXT = Kind(_is_text, "text", "a list of texts", str)
 KINDS = {
     "text": TEXT,
     "names": TEXT,
-    "whole": Kind(_is_whole, int, "a whole number"),
-    "number": Kind(_is_number, float, "a number"),
-    "flag": Kind(_is_flag, bool, "True or False"),
-    "path": Kind(_is_path, _as_it_is, PATH, "a list of paths"),
-    "source": Kind(lambda value: _is_path(value) or _is_frame(value), _as_it_is, f"{PATH} or {FRAME}"),
-    "release": Kind(_is_release, _as_it_is, f"{PATH} or what protect returned", "a list of releases"),
-    "released": Kind(
-        lambda value: _is_release(value) or _is_frame(value), _as_it_is, f"{PATH}, what protect returned or {FRAME}"
+    "whole": Kind(_is(Integral), "a whole number", become=int),
+    "number": Kind(_is(Real), "a number", become=float),
+    "flag": Kind(lambda value: type(value).__name__ in ("bool", "bool_"), "True or False", become=bool),  # or numpy's
+    "path": Kind(_is_path, PATH, "a list of paths"),
+    "source": Kind(lambda value: _is_path(value) or _is_frame(value), f"{PATH} or {FRAME}"),
+    "release": Kind(_is_release, f"{PATH} or what protect returned", "a list of releases"),
+    "released": Kind(lambda value: _is_release(value) or _is_frame(value), f"{PATH}, what protect returned or {FRAME}"),
+    "mapping": Kind(
+        lambda value: _is_mapping(value) and all(map(_is_text, value.values())), "a dict of texts", become=dict
     ),
-    "mapping": Kind(_is_mapping_of_texts, dict, "a dict of texts"),
-    "settings": Kind(_is_mapping, dict, "a dict or a list of texts"),
+    "settings": Kind(_is_mapping, "a dict or a list of texts", become=dict),
 }
 
 

@@ -1,1 +1,0 @@
-"""The publisher: methods, rounds of substitution, the release folder and its verification."""
