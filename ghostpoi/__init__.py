@@ -15,19 +15,17 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
 if TYPE_CHECKING:
     from ghostpoi.api.audits import Audit, audit
+    from ghostpoi.api.checks import Inspection, Verification, inspect, verify
     from ghostpoi.api.choice import Choice, choose
-    from ghostpoi.api.inspection import Inspection, inspect
     from ghostpoi.api.outputs import Export, Report, export, report, synth
     from ghostpoi.api.release import Release, protect
-    from ghostpoi.api.verification import Verification, verify
 else:
     MODULES = {
         "audits": ("Audit", "audit"),
+        "checks": ("Inspection", "Verification", "inspect", "verify"),
         "choice": ("Choice", "choose"),
-        "inspection": ("Inspection", "inspect"),
         "outputs": ("Export", "Report", "export", "report", "synth"),
         "release": ("Release", "protect"),
-        "verification": ("Verification", "verify"),
     }
 
     def __getattr__(name: str):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,13 @@ def step(name: str, asked: dict[str, Any]) -> Any:
     import ghostpoi
     from ghostpoi.api.door import through
 
+    return through(terminal.door(), getattr(ghostpoi, name))(**given(name, asked))
+
+
+def given(name: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a step for what a command was given."""
     options = [one for one in declared()[name].values() if not one.only and one.name in asked]
-    given = {one.keyword: keyword_value(one, asked[one.name]) for one in options}
-    return through(terminal.door(), getattr(ghostpoi, name))(**given)
+    return {one.keyword: keyword_value(one, asked[one.name]) for one in options}
 
 
 def keyword_value(one: Option, value: Any) -> Any:
@@ -105,18 +110,10 @@ def _estimate(json: bool, asked: dict[str, Any]) -> None:
             f"{option('dry_run')} reads the whole file at once; leave {option('engine')} and the other options of "
             "regions out, or describe the regions with ghostpoi inspect"
         )
-    names = ("method", "protocol", "device", "config", "no_candidate", "pseudonyms", "taxonomy", "keep_metadata")
-    source = source_of(asked["file"], _reading(asked))
-    request = rows_request(
-        map=mapping(asked["map"]), set=asked["set"] or (), keep=asked["keep"] or (), drop=asked["drop"] or (),
-        **{name: asked[name] for name in names},
-    )  # fmt: skip
+    keywords = given("protect", asked)
+    source = source_of(keywords["source"], {name: keywords[name] for name in groups()["reading options"]})
+    request = rows_request(**{name: keywords[name] for name in signature(rows_request).parameters})
     show(estimate(source, request), json, terminal.estimate)
-
-
-def _reading(asked: dict[str, Any]) -> Any:
-    options = declared()["prepare"]
-    return {name: keyword_value(options[name], asked[name]) for name in groups()["reading options"]}
 
 
 def verify(json: bool, **asked: Any) -> None:
@@ -209,7 +206,8 @@ def prepare(file: Path, output: Path, map: list[str] | None, set: list[str] | No
 
     if not output.parent.is_dir():
         raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
-    data = prepare_file(source_of(file, _reading(reading)), mapping(map), changed(Settings(), set or [], config))
+    source = source_of(file, given("prepare", reading))
+    data = prepare_file(source, mapping(map), changed(Settings(), set or [], config))
     prepared.save(output, data)
     sessions = " / ".join(f"{len(part):,}" for part in (data.train, data.val, data.test))
     say(f"{output}: {sessions} sessions, {len(data.vocabulary) - 1:,} venues")

@@ -1,6 +1,5 @@
 """The data of the page: a release, others to compare it with and, on the private page, the clean side."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sphere
@@ -18,7 +18,7 @@ from ghostpoi.release.pairs import Pairs, clean_users, read_pairs
 from ghostpoi.reports.release_view import ReleaseView, open_release, read_audits
 from ghostpoi.reports.texts import plain
 
-Key = tuple[str, int, int]  # user, time, and the number of the row among those with the same user and time
+KEY = ("user", "time", "nth")  # of a row, the last its number among those with the same user and time
 
 
 def align(main: ReleaseView, other: ReleaseView, path: Path, users: Sequence[str] | None = None) -> Longs:
@@ -33,37 +33,38 @@ def align(main: ReleaseView, other: ReleaseView, path: Path, users: Sequence[str
             f"{option('compare', path)}: its user ids are pseudonyms, so its rows cannot be put next to clean ones; "
             f"compare a release that keeps user ids, or leave {option('with_clean')} out"
         )
-    ours = _keys(main.table, users or main.table.user_ids[main.table.user].tolist())
-    theirs = _keys(other.table, other.table.user_ids[other.table.user].tolist())
-    if users is None and (main.pseudonyms or other.pseudonyms):
-        ours, theirs = (_keys(view.table, [""] * len(view.table)) for view in (main, other))
-    row = dict(zip(theirs, range(len(theirs)), strict=True))
-    found = np.array([row.get(key, -1) for key in ours], np.int64)
-    missing, known = np.flatnonzero(found < 0), set(ours)
-    extra = [key for key in theirs if key not in known]
+    hidden = users is None and (main.pseudonyms or other.pseudonyms)
+    ours = _keyed(main.table, [""] * len(main.table) if hidden else users)
+    theirs = _keyed(other.table, [""] * len(other.table) if hidden else None)
+    found = (
+        ours.join(theirs, on=KEY, how="left", maintain_order="left")
+        .get_column("row_right")
+        .cast(pl.Int64)
+        .fill_null(-1)
+    )
+    missing, extra = ours.filter(found < 0), theirs.join(ours, on=KEY, how="anti", maintain_order="left")
     same_file = len(ours) + main.withheld == len(theirs) + other.withheld
     if same_file and len(missing) <= other.withheld and len(extra) <= main.withheld and len(missing) < len(ours):
-        return found
+        return found.to_numpy()
     if len(missing) > other.withheld:
-        what = f"it lacks {len(missing):,} rows of the release, for example {_shown(ours[missing[0]])}"
+        what = f"it lacks {len(missing):,} rows of the release, for example {_first(missing)}"
     elif len(extra) > main.withheld:
-        what = f"it has {len(extra):,} rows that the release lacks, for example {_shown(extra[0])}"
+        what = f"it has {len(extra):,} rows that the release lacks, for example {_first(extra)}"
     else:
         what = f"it and the release withheld {other.withheld:,} and {main.withheld:,} rows of files of different length"
     raise InputError(f"{option('compare', path)}: {what}; compare releases of one file")
 
 
-def _shown(key: Key) -> str:
-    return f"{f'user {key[0]} at ' if key[0] else ''}{datetime.fromtimestamp(key[1], UTC):%Y-%m-%dT%H:%M:%SZ}"
+def _first(rows: pl.DataFrame) -> str:
+    user, time = rows.select("user", "time").row(0)
+    return f"{f'user {user} at ' if user else ''}{datetime.fromtimestamp(time, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _keys(table: Checkins, users: Sequence[str]) -> list[Key]:
-    seen: Counter[tuple[str, int]] = Counter()
-    keys = []
-    for user, time in zip(users, table.time.tolist(), strict=True):
-        keys.append((user, time, seen[user, time]))
-        seen[user, time] += 1
-    return keys
+def _keyed(table: Checkins, users: Sequence[str] | None) -> pl.DataFrame:
+    """The rows of a table with their keys; `users` (N,) are other user ids than its own."""
+    ids = users or table.user_ids[table.user].tolist()
+    rows = pl.DataFrame({"user": pl.Series(ids, dtype=pl.String), "time": pl.Series(table.time, dtype=pl.Int64)})
+    return rows.with_columns(nth=pl.int_range(pl.len()).over("user", "time")).with_row_index("row")
 
 
 # Columns that name the venue or its category for people, as lower-case letters only.

@@ -1,16 +1,18 @@
-"""`ghostpoi.inspect`: what is in a file."""
+"""`ghostpoi.inspect`: what is in a file; `ghostpoi.verify`: whether a release is what its manifest says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
 from ghostpoi.api.given import PathLike, ReadingOptions, divided, optional, source_of
+from ghostpoi.api.release import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
     from ghostpoi.api.given import Source
+    from ghostpoi.release.verify import Check
 
 
 @dataclass(frozen=True)
@@ -68,3 +70,58 @@ def inspect(
     for chosen in summary["columns"].values():
         chosen["chosen_by"] = door.text(chosen["chosen_by"])
     return Inspection(summary)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checks of a release, each with `name`, `passed` and `detail`. It is true if all of them pass.
+
+    >>> found = ghostpoi.verify("release")
+    >>> bool(found), found.failed, found.checks[1].name
+    (True, [], 'data file')
+    """
+
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return not self.failed
+
+    @property
+    def failed(self) -> list[Check]:
+        """The checks that failed."""
+        return [check for check in self.checks if not check.passed]
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        wrong = f"; failed: {', '.join(check.name for check in self.failed)}" if self.failed else ""
+        return f"Verification({len(self.checks) - len(self.failed)} of {len(self.checks)} checks passed{wrong})"
+
+
+@step
+def verify(
+    door: Door, release: ReleaseLike, *, against: Source | None = None, private: PathLike | None = None,
+    signed_by: str | None = None, map: Mapping[str, str] | None = None, engine: str | None = None, workers: int = 0,
+    scheduler: str = "", memory: str | None = None, **reading: Unpack[ReadingOptions],
+) -> Verification:  # fmt: skip
+    """Check a release folder against its manifest and, with `against`, against the clean table.
+
+    `signed_by` is the fingerprint of the key that must have signed the manifest.
+
+    >>> ghostpoi.verify("release", against="checkins.csv").passed
+    True
+    """
+    from ghostpoi.regions.compare import verify as check
+
+    folder = folder_of(release)
+    own = private if against is None else private_of(release, private)
+    at_scale, _, _ = divided(None, (), engine, workers, scheduler, memory)
+    stated = source_of(folder if against is None else against, reading)
+    clean = None if against is None else stated
+    given = (dict(map or {}), signed_by, optional(own), stated.limit, at_scale)
+    with door.bar(1.0) as report:
+        found = check(folder, clean, *given, door.say, report)
+    return Verification(tuple(replace(one, detail=door.text(one.detail)) for one in found))
