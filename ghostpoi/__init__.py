@@ -8,8 +8,8 @@ import os
 
 from ghostpoi.errors import InputError
 
-# Read by OpenMP when torch is imported. Threads that wait for each other then sleep instead of spinning: beside other
-# work, spinning takes several times the CPU time of the work itself. On an idle machine it makes little difference.
+# OpenMP reads this when torch is imported: threads that wait for each other then sleep instead of spinning. On a busy
+# machine, spinning takes several times the CPU time of the work itself. On an idle one, it makes little difference.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
