@@ -169,7 +169,8 @@ class Runner:
         """Measure and store the cells, or only the controls, that lack some of these seeds."""
         missing = [one for one in self.missing() if one.is_control or not controls]
         for cells in self._measured(missing, seeds):
-            settings = {cell["settings"]: self._settings(cell["method"]) for cell in cells}
+            variants = {cell["settings"]: Variant(cell["method"]) for cell in cells if cell["method"] != CLEAN}
+            settings = {name: variant.recorded(self.protocol) for name, variant in variants.items()}
             self.store.add(self.study.name, cells, settings)
 
     def train(self, methods: Sequence[str]) -> None:
@@ -249,9 +250,6 @@ class Runner:
         """Add to a cell of the plan what it went through, what made it, and its seeds and measures."""
         about = {"hardware": hardware(self.device), "version": __version__, "commit": commit()}
         return cell | {"stages": stages_of(cell | measured)} | about | measured
-
-    def _settings(self, method: str) -> dict[str, Any]:
-        return {} if method == CLEAN else Variant(method).recorded(self.protocol)
 
 
 def run_all(runners: Sequence[Runner], victims: bool = True, workers: int = 1) -> list[Path]:

@@ -82,21 +82,19 @@ def _example(data: PageData, rows: Longs, sides: list[Ints]) -> dict[str, Any]:
     if data.clean is not None:
         out["clean"] = _side(data, data.clean[rows], rows)
         for shown, side in zip(out["sides"], sides, strict=True):
-            here = side[rows] > 0
             km = data.venues.km(data.clean[rows], side[rows])
-            shown["moved"] = [round(float(k), 2) if h else None for k, h in zip(km, here, strict=True)]
+            shown["moved"] = [round(float(k), 2) if v else None for k, v in zip(km, side[rows], strict=True)]
     return out
 
 
 def _side(data: PageData, venue: Ints, rows: Longs) -> dict[str, Any]:
     """The stops of one side; blanks where that side withholds the row."""
     x, y = data.venues.xy
-    here = (venue > 0).tolist()
     return {
-        "x": [v if h else None for v, h in zip(_rounded(x[venue]), here, strict=True)],
-        "y": [v if h else None for v, h in zip(_rounded(y[venue]), here, strict=True)],
-        "venue": [plain(data.venues.name[v]) if h else "withheld" for v, h in zip(venue, here, strict=True)],
-        "category": [plain(data.venues.category[v]) if h else "" for v, h in zip(venue, here, strict=True)],
+        "x": [round(float(x[v]), 2) if v else None for v in venue],
+        "y": [round(float(y[v]), 2) if v else None for v in venue],
+        "venue": [plain(data.venues.name[v]) if v else "withheld" for v in venue],
+        "category": [plain(data.venues.category[v]) if v else "" for v in venue],
         "speed": _speeds(data, venue, rows),
     }
 
