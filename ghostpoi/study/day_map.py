@@ -10,18 +10,15 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import CLEAN
 from ghostpoi.data import prepared
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.draw.publication import publication
-from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.errors import InputError
-from ghostpoi.models import trajectory_lm
-from ghostpoi.randomness import Seed
 from ghostpoi.study import labels
 from ghostpoi.study.figures import FORMATS, INK, METHODS, STYLE, save
+from ghostpoi.study.run import Releases
 
 DAY_S = 86_400
 STOPS = (5, 7)  # of the day that is drawn: at least so many venues, at most so many check-ins
@@ -37,15 +34,11 @@ def draw_map(
     """Release a city once per method and draw one day: prepared data, or a synthetic city, the one fit to publish."""
     from ghostpoi.formats.prepare import prepare_city  # needs polars
 
-    city, device, released = prepared.load(data) if data else prepare_city(*CITY), torch.device("cpu"), {}
+    city = prepared.load(data) if data else prepare_city(*CITY)
     train, v = city.train, city.vocabulary
     with TemporaryDirectory() as place:
-        for method in SHOWN:
-            say(f"map: releasing with {method}")
-            s, lm = publication(method), None
-            if s.method.needs_trajectory_lm:
-                lm = trajectory_lm.load_or_train(Path(place), train, len(v), s.trajectory_lm, device, say)
-            released[method] = publish(Task(s, train, v, city.candidates, lm), Seed(0), device).poi
+        releases = Releases(city, "strong", torch.device("cpu"), Cache(Path(place)), say)
+        released = {method: releases.published(method, 0).poi for method in SHOWN}
     with plt.rc_context(STYLE["rc"]):
         return save(day_map(train.poi, v, released, typical_day(train, v)), folder, "map", formats)
 
