@@ -1,7 +1,7 @@
-"""Print results for people, in the words of output.toml. Functions import rich themselves: commands import this file
-before they have a result.
+"""Print results for people, in the words of output.toml.
 
-Everything that is printed passes `printable` or `SafeConsole`: names from files may contain terminal escapes.
+Functions import rich themselves: commands import this file before they have a result. Everything that is printed passes
+`printable` or `SafeConsole`: names from files may contain terminal escapes.
 """
 
 from __future__ import annotations
