@@ -12,6 +12,7 @@ RANDOM_MATCHED = "random-matched"  # a random release with the method's own sets
 # What needs no knowledge of who goes where, and what a sentence calls it.
 FLOORS = {"popularity": "guessing by popularity", "stay": "guessing that people stay where they are"}
 
+DISTANCE = "distance"  # the measures of `attack.victims.distances`
 ITSELF = "itself"  # the victim of an adversary that predicts
 MARKOV = "markov"  # what counting steps of clean sessions predicts
 

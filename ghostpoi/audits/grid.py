@@ -20,10 +20,11 @@ from ghostpoi.attack.adversaries.distillation import Distilled
 from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Rule, leak
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, Victim, train_each
+from ghostpoi.attack.victims.distances import DISTANCE_VERSION, floors
 from ghostpoi.attack.victims.judge import judged
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits.cache import Cache, Record, key_of
-from ghostpoi.audits.controls import CLEAN, ITSELF, LEAK_ONLY, LEAK_STAY
+from ghostpoi.audits.controls import CLEAN, DISTANCE, ITSELF, LEAK_ONLY, LEAK_STAY
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION, Metrics, accuracy, markov, popularity, recovery, stay
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
@@ -119,6 +120,7 @@ class Grid:
     device: torch.device
     cache: Cache
     kept: tuple[KeptColumn, ...] = ()  # columns that every release shows as the clean file has them
+    distance: bool = False  # whether distances are measured
     say: Say = lambda text: None
     report: Report = no_report
 
@@ -192,7 +194,11 @@ class Grid:
     def floors(self) -> dict[str, dict[str, Metrics]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
         data = self.train, self.test, self.rows
-        return {"popularity": popularity(*data), "stay": stay(*data), "markov": markov(*data)}
+        found: dict[str, dict[str, Metrics]] = {"popularity": popularity(*data), "stay": stay(*data)}
+        if self.distance:
+            near = floors(self.vocabulary, self.train, self.test)
+            found = {name: floor | {DISTANCE: near[name]} for name, floor in found.items()}
+        return found | {"markov": markov(*data)}
 
     def markov(self, release: str, number: int) -> dict[str, Metrics]:
         """Return what a first-order Markov model predicts from a release."""
@@ -229,7 +235,7 @@ class Grid:
 
     def _predictions(self, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Let the adversaries of these contests predict, under these seeds."""
-        shared = key_of(KEPT_VERSION, ACCURACY_VERSION, sessions_key(self.val), sessions_key(self.test))
+        shared = key_of(self._kept, ACCURACY_VERSION, sessions_key(self.val), sessions_key(self.test))
         found = []
         for contest, number in contests:
             released = self._released(contest, number)
@@ -249,7 +255,7 @@ class Grid:
         if not isinstance(predictor, Predictor):
             raise TypeError(f"{contest.adversary} does not predict")
         made = predicted(predictor, evidence, self.val, seed, self.device)
-        record = self._record(judged(contest.label, made.scorer, self._exam(), began))
+        record = self._record(judged(contest.label, seed, made.scorer, self._exam(), began))
         if made.restored is None:
             return record
         shares = recovery(self.train.poi, released[0], made.restored, evidence.positions)
@@ -261,7 +267,7 @@ class Grid:
         if not VICTIMS[victim].knows_users:  # so that releases that differ in their pseudonyms share victims
             jobs = tuple(replace(job, train=replace(job.train, user=np.zeros_like(job.train.user))) for job in jobs)
         shared = key_of(
-            (KEPT_VERSION, VICTIMS[victim].version, ACCURACY_VERSION), victim, self._victim(victim), self.protocol,
+            (self._kept, VICTIMS[victim].version, ACCURACY_VERSION), victim, self._victim(victim), self.protocol,
             self.device.type, self.vocabulary, sessions_key(self.val), sessions_key(self.test),
         )  # fmt: skip
         keys = [key_of(shared, sessions_key(job.train), job.seed.value) for job in jobs]
@@ -279,17 +285,24 @@ class Grid:
             found[key].measures | {HITS: found[key].hits} | extra for key, extra in zip(keys, restored, strict=True)
         ]
 
+    @property
+    def _kept(self) -> tuple[int, ...]:
+        """What the cache keeps of a victim."""
+        return (KEPT_VERSION, DISTANCE_VERSION, self.seeds) if self.distance else (KEPT_VERSION,)
+
     def _exam(self) -> Exam:
         def progress(label: str, victims: float) -> None:
             self.report(f"victim {label}", victims)
 
-        return Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary)
+        seeds = self.seeds if self.distance else 0
+        return Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary, seeds)
 
     def _record(self, result: Result) -> Record:
         """What the cache keeps of a victim or a predictor."""
         rank = np.where(result.ranks == WRONG, np.inf, result.ranks.astype(np.float64))
         about = {"validation": result.validation, "epochs": result.epochs, "victim_seconds": result.seconds}
-        return Record(accuracy(rank, self.test) | about, hits=np.packbits(result.ranks == 1))
+        near = {DISTANCE: result.distance} if result.distance else {}
+        return Record(accuracy(rank, self.test) | about | near, hits=np.packbits(result.ranks == 1))
 
     @property
     def step_users(self) -> Longs:

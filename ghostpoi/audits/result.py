@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ghostpoi import __version__
-from ghostpoi.audits.controls import CLEAN, RANDOM, RANDOM_MATCHED, in_table_order, under
+from ghostpoi.audits.controls import CLEAN, DISTANCE, RANDOM, RANDOM_MATCHED, in_table_order, under
 from ghostpoi.audits.grid import HITS, Contest, over_seeds
 from ghostpoi.audits.match import TablePair, joint_venues
 from ghostpoi.audits.measures.accuracy import PARTS, Metrics, in_one
@@ -63,6 +63,7 @@ def added(each: Sequence[RowCounts]) -> RowCounts:
     return RowCounts(joined_moves([one.moved for one in each]), steps, each[0].has_category)
 
 
+STEPS, FAR = COUNTS = ("steps", "far_moves")  # what distances are counted over
 SHARES = ("restored", "of_substituted", "spoiled")
 
 
@@ -171,7 +172,22 @@ def _spreads(measures: dict[str, Any], clean: Sequence[float], counts: StepCount
     if "validation" in measures:
         values["validation"] = rounded(measures["validation"], counts.validation)
     values["accuracy_lost"] = accuracy_lost(clean, values["acc@1"])
-    return {name: spread(seeds) for name, seeds in values.items()}
+    found: dict[str, Any] = {name: spread(seeds) for name, seeds in values.items()}
+    return found | ({DISTANCE: _near(measures[DISTANCE])} if DISTANCE in measures else {})
+
+
+def _near(distance: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Shares of guesses near the truth, rounded by the fewest steps of a seed; and how many they are of, on average."""
+    least = {name: int(min(distance[name])) for name in COUNTS}
+    found: dict[str, Any] = {
+        name: spread(rounded(seeds, least[_count_of(name)])) for name, seeds in distance.items() if name not in COUNTS
+    }
+    return found | {name: round(float(np.mean(distance[name]))) for name in COUNTS}
+
+
+def _count_of(name: str) -> str:
+    """The number that a share of guesses is of."""
+    return FAR if name.startswith(FAR) else STEPS
 
 
 Weights = Mapping[str, Sequence[int]]  # by the name of a measure or of a group of them: one per region
@@ -225,7 +241,20 @@ def joined_measures(each: Sequence[Mapping[str, Any]], weights: Weights) -> dict
         found[HITS] = [
             _end_to_end(regions, weights["all"]) for regions in zip(*(one[HITS] for one in each), strict=True)
         ]
+    if DISTANCE in each[0]:
+        found[DISTANCE] = _joined_distances([one[DISTANCE] for one in each])
     return found
+
+
+def _joined_distances(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Join shares of guesses near the truth; values are numbers, or lists with one per seed."""
+    total = {name: np.sum([one[name] for one in each], axis=0) for name in COUNTS}
+    found = {}
+    for name in (name for name in each[0] if name not in COUNTS):
+        count = _count_of(name)
+        right = np.sum([np.multiply(one[name], one[count]) for one in each], axis=0)
+        found[name] = (right / np.maximum(total[count], 1)).tolist()
+    return found | {name: value.tolist() for name, value in total.items()}
 
 
 def _end_to_end(regions: Sequence[Bytes], steps: Sequence[int]) -> Bytes:

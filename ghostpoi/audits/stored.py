@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ghostpoi.audits.controls import in_order, in_table_order
+from ghostpoi.audits.controls import DISTANCE, in_order, in_table_order
 from ghostpoi.audits.verdicts import conclude
 from ghostpoi.data.displacement import published
 from ghostpoi.errors import InputError
@@ -24,7 +24,7 @@ PUBLIC = (
     "naturalness", "utility", "protocol", "victims", "leak", "test_positions", "kept_columns", "pseudonyms", "version",
 )  # fmt: skip
 ALWAYS = ("acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost")  # measures of every victim
-PUBLIC_MEASURES = (*ALWAYS, "restored")  # what reports show
+PUBLIC_MEASURES = (*ALWAYS, "restored", DISTANCE)  # what reports show
 REGIONS = "regions"  # which of them were audited; an audit of a whole release has no such section
 SAME = ("victims", "protocol", "leak", "version", "settings_sha256", REGIONS)  # what runs that add up have in common
 

@@ -7,7 +7,7 @@ import multiprocessing
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -46,6 +46,7 @@ class Result:
     validation: float  # acc@1 on the validation sessions, of the epoch that was kept
     epochs: int  # that ran, including those after the kept one
     seconds: float  # wall-clock time; victims of one stack share it equally
+    distance: dict[str, float] = field(default_factory=dict)  # shares of guesses near the truth, if they were asked for
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class Exam:
     rows: int  # P+1
     device: torch.device
     progress: Report = no_report  # victims just done add up to one per job
-    vocabulary: Vocabulary | None = None  # coordinates of the POIs, for victims that need them
+    vocabulary: Vocabulary | None = None  # coordinates of the POIs, for victims that need them and for distances
+    seeds: int = 0  # that share the steps whose distances are measured; 0: none are
 
     def check(self, jobs: Sequence[Job]) -> None:
         """Refuse to train on POIs that are not in the vocabulary."""

@@ -30,6 +30,6 @@ class Counting(Victim):
         for job in jobs:
             began = time.perf_counter()
             model = CountingModel.fit(SoftSessions.hard(job.train), exam.validation, exam.rows)
-            results.append(judged(job.name, model, exam, began))
+            results.append(judged(job.name, job.seed, model, exam, began))
             exam.progress(job.name, 1.0)
         return results

@@ -1,4 +1,4 @@
-"""The judge: turns what any scorer predicts into the ranks of the venues that people really went to."""
+"""The judge: turns what any scorer predicts into the ranks of the venues that people really went to, and distances."""
 
 import time
 from dataclasses import replace
@@ -8,29 +8,44 @@ import torch
 
 from ghostpoi.attack.scorers import Scorer, Scores, Sparse
 from ghostpoi.attack.victims.base import Exam, Result, final_ranks, readable
+from ghostpoi.attack.victims.distances import Asked, Guesser
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models.training_windows import next_poi
+from ghostpoi.randomness import Seed
 
 
-def judged(name: str, scorer: Scorer, exam: Exam, began: float) -> Result:
+def judged(name: str, seed: Seed, scorer: Scorer, exam: Exam, began: float) -> Result:
     """Return what a scorer achieves; `began` is when its training did, by `time.perf_counter`."""
-    hits = ranks(scorer, exam.validation, exam.rows, exam.device) == 1
-    found = ranks(scorer, exam.test, exam.rows, exam.device)
+    hits, guesser = ranks(scorer, exam.validation, exam.rows, exam.device) == 1, guesser_of(exam, seed)
+    found = ranks(scorer, exam.test, exam.rows, exam.device, guesser)
+    distance = guesser.shares() if guesser else {}
     seconds = time.perf_counter() - began
-    return Result(name, found, float(hits.mean()) if len(hits) else 0.0, 1, seconds)
+    return Result(name, found, float(hits.mean()) if len(hits) else 0.0, 1, seconds, distance)
 
 
-def ranks(scorer: Scorer, sessions: Sessions, rows: int, device: torch.device) -> Longs:
+def guesser_of(exam: Exam, seed: Seed) -> Guesser | None:
+    """Return what measures the distances of a victim of this seed, if the exam asks for them."""
+    if not exam.seeds or exam.vocabulary is None:
+        return None
+    everything = exam.device.type != "cpu"
+    return Guesser(Asked.of(exam.vocabulary, exam.test, seed.value % exam.seeds, exam.seeds, everything), exam.device)
+
+
+def ranks(
+    scorer: Scorer, sessions: Sessions, rows: int, device: torch.device, guesser: Guesser | None = None
+) -> Longs:  # fmt: skip
     """Return the rank of every next POI, 1 the best, (N - S,); a tie counts against it, and POI 0 is never an answer.
 
-    The rank of an unknown POI is WRONG.
+    The rank of an unknown POI is WRONG. `guesser` reads the same scores.
     """
     pairs, known = readable(next_poi(sessions, max(2, sessions.positions)), rows)
     found, at = [np.zeros(0, np.int64)], 0
     for scores in scorer.probabilities(shown(sessions, rows)):
         target = pairs.target[at : at + _steps(scores)].astype(np.int64)
         found.append(_ranks(scores, target, device))
+        if guesser is not None:
+            guesser.read(scores)
         at += _steps(scores)
     if at != len(known):
         raise ValueError(f"the scorer predicted {at} steps of {len(known)}")

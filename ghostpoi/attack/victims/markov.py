@@ -38,7 +38,7 @@ class Markov(Victim):
         results = []
         for job in jobs:
             began = time.perf_counter()
-            results.append(judged(job.name, Chain(*self.counts(job.train, exam.rows)), exam, began))
+            results.append(judged(job.name, job.seed, Chain(*self.counts(job.train, exam.rows)), exam, began))
             exam.progress(job.name, 1.0)
         return results
 

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from ghostpoi.attack.adversaries.distillation import after
 from ghostpoi.attack.victims import stacked_training
 from ghostpoi.attack.victims.base import STAGE, Exam, Job, Result, Victim, final_ranks, readable
+from ghostpoi.attack.victims.judge import guesser_of
 from ghostpoi.attack.victims.stacked_model import (
     TIME,
     TOKEN,
@@ -85,8 +86,17 @@ def _train_alone(job: Job, exam: Exam, settings: ModelSettings, training: Traini
     pairs = next_poi(job.train, settings.max_positions)
     best = fit.train(model, pairs, validation, training, job.seed, STAGE, count)
     exam.progress(job.name, 1 - ran / max(1, training.epochs))
-    ranks = final_ranks(fit.ranks(model, test), known)
-    return Result(job.name, ranks, best or 0.0, ran, time.perf_counter() - began)
+    ranks, guesser = final_ranks(fit.ranks(model, test), known), guesser_of(exam, job.seed)
+    if guesser is not None:
+        for logits, _ in fit.logits(model, test, "float32"):
+            guesser.read(probabilities(logits))
+    distance = guesser.shares() if guesser else {}
+    return Result(job.name, ranks, best or 0.0, ran, time.perf_counter() - began, distance)
+
+
+def probabilities(logits: Tensor) -> Tensor:
+    """Return the probabilities of all POIs, with column 0, (n, P) -> (n, P+1)."""
+    return F.pad(logits.softmax(1), (1, 0))
 
 
 class UserModel(StackedModel):

@@ -1,7 +1,7 @@
 """M models of one shape as one, every weight (M, ...), because a single small model leaves a large GPU idle."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -159,6 +159,14 @@ class StackedModel:
             own = logits.gather(2, target[a : a + step].expand(len(self), -1)[:, :, None])
             found.append((logits >= own).sum(2))
         return torch.cat(found, 1)
+
+    @torch.no_grad()
+    def probabilities(self, hidden: Tensor) -> Iterator[Tensor]:
+        """Yield the probabilities of all POIs, some steps at a time, (M, N, d) -> (M, n, P+1); POI 0 has none."""
+        matrix = _padded(self.output, torch.float32)
+        step = _tile_rows(matrix)
+        for a in range(0, hidden.shape[1], step):
+            yield torch.softmax(_logits(hidden[:, a : a + step], matrix, self.rows), 2)[:, :, : self.rows]
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
         weight, bias = self.weights[name + ".weight"], self.weights[name + ".bias"]

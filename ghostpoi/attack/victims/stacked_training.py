@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ghostpoi.attack.victims.base import STAGE, Exam, Job, Result, Victim, final_ranks, readable
+from ghostpoi.attack.victims.judge import guesser_of
 from ghostpoi.attack.victims.stacked_model import LOGITS_CUDA, PackedRows, StackedModel, pack
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
@@ -103,9 +104,23 @@ def _results(stack: StackedModel, jobs: Sequence[Job], exam: Exam, training: Tra
     began = time.perf_counter()
     best, validated, epochs = train(stack, jobs, exam, training)
     test, known = readable(timed_pairs(exam.test, stack.settings.max_positions), exam.rows)
-    ranks = [final_ranks(r, known) for r in Examination(test, best).ranks(best).cpu().numpy()]
+    examination = Examination(test, best)
+    ranks = [final_ranks(r, known) for r in examination.ranks(best).cpu().numpy()]
+    distances = _distances(examination, best, jobs, exam)
     seconds = (time.perf_counter() - began) / len(jobs)
-    return [Result(job.name, ranks[m], validated[m], epochs[m], seconds) for m, job in enumerate(jobs)]
+    return [Result(job.name, ranks[m], validated[m], epochs[m], seconds, distances[m]) for m, job in enumerate(jobs)]
+
+
+def _distances(
+    examination: "Examination", best: StackedModel, jobs: Sequence[Job], exam: Exam
+) -> list[dict[str, float]]:
+    """Measure the distances of every victim, if the exam asks for them."""
+    guessers = [guesser for job in jobs if (guesser := guesser_of(exam, job.seed)) is not None]
+    if guessers:
+        for scores in examination.probabilities(best):
+            for guesser, own in zip(guessers, scores, strict=True):
+                guesser.read(own)
+    return [guesser.shares() for guesser in guessers] or [{} for _ in jobs]
 
 
 def train(stack: StackedModel, jobs: Sequence[Job], exam: Exam, settings: Training) -> Trained:
@@ -195,6 +210,13 @@ class Examination:
             hidden = stack.hidden(self.inputs[:, :, rows.index].expand(-1, len(stack), -1), rows)
             found.append(stack.ranks(hidden, self.target[rows.index]))
         return torch.cat(found, 1)
+
+    @torch.no_grad()
+    def probabilities(self, stack: StackedModel) -> Iterator[Tensor]:
+        """Yield the probabilities of all POIs at some steps, in order, for every victim, (M, n, P+1)."""
+        for rows in self.batches:
+            hidden = stack.hidden(self.inputs[:, :, rows.index].expand(-1, len(stack), -1), rows)
+            yield from stack.probabilities(hidden)
 
 
 def clip(gradients: Sequence[Tensor], most: float) -> None:

@@ -40,7 +40,7 @@ class Staying(Victim):
     def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         for job in jobs:
             exam.progress(job.name, 1.0)
-        return [judged(job.name, Stay(), exam, 0.0) for job in jobs]
+        return [judged(job.name, job.seed, Stay(), exam, 0.0) for job in jobs]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,19 @@ def test_each_adversary_counts_with_the_victim_that_validates_best(rotated: tupl
         assert found["controls"][control]["by_victim"].keys() == {"staying", "markov"}
     assert found["controls"]["random+seer"]["victim"] == ITSELF  # the strongest also faces the random release
     assert "by_victim" not in found["controls"]["stay"]
+
+
+def test_distances_of_guesses_stand_beside_accuracy(rotated: tuple[Path, Path]) -> None:
+    found = run(*rotated, victims=("staying", "markov"), adversaries=("none", "seer"), set=(), seeds=2)
+    stay, guess = found["controls"]["stay"]["distance"], found["clean"]["by_victim"]["staying"]["distance"]
+    assert stay["steps"] == guess["steps"] == found["test_positions"]
+    assert stay["far_moves"] == guess["far_moves"] == 0  # the circle is 900 m wide
+    assert stay["within_2km"]["seeds"] == [1.0, 1.0]
+    assert guess["within_2km"]["seeds"] == [1.0, 1.0]
+    clean, seer = (one["distance"]["within_0.5km"] for one in (found["clean"], found["adversaries"]["seer"]))
+    assert clean["mean"] >= found["clean"]["acc@1"]["mean"]
+    assert len(seer["seeds"]) == 2
+    assert found["adversaries"]["none"]["by_victim"]["markov"]["distance"].keys() == stay.keys()
 
 
 def test_an_audit_with_a_predictor_is_resumed_from_the_cache(

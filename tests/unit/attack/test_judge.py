@@ -16,6 +16,7 @@ from ghostpoi.attack.victims.base import WRONG, Exam
 from ghostpoi.attack.victims.judge import judged, ranks
 from ghostpoi.attack.victims.markov import Chain, Markov
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.randomness import Seed
 
 CPU = torch.device("cpu")
 
@@ -101,7 +102,7 @@ def test_markov_counts_followers_and_popularity() -> None:
 def test_what_a_scorer_achieves() -> None:
     exam = Exam(sessions_of([1, 2, 1]), sessions_of([2, 1]), 3, CPU)
     chain = Chain(sparse.csr_array(np.array([[0, 0, 0], [0, 0, 1.0], [0, 0, 1.0]])), np.zeros(3))
-    found = judged("it", chain, exam, 0.0)
+    found = judged("it", Seed(0), chain, exam, 0.0)
     assert (found.name, found.validation, found.ranks.tolist(), found.epochs) == ("it", 0.5, [2], 1)
     nothing = replace(exam, validation=sessions_of([1]))
-    assert judged("it", chain, nothing, 0.0).validation == 0.0
+    assert judged("it", Seed(0), chain, nothing, 0.0).validation == 0.0
