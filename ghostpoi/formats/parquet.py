@@ -126,7 +126,8 @@ def to_checkin_file(source: Source, rows: "ParquetRows", data: bytes, given: dic
 
 def read_rows(source: Source, data: bytes) -> "ParquetRows":
     """Read all fields of a Parquet file."""
-    return ParquetRows.of(*read_table(source, data), source.path)
+    table, schema = read_table(source, data)
+    return ParquetRows.of(table, source.path, schema)
 
 
 def read_groups(source: Source, groups: Sequence[int]) -> "ParquetRows":
@@ -134,7 +135,7 @@ def read_groups(source: Source, groups: Sequence[int]) -> "ParquetRows":
     with readable(source):
         table = pq.ParquetFile(source.path).read_row_groups(list(groups))
         table.validate(full=True)
-    return ParquetRows.of(table, table.schema, source.path)
+    return ParquetRows.of(table, source.path)
 
 
 def parquet_rows(data: bytes) -> int | None:
@@ -154,8 +155,9 @@ class ParquetRows(Rows):
     joins, head = True, PARQUET
 
     @staticmethod
-    def of(table: pa.Table, schema: pa.Schema, path: Path) -> "ParquetRows":
-        """Return the rows of a table."""
+    def of(table: pa.Table, path: Path, schema: pa.Schema | None = None) -> "ParquetRows":
+        """Return the rows of a table. `schema` is that of the file if dictionaries stand for its texts."""
+        schema = schema or table.schema
         return ParquetRows(held=dict(zip(schema.names, table.columns, strict=True)), schema=schema, path=path)
 
     @property
@@ -240,7 +242,7 @@ class ParquetRows(Rows):
             raise InputError(
                 f"{self.path}: the types of its columns differ from those of {other}; store the same types"
             ) from None
-        return ParquetRows.of(table, table.schema, self.path)
+        return ParquetRows.of(table, self.path)
 
     def to_frame(self, mapping: dict[str, str]) -> Any:
         return pl.from_arrow(self.table)

@@ -105,7 +105,7 @@ def _parquet_rows(schema: "pa.Schema", table: "pa.Table", path: Path) -> Rows:
     from ghostpoi.formats.parquet import ParquetRows
 
     columns = [c if c.type == f.type else c.cast(f.type) for f, c in zip(schema, table.columns, strict=True)]
-    return ParquetRows.of(pa.Table.from_arrays(columns, schema=schema), schema, path)
+    return ParquetRows.of(pa.Table.from_arrays(columns, schema=schema), path)
 
 
 def _index(folder: Path) -> tuple[Longs, Head]:

@@ -47,8 +47,8 @@ def test_dictionaries_stand_for_the_table_of_the_file(
     assert rows.table.equals(whole, check_metadata=True)
     assert rows.table.column("a").num_chunks == whole.column("a").num_chunks == 1
     for one, two in (
-        (rows, ParquetRows.of(whole, whole.schema, Path("file"))),
-        (rows.take(SOME), rows.of(whole.take(SOME), whole.schema, rows.path)),
+        (rows, ParquetRows.of(whole, Path("file"))),
+        (rows.take(SOME), rows.of(whole.take(SOME), rows.path)),
     ):
         assert written(one) == written(two)
         if "binary" not in str(kind):
@@ -64,7 +64,7 @@ def written(rows: ParquetRows) -> bytes:
 def test_a_large_table_is_written_as_pyarrow_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "GROUP", 150)
     table = checkins(["a", "b", "c"])
-    assert written(ParquetRows.of(table, table.schema, Path("file"))) == packed(table)
+    assert written(ParquetRows.of(table, Path("file"))) == packed(table)
 
 
 def checkins(users: list[str | None]) -> pa.Table:
@@ -102,7 +102,7 @@ def test_dictionaries_are_compared_as_their_texts_are(texts: list[str], row: int
     values = [texts[i % len(texts)] for i in range(ROWS)]
     changed = [*values[:row], other, *values[row + 1 :]]
     one, two = (rows_of(pa.table({"a": pa.array(column)})) for column in (values, changed))
-    plain = [ParquetRows.of(rows.table, rows.schema, rows.path) for rows in (one, two)]
+    plain = [ParquetRows.of(rows.table, rows.path) for rows in (one, two)]
     told = None if values == changed else f"row {row + 1} has a different a"
     assert difference(one, two) == difference(*plain) == told
     assert difference(one, rows_of(pa.table({"a": values[:-1]}))) == "there are 399 rows, not 400"
