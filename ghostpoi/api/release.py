@@ -114,7 +114,8 @@ def protect(
     (5636, 8)
     """
     from ghostpoi import formats
-    from ghostpoi.release.make import given_seed, make_release, release_in_memory, work
+    from ghostpoi.regions.protect import make_release
+    from ghostpoi.release.make import given_seed, release_in_memory, work
     from ghostpoi.release.private_folder import ReleaseRequest
 
     if output is None and (engine or memory or scheduler or workers):
@@ -142,13 +143,8 @@ def protect(
         request = ReleaseRequest(
             **vars(rows), file=file, release=folder, private=own, resume=resume, force=force, series=optional(series)
         )
-        if at_scale:
-            from ghostpoi.regions.protect import make_by_region
-
-            manifest, released = make_by_region(request, replace(at_scale, device=device), door.say, report)
-        else:
-            released = make_release(request, door.say, report)
-            manifest = released.manifest
+        at_scale = replace(at_scale, device=device) if at_scale else None
+        manifest, released = make_release(request, at_scale, door.say, report)
         rows_here, pairs_here = (released.rows, _pairs(released) if pairs else None) if released else (None, None)
         return Release(manifest, rows_here, folder, own, pairs_here)
 

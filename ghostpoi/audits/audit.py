@@ -46,8 +46,8 @@ from ghostpoi.options import option
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.regions.compare import opened_pair
+from ghostpoi.regions.divide import read_region
 from ghostpoi.regions.job import Job, sample, sampled
-from ghostpoi.regions.rows import read_region
 from ghostpoi.regions.scale import Scale, Stages
 from ghostpoi.release.manifest import checked_manifest, read_manifest, with_groups
 from ghostpoi.release.verify import Check

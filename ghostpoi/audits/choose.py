@@ -38,8 +38,8 @@ from ghostpoi.processes import process_pool
 from ghostpoi.progress import Report, Say, no_report
 from ghostpoi.regions.columns import test_all_columns
 from ghostpoi.regions.dataset import dataset
+from ghostpoi.regions.divide import read_region
 from ghostpoi.regions.job import Job, refuse, sample, sampled
-from ghostpoi.regions.rows import read_region
 from ghostpoi.regions.scale import Scale, Stages
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import override

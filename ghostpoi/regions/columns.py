@@ -19,9 +19,8 @@ from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
 from ghostpoi.options import option
-from ghostpoi.regions.divide import TOGETHER
+from ghostpoi.regions.divide import read_joint, read_region
 from ghostpoi.regions.job import Job, Region, TestedColumns, by_hash, joint, sample
-from ghostpoi.regions.rows import read_joint, read_region
 from ghostpoi.regions.scale import Stages, done_all
 from ghostpoi.release.refusals import check_parts
 from ghostpoi.release.users import wanted
@@ -29,6 +28,7 @@ from ghostpoi.release.venue_files import classify_file
 
 FEW_ROWS = 20_000  # with fewer, a region is too small for all tests
 ORDERED = 1000  # with fewer rows, their order may seem to reveal venues by chance
+TOGETHER = -1  # the number of the test of several regions at once
 DIVIDED = 2  # regions in several pieces that are tested in addition to the others
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Ints
-from ghostpoi.data.displacement import MoveCounts
 from ghostpoi.draw.whole_table import fast_steps, prepare
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
@@ -17,18 +16,20 @@ from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.regions.dataset import IN_MEMORY, divided, job_of, working
-from ghostpoi.regions.divide import ROUTE, divide, regions_in, with_pieces
+from ghostpoi.regions.divide import ROUTE, divide, read_region, read_with_origin, regions_in, with_pieces
 from ghostpoi.regions.engine import OneProcess
 from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, is_done, leaving
-from ghostpoi.regions.packs import read_group, write_pack
-from ghostpoi.regions.pieces import count_rows
+from ghostpoi.regions.packs import read_groups, write_pack
+from ghostpoi.regions.pieces import raw_rows
 from ghostpoi.regions.protect import joint_figures, without_rows
-from ghostpoi.regions.rows import read_region, read_with_origin
 from ghostpoi.regions.scale import Scale, Stages, done_all
 from ghostpoi.release.manifest import clean_source, data_source, read_clean, read_data, read_manifest, settings_of
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.release.verify import Check, folder_checks, order_check
 from ghostpoi.settings import RegionSettings
+
+if TYPE_CHECKING:
+    from ghostpoi.release.compare import Comparison
 
 ROUTES = "routes"  # the region of each row of a part of the release
 
@@ -115,7 +116,7 @@ def _shown_route(clean: Job, number: int, fewer: bool) -> Ints:
         return route
     shown = np.zeros(len(route), bool)
     for region in regions_in(clean, number):
-        if group := read_group(clean.result(RELEASED, region), number):
+        for group in read_groups(clean.result(RELEASED, region), [number]):
             shown[group.places] = True
     return route[shown]
 
@@ -124,26 +125,17 @@ def divide_release(job: Job, number: int) -> str:
     """Divide a piece of the release like its clean rows; return what is wrong with its number of rows."""
     piece = job.pieces.pieces[number]
     route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy", mmap_mode="r")[piece.before :]
-    rows = count_rows(job.source, piece, job.request.mapping)
+    rows = raw_rows(job.source, piece, job.request.mapping)
+    count = 0 if rows is None else len(rows)
     last = piece == job.pieces.of_part(piece.part)[-1]
-    if rows > len(route) or (last and rows < len(route)):
-        return f"{job.pieces.names[piece.part]} has {rows:,} rows, where {len(route):,} are expected"
+    if count > len(route) or (last and count < len(route)):
+        return f"{job.pieces.names[piece.part]} has {count:,} rows, where {len(route):,} are expected"
     if not is_done(job.result(FRAGMENTS, number)):
-        divide(job, number, route[:rows])
+        divide(job, number, route[:count], rows)
     return ""
 
 
 UNCOUNTED = f"not checked: it is counted by region, which takes {option('against', 'FILE')}"
-
-
-@dataclass(frozen=True)
-class Compared:
-    """What was found in a region."""
-
-    checks: list[Check]
-    figures: dict[str, Any] | None
-    moved: MoveCounts | None
-    speed: dict[str, float]
 
 
 def verify(
@@ -165,7 +157,7 @@ def verify(
         return checks
     if against is None and "regions" in manifest:
         return [*checks, Check("speed", True, UNCOUNTED)]
-    from ghostpoi.release.compare import counted_speed  # imports much that a release without data does without
+    from ghostpoi.release.compare import counted_speed, figure_checks  # imports much that the other checks do without
 
     if against is None:
         table = read_data(release, manifest, limit).table
@@ -179,13 +171,16 @@ def verify(
         speed = {name: sum(one.speed[name] for one in each) for name in ("steps", "steps_over_limit")}
         checks.append(counted_speed(each[0].speed | speed, manifest, last=False))
         if written.file:
-            return [*checks, *order_check(written.file.table, manifest), *_with_figures(each[0], manifest)]
-        return [*checks, Check("regions", True, f"{len(each):,} regions"), *_joined(clean, each, manifest)]
+            checks += [*order_check(written.file.table, manifest), *each[0].checks]
+        else:
+            checks += [Check("regions", True, f"{len(each):,} regions"), *_joined(clean, each)]
+        found = [(one.figures, one.moved) for one in each if one.figures and one.moved]
+        return [*checks, *(figure_checks(joint_figures(found), manifest) if len(found) == len(each) else [])]
 
 
-def compare_region(clean: Job, number: int, written: Job, manifest: dict[str, Any], private: Path) -> Compared:
+def compare_region(clean: Job, number: int, written: Job, manifest: dict[str, Any], private: Path) -> "Comparison":
     """Compare the released rows of a region with the clean ones."""
-    from ghostpoi.release.compare import comparison  # imports much that the other checks do without
+    from ghostpoi.release.compare import comparison
 
     before, whole = read_region(clean, clean.regions[number]), bool(clean.file)
     of_it = written.regions[number]
@@ -193,25 +188,15 @@ def compare_region(clean: Job, number: int, written: Job, manifest: dict[str, An
     if manifest["rows"]["withheld"] and not whole:
         has_candidates = prepare(before.table, clean.request.settings, whole_file=False).has_candidates
         manifest = manifest | {"rows": manifest["rows"] | {"withheld": int((~has_candidates).sum())}}
-    found = comparison(before, after, manifest, private, whole)
-    moved = MoveCounts.of(found.moved) if found.moved else None
-    return Compared(found.checks, found.figures, moved, _speed(after.table, manifest))
+    return replace(comparison(before, after, manifest, private, whole), speed=_speed(after.table, manifest))
 
 
 def _speed(written: Checkins, manifest: dict[str, Any]) -> dict[str, float]:
     return fast_steps(written, manifest["speed"]["limit_kmh"], manifest["speed"]["min_gap_s"])
 
 
-def _with_figures(found: Compared, manifest: dict[str, Any]) -> list[Check]:
-    from ghostpoi.release.compare import figure_checks
-
-    return [*found.checks, *(figure_checks(found.figures, manifest) if found.figures else [])]
-
-
-def _joined(clean: Job, each: Sequence[Compared], manifest: dict[str, Any]) -> list[Check]:
+def _joined(clean: Job, each: Sequence["Comparison"]) -> list[Check]:
     """Join the checks of all regions: a check passes if it passes everywhere."""
-    from ghostpoi.release.compare import figure_checks
-
     checks = []
     for name in dict.fromkeys(check.name for one in each for check in one.checks):
         wrong = [
@@ -225,8 +210,4 @@ def _joined(clean: Job, each: Sequence[Compared], manifest: dict[str, Any]) -> l
             region, check = wrong[0]
             detail = f"{len(wrong):,} regions fail; region {region.number + 1} ({region.label}): {check.detail}"
         checks.append(Check(name, not wrong, detail))
-    figures, moved = [one.figures for one in each], [one.moved for one in each]
-    if all(figures) and all(one is not None for one in moved):
-        joint = joint_figures([one for one in figures if one], [one for one in moved if one])
-        checks += figure_checks(joint, manifest)
     return checks

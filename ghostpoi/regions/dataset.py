@@ -1,7 +1,5 @@
 """A dataset for commands that only read it. What is divided lies in a folder that exists while they run."""
 
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -10,17 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 from ghostpoi import formats
-from ghostpoi.files import make_private_folder
+from ghostpoi.errors import InputError
+from ghostpoi.files import locked, make_private_folder
 from ghostpoi.formats import Source
 from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
-from ghostpoi.regions import survey as ranges
-from ghostpoi.regions.divide import find_crossings, find_regions, scatter, with_pieces
+from ghostpoi.regions import divide
 from ghostpoi.regions.engine import OneProcess, engine_of
 from ghostpoi.regions.job import SURVEY, Job, is_done, refuse, unseen
 from ghostpoi.regions.pieces import PIECE_ROWS, find_pieces
 from ghostpoi.regions.scale import Scale, Stages, done_all, fit, fit_pieces
-from ghostpoi.regions.survey import bounds_of, join_venues, survey, surveys_of, with_kind
+from ghostpoi.regions.survey import survey, with_kind
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import RegionSettings
 
@@ -35,7 +33,8 @@ def dataset(
         return
     refuse(request, source.reading)
     with working(scale, private, say, report) as (place, stages):
-        yield divided(job_of(place, source, request, scale.settings, scale.region_column), stages), stages
+        job = read_here(job_of(place, source, request, scale.settings, scale.region_column), stages)
+        yield job if job.file else divided(job, stages), stages
 
 
 IN_MEMORY = Scale(settings=RegionSettings())
@@ -59,26 +58,15 @@ def _own_folder(parent: Path | None) -> Iterator[Path]:
     """Yield a new folder, and remove it afterwards; first remove what killed processes left of theirs."""
     parent = parent or Path(gettempdir())
     for left in parent.glob(f"{PREFIX}*"):
-        with suppress(OSError), _reserved(left):
+        with suppress(OSError, InputError), locked(left):  # InputError: another process uses it
             shutil.rmtree(left)
     with TemporaryDirectory(prefix=PREFIX, dir=parent) as place, ExitStack() as stack:
         with suppress(OSError):  # some network file systems have no locks
-            stack.enter_context(_reserved(Path(place)))
+            stack.enter_context(locked(Path(place)))
         yield Path(place)
 
 
 PREFIX = "ghostpoi-reading-"
-
-
-@contextmanager
-def _reserved(folder: Path) -> Iterator[None]:
-    """Hold a lock on a folder; the system releases that of a killed process."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(handle)
 
 
 def job_of(
@@ -90,10 +78,22 @@ def job_of(
     return Job(folder, pieces, request, source, settings, column, Seed(0), "")
 
 
+def read_here(job: Job, stages: Stages) -> Job:
+    """Read a dataset of one piece, if its tasks run in this process. If it is one region, it needs no division."""
+    if not isinstance(stages.engine, OneProcess) or len(job.pieces.pieces) > 1 or job.pieces.several:
+        return job
+    fit_pieces(stages, job.source, job.pieces.pieces)
+    file = formats.read(job.source, job.request.mapping)
+    regions = tuple(divide.regions_of(job, file))
+    fit(stages, regions)
+    return replace(job, held=file) if len(regions) > 1 else replace(job, file=file, regions=regions)
+
+
 def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     every = range(len(job.pieces.pieces))
-    fit_pieces(stages, job.source, job.pieces.pieces)
+    if not job.held:
+        fit_pieces(stages, job.source, job.pieces.pieces)
 
     def piece(number: int) -> str:
         return str(job.pieces.pieces[number].path)
@@ -105,12 +105,12 @@ def divided(job: Job, stages: Stages) -> Job:
     if not all(is_done(job.result(SURVEY, number)) for number in every):
         raise unseen(job.folder)
     job = with_kind(job)
-    bounds = bounds_of((found.venues for found in surveys_of(job).values()), ranges.VENUES_AT_ONCE)
-    done_all(stages.run("joining venues", join_venues, job, range(len(bounds) + 1), bounds), ids)
-    job = replace(job, regions=find_regions(job))
+    count = divide.ranges_of_venues(job)
+    done_all(stages.run("joining venues", divide.join_venues, job, range(count), count), ids)
+    job = replace(job, regions=divide.find_regions(job))
     fit(stages, job.regions)
-    done_all(stages.run("dividing", scatter, job, every), piece)
+    done_all(stages.run("dividing", divide.scatter, job, every), piece)
     if len(job.regions) > 1:
-        bounds = bounds_of((found.users for found in surveys_of(job).values()), ranges.AT_ONCE)
-        done_all(stages.run("finding journeys", find_crossings, job, range(len(bounds) + 1), bounds), ids)
-    return with_pieces(replace(job, held=None))
+        count = divide.ranges_of_users(job)
+        done_all(stages.run("finding journeys", divide.find_crossings, job, range(count), count), ids)
+    return divide.with_pieces(replace(job, held=None))

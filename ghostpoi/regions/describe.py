@@ -1,13 +1,10 @@
 """Describe a dataset: the summary of `inspect` and, if it is divided, how the venues part into regions."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ghostpoi.data.inspect import Counted, added, count, summary
 from ghostpoi.draw.whole_table import count_sets, described_sets
@@ -16,18 +13,16 @@ from ghostpoi.formats.base import Kind, misnamed
 from ghostpoi.formats.fields import chosen_columns
 from ghostpoi.progress import Report, Say
 from ghostpoi.regions.dataset import dataset
-from ghostpoi.regions.job import Job, Region, is_done, leaving, no_sessions
-from ghostpoi.regions.pieces import read_piece
-from ghostpoi.regions.rows import read_region
+from ghostpoi.regions.divide import read_region
+from ghostpoi.regions.job import Job, is_done, leaving, no_sessions
 from ghostpoi.regions.scale import Scale
-from ghostpoi.regions.survey import read_survey
+from ghostpoi.regions.survey import Keys, keys, surveys_of
 from ghostpoi.release.private_folder import RowsRequest
 
 USERS = "users"  # the stage that leaves the users of each region
 ALL, LEFT = "all.npy", "left.npy"  # in it: hashes of ids, and of those that the filters leave
 SHOWN = 5  # the largest regions, which are listed
 AT_ONCE = 1_000_000  # hashes that are joined at once
-Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -46,11 +41,11 @@ def inspect(source: Source, request: RowsRequest, scale: Scale | None, say: Say,
     """Return the summary of a dataset. Of a dataset with one region, it is that of the whole table."""
     with dataset(source, request, scale, None, say, report) as (job, stages):
         each = [*stages.regions("describing", describe_region, job).values()]
-        counted = each[0].counted
-        if not job.file:
+        if job.file:
+            counted, first = each[0].counted, job.file.missing_at
+        else:
             counted = added([one.counted for one in each], *(_distinct(job, name) for name in (ALL, LEFT)))
-        missing = sum(one.missing for one in each)
-        first = _first_missing(job) if missing else ""
+            first = next((one.missing for one in surveys_of(job).values() if one.missing), "")
     if not counted.lengths.sum():
         raise no_sessions(source)
     sets: Counter[str] = sum((one.sets for one in each), Counter())
@@ -58,7 +53,7 @@ def inspect(source: Source, request: RowsRequest, scale: Scale | None, say: Say,
         "format": each[0].format,
         "misnamed": misnamed(source, each[0].kind),
         "columns": each[0].columns,
-        "missing": {"rows": missing, "first": first},
+        "missing": {"rows": sum(one.missing for one in each), "first": first},
         **summary(counted, request.settings),
         "method": {"name": request.method, **described_sets(sets, request.settings)},
     }
@@ -71,14 +66,8 @@ def inspect(source: Source, request: RowsRequest, scale: Scale | None, say: Say,
 def described_regions(job: Job) -> dict[str, Any]:
     """Return how many regions there are, by which rule, and the largest and the smallest."""
     by_rows = sorted(job.regions, key=lambda region: (-region.rows, region.number))
-    return {
-        "count": len(job.regions), **job.rule, "largest": [_sizes(region) for region in by_rows[:SHOWN]],
-        "smallest": _sizes(by_rows[-1]),
-    }  # fmt: skip
-
-
-def _sizes(region: Region) -> dict[str, Any]:
-    return {"name": region.label, "rows": region.rows, "venues": region.venues}
+    sizes = [{"name": region.label, "rows": region.rows, "venues": region.venues} for region in by_rows]
+    return {"count": len(sizes), **job.rule, "largest": sizes[:SHOWN], "smallest": sizes[-1]}
 
 
 def describe_region(job: Job, number: int) -> Described:
@@ -89,36 +78,18 @@ def describe_region(job: Job, number: int) -> Described:
     place = job.result(USERS, number)
     if not (job.file or is_done(place)):
         with leaving(place) as folder:
-            users = _hashed(file.table.user_ids)
+            users = keys(file.table.user_ids)
             np.save(folder / ALL, users)
             np.save(folder / LEFT, users[left])
     columns = chosen_columns(file, job.request.mapping)
     return Described(file.format, file.kind, columns, len(file.missing), counted, sets)
 
 
-def _hashed(ids: Iterable[object]) -> Hashes:
-    """Return 8 bytes of each id, which bounds the memory. Two of 100 million users share one with a chance of .03%."""
-    digests = (blake2b(str(one).encode("utf-8", "surrogatepass"), digest_size=8).digest() for one in ids)
-    return np.frombuffer(b"".join(digests), np.uint64)
-
-
 def _distinct(job: Job, name: str) -> int:
     """Count the users of all regions, each once."""
-    known, waiting = np.empty(0, np.uint64), list[Hashes]()
+    known, waiting = np.empty(0, np.uint64), list[Keys]()
     for region in job.regions:
         waiting.append(np.load(job.result(USERS, region.number) / name))
         if sum(map(len, waiting)) > max(AT_ONCE, len(known)):
             known, waiting = np.unique(np.concatenate([known, *waiting])), []
     return len(np.unique(np.concatenate([known, *waiting])))
-
-
-def _first_missing(job: Job) -> str:
-    """Return where the first row is that lacks a value."""
-    if job.file:
-        return job.file.missing_at
-    for piece in job.pieces.pieces:
-        found = read_survey(job, piece.number)
-        if found is not None and not found.venue.all():
-            file = read_piece(job.source, piece, job.request.mapping)
-            return file.missing_at if file else ""
-    return ""

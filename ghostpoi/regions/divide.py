@@ -1,67 +1,91 @@
-"""Part the venues of all pieces into regions, send each row to its region, and find where users cross."""
+"""Part the venues of all pieces into regions, send each row to its region, find where users cross; read a region."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from ghostpoi.data import regions
-from ghostpoi.data.checkins import Bools, Ints, Longs, joined_groups
+from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.errors import InputError
-from ghostpoi.formats import CheckinFile
+from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.build import file_of_rows
 from ghostpoi.options import option
+from ghostpoi.regions import survey
 from ghostpoi.regions.job import FRAGMENTS, Job, Region, is_done, joint, leaving
-from ghostpoi.regions.packs import numbers_of, write_pack
+from ghostpoi.regions.packs import numbers_of, read_groups, rows_of, write_pack
 from ghostpoi.regions.pieces import raw_rows
-from ghostpoi.regions.survey import TABLE, Survey, places_of, ranges_of, read_range, read_survey, surveys_of, venues_of
 from ghostpoi.release.refusals import in_file
 from ghostpoi.settings import RegionSettings
 
-FOLDER, LIST, GROUPS = "regions", "regions.json", "groups.json"
+JOINED = "venues"  # the stage that leaves the venues of a range of keys
+FOLDER, NUMBERS = "regions", "numbers.npy"  # the number of the region of each venue, in the order of their keys
+VENUES_AT_ONCE = 2_000_000  # of a range; a venue counts in every piece that has it: 250 bytes each time
+ROWS_AT_ONCE = 4_000_000  # of the users of a range: bounds the memory of its task
+
+
+def ranges_of_venues(job: Job) -> int:
+    """Return how many ranges of keys the venues of all pieces are joined in."""
+    return -(-sum(found.venues for found in survey.surveys_of(job).values()) // VENUES_AT_ONCE)
+
+
+def ranges_of_users(job: Job) -> int:
+    """Return the same for the rows of users."""
+    return -(-sum(found.rows for found in survey.surveys_of(job).values()) // ROWS_AT_ONCE)
+
+
+def join_venues(job: Job, number: int, count: int) -> None:
+    """Join the venues of a range of keys. A venue lies where its earliest row says, in the first piece that has one."""
+    place = job.result(JOINED, number)
+    if is_done(place):
+        return
+    each = survey.surveys_of(job).values()
+    here = ((one.folder / survey.VENUES, one.within(survey.VENUE_KEYS, number, count)) for one in each)
+    found = pl.concat([pl.scan_parquet(path)[places].collect() for path, places in here])
+    if job.region_column and (several := found.filter(pl.col("region").n_unique().over("id") > 1)).height:
+        raise InputError(survey.not_of_the_venue(job.region_column, several["id"].sort()[0]))
+    joined = found.sort("first", maintain_order=True).group_by("id", maintain_order=True).agg(
+        pl.col("key", "lat", "lon", "region").first(), pl.col("rows").sum()
+    )  # fmt: skip
+    with leaving(place) as folder:
+        joined.write_parquet(folder / survey.VENUES)
 
 
 def find_regions(job: Job) -> tuple[Region, ...]:
-    """Return all regions, in the order of their keys."""
-    place = job.folder / FOLDER
-    if not is_done(place):
-        with leaving(place) as folder:
-            _find(job, folder)
-    return tuple(Region(**one) for one in json.loads((place / LIST).read_text("utf-8")))
+    """Return all regions, in the order of their keys; leave the number of that of each venue."""
+    tables = [one / survey.VENUES for one in job.results(JOINED)]
+    by_id = pl.read_parquet(tables, columns=["id"])["id"].arg_sort()  # without the ids, which need much memory
+    columns = ["key", "lat", "lon", "rows", *(["region"] if job.region_column else [])]
+    venues = pl.read_parquet(tables, columns=columns)[by_id]
+    number = _numbers(job, venues)
+    by_key = np.argsort(venues["key"].to_numpy())
+    with leaving(job.folder / FOLDER) as folder:
+        np.save(folder / survey.VENUE_KEYS, venues["key"].to_numpy()[by_key])
+        np.save(folder / NUMBERS, number[by_key])
+    ids = pl.read_parquet(tables, columns=["id"])["id"]
+    return tuple(_listed(venues, number, ids.gather(by_id[np.unique(number, return_index=True)[1]])))
 
 
 def region_of_rows(job: Job, number: int) -> Ints:
     """Return the region of each row of a piece, (N,). A row that lacks a value goes with the first that does not."""
-    found = read_survey(job, number)
+    found = survey.read_survey(job, number)
     if found is None:
         return np.empty(0, np.int32)
-    numbers = ((np.load(job.folder / FOLDER / f"{one.name}.npy", mmap_mode="r"), one) for one in ranges_of(job))
-    of_venue = np.concatenate([np.zeros(1, np.int32), *(own[places_of(one, number)] for own, one in numbers)])
-    venue = found.venue
+    known, numbers = (np.load(job.folder / FOLDER / name, mmap_mode="r") for name in (survey.VENUE_KEYS, NUMBERS))
+    venue = found.load(survey.VENUE)
+    of_venue = np.append(np.int32(0), numbers[np.searchsorted(known, found.load(survey.VENUE_KEYS))])
     of_venue[0] = of_venue[venue[venue > 0][:1]].sum()
     route: Ints = of_venue[venue]
     return route
 
 
-def _find(job: Job, folder: Path) -> None:
-    columns = ["lat", "lon", "rows", *(["region"] if job.region_column else [])]
-    each = [pl.read_parquet(one / TABLE, columns=columns) for one in ranges_of(job)]
-    venues = pl.concat(each)
-    number = _numbers(job, venues)
-    for one, own in zip(ranges_of(job), np.split(number, np.cumsum([len(table) for table in each])[:-1]), strict=True):
-        np.save(folder / f"{one.name}.npy", own)
-    listed = _listed(venues, number, _first_venues(job, number))
-    _write_groups(job, folder)
-    (folder / LIST).write_text(json.dumps([asdict(region) for region in listed]), "utf-8")
-
-
 def regions_of(job: Job, file: CheckinFile) -> list[Region]:
     """Return the regions of a dataset that this process has read."""
-    venues = venues_of(job, file, {})[0]
+    venues = survey.venues_of(job, file, {})[0].sort("id")
     number = _numbers(job, venues)
-    return _listed(venues, number, venues[np.unique(number, return_index=True)[1]])
+    return _listed(venues, number, venues["id"].gather(np.unique(number, return_index=True)[1]))
 
 
 def _numbers(job: Job, venues: pl.DataFrame) -> Ints:
@@ -77,41 +101,18 @@ def _numbers(job: Job, venues: pl.DataFrame) -> Ints:
     return regions.numbered(cut, rank)
 
 
-def _listed(venues: pl.DataFrame, number: Ints, first: pl.DataFrame) -> list[Region]:
-    """Describe regions; `first` has the first venue of each."""
-    named = venues.with_columns(number=pl.Series(number)).group_by("number").agg(
-        pl.col("lat", "lon").median(), pl.col("rows").sum(), venues=pl.len()
+def _listed(venues: pl.DataFrame, number: Ints, keys: pl.Series) -> list[Region]:
+    """Describe regions, given that of each venue in the order of ids, and the id of the first venue of each region."""
+    found = venues.with_columns(number=pl.Series(number)).group_by("number").agg(
+        pl.col("^region$").first(), pl.col("lat", "lon").median(), pl.col("rows").sum(), venues=pl.len()
     ).sort("number")  # fmt: skip
     return [
         Region(
-            row["number"], own["id"], own["region"] or f"near {row['lat']:.2f}, {row['lon']:.2f}", row["venues"],
+            row["number"], key, row.get("region") or f"near {row['lat']:.2f}, {row['lon']:.2f}", row["venues"],
             row["rows"],
         )
-        for row, own in zip(named.iter_rows(named=True), first.iter_rows(named=True), strict=True)
+        for key, row in zip(keys, found.iter_rows(named=True), strict=True)
     ]  # fmt: skip
-
-
-def _first_venues(job: Job, number: Ints) -> pl.DataFrame:
-    """Return the id of the first venue of each region, and the name of the region."""
-    rank, before, found = np.unique(number, return_index=True)[1], 0, list[pl.DataFrame]()
-    for one in ranges_of(job):
-        own = pl.read_parquet(one / TABLE, columns=["id", "region"])
-        here = rank[(rank >= before) & (rank < before + len(own))] - before
-        found.append(own[here])
-        before += len(own)
-    return pl.concat(found)
-
-
-def groups_of(job: Job) -> dict[str, str]:
-    """Return the group of each category of the dataset, if a column states it. A region may hold other rows of one."""
-    place = job.folder / FOLDER / GROUPS
-    found: dict[str, str] = json.loads(place.read_text("utf-8")) if place.exists() else {}
-    return found
-
-
-def _write_groups(job: Job, folder: Path) -> None:
-    each = (found.groups for found in surveys_of(job).values())
-    (folder / GROUPS).write_text(json.dumps(joined_groups(each, str(job.pieces.path))), "utf-8")
 
 
 def _check_size(job: Job, count: int, venues: int) -> None:
@@ -128,7 +129,6 @@ def _check_size(job: Job, count: int, venues: int) -> None:
 
 
 ROUTE = "route.npy"  # next to the pack of a piece: the region of each row
-TOGETHER = -1  # in the pack of a piece: the number of the rows of a sample of regions, in their order
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,6 @@ class Origin:
 
     piece: Ints
     place: Ints  # in the piece
-
-    @staticmethod
-    def of(places: Mapping[int, Ints]) -> "Origin":
-        """Join the places in each piece."""
-        sizes = [len(own) for own in places.values()]
-        return Origin(np.repeat(np.array([*places], np.int32), sizes), np.concatenate([*places.values()]))
 
     def shown(self, file: CheckinFile, rows: Longs) -> dict[int, Ints]:
         """Return the places in each piece that a release shows: these rows of the table, and those it keeps."""
@@ -153,7 +147,7 @@ class Origin:
 
 def regions_in(job: Job, piece: int) -> list[int]:
     """Return the regions that a piece has rows in."""
-    return [number for number in numbers_of(job.result(FRAGMENTS, piece)) if number != TOGETHER]
+    return numbers_of(job.result(FRAGMENTS, piece))
 
 
 def with_pieces(job: Job) -> Job:
@@ -170,89 +164,107 @@ TAIL = "tail"  # what ends the last line of a piece of text; in packs, all lines
 
 def scatter(job: Job, number: int) -> None:
     """Divide a piece."""
-    if not is_done(job.result(FRAGMENTS, number)):
-        divide(job, number, region_of_rows(job, number), [region.number for region in joint(job.regions)])
+    if is_done(job.result(FRAGMENTS, number)):
+        return
+    piece, route = job.pieces.pieces[number], region_of_rows(job, number)
+    rows = job.held.all_rows if job.held else raw_rows(job.source, piece, job.request.mapping) if len(route) else None
+    divide(job, number, route, rows)
 
 
-def divide(job: Job, number: int, route: Ints, sample: Sequence[int] = ()) -> None:
-    """Divide a piece whose rows go to these regions, (N,). Those of a sample are left in their order, too."""
+def divide(job: Job, number: int, route: Ints, rows: Rows | None) -> None:
+    """Divide the rows of a piece, which go to these regions, (N,)."""
     with leaving(job.result(FRAGMENTS, number)) as folder:
         np.save(folder / ROUTE, route)
-        if not len(route):
+        if rows is None or not len(route):
             write_pack(folder, {})
             return
-        piece = job.pieces.pieces[number]
-        rows = job.held.all_rows if job.held else raw_rows(job.source, piece, job.request.mapping)
         if rows.dialect:
             (folder / TAIL).write_bytes(rows.dialect.tail)
         order = np.argsort(route, kind="stable")
         numbers, begin = np.unique(route[order], return_index=True)
-        together = np.flatnonzero(np.isin(route, sample))
-        groups = {TOGETHER: together} if len(together) else {}
-        groups |= dict(zip(numbers.tolist(), np.split(order, begin[1:]), strict=True))
-        write_pack(folder, groups, rows.take(np.concatenate([*groups.values()])))
+        groups = dict(zip(numbers.tolist(), np.split(order, begin[1:]), strict=True))
+        write_pack(folder, groups, rows.take(order))
 
 
 STAGE = "crossings"
-ROWS, BEGIN = "rows.npy", "begin.npy"  # (M, 2) the piece and its row, region by region; where each region begins
+CROSSINGS = "rows.parquet"  # the piece and number of each row that crosses, region by region
 
 
-def find_crossings(job: Job, number: int, bounds: Sequence[str]) -> None:
-    """Note the rows of the users of a range whose user was in another region in the row before."""
+def find_crossings(job: Job, number: int, count: int) -> None:
+    """Note the rows of the users of a range of keys whose user was in another region in the row before."""
     place = job.result(STAGE, number)
     if is_done(place):
         return
-    each = surveys_of(job)
-    users = pl.concat([_users(job, piece, found, bounds, number) for piece, found in each.items()])
-    travels = users.filter(pl.col("low").min().over("id") < pl.col("high").max().over("id"))
-    own = travels.partition_by("piece", as_dict=True, maintain_order=True)
-    rows = pl.concat([_rows(job, piece, each[piece], some) for (piece,), some in own.items()] or [EMPTY])
-    user = rows["id"].rank("dense").to_numpy().astype(np.int32)
+    users = pl.concat([_users(job, piece, found, number, count) for piece, found in survey.surveys_of(job).items()])
+    rows = users.filter(pl.col("region").min().over("user") < pl.col("region").max().over("user"))
+    user = rows["user"].rank("dense").to_numpy().astype(np.int32)
     crossing = regions.crossings(user, rows["time"].to_numpy(), rows["region"].to_numpy())
-    found = rows.filter(pl.Series(crossing)).sort("region", "piece", "row")
+    found = rows.filter(pl.Series(crossing)).select("region", "piece", "row").sort("region", "piece", "row")
     with leaving(place) as folder:
-        np.save(folder / ROWS, found.select("piece", "row").to_numpy())
-        np.save(folder / BEGIN, np.searchsorted(found["region"].to_numpy(), np.arange(len(job.regions) + 1)))
+        found.write_parquet(folder / CROSSINGS)
+
+
+def _users(job: Job, piece: int, found: survey.Survey, number: int, count: int) -> pl.DataFrame:
+    """The rows of the users of a range in a piece."""
+    here = found.within(survey.USER_KEYS, number, count)
+    row = found.load(survey.BY_USER)[here]
+    route = np.load(job.result(FRAGMENTS, piece) / ROUTE, mmap_mode="r")
+    user, time = found.load(survey.USER_KEYS)[here], found.load(survey.TIME)[row]
+    rows = pl.DataFrame({"user": user, "time": time, "region": route[row], "row": row})
+    return rows.with_columns(piece=pl.lit(piece, pl.Int32))
 
 
 def crossing_rows(job: Job, region: Region, origin: Origin) -> Bools | None:
     """Mark the rows of a region, (N,), which come from there; None if nobody can cross."""
-    ranges = sorted((job.folder / STAGE).glob("[0-9]*"))
-    if not ranges:
+    if not (found := job.results(STAGE)):
         return None
-    marked = np.concatenate([
-        np.load(one / ROWS, mmap_mode="r")[slice(*np.load(one / BEGIN, mmap_mode="r")[region.number :][:2])]
-        for one in ranges
-    ])  # fmt: skip
-    pairs = ((origin.piece, origin.place), marked.T)
+    marked = pl.scan_parquet([one / CROSSINGS for one in found]).filter(pl.col("region") == region.number).collect()
+    pairs = (origin.piece, origin.place), (marked["piece"].to_numpy(), marked["row"].to_numpy())
     every, crossing = (piece.astype(np.int64) << 32 | place for piece, place in pairs)
     return np.isin(every, crossing)
 
 
-def _users(job: Job, piece: int, found: Survey, bounds: Sequence[str], number: int) -> pl.DataFrame:
-    """The users of a range in a piece, and the first and the last region that each was in."""
-    users = read_range(found.users, bounds, number)
-    low = high = np.empty(0, np.int32)
-    if len(users):
-        begin = users["begin"].to_numpy()
-        rows = found.by_user[begin[0] : begin[-1] + users["rows"][-1]]
-        region = np.load(job.result(FRAGMENTS, piece) / ROUTE, mmap_mode="r")[rows]
-        low, high = (side.reduceat(region, begin - begin[0]) for side in (np.minimum, np.maximum))
-    return users.with_columns(low=pl.Series(low), high=pl.Series(high), piece=pl.lit(piece, pl.Int32))
+def read_region(job: Job, region: Region) -> CheckinFile:
+    """Read the rows of a region. They know the part of the dataset that each belongs to."""
+    return job.file or read_with_origin(job, region)[0]
 
 
-def _rows(job: Job, piece: int, found: Survey, users: pl.DataFrame) -> pl.DataFrame:
-    """The rows of users in a piece."""
-    begin, size = users["begin"].to_numpy(), users["rows"].to_numpy()
-    within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-    row = found.by_user[np.repeat(begin, size) + within]
-    route = np.load(job.result(FRAGMENTS, piece) / ROUTE, mmap_mode="r")
-    return pl.DataFrame({
-        "id": users["id"].gather(np.repeat(np.arange(len(users)), size)), "time": found.time[row],
-        "region": route[row], "piece": np.full(len(row), piece, np.int32), "row": row,
-    })  # fmt: skip
+def read_with_origin(job: Job, region: Region) -> tuple[CheckinFile, Origin]:
+    """Read the rows of a region; return also where they come from."""
+    file, origin = _read(job, [region], job.name_of(region.number))
+    crossing = crossing_rows(job, region, origin)
+    table = replace(file.table, crossing=None if crossing is None else crossing[file.present])
+    rows = file.all_rows
+    return replace(file, table=table, parse_rows=lambda: _by_part(job, origin, rows)), origin
 
 
-EMPTY = pl.DataFrame(schema={
-    "id": pl.String, "time": pl.Int64, "region": pl.Int32, "piece": pl.Int32, "row": pl.Int32,
-})  # fmt: skip
+def read_joint(job: Job) -> CheckinFile:
+    """Read the rows of a sample of regions, as if they were one file: in their order, without parts."""
+    return _read(job, joint(job.regions), str(job.pieces.path))[0]
+
+
+def _read(job: Job, regions: Sequence[Region], named: str) -> tuple[CheckinFile, Origin]:
+    """Read the rows of some regions, in the order of the dataset."""
+    numbers = sorted(region.number for region in regions)
+    pieces = sorted({piece for region in regions for piece in region.pieces})
+    found = [(piece, group) for piece in pieces for group in read_groups(job.result(FRAGMENTS, piece), numbers)]
+    places = [group.places for _, group in found]
+    piece_of = np.repeat([piece for piece, _ in found], [*map(len, places)]).astype(np.int32)
+    origin, rows = Origin(piece_of, np.concatenate(places)), rows_of([group for _, group in found], named)
+    del found  # which may be large
+    if len(regions) > 1:
+        order = np.lexsort((origin.place, origin.piece))
+        origin, rows = Origin(origin.piece[order], origin.place[order]), rows.take(order)
+    file = file_of_rows(job.source.at(Path(named)), rows, job.format, job.fields)
+    groups = job.category_groups or file.table.category_groups
+    return replace(file, table=replace(file.table, category_groups=groups)), origin
+
+
+def _by_part(job: Job, origin: Origin, rows: Rows) -> Rows:
+    """Let each row know its part. A dataset of one file has no parts."""
+    if not job.pieces.several:
+        return rows
+    of_piece = np.array([piece.part for piece in job.pieces.pieces])
+    numbers, part = np.unique(of_piece[origin.piece], return_inverse=True)
+    names = tuple(job.pieces.names[number] for number in numbers)
+    return rows.in_parts(names, part, (b"",) * len(names))

@@ -58,6 +58,7 @@ class Job:
     columns: TestedColumns | None = None
     format: str = ""  # of all files, once they were read
     fields: dict[str, str] = field(default_factory=dict)  # and the column of each field
+    category_groups: dict[str, str] = field(default_factory=dict)  # of all files; a region may lack rows of a category
     device: str = "auto"  # where models run, as the publisher named it: machines differ
     file: CheckinFile | None = None  # all rows, if the dataset is one region in memory
     held: CheckinFile | None = None  # its only piece, if this process has read it
@@ -74,6 +75,10 @@ class Job:
     def result(self, stage: str, number: int) -> Path:
         """Return the folder that a task leaves."""
         return self.folder / stage / f"{number:06}"
+
+    def results(self, stage: str) -> list[Path]:
+        """Return the folders that all tasks of a stage have left, in order."""
+        return sorted((self.folder / stage).glob("[0-9]*"))
 
     def name_of(self, number: int) -> str:
         """Return how messages name a region or, below 0, all of them."""

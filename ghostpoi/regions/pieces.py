@@ -3,7 +3,6 @@
 Large text files are divided where rows end into spans, which are read like files of their own.
 """
 
-import hashlib
 import io
 from bisect import bisect_left
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import numpy as np
 
 from ghostpoi import formats
 from ghostpoi.errors import InputError
-from ghostpoi.files import COMPRESSED
+from ghostpoi.files import COMPRESSED, file_hashes, joint_hash
 from ghostpoi.formats import HEAD, CheckinFile, Rows, Source, recognised
 from ghostpoi.formats.base import PARQUET, ending, kind_of
 from ghostpoi.formats.compression import compression, load, readable
@@ -223,24 +222,19 @@ def read_piece(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Checki
     return formats.read(source, mapping, piece.span.format if piece.span else None, part=True)
 
 
-def raw_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Rows:
-    """Read all fields of a piece. What `read_piece` has validated is not validated again, where that saves time."""
+def raw_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Rows | None:
+    """Read all fields of a piece; None if it is text without rows. Parquet, once validated, is not validated again."""
     if is_parquet(piece.path):
         from ghostpoi.formats.parquet import read_groups, read_rows
 
         source = dataset.at(piece.path)
         return read_groups(source, piece.groups) if piece.groups else read_rows(source, piece.path.read_bytes())
     file = read_piece(dataset, piece, mapping)
-    assert file is not None, "only pieces that have rows are divided"
-    return file.all_rows
+    return file.all_rows if file else None
 
 
-def count_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> int:
-    """Return how many rows a piece has."""
-    if not is_parquet(piece.path):
-        if not formats.has_rows(dataset.at(piece.path)):
-            return 0
-        return len(raw_rows(dataset, piece, mapping))
+def parquet_rows(piece: Piece) -> int:
+    """Return how many rows a piece of a Parquet file has."""
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(piece.path)
@@ -250,11 +244,8 @@ def count_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> int:
 
 def content_hash(pieces: Pieces) -> bytes:
     """Hash the names and the content of all parts."""
-    digest = hashlib.sha256()
-    for part, name in enumerate(pieces.names):
-        with pieces.of_part(part)[0].path.open("rb") as file:
-            digest.update(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n".encode())
-    return digest.digest()
+    paths = {name: pieces.of_part(part)[0].path for part, name in enumerate(pieces.names)}
+    return bytes.fromhex(joint_hash({name: file_hashes(path)[""] for name, path in paths.items()}))
 
 
 def is_parquet(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """Make a release of a dataset: protect each region, join their figures, and put the parts of the release together."""
 
 import hashlib
-import json
+import pickle
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -26,9 +26,9 @@ from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
 from ghostpoi.regions.columns import check_columns, test_all_columns
-from ghostpoi.regions.dataset import divided
-from ghostpoi.regions.divide import TAIL, Origin, regions_in, regions_of
-from ghostpoi.regions.engine import Failure, OneProcess, engine_of
+from ghostpoi.regions.dataset import divided, read_here
+from ghostpoi.regions.divide import TAIL, Origin, read_with_origin, regions_in
+from ghostpoi.regions.engine import Failure, engine_of
 from ghostpoi.regions.job import (
     FRAGMENTS,
     RELEASED,
@@ -42,25 +42,21 @@ from ghostpoi.regions.job import (
     remove_unfinished,
     unseen,
 )
-from ghostpoi.regions.packs import Group, Head, head_of, numbers_of, read_group, rows_of, write_pack
-from ghostpoi.regions.pieces import PIECE_ROWS, Pieces, content_hash, find_pieces
-from ghostpoi.regions.rows import read_with_origin
-from ghostpoi.regions.scale import Scale, Stages, TaskFailed, done_all, fit, fit_pieces
-from ghostpoi.release.make import (
-    described_data,
-    hashes_of,
-    in_memory,
-    in_place,
-    keep_private,
-    release_file,
-    work,
-    write_data,
-    write_pairs,
-)
+from ghostpoi.regions.packs import head_of, numbers_of, read_groups, rows_of, write_pack
+from ghostpoi.regions.pieces import PIECE_ROWS, content_hash, find_pieces
+from ghostpoi.regions.scale import Scale, Stages, TaskFailed, done_all
+from ghostpoi.release import make
 from ghostpoi.release.manifest import store_manifest
 from ghostpoi.release.plan import ReleasedRows, is_small, plan, release_rows, without_draws
-from ghostpoi.release.private_folder import Note, ReleaseRequest, Run, begin, check_folders, resume
-from ghostpoi.release.staging import publish_folder, staging_folder
+from ghostpoi.release.private_folder import (
+    Note,
+    ReleaseRequest,
+    Run,
+    begin_or_resume,
+    check_folders,
+    publish_folder,
+    staging_folder,
+)
 
 PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
 IDS = {"user_ids": 0, "venue_ids": 1, "category_ids": 0}  # how many stay: venues are numbered from 1
@@ -78,8 +74,9 @@ def without_rows(file: CheckinFile) -> CheckinFile:
 SHARES = ("left_genuine", "drawn_own")  # of all released rows
 
 
-def joint_figures(each: Sequence[dict[str, Any]], moved: Sequence[MoveCounts]) -> dict[str, Any]:
-    """Return the sections `rows`, `plausibility` and `data` of a manifest, given those of all regions."""
+def joint_figures(stored: Sequence[tuple[dict[str, Any], MoveCounts]]) -> dict[str, Any]:
+    """Return the sections `rows`, `plausibility` and `data` of a manifest, given those and the moves of all regions."""
+    each, moved = zip(*stored, strict=True)
     total = sum(one["data"]["rows"] for one in each)
     rows = reduce(_added, (one["rows"] for one in each))
     for name in (name for name in SHARES if name in rows):
@@ -104,7 +101,7 @@ def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-FIGURES, MOVES, PAIRS = "figures.json", "moves.npz", "pairs.npz"
+FIGURES, PAIRS = "figures", "pairs.npz"  # the manifest of a region and how far its rows were moved; its pairs
 
 
 def protect_region(job: Job, number: int) -> None:
@@ -134,26 +131,20 @@ def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFi
     released = release_rows(planned, venues, seed)
     withheld = not len(released.shown) and not len(file.kept)
     released_rows = replace(released, rows=released.rows.whole.with_line_end())
-    written = without_rows(file) if withheld else write_data(in_memory(file), file, released_rows)
-    described = described_data(request, file, released, written)
+    written = without_rows(file) if withheld else make.write_data(make.in_memory(file), file, released_rows)
+    described = make.described_data(request, file, released, written)
     write_pack(folder, origin.shown(file, released.shown), None if withheld else written.all_rows)
-    write_pairs(folder / PAIRS, released)
+    make.write_pairs(folder / PAIRS, released)
     table = released.whole.table
-    np.savez(folder / MOVES, **vars(MoveCounts.of(moves(table.venues, table.venue, venues.poi))))
-    (folder / FIGURES).write_text(json.dumps(released.manifest | described), "utf-8")
-
-
-def read_counts(folder: Path) -> MoveCounts:
-    """Read how far the rows of a region were moved."""
-    with np.load(folder / MOVES, allow_pickle=False) as found:
-        return MoveCounts(**{name: value if value.ndim else value.item() for name, value in found.items()})
+    moved = MoveCounts.of(moves(table.venues, table.venue, venues.poi))
+    (folder / FIGURES).write_bytes(pickle.dumps((released.manifest | described, moved)))
 
 
 def joint_manifest(job: Job) -> dict[str, Any]:
     """Join the manifests of all regions."""
-    folders = [job.result(RELEASED, region.number) for region in job.regions]
-    each = [json.loads((folder / FIGURES).read_text("utf-8")) for folder in folders]
-    found, first = joint_figures(each, [read_counts(folder) for folder in folders]), each[0]
+    stored = [pickle.loads((folder / FIGURES).read_bytes()) for folder in job.results(RELEASED)]
+    each = [manifest for manifest, _ in stored]
+    found, first = joint_figures(stored), each[0]
     steps = {name: sum(one["speed"][name] for one in each) for name in ("steps", "steps_over_limit")}
     joint: dict[str, Any] = first | found | {"speed": first["speed"] | steps, "data": first["data"] | found["data"]}
     if len(job.regions) == 1:
@@ -169,35 +160,27 @@ def assemble(job: Job, part: int, folder: Path) -> None:
     name, pieces = job.pieces.names[part], job.pieces.of_part(part)
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    each = (_groups(job, piece.number) for piece in pieces)
-    rows = (_rows(name, groups) for groups in each if groups)
+    rows = (found for piece in pieces if (found := _released_rows(job, piece.number, name)) is not None)
+    regions = (job.result(RELEASED, region.number) for region in job.regions)
+    head = head_of(next(folder for folder in regions if numbers_of(folder)))  # what a part without rows begins with
     with replacing(path) as out:
-        if isinstance(head := _head(job), Dialect):
+        if isinstance(head, Dialect):
             _write_text(rows, head.start, job.result(FRAGMENTS, pieces[-1].number) / TAIL, out)
         else:
             _write_tables(rows, head, out)
 
 
-def _head(job: Job) -> Head:
-    """Return what a part begins with if it has no rows."""
-    folders = (job.result(RELEASED, region.number) for region in job.regions)
-    return head_of(next(folder for folder in folders if numbers_of(folder)))
-
-
-def _groups(job: Job, piece: int) -> list[Group]:
-    """Return the released rows of a piece, region by region."""
-    found = (read_group(job.result(RELEASED, region), piece) for region in regions_in(job, piece))
-    return [group for group in found if group is not None]
-
-
-def _rows(name: str, groups: list[Group]) -> Rows:
-    """Return the released rows of a piece in the order of the dataset. Each region has read its own back."""
-    rows = rows_of(groups, name)
+def _released_rows(job: Job, piece: int, name: str) -> Rows | None:
+    """Return the released rows of a piece in the order of the dataset, if any. Each region has read its own back."""
+    regions = (job.result(RELEASED, region) for region in regions_in(job, piece))
+    groups = [group for folder in regions for group in read_groups(folder, [piece])]
+    if not groups:
+        return None
     places = np.concatenate([group.places for group in groups])
     order = np.argsort(places)
     if not np.diff(places[order]).all():
         raise ValueError("two regions hold the same row")
-    return rows.take(order)
+    return rows_of(groups, name).take(order)
 
 
 def _write_text(pieces: Iterator[Rows], start: bytes, tail: Path, out: BinaryIO) -> None:
@@ -221,59 +204,63 @@ def _write_tables(pieces: Iterator[Rows], schema: Any, out: BinaryIO) -> None:
 
 
 WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
-LAYOUT = "packs"  # of the results: those of older versions are useless
+LAYOUT = "keys"  # of the results: those of older versions are useless
 
 
 Made = tuple[dict[str, Any], ReleasedRows | None]  # the manifest; the rows, if all were in memory at once
 
 
-def make_by_region(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> Made:
-    """Protect a dataset region by region, at once if it has only one, and write the release."""
-    return in_place(request, lambda: _make(request, scale, say, report))
+def make_release(request: ReleaseRequest, scale: Scale | None, say: Say, report: Report) -> Made:
+    """Protect a dataset and write the release: at once, or region by region if an option asks for that."""
+
+    def made() -> Made:
+        if scale:
+            refuse(request, request.file.reading, series=request.series is not None)
+        unfinished, series = check_folders(request), None
+        if scale:
+            return _at_scale(request, scale, unfinished, say, report)
+        if request.series:
+            from ghostpoi.release.series.add import open_series
+
+            series = open_series(request, request.series)
+        file = formats.read(request.file, request.mapping)
+        released = make.release_file(request, file, file.sha256, unfinished, series, say, report)
+        return released.manifest, released
+
+    return make.in_place(request, made)
 
 
-def _make(request: ReleaseRequest, scale: Scale, say: Say, report: Report) -> Made:
-    refuse(request, request.file.reading, series=request.series is not None)
-    unfinished = check_folders(request)
+def _at_scale(request: ReleaseRequest, scale: Scale, unfinished: Note | None, say: Say, report: Report) -> Made:
+    """Protect a dataset region by region or, if it is one region that fits into a piece, at once."""
     pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report, scale)
-        held, count = _held(request, pieces, stages)
+        job = Job(
+            Path(), pieces, request, request.file, scale.settings, scale.region_column, Seed(0), "",
+            device=scale.device,
+        )  # fmt: skip
+        job = read_here(job, stages)
         sha256 = content_hash(pieces)
-        if held and count == 1:
-            units = work(request.settings)
+        if job.file:
+            units = make.work(request.settings)
 
             def share(label: str, done: float) -> None:
                 report(label, done / units)
 
-            released = release_file(request, held, sha256, unfinished, None, say, share)
+            released = make.release_file(request, job.file, sha256, unfinished, None, say, share)
             return released.manifest, released
-        return _by_region(request, pieces, held, sha256, unfinished, stages, say), None
-
-
-def _held(request: ReleaseRequest, pieces: Pieces, stages: Stages) -> tuple[CheckinFile | None, int]:
-    """Read a dataset of one piece here, if no other process does, and count its regions."""
-    if not isinstance(stages.engine, OneProcess) or len(pieces.pieces) > 1 or pieces.several:
-        return None, 0
-    scale = stages.scale
-    job = Job(Path(), pieces, request, request.file, scale.settings, scale.region_column, Seed(0), "")
-    fit_pieces(stages, request.file, pieces.pieces)
-    file = formats.read(request.file, request.mapping)
-    found = regions_of(job, file)
-    fit(stages, found)
-    return file, len(found)
+        return _by_region(job, request, sha256, unfinished, stages, say), None
 
 
 def _by_region(
-    request: ReleaseRequest, pieces: Pieces, held: CheckinFile | None, sha256: bytes, unfinished: Note | None,
-    stages: Stages, say: Say,
-) -> dict[str, Any]:  # fmt: skip
+    job: Job, request: ReleaseRequest, sha256: bytes, unfinished: Note | None, stages: Stages, say: Say
+) -> dict[str, Any]:
     """Divide a dataset, protect each region and write the release; return its manifest."""
     # A refused engine or input leaves nothing: with other options or another file, this run would be useless.
     is_new = not request.private.exists()
-    run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
+    run = begin_or_resume(request, sha256, unfinished, say)
     try:
-        job = replace(_job(request, stages.scale, pieces, run, say), held=held)
+        job = replace(job, folder=_folder(job, run, say), seed=run.seed, key=run.key)
         job, manifest = _released(job, request, run, stages, say)
     except (TaskFailed, EngineFailed) as e:
         raise RegionsFailed(f"{e.text}; then continue with {option('resume')}") from None
@@ -287,7 +274,7 @@ def _by_region(
         own = job.result(RELEASED, region.number) / PAIRS
         if own.exists():  # else a run that was killed has moved it
             own.rename(pairs / f"{region.number:06}.npz")
-    keep_private(run, request.private, (PRIVATE_PAIRS,) if any(pairs.iterdir()) else ())
+    make.keep_private(run, request.private, (PRIVATE_PAIRS,) if any(pairs.iterdir()) else ())
     return manifest
 
 
@@ -297,8 +284,8 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
     for text in job.columns.warnings if job.columns else []:
         say(f"warning: {text}")
     _, failed = stages.run(
-        "protecting", protect_region, job, [r.number for r in job.regions], on_gpu=request.settings.method.needs_torch,
-        sizes=[r.rows for r in job.regions], goes_on=True,
+        "protecting", protect_region, job, range(len(job.regions)), on_gpu=request.settings.method.needs_torch,
+        by_region=True, goes_on=True,
     )  # fmt: skip
     if failed:
         raise _failure(job, failed)
@@ -324,7 +311,7 @@ def _write(staging: Path, request: ReleaseRequest, job: Job, manifest: dict[str,
         raise unseen(folder)
     for left in folder.rglob(f".*{PARTIAL}"):  # by workers that died
         left.unlink(missing_ok=True)
-    manifest["data"] = {"file": data.name, **manifest["data"], **hashes_of(data)}
+    manifest["data"] = {"file": data.name, **manifest["data"], **make.hashes_of(data)}
     store_manifest(staging, manifest, request.private)
 
 
@@ -355,9 +342,10 @@ def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
     )
 
 
-def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: Say) -> Job:
+def _folder(job: Job, run: Run, say: Say) -> Path:
+    """Return the folder for the results of tasks; remove those of other divisions."""
     # Tasks of an earlier run, version or division may still be at work somewhere: they leave their results elsewhere.
-    asked = f"{run.token} {run.key} {scale.settings!r} {scale.region_column} {LAYOUT}"
+    asked = f"{run.token} {run.key} {job.settings!r} {job.region_column} {LAYOUT}"
     name = f"{WORLD}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
     folder = (run.folder / name).resolve()  # workers elsewhere have other working folders
     _remove([*run.folder.glob(f".{WORLD}-*")])
@@ -366,10 +354,7 @@ def _job(request: ReleaseRequest, scale: Scale, pieces: Pieces, run: Run, say: S
         _remove([path.rename(path.with_name(f".{path.name}")) for path in others])  # whole or not at all
     make_private_folder(folder)
     remove_unfinished(folder)
-    return Job(
-        folder, pieces, request, request.file, scale.settings, scale.region_column, run.seed, run.key,
-        device=scale.device,
-    )  # fmt: skip
+    return folder
 
 
 def _remove(folders: Sequence[Path]) -> None:

@@ -11,7 +11,7 @@ from ghostpoi.options import option
 from ghostpoi.progress import Report
 from ghostpoi.regions.engine import Engine, Failure, OneProcess
 from ghostpoi.regions.job import Job, Region
-from ghostpoi.regions.pieces import PIECE_ROWS, Piece, count_rows, is_parquet
+from ghostpoi.regions.pieces import PIECE_ROWS, Piece, is_parquet, parquet_rows
 from ghostpoi.settings import RegionSettings
 
 PROCESS = 400 * 10**6  # bytes that a process needs before it reads a row
@@ -56,21 +56,20 @@ class Stages:
         numbers = range(len(job.regions)) if numbers is None else numbers
         if job.file:  # its only region is here: nothing is to be handed out
             return {number: task(job, number, *more) for number in numbers}
-        sizes = [job.regions[number].rows for number in numbers]
-        found, failed = self.run(label, task, job, numbers, *more, on_gpu=on_gpu, sizes=sizes)
+        found, failed = self.run(label, task, job, numbers, *more, on_gpu=on_gpu, by_region=True)
         done_all((found, failed), job.name_of)
         return {number: found[number] for number in numbers}
 
     def run(
         self, label: str, task: Callable[..., Any], job: Job, numbers: Sequence[int], *more: object,
-        on_gpu: bool = False, sizes: Sequence[int] = (), goes_on: bool = False,
+        on_gpu: bool = False, by_region: bool = False, goes_on: bool = False,
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
-        count, rows, size = 0, 0, dict(zip(numbers, sizes, strict=True)) if sizes else dict.fromkeys(numbers, 1)
+        count, rows, size = 0, 0, {number: job.regions[number].rows if by_region else 1 for number in numbers}
         total = sum(size.values()) or 1
 
         def text() -> str:
             counted = f"{count:,} of {len(numbers):,}"
-            return f"{label} {counted} regions, {rows:,} of {total:,} rows" if sizes else f"{label} {counted}"
+            return f"{label} {counted} regions, {rows:,} of {total:,} rows" if by_region else f"{label} {counted}"
 
         def done(number: int) -> None:
             nonlocal count, rows
@@ -103,7 +102,7 @@ def fit_pieces(stages: Stages, dataset: Source, pieces: Sequence[Piece]) -> None
     most = PROCESS + PER_ROW * PIECE_ROWS
     for piece in (piece for piece in pieces if not piece.span):
         if is_parquet(piece.path):
-            rows = count_rows(dataset, piece, {})
+            rows = parquet_rows(piece)
             most = max(most, need := PROCESS + PER_ROW * rows)
             if need > memory and rows > PIECE_ROWS:  # `fit` counts smaller ones
                 raise InputError(

@@ -1,8 +1,9 @@
-"""Read and validate one piece; join the venues and users of all, a range of ids at a time."""
+"""Read and validate one piece; note its venues and the order of its rows by user."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.data.checkins import Longs, joined_groups
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.compression import load
@@ -21,47 +22,19 @@ from ghostpoi.options import option
 from ghostpoi.regions.job import SURVEY, Job, is_done, leaving
 from ghostpoi.regions.pieces import read_piece
 
-AT_ONCE = 10_000_000  # rows of the users of a range: bounds the memory of its task
-VENUES_AT_ONCE = 2_000_000  # the same for venues, which count in every piece that has them: 250 bytes each time
-STEP = 10_000  # one id in so many is in the sample that decides where ranges end,
-LEAST = 16  # and so many ids of every piece: its first id alone says nothing about the others
-
-
-def leave_ids(path: Path, table: pl.DataFrame, size: pl.Series) -> None:
-    """Write a table of ids, in their order, and a sample of it. `size`: what each id adds to its range."""
-    table.write_parquet(path, row_group_size=STEP)
-    end, total = size.cum_sum().to_numpy(), int(size.sum())
-    count = max(LEAST, -(-total // STEP)) if total else 0
-    chosen = np.searchsorted(end, (np.arange(count) + 0.5) * total / max(1, count), side="right")
-    table[chosen].select("id", size=pl.lit(total / max(1, count))).write_parquet(_sample(path))
-
-
-def bounds_of(paths: Iterable[Path], at_once: int) -> list[str]:
-    """Return where each range but the first begins, so that all have about the same size, at most `at_once`."""
-    sample = pl.concat([pl.read_parquet(_sample(path)) for path in paths]).sort("id")
-    end, total = sample["size"].cum_sum().to_numpy(), float(sample["size"].sum())
-    count = int(np.ceil(total / at_once))
-    at = np.searchsorted(end, total / max(1, count) * np.arange(1, count))
-    return sample["id"].gather(at).unique().sort().to_list()
-
-
-def read_range(path: Path, bounds: Sequence[str], number: int) -> pl.DataFrame:
-    """Read the rows of a table whose ids are in a range."""
-    table = pl.scan_parquet(path)
-    if number > 0:
-        table = table.filter(pl.col("id") >= bounds[number - 1])
-    if number < len(bounds):
-        table = table.filter(pl.col("id") < bounds[number])
-    return table.collect()
-
-
-def _sample(path: Path) -> Path:
-    return path.with_suffix(".sample")
-
-
 ABOUT = "about.json"
-VENUES, USERS = "venues.parquet", "users.parquet"
-VENUE, TIME, BY_USER = "venue.npy", "time.npy", "by_user.npy"  # of every row
+VENUES = "venues.parquet"  # the id, key, position, first time and number of rows of each; the region a column names
+VENUE = "venue.npy"  # (N,) the venue of each row, from 1 in the order of their keys; 0 where a row lacks a value
+TIME = "time.npy"  # (N,) UTC seconds
+BY_USER = "by_user.npy"  # the rows that lack no value, by the keys of their users
+VENUE_KEYS, USER_KEYS = "venue_keys.npy", "user_keys.npy"  # ascending: of the venues, and of the users of BY_USER
+Keys = NDArray[np.uint64]
+
+
+def keys(ids: Iterable[object]) -> Keys:
+    """Hash each id to 8 bytes, which bounds the memory. Two of 100 million ids share one with a chance of .03%."""
+    digests = (blake2b(str(one).encode("utf-8", "surrogatepass"), digest_size=8).digest() for one in ids)
+    return np.frombuffer(b"".join(digests), np.uint64)
 
 
 @dataclass(frozen=True)
@@ -72,34 +45,20 @@ class Survey:
     kind: dict[str, Any]  # format, delimiter, columns and fields, which are the same for all pieces
     encoding: str  # of text; empty if any would do
     groups: dict[str, str]  # the group of each category, if a column states it
+    venues: int
+    rows: int  # that lack no value
+    missing: str  # where the first row is that does; "": none does
 
-    @property
-    def venues(self) -> Path:
-        """The id, position, earliest time and number of rows of each venue, and the region that a column names."""
-        return self.folder / VENUES
+    def load(self, name: str) -> NDArray[Any]:
+        """Map an array into memory."""
+        found: NDArray[Any] = np.load(self.folder / name, mmap_mode="r")
+        return found
 
-    @property
-    def users(self) -> Path:
-        """The id and number of rows of each user, and where they begin in `by_user`."""
-        return self.folder / USERS
-
-    @property
-    def venue(self) -> Ints:
-        """(N,) the venue of each row, from 1 in the order of their ids; 0 where a row lacks a value."""
-        venue: Ints = np.load(self.folder / VENUE, mmap_mode="r")
-        return venue
-
-    @property
-    def time(self) -> Longs:
-        """(N,) UTC seconds."""
-        time: Longs = np.load(self.folder / TIME, mmap_mode="r")
-        return time
-
-    @property
-    def by_user(self) -> Ints:
-        """The rows that lack no value, user by user."""
-        rows: Ints = np.load(self.folder / BY_USER, mmap_mode="r")
-        return rows
+    def within(self, name: str, number: int, count: int) -> slice:
+        """Return where the keys of a range lie: the range of this number, of `count` of the same width."""
+        found, begins = self.load(name), [np.uint64((n << 64) // count) for n in range(count)]
+        begin, end = [*np.searchsorted(found, begins[number : number + 2]).tolist(), len(found)][:2]
+        return slice(begin, end)
 
 
 def survey(job: Job, number: int) -> None:
@@ -126,7 +85,7 @@ def surveys_of(job: Job) -> dict[int, Survey]:
 
 
 def with_kind(job: Job) -> Job:
-    """Let a job know the format, the fields and the encoding of all pieces; refuse pieces of several kinds."""
+    """Let a job know the format, fields, encoding and groups of all pieces; refuse pieces of several kinds."""
     surveys, kind = surveys_of(job), None
     for number, found in surveys.items():
         kind = kind or found.kind
@@ -141,77 +100,72 @@ def with_kind(job: Job) -> Job:
         source = job.source.at(piece.path)
         if columns_of(source, load(source)) != kind["columns"]:
             raise no_part(piece.path, job.pieces.pieces[min(surveys)].path)
-    if not any(len(found.by_user) for found in surveys.values()):
+    if not any(found.rows for found in surveys.values()):
         raise none_complete(job.source)
     encodings = sorted({found.encoding for found in surveys.values()} - {""})
     if len(encodings) > 1:
         raise InputError(
             f"{job.pieces.path}: some files are in {encodings[0]}, others in {encodings[1]}; store them in one encoding"
         )
+    groups = joined_groups((found.groups for found in surveys.values()), str(job.pieces.path))
     source = replace(job.source, encoding=encodings[0] if encodings else None)
-    return replace(job, format=kind["format"], fields=kind["fields"], source=source)
+    return replace(job, format=kind["format"], fields=kind["fields"], source=source, category_groups=groups)
 
 
-def _write(folder: Path, job: Job, file: CheckinFile, keys: Mapping[str, str]) -> None:
-    table, count = file.table, len(file.table) + len(file.missing)
-    venues, venue = venues_of(job, file, keys)
-    users, user = _in_order(table.user_ids, table.user)
-    np.save(folder / VENUE, _placed(venue + 1, file, np.zeros(count, np.int32)))
-    np.save(folder / TIME, _placed(table.time, file, np.zeros(count, np.int64)))
-    np.save(folder / BY_USER, file.present[np.argsort(user, kind="stable")].astype(np.int32))
-    leave_ids(folder / VENUES, venues, pl.repeat(1, len(venues), eager=True))
-    of_user = np.bincount(user, minlength=len(users))
-    known = pl.DataFrame({"id": users, "rows": of_user, "begin": np.cumsum(of_user) - of_user})
-    leave_ids(folder / USERS, known, known["rows"])
-    rows = file.all_rows
+def _write(folder: Path, job: Job, file: CheckinFile, folder_keys: Mapping[str, str]) -> None:
+    table, rows = file.table, file.all_rows
+    venues, venue = venues_of(job, file, folder_keys)
+    venues.write_parquet(folder / VENUES)
+    count = len(table) + len(file.missing)
+    for name, values in ((VENUE, (venue + 1).astype(np.int32)), (TIME, table.time)):
+        placed = np.zeros(count, values.dtype)
+        placed[file.present] = values
+        np.save(folder / name, placed)
+    user = keys(table.user_ids)[table.user]
+    by_user = np.argsort(user, kind="stable")
+    np.save(folder / BY_USER, file.present[by_user].astype(np.int32))
+    np.save(folder / USER_KEYS, user[by_user])
+    np.save(folder / VENUE_KEYS, venues["key"].to_numpy())
     if not rows.can_join:
         raise not_joined(file.path)
-    delimiter = rows.dialect.delimiter if rows.dialect else ""
     kind = {
-        "format": file.format, "stored": file.kind.words, "delimiter": delimiter, "columns": list(rows.columns),
-        "fields": dict(file.mapping),
+        "format": file.format, "stored": file.kind.words, "delimiter": rows.dialect.delimiter if rows.dialect else "",
+        "columns": list(rows.columns), "fields": dict(file.mapping),
     }  # fmt: skip
     encoding = rows.dialect.encoding if rows.dialect and not rows.dialect.ascii else ""
-    about = {"kind": kind, "encoding": encoding, "groups": dict(table.category_groups)}
+    about = {
+        "kind": kind, "encoding": encoding, "groups": dict(table.category_groups), "venues": len(venues),
+        "rows": len(table), "missing": file.missing_at,
+    }  # fmt: skip
     (folder / ABOUT).write_text(json.dumps(about), "utf-8")
 
 
-def venues_of(job: Job, file: CheckinFile, keys: Mapping[str, str]) -> tuple[pl.DataFrame, Longs]:
-    """Return the venues of a file in the order of their ids, and the place of each row's among them, (N,)."""
-    table = file.table
-    venues, venue = _in_order(table.venue_ids[1:], table.venue - 1)
-    order = np.argsort(table.time, kind="stable")[::-1]
-    first = np.zeros(len(venues), np.int64)
-    first[venue[order]] = order  # the last assignment, the earliest row, wins
+def venues_of(job: Job, file: CheckinFile, folder_keys: Mapping[str, str]) -> tuple[pl.DataFrame, Longs]:
+    """Return the venues of a file in the order of their keys, and the place of each row's among them, (N,)."""
+    table, key = file.table, keys(file.table.venue_ids[1:])
+    order = np.argsort(key, kind="stable")
+    venue = np.argsort(order)[table.venue - 1]
+    latest = np.argsort(table.time, kind="stable")[::-1]
+    first = np.zeros(len(order), np.int64)
+    first[venue[latest]] = latest  # the last assignment, the earliest row, wins
     return pl.DataFrame({
-        "id": venues, "lat": table.lat[first], "lon": table.lon[first], "first": table.time[first],
-        "rows": np.bincount(venue, minlength=len(venues)), "region": _named(job, file, keys, venue, first),
+        "id": pl.Series(table.venue_ids[1:][order].tolist(), dtype=pl.String), "key": key[order],
+        "lat": table.lat[first], "lon": table.lon[first], "first": table.time[first],
+        "rows": np.bincount(venue, minlength=len(order)), "region": _named(job, file, folder_keys, venue, first),
     }), venue  # fmt: skip
 
 
-def _in_order(ids: NDArray[np.object_], number: Ints) -> tuple[pl.Series, Longs]:
-    """Return ids in their order, and the rank of each row's, given its number."""
-    found = pl.Series(ids.tolist(), dtype=pl.String)
-    return found.sort(), found.rank("ordinal").to_numpy().astype(np.int64)[number] - 1
-
-
-def _placed(values: Longs, file: CheckinFile, empty: Any) -> Any:
-    """Return the values of a table's rows at their places in the file."""
-    empty[file.present] = values
-    return empty
-
-
-def _named(job: Job, file: CheckinFile, keys: Mapping[str, str], venue: Longs, first: Longs) -> pl.Series:
+def _named(job: Job, file: CheckinFile, folder_keys: Mapping[str, str], venue: Longs, first: Longs) -> pl.Series:
     """The regions that a column or a key of the part's folders names, in the first rows of venues."""
     column = job.region_column
     if not column:
         return pl.repeat("", len(first), eager=True)
     if column in file.all_rows.columns:
         named = file.rows.get_column(column).cast(pl.String).fill_null("")
-    elif column in keys:
-        return pl.repeat(keys[column], len(first), eager=True)
+    elif column in folder_keys:
+        return pl.repeat(folder_keys[column], len(first), eager=True)
     else:
-        listed = ", ".join([*file.all_rows.columns, *keys])
+        listed = ", ".join([*file.all_rows.columns, *folder_keys])
         raise InputError(
             f"{option('map', f'region={column}')}: {file.path} has no column {column!r}; its columns are {listed}"
         )
@@ -228,39 +182,3 @@ def not_of_the_venue(column: str, venue: str) -> str:
         "would reveal its visits; name a column that follows from the venue, such as its city, or leave the "
         "option out"
     )
-
-
-STAGE = "venues"
-TABLE, PLACES, BEGIN = "venues.parquet", "places.npy", "begin.npy"
-
-
-def join_venues(job: Job, number: int, bounds: Sequence[str]) -> None:
-    """Join the venues of a range. A venue lies where its earliest row says, in the first piece that has one."""
-    place = job.result(STAGE, number)
-    if is_done(place):
-        return
-    each = {piece: read_range(found.venues, bounds, number) for piece, found in surveys_of(job).items()}
-    found = pl.concat(each.values())
-    ordered = found.sort("id", "first", maintain_order=True)
-    if job.region_column and (several := ordered.filter(pl.col("region").n_unique().over("id") > 1)).height:
-        raise InputError(not_of_the_venue(job.region_column, several["id"][0]))
-    joined = ordered.group_by("id", maintain_order=True).agg(
-        pl.col("lat", "lon").first(), pl.col("rows").sum(), pl.col("region").first()
-    )
-    sizes = [each[piece].height if piece in each else 0 for piece in range(len(job.pieces.pieces))]
-    with leaving(place) as folder:
-        joined.write_parquet(folder / TABLE)
-        np.save(folder / PLACES, found["id"].rank("dense").to_numpy().astype(np.int32) - 1)
-        np.save(folder / BEGIN, np.cumsum([0, *sizes]))
-
-
-def ranges_of(job: Job) -> list[Path]:
-    """Return the results of all ranges. Together they have all venues in the order of their ids."""
-    return sorted((job.folder / STAGE).glob("[0-9]*"))
-
-
-def places_of(folder: Path, piece: int) -> Ints:
-    """Return where the venues of a piece are in the table of a range."""
-    begin, end = np.load(folder / BEGIN, mmap_mode="r")[piece : piece + 2]
-    found: Ints = np.load(folder / PLACES, mmap_mode="r")[begin:end]
-    return found

@@ -1,7 +1,7 @@
 """Checks that need the clean file: rows, venues, speed, and every figure of the manifest that follows from them."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ghostpoi.columns import RelatedVenues, order_reveals, telling
 from ghostpoi.data.candidates import CHUNK, steps_kmh
 from ghostpoi.data.checkins import Bools, Ints, Longs
-from ghostpoi.data.displacement import Moves, moves
+from ghostpoi.data.displacement import MoveCounts, moves
 from ghostpoi.data.geo import over_limit
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.walks import Substitution
@@ -137,7 +137,8 @@ class Comparison:
 
     checks: list[Check]
     figures: dict[str, Any] | None = None
-    moved: Moves | None = None
+    moved: MoveCounts | None = None
+    speed: dict[str, float] = field(default_factory=dict)  # the steps over the limit
 
 
 def comparison(
@@ -196,7 +197,7 @@ def comparison(
     ]
     found = figures(whole, settings.method, Substitution(released, emptied), shown, clean.counted, whole_file)
     found["data"] = {"rows": len(shown) + clean.counted.get("kept", 0)}
-    return Comparison(checks, found, moves(table.venues, table.venue, released))
+    return Comparison(checks, found, MoveCounts.of(moves(table.venues, table.venue, released)))
 
 
 def _parts(clean: Rows, written: Rows, hides_users: bool, whole_file: bool) -> list[Check]:

@@ -75,9 +75,6 @@ def estimate(source: Source, request: RowsRequest) -> dict[str, Any]:
     epochs = _time_training(whole, sessions, settings, device, watch)
     released, rounds = _substitute(whole, sessions, users, settings, device, watch)
     _time_writing(file, columns.change, users, watch)
-    shares, rows = _shares(whole, users, released, settings), len(whole.table) + len(file.kept)
-    if len(file.kept):  # they are genuine
-        shares["left_genuine"] = (shares["left_genuine"] * len(whole.table) + len(file.kept)) / rows
     return {
         "seconds": sum(watch.seconds.values()),
         "steps": watch.seconds,
@@ -85,11 +82,10 @@ def estimate(source: Source, request: RowsRequest) -> dict[str, Any]:
         "rounds": rounds,
         # The peak so far includes the table, the candidate sets and one batch, which dominate a full run.
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "rows": rows,
+        "rows": len(whole.table) + len(file.kept),
         "pseudonyms": 0 if new is None else int(new.max()) + 1,
         "rows_in_sessions": whole.data.all.positions,
-        **shares,
-        **_displacement(whole, users, released),
+        **_outcomes(whole, users, released, settings, len(file.kept)),
     }
 
 
@@ -175,28 +171,17 @@ def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Sto
     watch.lap("writing")
 
 
-def _displacement(whole: WholeTable, users: Bools, released: Ints) -> dict[str, float]:
-    """How far the substitutes of the users' rows are from the clean venues."""
-    row = users[whole.table.user]
-    found = displacement(whole.table.venues, whole.table.venue[row], released[row])
-    return {name: found[name] for name in ("mean_km", "p95_km", "beyond_1km")}
-
-
-def _shares(whole: WholeTable, users: Bools, released: Ints, settings: Publication) -> dict[str, float]:
-    """The expected shares of rows that are substituted, left genuine, and released as the venue that they drew."""
-    sampled, has, inside = users[whole.table.user], whole.has_candidates, whole.in_session
-    changed = released != whole.table.venue
-    rate = {True: 0.0, False: 0.0}  # of rows with a candidate, in and outside sessions
-    for group in rate:
-        drawn = sampled & has & (inside == group)
-        rate[group] = float(changed[drawn].mean()) if drawn.any() else 1.0
-    expected = np.where(has, np.where(inside, rate[True], rate[False]), 0.0)
-    found = genuine_rows(whole, settings.method, np.flatnonzero(sampled & has), released[sampled & has])
-    kept = found["left_genuine"]["rows"] / max(1, sum(group["rows"] for group in found.values()))
-    rest = max(0.0, float(1 - expected.mean() - (~has).mean()))  # rows with a candidate that show their clean venue
+def _outcomes(whole: WholeTable, users: Bools, released: Ints, settings: Publication, kept: int) -> dict[str, float]:
+    """The shares of the users' rows that are substituted or not, and how far; `kept` rows of the file stay genuine."""
+    row = np.flatnonzero(users[whole.table.user])
+    clean, new = whole.table.venue[row], released[row]
+    genuine = genuine_rows(whole, settings.method, row, new)
+    left, own = (genuine[name]["rows"] / len(row) for name in ("left_genuine", "drawn_own"))
+    moved = displacement(whole.table.venues, clean, new)
     return {
-        "substitution_rate": float(expected.mean()),
-        "substitution_rate_in_sessions": float(expected[inside].mean()),
-        "left_genuine": float((~has).mean()) + kept * rest,
-        "drawn_own": (1 - kept) * rest,
+        "substitution_rate": float((clean != new).mean()),
+        "substitution_rate_in_sessions": float((clean != new)[whole.in_session[row]].mean()),
+        "left_genuine": (left * len(whole.table) + kept) / (len(whole.table) + kept),
+        "drawn_own": own,
+        **{name: moved[name] for name in ("mean_km", "p95_km", "beyond_1km")},
     }

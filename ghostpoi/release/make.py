@@ -29,22 +29,10 @@ from ghostpoi.formats.rows import difference
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
-from ghostpoi.release import users
+from ghostpoi.release import private_folder, users
 from ghostpoi.release.manifest import store_manifest
 from ghostpoi.release.plan import ReleasedRows, plan, release_rows
-from ghostpoi.release.private_folder import (
-    RUN,
-    UNFINISHED,
-    Note,
-    ReleaseRequest,
-    RowsRequest,
-    Run,
-    begin,
-    check_folders,
-    check_places,
-    resume,
-)
-from ghostpoi.release.staging import clean_up, publish_folder, staging_folder
+from ghostpoi.release.private_folder import Note, ReleaseRequest, RowsRequest, Run, publish_folder, staging_folder
 from ghostpoi.release.users import PAIRS
 from ghostpoi.release.venue_files import data_name, venue_file
 
@@ -58,10 +46,10 @@ SHORT_SEED_BITS = 64  # a shorter seed can be found by trying all of them
 def in_place(request: ReleaseRequest, make: Callable[[], Made]) -> Made:
     """Make a release while no other process writes its folders; say how to go on if they cannot be written."""
     try:
-        check_places(request)
+        private_folder.check_places(request)
         release, private = request.release.resolve(), request.private.resolve()
         with locked(release), locked(private), locked(request.series.resolve()) if request.series else nullcontext():
-            clean_up(release, private / UNFINISHED)
+            private_folder.clean_up(release, private / private_folder.UNFINISHED)
             return make()
     except OSError as e:
         folders = " or ".join(str(folder) for folder in (request.release, request.private, request.series) if folder)
@@ -90,21 +78,6 @@ def work(settings: Publication) -> float:
     return lm + units(settings.method, settings.rounds)
 
 
-def make_release(request: ReleaseRequest, say: Say, report: Report) -> ReleasedRows:
-    """Protect a dataset that is read at once, as one region, and write the release."""
-
-    def made() -> ReleasedRows:
-        unfinished, series = check_folders(request), None
-        if request.series:
-            from ghostpoi.release.series.add import open_series
-
-            series = open_series(request, request.series)
-        file = formats.read(request.file, request.mapping)
-        return release_file(request, file, file.sha256, unfinished, series, say, report)
-
-    return in_place(request, made)
-
-
 def release_file(
     request: ReleaseRequest, file: CheckinFile, sha256: bytes, unfinished: Note | None, series: "Series | None",
     say: Say, report: Report,
@@ -114,7 +87,7 @@ def release_file(
     part, request = planned.series, replace(request, seed=planned.request.seed)
     if part:
         part.start()
-    run = resume(request, sha256, unfinished) if unfinished else begin(request, sha256, say)
+    run = private_folder.begin_or_resume(request, sha256, unfinished, say)
     if part:
         venues = part.draw(planned.whole, report)
     else:
@@ -139,7 +112,7 @@ def release_file(
 
 def keep_private(run: Run, private: Path, names: Sequence[str]) -> None:
     """Move what stays private out of the folder of a run that is complete, and remove the folder."""
-    for name in (*names, RUN):  # the note last: until it is moved, --resume can repeat all steps
+    for name in (*names, private_folder.RUN):  # the note last: until it is moved, --resume can repeat all steps
         if (private / name).is_dir():
             shutil.rmtree(private / name)
         os.replace(run.folder / name, private / name)

@@ -10,19 +10,10 @@ from ghostpoi import __version__
 from ghostpoi.columns import VenueColumns
 from ghostpoi.data.checkins import Checkins, Longs, duplicates
 from ghostpoi.data.displacement import displacement, published, without_category
+from ghostpoi.draw import whole_table
 from ghostpoi.draw.methods import AnyMethod, FreeDraw
 from ghostpoi.draw.walks import Substitution
-from ghostpoi.draw.whole_table import (
-    WholeTable,
-    category_groups,
-    check_category,
-    count_rows,
-    donor_rows,
-    genuine_rows,
-    grouped,
-    prepare,
-    published_aggregates,
-)
+from ghostpoi.draw.whole_table import WholeTable, prepare
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
@@ -49,10 +40,11 @@ def figures(
     `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine. Figures of a region, which
     is not the `whole_file`, are joined to those of others.
     """
-    genuine = with_kept(genuine_rows(whole, method, shown, released.poi[shown]), len(shown), missing.get("kept", 0))
+    genuine = whole_table.genuine_rows(whole, method, shown, released.poi[shown])
+    genuine = with_kept(genuine, len(shown), missing.get("kept", 0))
     moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
     rows: dict[str, Any] = {
-        **count_rows(whole, released), "withheld": len(whole.table) - len(shown),
+        **whole_table.count_rows(whole, released), "withheld": len(whole.table) - len(shown),
         "duplicates": duplicates(whole.table), **genuine, **({"missing": dict(missing)} if missing else {}),
     }  # fmt: skip
     found = {"rows": rows, "plausibility": moved if whole.table.category_field else without_category(moved)}
@@ -121,15 +113,15 @@ def plan(
     `columns`: what was decided on more rows, of which the file holds one region.
     """
     settings, hides_users = request.settings, request.settings.hides_users
-    check_category(file.table, settings)
-    table = grouped(file.table, request.groups, settings.method)
+    whole_table.check_category(file.table, settings)
+    table = whole_table.grouped(file.table, request.groups, settings.method)
     number = pseudonyms.wanted(file, settings)
     whole_file = columns is None
     columns = columns or classify_file(file, request.keep, request.drop, number)
     if whole_file and not hides_users:  # else rows are divided again, or `regions` has tested the parts
         check_parts(file, columns.change)
     if series and isinstance(request, ReleaseRequest):
-        from ghostpoi.release.series.common import series_columns
+        from ghostpoi.release.series.add import series_columns
 
         columns = series_columns(series, file, columns, request, number)
     noted = check_kept(file, hides_users)
@@ -161,7 +153,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
     if series:
         rows = series.with_fields(rows, whole, released, settings.hides_users)
     else:
-        donor = donor_rows(whole, released, settings.method, seed, every=settings.hides_users)
+        donor = whole_table.donor_rows(whole, released, settings.method, seed, every=settings.hides_users)
         rows = rows.copy_fields(columns.change, in_file(file, donor, donor)[0])
     user, new = file.mapping["user"], None
     if settings.hides_users:
@@ -186,8 +178,8 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         },
         "disclosure": {
             "category": settings.keeps_category if whole.table.category_field else NO_CATEGORY,
-            "category_groups": category_groups(whole, settings),
-            "aggregates": published_aggregates(whole.table, settings),
+            "category_groups": whole_table.category_groups(whole, settings),
+            "aggregates": whole_table.published_aggregates(whole.table, settings),
         },
         **({} if new is None else {"identity": new.public}),
         **(series.public if series else {}),

@@ -1,12 +1,19 @@
-"""Requests to `protect`, and their runs in the private folder: start, resume, refuse to overwrite or mix."""
+"""Requests to `protect`, and their runs in the private folder: start, resume, refuse to overwrite or mix, publish.
+
+A release is built in the folder of its run, inside the private folder, so that no second draw lies next to a release.
+Only if the release belongs on another file system is it built next to its place, in a hidden folder.
+"""
 
 import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
 import shlex
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,8 +124,13 @@ def check_folders(request: ReleaseRequest) -> Note | None:
     return unfinished
 
 
-def begin(request: ReleaseRequest, sha256: bytes, say: Say) -> Run:
-    """Start a new run with an input of this hash. The private files of an older run stay until the new one is done."""
+def begin_or_resume(request: ReleaseRequest, sha256: bytes, unfinished: Note | None, say: Say) -> Run:
+    """Start a run with an input of this hash, or go on with an unfinished one.
+
+    The private files of an older run stay until the new one is done.
+    """
+    if unfinished:
+        return _resumed(request, sha256, unfinished)
     if request.resume:
         say(f"nothing to resume in {request.private}; starting from the beginning")
     folder, seed = request.private / UNFINISHED, request.seed or Seed.fresh()
@@ -140,7 +152,7 @@ def begin(request: ReleaseRequest, sha256: bytes, say: Say) -> Run:
     return _run(request, note)
 
 
-def resume(request: ReleaseRequest, sha256: bytes, note: Note) -> Run:
+def _resumed(request: ReleaseRequest, sha256: bytes, note: Note) -> Run:
     """Resume an interrupted run; refuse if the request differs."""
     run, private = _run(request, note), request.private
     if request.seed not in (None, run.seed):
@@ -230,3 +242,67 @@ def _differing(old: dict[str, str], new: dict[str, str]) -> str:
 def _keyed_hash(sha256: bytes, seed: Seed) -> str:
     """Hash the input with the seed as key. A plain hash would let anyone confirm a guess of the input."""
     return hmac.new(str(seed.value).encode(), sha256, hashlib.sha256).hexdigest()
+
+
+@contextmanager
+def staging_folder(run: Run, release: Path) -> Iterator[Path]:
+    """Create an empty folder from which the release can be moved to its place; remove what is left of it."""
+    place = run.folder if _can_move(run.folder, _beside(release, run)) else _beside(release, run)
+    folder = place / STAGED
+    shutil.rmtree(folder, ignore_errors=True)  # left by a killed process
+    try:
+        folder.mkdir(parents=True)
+        yield folder
+    finally:
+        shutil.rmtree(folder if place == run.folder else place, ignore_errors=True)
+
+
+def publish_folder(staging: Path, release: Path, replace: bool) -> None:
+    """Move a complete folder to its place. An older release is removed only after the new one is there."""
+    old = staging.with_name(OLD)
+    if replace and release.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        os.replace(release, old)
+    try:
+        os.replace(staging, release)  # fails if somebody has created it
+    except OSError:
+        if old.exists():
+            os.replace(old, release)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def leftovers(release: Path) -> list[Path]:
+    """Return what killed runs left next to a release."""
+    name = re.compile(rf"\.{re.escape(release.name)}\.[0-9a-f]{{8}}\.partial(\.old)?")
+    try:
+        return sorted(path for path in release.parent.iterdir() if name.fullmatch(path.name))
+    except PermissionError:  # the folder may be entered but not listed
+        return []
+
+
+def clean_up(release: Path, unfinished: Path) -> None:
+    """Put an older release back if a killed run had moved it away; remove what killed runs left next to it."""
+    beside = leftovers(release)
+    for old in (unfinished / OLD, *(path if path.name.endswith(".old") else path / OLD for path in beside)):
+        if not release.exists() and (old / MANIFEST).exists():
+            os.replace(old, release)
+    for path in beside:
+        shutil.rmtree(path)
+
+
+def _beside(release: Path, run: Run) -> Path:
+    return release.with_name(f".{release.name}.{run.token}.partial")
+
+
+def _can_move(source: Path, target: Path) -> bool:
+    """Try whether folders can be moved there: one file system may be mounted in two places."""
+    trial = source / "trial"
+    trial.mkdir(exist_ok=True)
+    try:
+        os.rename(trial, target)
+    except OSError:
+        trial.rmdir()
+        return False
+    target.rmdir()
+    return True

@@ -60,17 +60,14 @@ def check_zones(file: CheckinFile, change: list[str], whole: WholeTable, anywher
     zone, table = value_codes(file.rows.get_column(column)), file.table
     of_venue = np.zeros(len(table.venue_ids), np.int64)
     of_venue[table.venue] = zone
-    sets = ((of_venue, whole.venue_sets), (of_venue[whole.data.vocabulary.venue], whole.session_sets))
-    if anywhere or not constant_within(zone, table.venue) or any(_leaves_zone(*one) for one in sets):
+    pairs = ((of_venue, whole.venue_sets), (of_venue[whole.data.vocabulary.venue], whole.session_sets))
+    leave = (sets.everywhere or ((sets.poi > 0) & (own[sets.poi] != own[:, None])).any() for own, sets in pairs)
+    if anywhere or not constant_within(zone, table.venue) or any(leave):
         raise InputError(
             f"{file.path}: a venue can become one of another time zone, and the column {column!r} would change its "
             "times; write all times in UTC, or keep the column at your own risk with "
             f"{option('keep', column, shown=quote)}"
         )
-
-
-def _leaves_zone(zone: Longs, sets: Candidates) -> bool:
-    return sets.everywhere or bool(((sets.poi > 0) & (zone[sets.poi] != zone[:, None])).any())
 
 
 PART = "the part of the folder"

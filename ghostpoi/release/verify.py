@@ -21,8 +21,8 @@ from ghostpoi.release.manifest import (
     seal_of,
     settings_of,
 )
+from ghostpoi.release.private_folder import leftovers
 from ghostpoi.release.seal import SIGNATURE, parse_fingerprint
-from ghostpoi.release.staging import leftovers
 from ghostpoi.release.users import PrivateMap, numbers, released_order
 
 

@@ -48,7 +48,7 @@ def release(world: Path) -> Path:
 @contextmanager
 def divided_once() -> Iterator[None]:
     """Divide data and test columns for the first method only: others would find the same."""
-    divide, test, first = release_of_regions.divided, release_of_regions._tested, list[Job]()
+    divide, test, first = release_of_regions.divided, release_of_regions.test_all_columns, list[Job]()
 
     def divided(job: Job, stages: Stages) -> Job:
         if not first:
@@ -65,7 +65,7 @@ def divided_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release_of_regions, "divided", divided)
-        patch.setattr(release_of_regions, "_tested", tested)
+        patch.setattr(release_of_regions, "test_all_columns", tested)
         yield
 
 

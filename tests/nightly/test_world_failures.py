@@ -68,8 +68,8 @@ def test_text_may_have_the_name_of_parquet(tmp_path: Path) -> None:
 
 STAGES = {  # where a task is looked up, and what messages call it
     "survey": (dataset, survey.survey, 5, "part-005.parquet"),
-    "scatter": (dataset, divide.scatter, 5, "part-005.parquet"),
-    "find_crossings": (dataset, dataset.find_crossings, 0, "range 1 of ids"),
+    "scatter": (divide, divide.scatter, 5, "part-005.parquet"),
+    "find_crossings": (divide, divide.find_crossings, 0, "range 1 of ids"),
     "test_columns": (columns, columns.test_columns, -1, "data"),
     "assemble": (protect, ASSEMBLE, 5, "part-005.parquet"),
 }

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ghostpoi.columns import VenueColumns
+from ghostpoi.columns import VenueColumns, telling
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.draw import table as rows_outside_sessions
 from ghostpoi.draw.catalogue import Catalogue, KeptCrowds, check_method, with_crowds
@@ -20,45 +20,28 @@ from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, has_donor
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.options import option
 from ghostpoi.progress import Report
 from ghostpoi.randomness import Seed
 from ghostpoi.release.manifest import MANIFEST
 from ghostpoi.release.private_folder import ReleaseRequest
-from ghostpoi.release.series import fields
-from ghostpoi.release.series.common import asked_settings, check_settings, described_columns, kept_users
-from ghostpoi.release.series.fields import joined, read_rows, sample_rows, with_fields, write_rows
+from ghostpoi.release.series import fields, ledger
+from ghostpoi.release.series.fields import check_file, joined, read_rows, sample_rows, with_fields, write_rows
 from ghostpoi.release.series.joining import join
-from ghostpoi.release.series.ledger import (
-    BEGUN,
-    COMPLETE,
-    NOTE,
-    REPLACED,
-    DrawnRows,
-    Entry,
-    KnownUsers,
-    RowKeys,
-    Series,
-    check_new,
-    damage,
-    now,
-    read_catalogue,
-    read_series,
-    row_keys,
-    sha256,
-)
-from ghostpoi.release.users import NewUsers, draw
+from ghostpoi.release.series.ledger import DrawnRows, Entry, KnownUsers, RowKeys, Series
+from ghostpoi.release.users import NewUsers, draw, numbers
 
 
 def open_series(request: ReleaseRequest, folder: Path) -> Series:
     """Return the series of a request, or a new one that is not stored yet."""
     check_method(request.method, request.settings.method)
     series = None
-    if (folder / NOTE).exists():
-        series = read_series(folder)
-        if broken := damage(series):
+    if (folder / ledger.NOTE).exists():
+        series = ledger.read_series(folder)
+        if broken := ledger.damage(series):
             raise InputError(f"the series folder {folder} is damaged: {'; '.join(broken)}; restore it from a copy")
     else:
-        check_new(folder)
+        ledger.check_new(folder)
     if series is None or not series.entries:  # nothing was released, so nothing is fixed but the seed
         seed = request.seed or (series.seed if series else Seed.fresh())
         return Series(folder, seed, request.method, asked_settings(request), {})
@@ -69,7 +52,7 @@ def open_series(request: ReleaseRequest, folder: Path) -> Series:
 def mended(series: Series) -> Series:
     """Complete entries whose release has its place: the process was killed before it could say so."""
     for entry in series.entries:
-        if entry.status == BEGUN and _published(entry):
+        if entry.status == ledger.BEGUN and _published(entry):
             series = completed(series, entry)
     return series
 
@@ -78,8 +61,8 @@ def completed(series: Series, entry: Entry) -> Series:
     """Return the series with a complete entry. Its release has replaced earlier ones in the same place."""
     for older in series.entries:
         if older.release == entry.release and older.number < entry.number:
-            series = series.entry(replace(older, status=REPLACED))
-    return series.entry(replace(entry, status=COMPLETE, completed=now()))
+            series = series.entry(replace(older, status=ledger.REPLACED))
+    return series.entry(replace(entry, status=ledger.COMPLETE, completed=ledger.now()))
 
 
 def _published(entry: Entry) -> bool:
@@ -121,10 +104,10 @@ class SeriesRelease:
         same = last if last and (last.input, last.release) == (own, place) else None
         if same:
             series = replace(series, entries=series.entries[:-1])
-        before = read_catalogue(series)
+        before = ledger.read_catalogue(series)
         method = cast(Crowd, request.settings.method)
         catalogue = join(before, table, method)
-        keys = row_keys(table, series.seed)
+        keys = ledger.row_keys(table, series.seed)
         stored = [series.named("rows", entry.number, ".npz") for entry in series.entries]
         KnownUsers.load(stored).check_written_alike(table, series.seed)
         earlier = DrawnRows.load(stored)
@@ -216,15 +199,16 @@ class SeriesRelease:
                     "ghostpoi that made it"
                 )
             sha = manifest["data"]["sha256"]
-            self.series.entry(replace(self.same, status=BEGUN, completed=None, data_sha256=sha)).store()
+            self.series.entry(replace(self.same, status=ledger.BEGUN, completed=None, data_sha256=sha)).store()
             return
         files = self._write_files(rows)
         joined_now = self.catalogue.crowd[len(self.before) :] > 0
         guests = int((joined_now & ~self.catalogue.member[len(self.before) :]).sum())
         entry = Entry(
-            self.number, BEGUN, now(), None, str(self.request.release.resolve()), str(self.request.private.resolve()),
-            self.input, manifest["data"]["sha256"], int(self.table.time.min()), int(self.table.time.max()), len(shown),
-            int((~fresh).sum()), len(self.catalogue) - len(self.before), guests, files,
+            self.number, ledger.BEGUN, ledger.now(), None, str(self.request.release.resolve()),
+            str(self.request.private.resolve()), self.input, manifest["data"]["sha256"], int(self.table.time.min()),
+            int(self.table.time.max()), len(shown), int((~fresh).sum()), len(self.catalogue) - len(self.before), guests,
+            files,
         )  # fmt: skip
         self.series.entry(entry).store()
 
@@ -235,9 +219,109 @@ class SeriesRelease:
         if len(self.catalogue) > len(self.before):
             paths.append(self.series.named("fields", self.number, self._ending))
             write_rows(paths[-1], self._new_fields())
-        return {path.name: sha256(path) for path in paths}
+        return {path.name: ledger.sha256(path) for path in paths}
 
     def complete(self) -> None:
         """Write down that the release has its place."""
-        series = read_series(self.series.folder)
+        series = ledger.read_series(self.series.folder)
         completed(series, series.entries[-1]).store()
+
+
+SECTIONS = ("method", "speed", "identity")
+READ_ALIKE = ("timezone", "time_format", "decimal", "columns")  # read otherwise, a row would count as new
+PARTS = {
+    "form": "its format",
+    "names": "its columns",
+    "fields": "its fields",
+    "reading": "how its values are read",
+}  # that all files share
+
+
+def asked_settings(request: ReleaseRequest) -> dict[str, dict[str, Any]]:
+    """Return the settings that decide the draws of a series."""
+    every = request.settings.public()
+    chosen = {name: every.get(name, {}) for name in SECTIONS}
+    chosen["filters"] = {"session_gap_s": request.settings.filters.session_gap_s}
+    return chosen
+
+
+def check_settings(series: Series, request: ReleaseRequest) -> None:
+    """Refuse another method or other settings than those of the series."""
+    other = f"use what the series uses (ghostpoi series show {series.folder}), or start another series"
+    if request.method != series.method:
+        raise InputError(f"{option('method', request.method)}: {series.folder} is a series of {series.method}; {other}")
+    if request.seed not in (None, series.seed):
+        raise InputError(
+            f"{option('seed')} differs from the seed of the series {series.folder}; leave {option('seed')} out"
+        )
+    for section, values in asked_settings(request).items():
+        for key, value in values.items():
+            kept = series.settings.get(section, {}).get(key, value)
+            if kept != value:
+                raise InputError(f"{section}.{key} is {value} here and {kept} in {series.folder}; {other}")
+    if request.withhold != bool(series.columns.get("withhold")):
+        kind = "keep" if request.withhold else "withhold"
+        raise InputError(f"{series.folder} is a series with {option('no_candidate', kind)}; {other}")
+
+
+def described_columns(file: CheckinFile, columns: VenueColumns, request: ReleaseRequest) -> dict[str, Any]:
+    """Return the form of a file and what becomes of its columns."""
+    return {
+        "form": f"{file.format}, {request.file.extension or 'no extension'}",
+        "names": [name for name in file.rows.columns if name not in columns.drop],
+        "fields": file.mapping,
+        "reading": {name: value for name, value in file.reading.stated.items() if name in READ_ALIKE},
+        "changed": columns.change,
+        "withhold": request.withhold,
+    }
+
+
+def series_columns(
+    series: Series, file: CheckinFile, columns: VenueColumns, request: ReleaseRequest, pseudonym: Longs | None
+) -> VenueColumns:
+    """Return what becomes of the columns: as in the first release, if that is safe in this file, too."""
+    check_file(file)
+    if not series.entries:
+        return columns
+    here = described_columns(file, columns, request)
+    for key, what in PARTS.items():
+        kept = series.columns.get(key, {} if key == "reading" else None)
+        if here[key] != kept:
+            raise InputError(
+                f"{request.file} does not fit into the series {series.folder}: {what} ({_text(here[key]) or 'none'}) "
+                f"should be {_text(kept) or 'none'}; give files of one kind"
+            )
+    changed = list(series.columns["changed"])
+    kept = [name for name in here["names"] if name not in changed and name not in file.mapping.values()]
+    if newly := [name for name in kept if name in columns.change]:
+        found = telling(file.table, file.rows, file.mapping, [*changed, *columns.drop], pseudonym)
+        if wrong := [name for name in newly if name in found and name not in request.keep]:
+            raise InputError(
+                f"{request.file}: the column {wrong[0]!r}, which earlier releases kept, {found[wrong[0]]}; leave it "
+                "out of the file and start another series, or keep it at your own risk with "
+                f"{option('keep', wrong[0])}"
+            )
+    return replace(columns, change=changed, keep=kept)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{field}={column}" for field, column in value.items())
+    return value if isinstance(value, str) else ", ".join(map(str, value or []))
+
+
+def kept_users(table: Checkins, settings: Publication, earlier: DrawnRows, found: Longs) -> dict[int, str]:
+    """Return the earlier pseudonym of each number; refuse a file that cuts sessions otherwise than before.
+
+    `found` (N,) is the place of each row among the earlier ones, -1 for a new row.
+    """
+    again = np.flatnonzero(found >= 0)
+    number, user = numbers(table, settings)[again], earlier.user[found[again]]
+    pairs = sorted(set(zip(number.tolist(), user.tolist(), strict=True)))
+    kept = dict(pairs)
+    if len(kept) < len(pairs) or len(set(kept.values())) < len(pairs):
+        raise InputError(
+            f"{table.name} has rows that were released before, in other sessions: their pseudonyms cannot be repeated; "
+            "give all rows of these sessions as they were, or leave them out"
+        )
+    return kept

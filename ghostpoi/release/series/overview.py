@@ -8,16 +8,8 @@ import numpy as np
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 from ghostpoi.release.manifest import MANIFEST, complaint_about, read_manifest
-from ghostpoi.release.series.ledger import (
-    BEGUN,
-    REPLACED,
-    DrawnRows,
-    Entry,
-    Series,
-    damage,
-    read_catalogue,
-    read_series,
-)
+from ghostpoi.release.series import ledger
+from ghostpoi.release.series.ledger import DrawnRows, Entry, Series, damage, read_catalogue, read_series
 from ghostpoi.release.verify import Check
 
 MAX_NAMED = 3  # files that a check names
@@ -62,7 +54,7 @@ def verify_series(folder: Path) -> list[Check]:
         Check("files", True, f"{count} files as the ledger names them"),
         _crowds(series),
         _draws(series),
-        *(_release(entry) for entry in series.entries if entry.status != REPLACED),
+        *(_release(entry) for entry in series.entries if entry.status != ledger.REPLACED),
     ]
 
 
@@ -87,7 +79,7 @@ def _release(entry: Entry) -> Check:
     """Compare an entry of the ledger with the release in its place, if it is still there."""
     name, path = f"release {entry.number}", Path(entry.release)
     if not (path / MANIFEST).is_file():
-        if entry.status == BEGUN:
+        if entry.status == ledger.BEGUN:
             return Check(name, False, f"begun and not at {path}; repeat its protect command with {option('resume')}")
         return Check(name, True, f"no longer at {path}, so not compared")
     try:
@@ -99,7 +91,7 @@ def _release(entry: Entry) -> Check:
         return Check(name, False, f"{path}: {problem}")
     if manifest["data"]["sha256"] != entry.data_sha256:
         again = f"repeat its protect command with {option('resume')}"
-        how = again if entry.status == BEGUN else "it was made outside the series"
+        how = again if entry.status == ledger.BEGUN else "it was made outside the series"
         return Check(name, False, f"{path} holds other data than the ledger says; {how}")
-    late = "; the next protect notes it as complete" if entry.status == BEGUN else ""
+    late = "; the next protect notes it as complete" if entry.status == ledger.BEGUN else ""
     return Check(name, True, f"{entry.rows:,} rows at {path}, as in the ledger{late}")

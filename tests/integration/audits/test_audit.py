@@ -29,7 +29,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.progress import no_report
 from ghostpoi.randomness import Seed
-from ghostpoi.release.make import make_release
+from ghostpoi.regions.protect import make_release
 from ghostpoi.release.manifest import MANIFEST, release_identity
 from ghostpoi.release.private_folder import ReleaseRequest
 from ghostpoi.reports.texts import victim_label
@@ -61,7 +61,7 @@ def released(folder: Path, withhold: bool = False, method: str = "random", *more
         file=Source(file), release=release, private=folder / "rel.private", settings=settings, method=method,
         protocol="strong", device=torch.device("cpu"), mapping={}, withhold=withhold, seed=Seed(5),
     )  # fmt: skip
-    make_release(request, lambda text: None, no_report)
+    make_release(request, None, lambda text: None, no_report)
     return file, release
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -22,14 +23,12 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.progress import no_report
 from ghostpoi.randomness import Seed
-from ghostpoi.regions import protect
-from ghostpoi.regions import survey as ranges
-from ghostpoi.regions.divide import find_crossings, find_regions, scatter, with_pieces
+from ghostpoi.regions import divide, protect
+from ghostpoi.regions.divide import find_crossings, find_regions, join_venues, read_region, scatter, with_pieces
 from ghostpoi.regions.job import Job, Region
 from ghostpoi.regions.pieces import Piece, find_pieces
-from ghostpoi.regions.rows import read_region
 from ghostpoi.regions.scale import Scale, Stages, fit, fit_pieces
-from ghostpoi.regions.survey import join_venues, survey, with_kind
+from ghostpoi.regions.survey import Survey, keys, survey, with_kind
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import RegionSettings
 
@@ -66,9 +65,8 @@ def test_substitutes_stay_in_their_region(release: Path) -> None:
 def test_venues_and_users_are_joined_by_ranges(
     world: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranges, "AT_ONCE", 500)
-    monkeypatch.setattr(ranges, "VENUES_AT_ONCE", 200)
-    monkeypatch.setattr(ranges, "STEP", 20)
+    monkeypatch.setattr(divide, "ROWS_AT_ONCE", 500)
+    monkeypatch.setattr(divide, "VENUES_AT_ONCE", 200)
     numbers: dict[str, set[int]] = {"venues": set(), "crossings": set()}
     own = Job.result
     monkeypatch.setattr(Job, "result", lambda self, stage, number: (
@@ -77,33 +75,20 @@ def test_venues_and_users_are_joined_by_ranges(
     assert all(len(found) >= rows().height // 1000 for found in numbers.values())
 
 
-IDS = st.lists(st.text(max_size=3).map(lambda text: "long" * 30 + text), unique=True, max_size=40)
+@given(st.sets(st.text(max_size=3), max_size=40), st.integers(1, 30))
+def test_ranges_hold_all_keys_in_order(ids: set[str], count: int) -> None:
+    with TemporaryDirectory() as folder:
+        np.save(Path(folder) / "keys.npy", np.sort(keys(ids)))
+        piece = Survey(Path(folder), {}, "", {}, 0, 0, "")
+        found = [piece.load("keys.npy")[piece.within("keys.npy", number, count)] for number in range(count)]
+        assert np.concatenate(found).tolist() == piece.load("keys.npy").tolist()
 
 
-@given(st.lists(IDS, min_size=1, max_size=4), st.integers(1, 30))
-def test_ranges_hold_all_ids_in_order(lists: list[list[str]], at_once: int) -> None:
-    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(ranges, "STEP", 3)
-        paths = [Path(folder) / f"{number}.parquet" for number in range(len(lists))]
-        for path, ids in zip(paths, lists, strict=True):
-            table = pl.DataFrame({"id": pl.Series(ids, dtype=pl.String).sort()}).with_columns(rows=pl.lit(2, pl.Int64))
-            ranges.leave_ids(path, table, table["rows"])
-        bounds = ranges.bounds_of(paths, at_once)
-        for path in paths:
-            found = [ranges.read_range(path, bounds, number) for number in range(len(bounds) + 1)]
-            assert pl.concat(found).equals(pl.read_parquet(path))
-
-
-def test_ranges_of_many_small_pieces_have_about_the_same_size(tmp_path: Path) -> None:
-    paths = [tmp_path / f"{number}.parquet" for number in range(50)]
-    for number, path in enumerate(paths):
-        table = pl.DataFrame({"id": [f"{n:05}" for n in range(number, 20_000, 50)]})
-        ranges.leave_ids(path, table, pl.repeat(1, len(table), eager=True))
-    bounds = ranges.bounds_of(paths, 5000)
-    sizes = [sum(len(ranges.read_range(path, bounds, number)) for path in paths) for number in range(len(bounds) + 1)]
-    assert len(sizes) == 4
-    assert sum(sizes) == 20_000
-    assert max(sizes) < 6000
+def test_ranges_have_about_the_same_size(tmp_path: Path) -> None:
+    np.save(tmp_path / "keys.npy", np.sort(keys(range(20_000))))
+    piece = Survey(tmp_path, {}, "", {}, 0, 0, "")
+    sizes = [len(piece.load("keys.npy")[piece.within("keys.npy", number, 4)]) for number in range(4)]
+    assert max(sizes) < 5300
 
 
 def test_a_file_is_read_in_pieces(release: Path, tmp_path: Path) -> None:
@@ -294,10 +279,10 @@ def test_a_row_after_a_journey_is_a_crossing(tmp_path: Path) -> None:
     job = Job(tmp_path / "work", pieces, request, source, RegionSettings(), "", Seed(0), "")
     survey(job, 0)
     job = with_kind(job)
-    join_venues(job, 0, [])
+    join_venues(job, 0, 1)
     job = replace(job, regions=find_regions(job))
     scatter(job, 0)
-    find_crossings(job, 0, [])
+    find_crossings(job, 0, 1)
     job = with_pieces(job)
     a, b = job.regions
     assert read_region(job, a).table.crossing.tolist() == [False, False, True, False, False, False, False, False]

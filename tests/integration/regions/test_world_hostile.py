@@ -14,6 +14,7 @@ from distributed import Client
 from small_city import called, sentence
 from small_world import SEED, contents, manifest, parts, protected, rows
 
+from ghostpoi.files import locked
 from ghostpoi.regions import dataset
 from ghostpoi.regions.engine import engine_of
 
@@ -86,8 +87,8 @@ def test_what_killed_commands_left_is_removed_and_what_others_use_is_not(
     left, used = (tmp_path / f"{dataset.PREFIX}{name}" for name in ("left", "used"))
     left.mkdir()
     used.mkdir()
-    with dataset._reserved(used), dataset._own_folder(None) as own:
-        assert {path.name for path in tmp_path.iterdir()} == {own.name, used.name}
+    with locked(used), dataset._own_folder(None) as own:
+        assert {path.name for path in tmp_path.glob("[!.]*")} == {own.name, used.name}
     assert [*tmp_path.iterdir()] == [used]
 
 

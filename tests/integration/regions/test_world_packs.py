@@ -17,7 +17,7 @@ from ghostpoi import formats
 from ghostpoi.formats import FORMATS, CheckinFile, Source
 from ghostpoi.formats.parquet import ParquetRows
 from ghostpoi.regions import packs, protect
-from ghostpoi.regions.packs import numbers_of, read_group, rows_of, write_pack
+from ghostpoi.regions.packs import numbers_of, read_groups, rows_of, write_pack
 from ghostpoi.regions.pieces import Piece, Pieces
 
 LOCAL = ("--engine", "local")
@@ -42,20 +42,20 @@ def test_groups_of_parquet_are_read_back(
     table = pa.table({name: ODD[name]}).replace_schema_metadata({"note": "kept"})
     write_pack(tmp_path, GROUPS, ParquetRows.of(table, Path("x")))
     assert numbers_of(tmp_path) == [*GROUPS]
-    groups = [read_group(tmp_path, number) for number in GROUPS]
+    groups = read_groups(tmp_path, [*GROUPS])
     assert [group.places.tolist() for group in groups] == [places.tolist() for places in GROUPS.values()]
     found = rows_of(groups, "x").table
     assert found.schema.equals(table.schema, check_metadata=True)
     assert found.to_pylist() == table.to_pylist()
     assert rows_of(groups[1:2], "x").table.to_pylist() == table.to_pylist()[2:4]
-    assert read_group(tmp_path, 4) is None
+    assert read_groups(tmp_path, [4]) == []
 
 
 @pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.string_view()])
 def test_a_group_does_not_bring_the_values_of_others(kind: pa.DataType, tmp_path: Path) -> None:
     table = pa.table({"a": pa.array([f"a text of some length {n}" for n in range(1000)]).cast(kind)})
     write_pack(tmp_path, {n: np.array([n]) for n in range(1000)}, ParquetRows.of(table, Path("x")))
-    assert (tmp_path / "groups").stat().st_size < 500_000
+    assert (tmp_path / packs.PACK).stat().st_size < 500_000
 
 
 @pytest.mark.parametrize("ends", [b"", b"\n", b"\r\n"])
@@ -65,7 +65,7 @@ def test_groups_of_text_are_read_back(ends: bytes, tmp_path: Path) -> None:
     data = eol.join([b"user,venue_id,category,latitude,longitude,utc_time", *(line % n for n in range(5))]) + ends
     (tmp_path / "x.csv").write_bytes(data)
     write_pack(tmp_path, GROUPS, formats.read(tmp_path / "x.csv").all_rows)
-    groups = [read_group(tmp_path, number) for number in GROUPS]
+    groups = read_groups(tmp_path, [*GROUPS])
     rows_of(groups, "x").with_line_end().write(out := io.BytesIO())
     assert out.getvalue() == data.removesuffix(ends) + eol
     assert rows_of(groups[1:2], "x").get_column("user").to_list() == ["2", "3"]
