@@ -63,10 +63,10 @@ def _divided_pair(
     """Divide a clean dataset and its release; return both, or the check that fails if they do not fit together."""
     stated, fields = manifest["regions"], manifest["columns"]["fields"]
     values = {name: stated[name] for name in ("gap_km", "most_venues", "most_rows") if name in stated}
-    settings, column = RegionSettings(**values), str(stated.get("column", ""))
+    scale = Scale(settings=RegionSettings(**values), region_column=str(stated.get("column", "")))
     source, asked = data_source(release, manifest, against.limit), _request(manifest, mapping or fields)
-    clean = job_of(place / "clean", clean_source(against, manifest), asked, settings, column)
-    written = job_of(place / "written", source, _request(manifest, fields), settings, column)
+    clean = job_of(place / "clean", clean_source(against, manifest), asked, scale)
+    written = job_of(place / "written", source, _request(manifest, fields), scale)
     if clean.pieces.names != written.pieces.names and clean.pieces.several:
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)

@@ -33,7 +33,7 @@ def dataset(
         return
     refuse(request, source.reading)
     with working(scale, private, say, report) as (place, stages):
-        job = read_here(job_of(place, source, request, scale.settings, scale.region_column), stages)
+        job = read_here(job_of(place, source, request, scale), stages)
         yield job if job.file else divided(job, stages), stages
 
 
@@ -69,13 +69,12 @@ def _own_folder(parent: Path | None) -> Iterator[Path]:
 PREFIX = "ghostpoi-reading-"
 
 
-def job_of(
-    folder: Path, source: Source, request: RowsRequest, settings: RegionSettings, column: str
-) -> Job:  # fmt: skip
-    """Return a job that reads a dataset. It draws nothing, so its seed does not matter."""
-    pieces = find_pieces(source, min(settings.most_rows, PIECE_ROWS))
-    make_private_folder(folder)
-    return Job(folder, pieces, request, source, settings, column, Seed(0), "")
+def job_of(folder: Path, source: Source, request: RowsRequest, scale: Scale) -> Job:
+    """Return a job that reads a dataset. It draws nothing yet, so its seed does not matter."""
+    pieces = find_pieces(source, min(scale.settings.most_rows, PIECE_ROWS))
+    return Job(
+        folder, pieces, request, source, scale.settings, scale.region_column, Seed(0), "", device=scale.device
+    )  # fmt: skip
 
 
 def read_here(job: Job, stages: Stages) -> Job:
@@ -91,6 +90,7 @@ def read_here(job: Job, stages: Stages) -> Job:
 
 def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
+    make_private_folder(job.folder)
     every = range(len(job.pieces.pieces))
     if not job.held:
         fit_pieces(stages, job.source, job.pieces.pieces)

@@ -24,9 +24,8 @@ from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.rows import Dialect
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
-from ghostpoi.randomness import Seed
 from ghostpoi.regions.columns import check_columns, test_all_columns
-from ghostpoi.regions.dataset import divided, read_here
+from ghostpoi.regions.dataset import divided, job_of, read_here
 from ghostpoi.regions.divide import TAIL, Origin, read_with_origin, regions_in
 from ghostpoi.regions.engine import Failure, engine_of
 from ghostpoi.regions.job import (
@@ -43,7 +42,7 @@ from ghostpoi.regions.job import (
     unseen,
 )
 from ghostpoi.regions.packs import head_of, numbers_of, read_groups, rows_of, write_pack
-from ghostpoi.regions.pieces import PIECE_ROWS, content_hash, find_pieces
+from ghostpoi.regions.pieces import content_hash
 from ghostpoi.regions.scale import Scale, Stages, TaskFailed, done_all
 from ghostpoi.release import make
 from ghostpoi.release.manifest import store_manifest
@@ -232,15 +231,11 @@ def make_release(request: ReleaseRequest, scale: Scale | None, say: Say, report:
 
 def _at_scale(request: ReleaseRequest, scale: Scale, unfinished: Note | None, say: Say, report: Report) -> Made:
     """Protect a dataset region by region or, if it is one region that fits into a piece, at once."""
-    pieces = find_pieces(request.file, min(scale.settings.most_rows, PIECE_ROWS))
+    job = job_of(Path(), request.file, request, scale)
     with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
         stages = Stages(engine, report, scale)
-        job = Job(
-            Path(), pieces, request, request.file, scale.settings, scale.region_column, Seed(0), "",
-            device=scale.device,
-        )  # fmt: skip
         job = read_here(job, stages)
-        sha256 = content_hash(pieces)
+        sha256 = content_hash(job.pieces)
         if job.file:
             units = make.work(request.settings)
 

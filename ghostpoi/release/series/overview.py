@@ -1,5 +1,6 @@
 """What `series show` prints about a series folder, and what `series verify` checks."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ghostpoi.release.series.ledger import DrawnRows, Entry, Series, damage, rea
 from ghostpoi.release.verify import Check
 
 MAX_NAMED = 3  # files that a check names
+PRIVATE = ("private", "input", "data_sha256", "files")  # of an entry
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -31,14 +33,9 @@ def describe(folder: Path) -> dict[str, Any]:
         "without_crowd": int((known.crowd == 0).sum()),
         "rows": sum(entry.rows - entry.repeated for entry in series.entries),
         "releases": [
-            {
-                name: getattr(entry, name)
-                for name in ("number", "status", "begun", "completed", "release", "first", "last", "rows", "repeated",
-                             "new_venues", "new_guests")
-            }
-            for entry in series.entries
+            {name: value for name, value in asdict(entry).items() if name not in PRIVATE} for entry in series.entries
         ],
-    }  # fmt: skip
+    }
 
 
 def verify_series(folder: Path) -> list[Check]:
