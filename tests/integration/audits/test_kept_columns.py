@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from small_city import MAP, SEED, SETS, called
 from telling_city import drops, telling_csv
 
 from ghostpoi.audits.controls import default_adversaries
+from ghostpoi.data.synthetic_files import write_city
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2", "--set", "filters.min_session_length=2")
 FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", *SPLIT)
@@ -61,3 +63,21 @@ def test_without_columns_that_tell_it_is_no_stronger_than_what_it_extends(tmp_pa
     found = audited(released(tmp_path / "r"), "--adversaries", "habits+leak,kept-columns", "--leak", "0.6")
     a8, a13 = (found["adversaries"][name]["restored"]["mean"] for name in ("habits+leak", "kept-columns"))
     assert abs(a8 - a13) < 0.05
+
+
+def test_a_kept_number_beside_venues_that_stand_for_none_is_no_trouble(tmp_path: Path) -> None:
+    write_city(tmp_path / "city.txt", 100, 250, 60, 3)
+    rows = [line.split("\t") for line in (tmp_path / "city.txt").read_text("latin-1").splitlines()]
+    dwell = np.random.default_rng(3).integers(1, 90, len(rows))
+    lines = [
+        f"{u},{v},{c},{lat},{lon},{time},{n}" for (u, v, c, _, lat, lon, _, time), n in zip(rows, dwell, strict=True)
+    ]
+    (tmp_path / "city.csv").write_text("\n".join(["user,poi,category,lat,lon,time,dwell", *lines]) + "\n")
+    file, folder = tmp_path / "city.csv", tmp_path / "r"
+    done = called("protect", file, "-o", folder, "--method", "random", "--seed", SEED, "--keep", "dwell")
+    assert done.returncode == 0, done.stderr
+    done = called("audit", file, folder, *FAST, "--cache", tmp_path / "cache", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["kept_columns"] == ["dwell"]
+    assert "kept-columns" in found["adversaries"]
