@@ -22,7 +22,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ghostpoi.audits.cache import Cache, Record, key_of
+from ghostpoi.audits.cache import Cache, Record
+from ghostpoi.data.keys import key_of
 from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.table import publish

@@ -223,9 +223,11 @@ def run_contests(request: AuditRequest, grid: Grid, random: Sequence[str], posit
     # controls can train side by side with the other victims.
     ours = {name: request.contests_of(RELEASE, name)[0] for name in request.adversaries}
     restorers, seeds = {name: c for name, c in ours.items() if c.victim != ITSELF}, range(request.seeds)
-    likely = strongest(
-        {name: [grid.restoration(c, seed).measures["restored"] for seed in seeds] for name, c in restorers.items()}
-    )
+    shares: dict[str, list[float]] = {name: [] for name in restorers}
+    for seed in seeds:  # all adversaries under one seed: some share what they infer
+        for name, contest in restorers.items():
+            shares[name].append(grid.restoration(contest, seed).measures["restored"])
+    likely = strongest(shares)
     again = [contest for name in random for contest in request.contests_of(name, likely)]
     contests = list(dict.fromkeys([*request.contests(random), *again]))
     return with_controls(request, random, grid.measures(contests), positions, grid.measures)

@@ -4,12 +4,11 @@ A file is named by a key of everything that decides its content, so an interrupt
 runs share what they have in common. The content is derived from clean data: only its owner can read it.
 """
 
-import hashlib
 import json
 import os
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -80,23 +79,3 @@ def open_cache(folder: Path) -> Cache:
             f"the cache folder {folder} cannot be used ({(e.strerror or str(e)).lower()}); choose another with "
             f"{option('cache')}"
         ) from None
-
-
-def key_of(*parts: object) -> str:
-    """Return a short hash of settings, arrays, plain values and dataclasses of these."""
-    digest = hashlib.sha256()
-
-    def feed(value: object) -> None:
-        if isinstance(value, np.ndarray):
-            digest.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
-        elif is_dataclass(value) and not isinstance(value, type):
-            feed([type(value).__qualname__, *(getattr(value, f.name) for f in fields(value))])
-        elif isinstance(value, list | tuple):
-            digest.update(f"[{len(value)}]".encode())
-            for part in value:
-                feed(part)
-        else:
-            digest.update(f"{value!r}\x1f".encode())
-
-    feed(parts)
-    return digest.hexdigest()[:32]

@@ -20,12 +20,13 @@ import torch
 from ghostpoi import __version__
 from ghostpoi.attack.evidence import leak, rule_of
 from ghostpoi.attack.victims import victim_settings
-from ghostpoi.audits.cache import Cache, Record, key_of
+from ghostpoi.audits.cache import Cache, Record
 from ghostpoi.audits.controls import CLEAN, ITSELF
 from ghostpoi.audits.grid import HITS, Contest, Grid, Release, over_seeds, release_seeds, with_poi
 from ghostpoi.audits.measures.accuracy import in_one
 from ghostpoi.audits.measures.detection import detect
 from ghostpoi.audits.measures.utility import plausibility, utility
+from ghostpoi.data.keys import key_of
 from ghostpoi.data.places import Places, of_sessions, with_use
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of

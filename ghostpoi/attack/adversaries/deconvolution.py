@@ -5,7 +5,9 @@ K_u(q|p). theta_u varies around the popularity of all users, K_u around the chan
 what it once drew for (u, p), not at all if every visit is drawn independently.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from ghostpoi.draw.channel import Channel
 
 TINY = 1e-300  # keeps a posterior defined where the model calls all options impossible
 RARE = 1e-6  # share of the prior spread over all POIs, so that none is impossible
+BLOCK = 1 << 15  # options of users that are inferred together
 INDEPENDENT = np.inf  # the concentration of K_u if every visit is drawn independently
 
 
@@ -68,19 +71,45 @@ class Visits:
         `prior` (T,), in visits. The n visits of a group count as n ** power: the same answer twice is not twice
         the evidence, because draws depend on their context and the true channel differs from the assumed one.
         `concentration` is that of K_u. It takes effect halfway: from the start it would hold on to first guesses.
+        Users do not depend on each other, so some at a time are inferred in arrays that fit into the processor's cache.
         """
-        channel = self.channel.probability[self.entry]  # (T,)
-        weight = (self.count**power)[self.owner]
-        share, visits = np.zeros(len(self.clean)), self.habit_leaked
+        share = np.zeros(len(self.clean))
+        for options, groups, habits in self.blocks():
+            share[options] = self._posterior(prior, power, iterations, concentration, options, groups, habits)
+        return share
+
+    def _posterior(
+        self, prior: Floats, power: float, iterations: int, concentration: float, options: slice, groups: slice,
+        habits: slice,
+    ) -> Floats:  # fmt: skip
+        """Return the probabilities of the options of some users."""
+        channel = self.channel.probability[self.entry[options]]  # (t,)
+        first, owner = self.first[groups] - options.start, self.owner[options] - groups.start
+        habit, habit_leaked = self.habit[options] - habits.start, self.habit_leaked[habits]
+        weight = (self.count[groups] ** power)[owner]
+        prior, leaked = prior[options], self.leaked[options]
+        share, visits = np.zeros(len(habit)), habit_leaked
         for n in range(iterations):
-            others = visits[self.habit] - share  # (T,) the user's other visits to the option
+            others = visits[habit] - share  # (t,) the user's other visits to the option
             likelihood = channel
             if np.isfinite(concentration) and 2 * n >= iterations:
-                same = self.leaked + share * (weight - 1)  # those among them with the same released POI
+                same = leaked + share * (weight - 1)  # those among them with the same released POI
                 likelihood = (concentration * channel + same) / (concentration + others)
-            share = normalise((prior + others) * likelihood, self.first, self.owner)
-            visits = self.habit_leaked + sum_by(self.habit, share * weight, len(self.habit_leaked))
+            share = normalise((prior + others) * likelihood, first, owner)
+            visits = habit_leaked + sum_by(habit, share * weight, len(habit_leaked))
         return share
+
+    def blocks(self) -> Iterator[tuple[slice, slice, slice]]:
+        """Yield the options, the groups and the habits of some users at a time, all users once."""
+        user = self.habit_user[self.habit[self.first]] if len(self.first) else np.zeros(0, np.int64)  # (G,) ascending
+        begins = np.append(np.flatnonzero(np.diff(user, prepend=-1)), len(user))  # the first group of each user
+        option = np.append(self.first, len(self.clean))[begins]
+        cut = np.flatnonzero(np.diff(option // BLOCK, prepend=-1))  # users whose options begin a stretch of BLOCK
+        bounds = np.unique(np.append(begins[cut], len(user)))
+        for a, b in pairwise(bounds.tolist()):
+            end = int(self.first[b]) if b < len(user) else len(self.clean)
+            low, high = np.searchsorted(self.habit_user, [user[a], user[b - 1] + 1])
+            yield slice(int(self.first[a]), end), slice(a, b), slice(int(low), int(high))
 
     def habit_visits(self, share: Floats, power: float) -> Floats:
         """Return the visits of each habit under a posterior, weighted as in `posterior`, (H,)."""
@@ -160,6 +189,7 @@ class Deconvolution(Adversary):
     holds = "the public rule; no leak"
     does = "estimates venue popularity by expectation maximisation and takes the likeliest clean venue"
     uses_leak = False
+    needs_seed = False
 
     iterations: int = 60
 

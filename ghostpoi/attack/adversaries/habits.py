@@ -110,6 +110,7 @@ class Habits(HabitsLeak):
     holds = "the public rule and who released what; no leak"
     does = "pools each user's visits, since repeated draws reveal a habit"
     uses_leak = False
+    needs_seed = False
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ class SessionHabits(Adversary):
     holds = "what A7 holds"
     does = "runs A7 per user and per session, and combines both"
     uses_leak = False
+    needs_seed = False
 
     habits: HabitsLeak = HabitsLeak()
     less: float = 0.5

@@ -6,7 +6,7 @@ docs/step_lengths.py FILE` prints such a table for any check-in file.
 
 import tomllib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +18,12 @@ from ghostpoi.attack.adversaries.lookups import Bigram
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.keys import key_of
 from ghostpoi.draw.channel import Channel
 
 BANDS_KM: Floats = 0.05 * 2.0 ** np.arange(10.0)  # lengths of steps that are distinguished, up to 25.6 km
 GAPS_S: Longs = np.array([900, 3_600, 10_800, 28_800])  # times between check-ins that are distinguished
+KEPT_ANSWERS = 3  # of `infer`: with the whole leak, without it, with half of it
 SHAPE = len(GAPS_S) + 1, len(BANDS_KM) + 2
 
 
@@ -88,7 +90,14 @@ class HiddenMarkov(Adversary):
         return evidence.fill(answer[~evidence.positions])
 
     def infer(self, evidence: Evidence, rule: Rule) -> tuple[States, Floats]:
-        """Return the states of all positions and their probabilities given whole sessions, (T,)."""
+        """Return the states of all positions and their probabilities given whole sessions, (T,).
+
+        A16 and A20 ask what A9 and A14 have just asked, so the last answers are kept.
+        """
+        return _inferred(self, Question(evidence, rule))
+
+    def inferred(self, evidence: Evidence, rule: Rule) -> tuple[States, Floats]:
+        """Infer what `infer` returns."""
         channel = self.habits.channel(evidence, rule)
         visits, popularity, share = self.habits.explain(evidence, channel, evidence.symbol)
         states = states_of(evidence, visits, share, self.least, self.max_pairs)
@@ -130,6 +139,25 @@ class HiddenMarkov(Adversary):
         # The user's own steps, with everybody's as the prior.
         own = _others(e.own, joint) + self.user_steps * habit * common
         return own / (_others(s.habit[e.before], joint) + self.user_steps) / habit
+
+
+class Question:
+    """What is known of a release. Two are equal if all numbers in them are."""
+
+    def __init__(self, evidence: Evidence, rule: Rule) -> None:
+        self.evidence, self.rule = evidence, rule
+        self.key = key_of(evidence, rule)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Question) and other.key == self.key
+
+
+@lru_cache(maxsize=KEPT_ANSWERS)
+def _inferred(model: HiddenMarkov, asked: Question) -> tuple[States, Floats]:
+    return model.inferred(asked.evidence, asked.rule)
 
 
 def states_of(
@@ -258,6 +286,7 @@ class StepLengths(HiddenMarkov):
     holds = "what A7 holds, and how far people go between check-ins in another region"
     does = "runs A9's model without a leak"
     uses_leak = False
+    needs_seed = False
 
     def length_weight(self, evidence: Evidence, rule: Rule, channel: Channel, s: States, e: Transitions) -> Floats:
         """Return how much likelier its length makes each step, (E,), as the table says."""

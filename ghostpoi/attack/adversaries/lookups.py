@@ -51,6 +51,7 @@ class NoAdversary(Adversary):
     holds = "the release"
     does = "trains on the release as it is"
     uses_leak = False
+    needs_seed = False
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         return evidence.released.poi

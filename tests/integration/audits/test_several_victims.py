@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import Exam, Job, Result, Victim
 from ghostpoi.attack.victims.judge import judged
 from ghostpoi.attack.victims.markov import Chain, Markov
+from ghostpoi.audits import grid
 from ghostpoi.audits.controls import ITSELF
 from ghostpoi.data.sessions import Sessions
 
@@ -112,6 +114,23 @@ def test_an_audit_with_a_predictor_is_resumed_from_the_cache(
 
     monkeypatch.setattr(Seer, "predict", refuse)
     assert run(*rotated, **asked) == first
+
+
+def test_what_needs_no_seed_is_restored_once_for_all_seeds(
+    rotated: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    purify = grid.purify
+
+    def counted(adversary: Adversary, *arguments: Any) -> Any:
+        asked.append(adversary.title)
+        return purify(adversary, *arguments)
+
+    monkeypatch.setattr(grid, "purify", counted)
+    found = run(*rotated, victims=("markov",), adversaries=("none", "habits", "frequency"), set=(), seeds=3)
+    assert asked.count("user habits") == 1
+    assert asked.count("frequency table") >= 3
+    assert len(found["adversaries"]["habits"]["restored"]["seeds"]) == 3
 
 
 def test_predictions_that_restore_nothing_have_no_recovered_share(

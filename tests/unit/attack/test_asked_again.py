@@ -1,0 +1,51 @@
+"""What need not be computed again: restorations without seed or leak, and states that two adversaries ask for."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from anonymous_city import choices, city, drawn
+
+from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries.base import purify
+from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, StepLengths, _inferred
+from ghostpoi.attack.evidence import Evidence, Rule, leak
+from ghostpoi.data.sessions import Sessions
+from ghostpoi.draw.channel import uniform
+from ghostpoi.randomness import Seed
+
+SEEDLESS = [name for name, one in ADVERSARIES.items() if not (one.needs_seed or one.uses_leak)]
+
+
+def evidence(clean: Sessions, seed: int) -> Evidence:
+    sets = choices(12)
+    return Evidence.of(drawn(clean, sets), clean.poi, leak(clean, 0.3, Seed(seed)), 13, Rule(sets, uniform(sets), True))
+
+
+def test_these_adversaries_need_no_seed() -> None:
+    assert SEEDLESS == ["none", "deconvolution", "habits", "step-lengths", "session-habits"]
+
+
+@pytest.mark.parametrize("name", SEEDLESS)
+def test_without_a_seed_every_leak_and_every_seed_restores_the_same(name: str) -> None:
+    clean = city(40, 12)
+    one, two = (purify(ADVERSARIES[name], evidence(clean, s), Seed(s), torch.device("cpu"))[0] for s in (1, 2))
+    assert (one == two).all()
+
+
+def test_the_same_question_is_answered_once_and_another_one_anew() -> None:
+    known = evidence(city(40, 12), 1)
+    assert known.rule is not None
+    _inferred.cache_clear()
+    first = HiddenMarkov().infer(known, known.rule)
+    again = HiddenMarkov().infer(evidence(city(40, 12), 1), known.rule)
+    assert again[1] is first[1]
+    for model, asked in (
+        (StepLengths(), known),
+        (HiddenMarkov(rounds=2), known),
+        (HiddenMarkov(), known.without_leak()),
+        (HiddenMarkov(), replace(known, released=replace(known.released, time=known.released.time + 1))),
+    ):
+        assert model.infer(asked, known.rule)[1] is not first[1]
+    found = HiddenMarkov().inferred(known, known.rule)
+    assert (found[1] == first[1]).all()
