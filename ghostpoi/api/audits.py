@@ -23,7 +23,7 @@ class Audit:
     """What adversaries still learn from a release. `found` is what `ghostpoi audit --json` prints.
 
     >>> found = ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
-    >>> found.strongest in found.verdicts
+    >>> found.gives_away["no_leak"]["low"] <= found.gives_away["no_leak"]["mean"]
     True
     >>> found.accuracy["clean"]["mean"] > found.accuracy["none"]["mean"]
     True
@@ -33,19 +33,28 @@ class Audit:
 
     @property
     def strongest(self) -> str:
-        """The adversary from whose work a victim learns most."""
+        """The adversary, or the control without the release, that predicts best."""
         return str(self.found["strongest"])
 
     @property
-    def verdicts(self) -> dict[str, str]:
-        """One sentence per adversary."""
-        return dict(self.found["verdicts"])
+    def verdict(self) -> str:
+        """What the release gives away, in the words of `ghostpoi audit`; the worse of both below."""
+        return str(self.found["verdict"])
+
+    @property
+    def gives_away(self) -> dict[str, dict[str, Any]]:
+        """By how much the strongest adversary exceeds what it has without the release: `no_leak` and `with_leak`."""
+        return dict(self.found["gives_away"])
 
     @property
     def accuracy(self) -> dict[str, dict[str, Any]]:
         """Mean, deviation and seeds of acc@1: of victims of clean data, behind each adversary, and of the controls."""
         groups = {"clean": self.found["clean"]} | self.found["adversaries"] | self.found["controls"]
         return {name: measures["acc@1"] for name, measures in groups.items()}
+
+    def __bool__(self) -> bool:
+        """Whether the release is not beyond the limits of the settings file; true if there are none."""
+        return not self.found["limits"] or self.found["limits"]["decision"] != "beyond your limits"
 
     def write(self, path: PathLike) -> None:
         """Write it as JSON, for `ghostpoi.report(..., audit=[path])` about another tool's file."""

@@ -16,7 +16,9 @@ import numpy as np
 
 from ghostpoi.audits.controls import ITSELF, RANDOM, RANDOM_MATCHED, completed
 from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
-from ghostpoi.audits.grid import Contest, Grid, Release, with_poi
+from ghostpoi.audits.given_away import chosen as who_is_compared
+from ghostpoi.audits.given_away import given_away
+from ghostpoi.audits.grid import Contest, Grid, Release, over_seeds, with_poi
 from ghostpoi.audits.match import (
     AlignedSessions,
     TablePair,
@@ -27,13 +29,12 @@ from ghostpoi.audits.match import (
     publisher_of,
     read_pair,
 )
-from ghostpoi.audits.measures.accuracy import moves
+from ghostpoi.audits.measures.accuracy import moves, rounded
 from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility
 from ghostpoi.audits.request import LM_UNITS, RELEASE, AuditRequest, AuditSettings, random_controls
 from ghostpoi.audits.result import Measured, StepCounts, best_of, count_rows, joined, result
 from ghostpoi.audits.stored import check_writable, store
-from ghostpoi.audits.verdicts import rounded
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.methods import METHODS
@@ -54,6 +55,8 @@ from ghostpoi.release.verify import Check
 from ghostpoi.settings import TrajectoryLM
 
 Measures = dict[Contest, dict[str, Any]]
+ENOUGH_STEPS = 3000  # test steps; with fewer, earlier windows of each user's sessions are tested too
+MOST_WINDOWS = 4
 
 
 def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Say, report: Report) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
         adversaries = completed(request.adversaries, bool(manifest["columns"].get("kept")), pseudonyms=False)
         request = replace(request, adversaries=adversaries)
         with opened_pair(release, request.file, request.mapping, manifest, private, scale, say, report) as pair:
-            found, more = _sampled(request, chosen, manifest, pair, count)
+            found, away, more = _sampled(request, chosen, manifest, pair, count)
     else:
         if count is not None:
             raise InputError(
@@ -84,9 +87,10 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
         adversaries = completed(request.adversaries, bool(tables.kept), tables.pseudonym is not None)
         request = replace(request, adversaries=adversaries)
         kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
-        found, more = replace(_measured(request, chosen, tables, None, say, report), kept=kept), {}
+        found, away = _with_windows(request, chosen, tables, say, report)
+        found, more = replace(found, kept=kept), {}
     sha256 = manifest["data"]["sha256"] if manifest else hashlib.sha256(request.release.raw_bytes).hexdigest()
-    joint = result(request, chosen, manifest, found) | {"release_sha256": sha256} | more
+    joint = result(request, chosen, manifest, found, away) | {"release_sha256": sha256} | more
     made = store(release, private, joint, say, request.replace) if keep else joint
     return made | {"rows": {"audited": found.released, "kept_genuine": found.kept}}
 
@@ -100,8 +104,8 @@ def by_region(request: AuditRequest, scale: Scale | None) -> bool:
 def _sampled(
     request: AuditRequest, chosen: AuditSettings, manifest: dict[str, Any], pair: tuple[Job, Job, Stages] | Check,
     count: int | None,
-) -> tuple[Measured, dict[str, Any]]:  # fmt: skip
-    """Audit a sample of regions; return what was measured in all of them, and which they are."""
+) -> tuple[Measured, dict[str, Any], dict[str, Any]]:  # fmt: skip
+    """Audit a sample of regions; return what was measured in all of them, what they give away, and which they are."""
     if isinstance(pair, Check):
         raise InputError(
             f"{request.release} does not fit {request.file}: {pair.detail}; give the file that it was made from"
@@ -127,7 +131,8 @@ def _sampled(
         request, random, together.contests, together.counts.test,
         lambda missing: joined(list(run("auditing controls", missing, [*found]).values())).contests,
     )  # fmt: skip
-    return replace(together, contests=contests), {"regions": sampled(clean.regions, regions, found)}
+    whole = replace(together, contests=contests)
+    return whole, given_away(whole, found), {"regions": sampled(clean.regions, regions, found)}
 
 
 def audit_region(
@@ -142,21 +147,42 @@ def audit_region(
     pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, whole_file=False)
     if not has_sessions(pair.released, chosen.filters):
         return None
-    found = _measured(request, chosen, pair, contests, lambda text: None, no_report)
+    found = _measured(request, chosen, pair, align(pair, chosen.filters), contests, lambda text: None, no_report)
     return replace(found, kept=len(after.kept))
 
 
+def _with_windows(
+    request: AuditRequest, chosen: AuditSettings, pair: TablePair, say: Say, report: Report
+) -> tuple[Measured, dict[str, Any]]:
+    """Measure all contests, and return what the release gives away.
+
+    Where the test steps are few, those who are compared are tested on earlier windows of each user's sessions too.
+    """
+    data = align(pair, chosen.filters)
+    whole = _measured(request, chosen, pair, data, None, say, report)
+    compared = list(dict.fromkeys(c for one in who_is_compared(whole).values() for c in one.contests))
+    request, further = replace(request, naturalness=False), list[Measured]()
+    for window in range(1, MOST_WINDOWS):
+        if steps_of(data.test) * window >= ENOUGH_STEPS:
+            break
+        earlier = align(pair, chosen.filters, window)
+        if not (steps_of(earlier.train) and steps_of(earlier.val) and steps_of(earlier.test)):
+            break
+        further.append(_measured(request, chosen, pair, earlier, compared, say, no_report))
+    return whole, given_away(whole, {}, further)
+
+
 def _measured(
-    request: AuditRequest, chosen: AuditSettings, pair: TablePair, contests: Sequence[Contest] | None, say: Say,
-    report: Report,
+    request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions,
+    contests: Sequence[Contest] | None, say: Say, report: Report,
 ) -> Measured:  # fmt: skip
     """Measure contests, by default all, and all that needs no victim."""
-    data = align(pair, chosen.filters)
     grid = grid_of(request, chosen, pair, data, report)
     if contests is None:
         found = run_contests(request, grid, random_controls(pair.manifest), steps_of(data.test))
     else:
         found = grid.measures(contests)
+    floors = grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)}
     test, every = data.test, data.all
     counts = StepCounts(
         test=steps_of(test), moves=int(moves(test).sum()), last=int((test.length > 1).sum()),
@@ -166,7 +192,7 @@ def _measured(
     )  # fmt: skip
     return Measured(
         contests=found,
-        floors=grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)},
+        floors={name: over_seeds([floor] * request.seeds) for name, floor in floors.items()},
         counts=counts,
         step_users=grid.step_users,
         rows=count_rows(pair, chosen.speed),

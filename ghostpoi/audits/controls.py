@@ -14,6 +14,8 @@ FLOORS = {"popularity": "guessing by popularity", "stay": "guessing that people 
 
 DISTANCE = "distance"  # the measures of `attack.victims.distances`
 ITSELF = "itself"  # the victim of an adversary that predicts
+ALONE = (LEAK_ONLY, LEAK_STAY, *FLOORS)  # what an adversary has without the release
+
 MARKOV = "markov"  # what counting steps of clean sessions predicts
 
 CONTROLS: dict[str, str] = {
@@ -78,6 +80,11 @@ def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, .
             f"{option('adversaries', unknown[0])}: there is no such adversary; choose from {', '.join(known)}"
         )
     return in_order({"none", *names})
+
+
+def uses_leak(adversary: str) -> bool:
+    """Whether an adversary needs leaked sessions; one that is not registered is taken to."""
+    return adversary not in ADVERSARIES or ADVERSARIES[adversary].uses_leak
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -25,7 +25,16 @@ from ghostpoi.attack.victims.judge import judged
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits.cache import Cache, Record
 from ghostpoi.audits.controls import CLEAN, DISTANCE, ITSELF, LEAK_ONLY, LEAK_STAY
-from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION, Metrics, accuracy, markov, popularity, recovery, stay
+from ghostpoi.audits.measures.accuracy import (
+    ACCURACY_VERSION,
+    Metrics,
+    accuracy,
+    floor_hits,
+    markov,
+    popularity,
+    recovery,
+    stay,
+)
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.keys import key_of
 from ghostpoi.data.sessions import Sessions, Vocabulary
@@ -210,10 +219,13 @@ class Grid:
         """What adversaries without a seed made of each release, and the identity of that release."""
         return {}
 
-    def floors(self) -> dict[str, dict[str, Metrics]]:
+    def floors(self) -> dict[str, dict[str, Any]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
         data = self.train, self.test, self.rows
-        found: dict[str, dict[str, Metrics]] = {"popularity": popularity(*data), "stay": stay(*data)}
+        tested, chosen = (floor_hits(self.train, part, self.rows) for part in (self.test, self.val))
+        found: dict[str, dict[str, Any]] = {"popularity": popularity(*data), "stay": stay(*data)}
+        for name, floor in found.items():
+            floor |= {HITS: np.packbits(tested[name]), "validation": float(chosen[name].mean())}
         if self.distance:
             near = floors(self.vocabulary, self.train, self.test)
             found = {name: floor | {DISTANCE: near[name]} for name, floor in found.items()}

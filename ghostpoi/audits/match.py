@@ -131,8 +131,8 @@ def _unchanged(clean: Rows, released: CheckinFile) -> dict[str, pl.Series]:
     }
 
 
-def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
-    """Build the recipient's sessions and the clean ones at the same positions."""
+def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedSessions:
+    """Build the recipient's sessions and the clean ones at the same positions, split for a window of test sessions."""
     data = sessions.build(pair.released, filters)
     counts = {"training": len(data.train), "validation": len(data.val), "test": len(data.test)}
     if lacking := [name for name, count in counts.items() if not count]:
@@ -146,9 +146,8 @@ def align(pair: TablePair, filters: FilterSettings) -> AlignedSessions:
     used = np.unique(np.concatenate([before[data.all.row], after[data.all.row]]))
     vocabulary, poi_of = sessions.vocabulary_of(venues, used)
     clean, released = poi_of[before], poi_of[after]
-    train, val, test, everything = (
-        replace(part, poi=clean[part.row]) for part in (data.train, data.val, data.test, data.all)
-    )
+    everything, part = replace(data.all, poi=clean[data.all.row]), sessions.split(data.all.user, filters, window)
+    train, val, test = (everything.take(part == k) for k in range(3))
     pseudonym = None if pair.pseudonym is None else pair.pseudonym[train.row[train.start[:-1]]]
     return AlignedSessions(
         vocabulary, train, val, test, released[train.row], everything, released[everything.row], pseudonym

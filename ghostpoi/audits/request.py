@@ -20,6 +20,7 @@ from ghostpoi.audits.controls import (
     default_adversaries,
 )
 from ghostpoi.audits.grid import Contest, judges_of
+from ghostpoi.audits.limits import LimitSettings
 from ghostpoi.audits.match import publisher_of
 from ghostpoi.draw.methods.baselines import Random
 from ghostpoi.draw.publication import publication
@@ -44,6 +45,7 @@ class AuditSettings(Settings):
     training: Training = field(default_factory=lambda: victim_settings("strong")[1])
     lm: ModelSettings = field(default_factory=lambda: TrajectoryLM().model)
     lm_training: Training = field(default_factory=lambda: TrajectoryLM().training)
+    limits: LimitSettings = field(default_factory=LimitSettings)
 
 
 def random_controls(manifest: dict[str, Any] | None) -> list[str]:

@@ -8,12 +8,13 @@ import numpy as np
 
 from ghostpoi import __version__
 from ghostpoi.audits.controls import CLEAN, DISTANCE, RANDOM, RANDOM_MATCHED, in_table_order, under
-from ghostpoi.audits.grid import HITS, Contest, over_seeds
+from ghostpoi.audits.grid import HITS, Contest
+from ghostpoi.audits.limits import decide
 from ghostpoi.audits.match import TablePair, joint_venues
-from ghostpoi.audits.measures.accuracy import PARTS, Metrics, in_one
+from ghostpoi.audits.measures.accuracy import PARTS, in_one, rounded
 from ghostpoi.audits.measures.gaps import accuracy_lost, spread
 from ghostpoi.audits.request import AuditRequest, AuditSettings
-from ghostpoi.audits.verdicts import conclude, rounded
+from ghostpoi.audits.verdicts import conclude
 from ghostpoi.data.checkins import Bytes, Longs
 from ghostpoi.data.displacement import Moves, joined_moves, moves, without_category
 from ghostpoi.draw.whole_table import fast_steps
@@ -89,7 +90,7 @@ class Measured:
     """
 
     contests: dict[Contest, dict[str, Any]]
-    floors: dict[str, dict[str, Metrics]]
+    floors: dict[str, dict[str, Any]]  # as contests
     counts: StepCounts
     step_users: Longs  # (test steps,) the user of each, numbered per region
     rows: RowCounts
@@ -102,20 +103,22 @@ class Measured:
 
 
 def result(
-    request: AuditRequest, chosen: AuditSettings, manifest: Mapping[str, Any] | None, m: Measured
-) -> dict[str, Any]:
+    request: AuditRequest, chosen: AuditSettings, manifest: Mapping[str, Any] | None, m: Measured,
+    given_away: Mapping[str, Any],
+) -> dict[str, Any]:  # fmt: skip
     """Return the result: rounded accuracies, everything else that was measured, and what follows.
 
     The figures of an adversary or a control are those of the victim that does best on validation sessions.
     """
     named = _named(m)
     for name, floor in m.floors.items():
-        named[name] = _spreads(over_seeds([floor] * request.seeds), named[CLEAN]["acc@1"]["seeds"], m.counts)
+        named[name] = _spreads(floor, named[CLEAN]["acc@1"]["seeds"], m.counts)
     controls = sorted((name for name in named if name not in (CLEAN, *request.adversaries)), key=in_table_order)
     found = {
         "clean": named[CLEAN],
         "adversaries": {name: named[name] for name in request.adversaries},
         "controls": {name: named[name] for name in controls},
+        "gives_away": dict(given_away),
         "plausibility": m.rows.measures,
         "naturalness": m.naturalness,
         "utility": m.utility,
@@ -126,10 +129,10 @@ def result(
         "test_positions": m.counts.test,
         "kept_columns": list(m.kept_columns),
         "pseudonyms": settings_of(dict(manifest)).identity.pseudonyms if manifest else "keep",
-        "settings": asdict(chosen),
+        "settings": {name: value for name, value in asdict(chosen).items() if name != "limits"},
         "version": __version__,
     }
-    return found | conclude(found)
+    return found | {"limits": decide(chosen.limits.given, found)} | conclude(found)
 
 
 Found = TypeVar("Found", bound=Mapping[str, Any])

@@ -12,6 +12,7 @@ import numpy as np
 
 from ghostpoi.attack.adversaries.several_releases import Left, Month, SeveralMonths, shown_popularity
 from ghostpoi.audits.measures.gaps import spread
+from ghostpoi.audits.verdicts import NOTHING
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.draw.channel import Channel
 from ghostpoi.draw.methods import METHODS, FreeDraw
@@ -125,9 +126,9 @@ def _verdict(found: dict[str, Any]) -> str:
     gone = ", ".join(found["not_compared"])
     absent = f" Not compared, because no longer in place: {gone}." if gone else ""
     if not (found["pinned"]["gain"]["clear"] or found["restored"]["gain"]["clear"]):
-        return f"Holds. {len(found['releases'])} releases reveal no more than one: {shown}.{absent}"
+        return f"{NOTHING.capitalize()} beyond one release ({len(found['releases'])} releases): {shown}.{absent}"
     remedy = "" if found["kept_crowds"] else " Make releases of the same people with protect --series."
-    return f"Fails. {len(found['releases'])} releases reveal more than one: {shown}.{remedy}{absent}"
+    return f"Gives away more than one release ({len(found['releases'])} releases): {shown}.{remedy}{absent}"
 
 
 def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:

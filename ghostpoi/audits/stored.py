@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ghostpoi.audits.controls import DISTANCE, in_order, in_table_order
-from ghostpoi.audits.verdicts import conclude
+from ghostpoi.audits.limits import decide, limits_of
+from ghostpoi.audits.verdicts import LEAKS, SEVERITY, conclude
 from ghostpoi.data.displacement import published
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
@@ -20,8 +21,9 @@ from ghostpoi.progress import Say
 from ghostpoi.release.manifest import MANIFEST, release_identity, seal_of, store_manifest
 
 PUBLIC = (
-    "strongest", "clean", "adversaries", "verdicts", "no_verdict", "not_run", "gaps", "controls", "plausibility",
-    "naturalness", "utility", "protocol", "victims", "leak", "test_positions", "kept_columns", "pseudonyms", "version",
+    "verdict", "gives_away", "limits", "worst_case", "over", "strongest", "clean", "adversaries", "not_run", "gaps",
+    "controls", "plausibility", "naturalness", "utility", "protocol", "victims", "leak", "test_positions",
+    "kept_columns", "pseudonyms", "version",
 )  # fmt: skip
 ALWAYS = ("acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost")  # measures of every victim
 PUBLIC_MEASURES = (*ALWAYS, "restored", DISTANCE)  # what reports show
@@ -142,7 +144,18 @@ def _merged(old: dict[str, Any], new: dict[str, Any], say: Say) -> dict[str, Any
     order = {"adversaries": in_order(groups["adversaries"]), "controls": sorted(groups["controls"], key=in_table_order)}
     groups = {group: {name: groups[group][name] for name in names} for group, names in order.items()}
     merged = new | groups | {"naturalness": new["naturalness"] or old.get("naturalness")}
+    merged["gives_away"] = {leak: _given_away(old, new, leak) for leak in LEAKS}
+    merged["limits"] = decide(limits_of(new["limits"]), merged)
     return merged | conclude(merged)
+
+
+def _given_away(old: dict[str, Any], new: dict[str, Any], leak: str) -> dict[str, Any]:
+    """What the run with more adversaries found; what the worse one found if each has some that the other lacks."""
+    ours, theirs = ({*run["adversaries"]} for run in (new, old))
+    both: tuple[dict[str, Any], dict[str, Any]] = (new["gives_away"][leak], old["gives_away"][leak])
+    if ours >= theirs:
+        return both[0]
+    return both[1] if theirs >= ours else max(both, key=lambda found: (SEVERITY[found["verdict"]], found["mean"]))
 
 
 def _share(audit: dict[str, Any]) -> float:

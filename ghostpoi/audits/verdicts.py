@@ -1,169 +1,143 @@
-"""Verdicts: a few sentences per adversary, each difference checked for noise and compared with its control."""
+"""What a release gives away: the strongest adversary minus what the same adversary has without the release.
 
-import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+The strongest adversary and the best control are chosen on validation steps and compared on test steps. So the choice
+among many does not make the difference look larger than it is, and a noisy release is not judged worse than another.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.audits.controls import (
-    FLOORS,
-    LEAK_MIXED,
-    LEAK_ONLY,
-    LEAK_STAY,
-    RANDOM,
-    RANDOM_MATCHED,
-    in_order,
-    not_run,
-    under,
-)
-from ghostpoi.audits.measures.gaps import accuracy_lost, differs, gaps, strongest
+from ghostpoi.audits.controls import ALONE, FLOORS, LEAK_MIXED, default_adversaries, in_order, not_run, uses_leak
+from ghostpoi.audits.measures.gaps import PRACTICAL, gaps, strongest
+from ghostpoi.audits.measures.paired import LEVEL, Interval, Steps
+from ghostpoi.data.checkins import Bools, Longs
 
-POSITIONS_PER_STEP = 5
+NOTHING = "gives away nothing measurable"
+CANNOT_TELL = "cannot tell"
+LITTLE = "gives away a little"
+MUCH = "gives away much"
+# How bad a word is. "Cannot tell" is a statement about the test, so it is no worse than any other.
+SEVERITY = {NOTHING: 0, CANNOT_TELL: 0, LITTLE: 1, MUCH: 2}
 
-
-def step(positions: int) -> float:
-    """Return the step for shares of this many positions: 1, 2 or 5 times a power of ten."""
-    least = POSITIONS_PER_STEP / max(1, positions)
-    power = math.floor(math.log10(least))
-    return next(size for size in (m * 10.0**power for m in (1, 2, 5, 10)) if size >= least * (1 - 1e-9))
+MOST = 0.02  # "nothing measurable" excludes that more than this is given away: two more right guesses in 100
+SHARE = 0.25  # of what lies between the control and clean data; giving away as much is "much"
+LEAKS = ("no_leak", "with_leak")  # what adversaries hold
+FEWEST_USERS = 20  # with fewer test users, drawing them again says little about other users
 
 
-def rounded(values: Sequence[float], positions: int) -> list[float]:
-    """Round accuracies or shares to the step."""
-    size = step(positions)
-    return [round(round(value / size) * size, 9) for value in values]
+@dataclass(frozen=True, eq=False)
+class Player:
+    """One predictor of the test steps: an adversary, a control that needs no release, or clean data."""
 
-
-HALF = 0.5  # a release holds if it costs this share of the clean accuracy, fails if an adversary wins this share back
-MIN_POSITIONS = 100  # test positions that a verdict needs; with fewer, the sampling error of an accuracy reaches .1
-ITSELF = "training on the release itself"
-LEAK_TEXTS = {
-    LEAK_ONLY: "training on the leaked sessions alone",
-    LEAK_MIXED: "training on the release with leaked sessions swapped in",
-    LEAK_STAY: "guessing by leaked steps and staying, without the release,",
-}
-RANDOM_DOES = {1: "protects better", 0: "protects neither clearly better nor worse", -1: "protects less"}
-RANDOM_TEXTS = {RANDOM: "A random release", RANDOM_MATCHED: "A random release from this method's own sets"}
+    name: str
+    hits: Bools  # (seeds, N) whether it is right
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accuracies:
-    """acc@1 of every victim, rounded, per seed in one order, all over the same test positions."""
+class Judged:
+    """What a release gives away to adversaries with the same knowledge."""
 
-    clean: Sequence[float]
-    adversaries: Mapping[str, Sequence[float]]  # including `none`
-    leak: Mapping[str, Sequence[float]]  # what the leak alone gives: leak-only and leak-mixed
-    random: Mapping[str, Mapping[str, Sequence[float]]]  # random releases: by control, then by adversary
-    floors: Mapping[str, Sequence[float]]  # by the names in controls.FLOORS
+    verdict: str
+    gain: Interval  # the strongest adversary minus the control
+    headroom: Interval  # clean data minus the control: what there is to give away
+    adversary: str
+    control: str
     positions: int
-    leakless: Collection[str] = ()  # adversaries that hold no leaked session
+    needed: int | None  # if it cannot be told: about how many test steps would tell; None: no number would
 
     @property
-    def best_floor(self) -> tuple[str, Sequence[float]]:
-        """The name and the accuracy of the best floor."""
-        return max(self.floors.items(), key=lambda item: _mean(item[1]))
-
-    def sign(self, one: Sequence[float], two: Sequence[float]) -> int:
-        return differs(one, two, self.positions, step(self.positions))
-
-
-def no_verdict(acc: Accuracies) -> str | None:
-    """Return why this test allows no verdict, or None if it does."""
-    if acc.positions < MIN_POSITIONS:
-        return f"there are {acc.positions:,} test positions, and a verdict needs {MIN_POSITIONS:,}"
-    name, floor = acc.best_floor
-    if acc.sign(acc.clean, floor) > 0:
-        return None
-    than = f"{FLOORS[name]} ({_acc(floor)})"
-    return f"even a victim trained on clean data ({_acc(acc.clean)}) is not clearly better than {than}"
+    def measures(self) -> dict[str, Any]:
+        """What an audit stores."""
+        return asdict(self.gain) | {
+            "verdict": self.verdict, "adversary": self.adversary, "control": self.control,
+            "headroom": asdict(self.headroom), "test_positions": self.positions, "positions_needed": self.needed,
+        }  # fmt: skip
 
 
-def verdicts(acc: Accuracies) -> dict[str, str]:
-    """Return a verdict per adversary, none if there can be none. It begins with "Holds.", "Partly." or "Fails."."""
-    if no_verdict(acc):
-        return {}
-    found = {}
-    for name, victim in acc.adversaries.items():
-        found[name] = f"{_verdict(name, acc)}. {_beside_floor(victim, acc)}."
-        for control, by_adversary in acc.random.items():
-            if (other := by_adversary.get(name)) is not None:
-                found[name] += f" {RANDOM_TEXTS[control]} {RANDOM_DOES[acc.sign(victim, other)]} ({_acc(other)})."
-    return found
+def best(validation: Sequence[Sequence[float]]) -> int:
+    """Return the place of the highest accuracy on validation steps, each given per seed; ties go to the first."""
+    return int(np.argmax([np.mean(seeds) for seeds in validation]))
 
 
-def _verdict(name: str, acc: Accuracies) -> str:
-    victim, none = acc.adversaries[name], acc.adversaries["none"]
-    share = _mean(accuracy_lost(acc.clean, victim))
-    verdict, lost = "Holds" if share >= HALF else "Partly", f"Accuracy drops by {share:.0%}"
-    if acc.sign(acc.clean, victim) <= 0:
-        compared = f"{_acc(victim)} against {_acc(acc.clean)}, {len(victim)} seed{'s' * (len(victim) > 1)}"
-        return f"Fails. Accuracy is not clearly lower than on clean data ({compared})"
-    if name == "none":
-        return f"{verdict}. {lost}"
-    if acc.sign(victim, none) < 0:
-        return f"{verdict}. {lost}; {ITSELF} does better ({_acc(none)})"
-    # An adversary without a leak is compared with the release itself, not with what a leak gives.
-    leak_name, leak = max(acc.leak.items(), key=lambda item: _mean(item[1]))
-    other, reference = (ITSELF, none) if name in acc.leakless else (LEAK_TEXTS[leak_name], leak)
-    sign = acc.sign(victim, reference)
-    does = {1: "does worse", 0: "does about as well", -1: "does better"}[sign]
-    training = f"{other} {does} ({_acc(reference)})"
-    if sign <= 0:
-        return f"{verdict}. {lost}; {training}"
-    if acc.sign(acc.clean, none) <= 0:
-        return f"Partly. {lost}; {training}"
-    back = (_mean(victim) - _mean(none)) / (_mean(acc.clean) - _mean(none))
-    won = f"{'Fails' if back >= HALF else 'Partly'}. The adversary wins back {back:.0%} of the accuracy denied"
-    return f"{won}, without any leak" if name in acc.leakless else f"{won}; {training}"
+def judge(adversary: Player, control: Player, clean: Player, users: Longs, level: float = LEVEL) -> Judged:
+    """Say what a release gives away. `users`: of the test steps, (N,); `level`: of the interval."""
+    steps, positions, people = Steps(users, len(control.hits)), len(users), len(np.unique(users))
+    gain = steps.difference(adversary.hits, control.hits, level).outward(positions)
+    headroom = steps.difference(clean.hits, control.hits).outward(positions)
+    enough = people >= FEWEST_USERS
+    verdict = word(gain, headroom) if enough else CANNOT_TELL
+    more = needed(gain, headroom, positions) if enough else positions * FEWEST_USERS / people
+    return Judged(
+        verdict=verdict, gain=gain, headroom=headroom, adversary=adversary.name, control=control.name,
+        positions=positions, needed=_two_digits(more) if verdict == CANNOT_TELL and more else None,
+    )  # fmt: skip
 
 
-def _beside_floor(victim: Sequence[float], acc: Accuracies) -> str:
-    """Compare a victim with the best guess that needs no knowledge of who goes where."""
-    name, floor = acc.best_floor
-    does = {1: "clearly better than", 0: "not clearly better than", -1: "worse than"}[acc.sign(victim, floor)]
-    return f"The victim ({_acc(victim)}) is {does} the best floor, {FLOORS[name]} ({_acc(floor)})"
+def word(gain: Interval, headroom: Interval) -> str:
+    """Return the word for what is given away, out of the headroom: what there is to give away."""
+    if headroom.low <= 0:  # where clean data teaches nothing, a release cannot be seen to teach anything
+        return CANNOT_TELL
+    if gain.low > 0 and gain.mean >= PRACTICAL:
+        return MUCH if gain.mean >= SHARE * headroom.mean else LITTLE
+    return NOTHING if gain.high <= harmless(headroom) else CANNOT_TELL
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
+def harmless(headroom: Interval) -> float:
+    """Return the upper end up to which nothing is given away; it always excludes "much"."""
+    return min(MOST, SHARE * headroom.mean)
 
 
-def _acc(values: Sequence[float]) -> str:
-    return f"{_mean(values):.3f}".lstrip("0")
+def needed(gain: Interval, headroom: Interval, positions: int) -> float:
+    """Return how many test steps would tell, as an interval narrows with their square root; 0 if none would."""
+    if headroom.low <= 0:
+        half, target = headroom.half, headroom.mean
+    else:
+        half, target = gain.half, max(harmless(headroom) - gain.mean, gain.mean)
+    return positions * (half / target) ** 2 if target > 0 else 0.0
 
 
-def accuracies(audit: Mapping[str, Any]) -> Accuracies:
-    """Return acc@1 of all victims of an audit, adversaries in the order of the registry."""
-    adversaries, controls = audit["adversaries"], audit["controls"]
-    names = in_order(adversaries)
-    random = {
-        control: {name: _per_seed(controls[key]) for name in names if (key := under(control, name)) in controls}
-        for control in (RANDOM, RANDOM_MATCHED)
-    }
-    return Accuracies(
-        clean=_per_seed(audit["clean"]),
-        adversaries={name: _per_seed(adversaries[name]) for name in names},
-        leak={name: _per_seed(controls[name]) for name in (LEAK_ONLY, LEAK_STAY, LEAK_MIXED)},
-        random=random,
-        floors={name: _per_seed(controls[name]) for name in FLOORS},
-        positions=int(audit["test_positions"]),
-        leakless=[name for name in names if name in ADVERSARIES and not ADVERSARIES[name].uses_leak],
-    )
+def _two_digits(value: float) -> int:
+    """Round up to two significant digits."""
+    power = 10 ** max(0, int(np.floor(np.log10(value))) - 1)
+    return int(np.ceil(value / power - 1e-9)) * int(power)
+
+
+def worst(words: Iterable[str]) -> str:
+    """Return the worst of several words; next to "cannot tell", "nothing measurable" does not hold for all."""
+    return max(words, key=lambda one: (SEVERITY[one], one == CANNOT_TELL))
 
 
 def conclude(audit: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the strongest adversary, the verdicts or why there are none, what was not run, and the gaps."""
-    acc, pseudonyms = accuracies(audit), audit.get("pseudonyms", "keep") != "keep"
-    return {
-        "strongest": strongest(acc.adversaries),
-        "verdicts": verdicts(acc),
-        "no_verdict": no_verdict(acc),
-        "not_run": not_run(acc.adversaries, bool(audit.get("kept_columns")), pseudonyms),
-        "gaps": gaps(acc.clean, acc.adversaries),
+    """Return what follows from the figures of an audit: the verdict, over which adversaries, and the worst cases."""
+    adversaries = {name: _per_seed(audit["adversaries"][name]) for name in in_order(audit["adversaries"])}
+    controls = {name: _per_seed(measures) for name, measures in audit["controls"].items()}
+    options = bool(audit.get("kept_columns")), audit.get("pseudonyms", "keep") != "keep"
+    missing = not_run(adversaries, *options)
+    alone = {name: controls[name] for name in ALONE}
+    known = {
+        "no_leak": {name: seeds for name, seeds in adversaries.items() if not uses_leak(name)}
+        | {name: controls[name] for name in FLOORS},
+        "with_leak": adversaries | {LEAK_MIXED: controls[LEAK_MIXED]} | alone,
     }
+    total = worst(audit["gives_away"][leak]["verdict"] for leak in LEAKS)
+    everybody = set(default_adversaries(True, *options)) <= set(adversaries)
+    return {
+        "verdict": CANNOT_TELL if missing and not SEVERITY[total] else total,
+        "over": "part" if missing else "all" if everybody else "default",
+        "not_run": missing,
+        "strongest": strongest(known["with_leak"]),
+        "worst_case": {leak: _worst_case(known[leak]) for leak in LEAKS},
+        "gaps": gaps(_per_seed(audit["clean"]), adversaries, alone),
+    }
+
+
+def _worst_case(known: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """The highest accuracy on test steps among adversaries and what they have without the release."""
+    name = strongest(known)
+    return {"name": name, "acc@1": float(np.mean(known[name]))}
 
 
 def _per_seed(measures: Mapping[str, Any]) -> list[float]:

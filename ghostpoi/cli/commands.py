@@ -130,7 +130,10 @@ def _checked(checks: Any, json: bool) -> None:
 
 
 def audit(json: bool, everybody: bool, make_report: bool, **asked: Any) -> None:
-    """Measure what adversaries still learn from a release. Call it again to resume after an interruption."""
+    """Measure what adversaries still learn from a release; exit code 1 if it is beyond your limits.
+
+    Call it again to resume after an interruption.
+    """
     release, names = asked["release"], asked["adversaries"]
     if make_report and (asked["no_store"] or not release.is_dir()):
         raise InputError(
@@ -146,6 +149,8 @@ def audit(json: bool, everybody: bool, make_report: bool, **asked: Any) -> None:
     if make_report:
         for path in step("report", defaults("report") | {"release": release, "max_size": asked["max_size"]}).pages:
             say(f"wrote {path}")
+    if not found:
+        raise typer.Exit(1)
 
 
 def choose(json: bool, **asked: Any) -> None:

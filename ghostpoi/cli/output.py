@@ -218,22 +218,21 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     from ghostpoi.reports.audit_view import AuditView
     from ghostpoi.reports.texts import victim_label
 
-    view, is_sure, top = AuditView.of(found), not found["no_verdict"], found["strongest"]
+    view, top = AuditView.of(found), found["strongest"]
     victims = [
         measures | {
             "victim": victim_label(name), "recovered": measures.get("restored", {}).get("mean"),
-            "lost": measures["accuracy_lost"]["mean"] if is_sure else None,
+            "lost": measures["accuracy_lost"]["mean"],
         }
         for name, measures in ({"clean sessions": found["clean"]} | found["adversaries"] | found["controls"]).items()
     ]  # fmt: skip
     _print(
-        console, "audited", found, release=str(release), headline=view.headline, partial=found["not_run"],
-        strongest=top if is_sure else None, top=found["adversaries"][top], floor_text=view.floor_text,
-        floor=found["controls"][view.best_floor], regions=view.regions or None, table=_table("victims", victims),
-        victim=view.victim, one_seed=view.seeds == 1, seeds=view.seeds if view.seeds > 1 else None,
+        console, "audited", found, release=str(release), headline=view.headline, strongest=victim_label(top),
+        top=(found["adversaries"] | found["controls"])[top], victim=view.victim, regions=view.regions or None,
+        **{leak: f"{one.verdict}: {one.sentence()}" for leak, one in view.gives_away.items()},
+        table=_table("victims", victims), one_seed=view.seeds == 1, seeds=view.seeds if view.seeds > 1 else None,
+        limits="; ".join(f"{one.name}, at most {one.limit:g}: {one.verdict}" for one in view.limits) or None,
     )  # fmt: skip
-    for adversary, verdict in found["verdicts"].items():
-        _print(console, "verdict", {"adversary": adversary, "verdict": verdict})
     p, popularity, rows = found["plausibility"], found["utility"]["popularity"], found["rows"]
     kept, survival = rows["kept_genuine"], [f"{name} {_spread(v)}" for name, v in found["gaps"]["surv"].items()]
     share = kept / max(1, rows["audited"] + kept)

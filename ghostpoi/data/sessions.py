@@ -116,7 +116,7 @@ def build(table: Checkins, settings: FilterSettings, may_be_empty: bool = False)
         "min_session_length", "sessions with fewer than {} check-ins", every.positions, sessions.positions,
         every.length, " or raise filters.session_gap_s",
     )  # fmt: skip
-    part = _split(sessions.user, settings)
+    part = split(sessions.user, settings)
     train, val, test = (sessions.take(part == k) for k in range(3))
     return Dataset(vocabulary, train, val, test, tuple(steps), kept, sessions)
 
@@ -144,10 +144,16 @@ def _segment(table: Checkins, kept: Bools, poi_of: Ints, gap_s: int) -> Sessions
     return Sessions(user[start], np.append(start, len(row)), poi_of[table.venue[row]], time, row)
 
 
-def _split(user: Ints, settings: FilterSettings) -> NDArray[np.int8]:
-    """Return 0 (train), 1 (validation) or 2 (test) for every session. Sessions are sorted by user and time."""
+def split(user: Ints, settings: FilterSettings, window: int = 0) -> NDArray[np.int8]:
+    """Return 0 (train), 1 (validation), 2 (test) or 3 (left out) for every session, sorted by user and time.
+
+    Window 0 tests the last sessions of each user. Each further window tests those before the sessions of the window
+    before it and leaves out what follows; users without training sessions in a further window are left out.
+    """
     n = np.bincount(user)[user]
     place = np.arange(len(user)) - np.searchsorted(user, user)  # number of the session among the user's sessions
     train = (n * settings.train_share).astype(np.int64)
     val = (n * settings.val_share).astype(np.int64)
-    return ((place >= train).astype(np.int8) + (place >= train + val)).astype(np.int8)
+    later = window * (n - train - val)
+    part = sum((place >= end - later).astype(np.int8) for end in (train, train + val, n))
+    return np.where((window > 0) & (train <= later), np.int8(3), part).astype(np.int8)

@@ -7,13 +7,106 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ghostpoi.audits.controls import FLOORS, RANDOM, RANDOM_MATCHED, under
+from ghostpoi.audits.controls import ALONE, RANDOM, RANDOM_MATCHED, under
+from ghostpoi.audits.limits import BEYOND, FAR_WITHIN_1KM, WITHIN
+from ghostpoi.audits.measures.accuracy import step
 from ghostpoi.audits.measures.gaps import Spread, differs, spread
 from ghostpoi.audits.stored import ALWAYS
-from ghostpoi.audits.verdicts import RANDOM_DOES, step
+from ghostpoi.audits.verdicts import CANNOT_TELL, LEAKS, SEVERITY, worst
 from ghostpoi.errors import InputError
 from ghostpoi.release.manifest import release_identity
-from ghostpoi.reports.texts import VERDICTS, regions_text, victim_label
+from ghostpoi.reports.texts import TONES, regions_text, victim_label
+
+RANDOM_DOES = {1: "protects better", 0: "protects neither clearly better nor worse", -1: "protects less"}
+WHEN = {"no_leak": "without a leak", "with_leak": "with the leak"}
+LIMITED = {"no_leak": "accuracy given away without a leak", "with_leak": "accuracy given away with the leak"}
+LIMITED[FAR_WITHIN_1KM] = "far moves guessed within 1 km without a leak"
+OVER = {"default": "default adversaries", "all": "all adversaries", "part": "partial audit; not run: {}"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenAway:
+    """What the release gives away to adversaries that hold no leak, or one."""
+
+    verdict: str
+    mean: float
+    low: float
+    high: float
+    adversary: str
+    control: str
+    positions: int  # test steps, in all windows of the sessions
+    needed: int | None  # test steps that would tell
+    pool_verdict: str | None = None  # of all regions together, where a release has many
+    region: "tuple[int, GivenAway] | None" = None  # the worst one
+
+    @staticmethod
+    def of(found: Mapping[str, Any]) -> "GivenAway":
+        """Read what an audit returned or a manifest stores."""
+        if found["verdict"] not in SEVERITY:
+            raise ValueError(f"no such verdict: {found['verdict']}")
+        needed, region = found["positions_needed"], found.get("worst_region")
+        return GivenAway(
+            verdict=found["verdict"], mean=float(found["mean"]), low=float(found["low"]), high=float(found["high"]),
+            adversary=str(found["adversary"]), control=str(found["control"]), positions=int(found["test_positions"]),
+            needed=None if needed is None else int(needed), pool_verdict=found.get("pool_verdict"),
+            region=region and (int(region["region"]), GivenAway.of(region)),
+        )  # fmt: skip
+
+    @property
+    def tone(self) -> str:
+        """The key of TONES that the verdict stands for; empty if it cannot be told."""
+        return tone_of(self.verdict)
+
+    @property
+    def interval(self) -> str:
+        """The difference with its interval."""
+        return f"{_signed(self.mean)} ({_signed(self.low)} to {_signed(self.high)})"
+
+    def sentence(self) -> str:
+        """The difference, what was compared, and what would tell if this does not."""
+        who, alone = victim_label(self.adversary), victim_label(self.control)
+        text = f"{who} against {alone}: {self.interval} in acc@1, on {self.positions:,} test steps"
+        if self.verdict == CANNOT_TELL and self.region is None:
+            text += f"; {self.remedy}"
+        if self.region is not None:
+            number, one = self.region
+            text += f"; all regions together: {self.pool_verdict}; worst region {number}: {one.verdict}, {one.interval}"
+        return text
+
+    @property
+    def remedy(self) -> str:
+        """Say how many test steps would tell."""
+        if self.needed is None:
+            return "more test steps would not help, since clean data teaches no more than that"
+        return f"about {self.needed:,} test steps would tell, and there are {self.positions:,}"
+
+
+def tone_of(verdict: str) -> str:
+    """The key of TONES that a verdict stands for; empty if it cannot be told."""
+    return next((tone for tone, word in TONES.items() if word == verdict), "")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("0.", ".", 1) if value else "0"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit that the publisher set, and whether the release keeps to it."""
+
+    name: str
+    verdict: str
+    limit: float
+
+    @property
+    def tone(self) -> str:
+        """The key of TONES in whose colour it is shown."""
+        return {WITHIN: "nothing", BEYOND: "much"}.get(self.verdict, "")
+
+    @property
+    def text(self) -> str:
+        """What the limit is."""
+        return f"At most {self.limit:g}."
 
 
 class Scores(NamedTuple):
@@ -34,10 +127,12 @@ class AuditView:
     clean: Scores
     adversaries: dict[str, Scores]
     controls: dict[str, Scores]
-    verdicts: dict[str, str]  # empty if there is no verdict
-    no_verdict: str | None  # why
+    verdict: str
+    over: str  # the adversaries that the verdict holds for
+    gives_away: dict[str, GivenAway]  # by what adversaries hold: no leak, or one
+    limits: list[Limit]
     not_run: list[str]  # adversaries of the default set; without them, an audit is partial
-    strongest: str
+    strongest: str  # the worst case of those with a leak: an adversary, or a control without the release
     leak: float
     protocol: str
     victim: str
@@ -73,15 +168,25 @@ class AuditView:
             for group in ("adversaries", "controls")
         )
         seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
-        if audit["strongest"] not in adversaries or len(seeds) != 1 or not set(FLOORS) <= set(controls):
+        if (
+            audit["strongest"] not in adversaries | controls
+            or audit["verdict"] not in SEVERITY
+            or len(seeds) != 1
+            or not set(ALONE) <= set(controls)
+        ):
             raise ValueError("the audit contradicts itself")
-        reason = audit["no_verdict"]
         return AuditView(
             clean=clean,
             adversaries=adversaries,
             controls=controls,
-            verdicts={} if reason else {name: str(audit["verdicts"][name]) for name in adversaries},
-            no_verdict=None if reason is None else str(reason),
+            verdict=audit["verdict"],
+            over=OVER[audit["over"]].format(", ".join(map(str, audit["not_run"]))),
+            gives_away={leak: GivenAway.of(audit["gives_away"][leak]) for leak in LEAKS},
+            limits=[
+                Limit(LIMITED[name], str(one["verdict"]), float(one["limit"]))
+                for name, one in (audit["limits"] or {}).items()
+                if name != "decision"
+            ],
             not_run=[str(name) for name in audit["not_run"]],
             strongest=audit["strongest"],
             leak=float(audit["leak"]),
@@ -111,46 +216,48 @@ class AuditView:
         ]
 
     @property
-    def best_floor(self) -> str:
-        """The name of the best prediction that needs no knowledge of who goes where."""
-        return max(FLOORS, key=lambda name: self.controls[name].acc1["mean"])
+    def without_release(self) -> dict[str, str]:
+        """The control that the release was compared with, by what adversaries hold."""
+        return {leak: found.control for leak, found in self.gives_away.items()}
 
     @property
-    def floor_text(self) -> str:
-        """What a sentence calls the best floor."""
-        return FLOORS[self.best_floor]
-
-    def verdict(self, adversary: str) -> str:
-        """The key of VERDICTS that an adversary's sentence begins with; `partly` where it begins otherwise."""
-        first = self.verdicts[adversary].partition(".")[0].strip().lower()
-        return first if first in VERDICTS else "partly"
+    def alone(self) -> list[Scores]:
+        """What adversaries have without the release."""
+        return [self.controls[name] for name in ALONE]
 
     @property
     def headline(self) -> str:
-        """The verdict in one line, the worst first. Only an audit with all default adversaries says "holds"."""
-        if self.no_verdict:
-            return f"No verdict: {self.no_verdict}"
-        names = list(self.adversaries)
-        missing = f"not run: {', '.join(self.not_run)}"
-        for verdict, text in (("fails", "Fails against"), ("partly", "Partly holds against")):
-            if found := [victim_label(name) for name in names if self.verdict(name) == verdict]:
-                if self.not_run and verdict == "partly":
-                    break
-                whom = " and ".join(found) if len(found) < 3 else f"{len(found)} of {len(names)} adversaries"
-                return f"{text} {whom}" + (f" (partial audit; {missing})" if self.not_run else "")
-        if self.not_run:
-            ran = f"{len(names)} of {len(names) + len(self.not_run)} adversaries ran"
-            return f"Partial audit, no verdict: {ran}; {missing}"
-        tested = {1: "the one adversary", 2: "both adversaries"}.get(len(names), f"all {len(names)} adversaries")
-        return f"Holds against {tested} tested"
+        """The verdict in one line, for adversaries without a leak and with one."""
+        words = [self.gives_away[leak].verdict for leak in LEAKS]
+        leak = f"a leak of {self.leak:.3g}" if self.leak < 0.01 else f"a {100 * self.leak:.3g}% leak"
+        if self.not_run and not SEVERITY[worst(words)]:
+            return f"{CANNOT_TELL.capitalize()} what it gives away ({self.over})"
+        first, second = (word.capitalize() if at == 0 else word for at, word in enumerate(words))
+        text = f"{first} without a leak; {second} with {leak}"
+        if words[0] == words[1]:
+            text = f"{first}, without a leak and with {leak}"
+        return f"{text} ({self.over})"
+
+    @property
+    def details(self) -> dict[str, GivenAway]:
+        """What is given away, by what adversaries hold."""
+        return {WHEN[leak]: found for leak, found in self.gives_away.items()}
 
     @property
     def tone(self) -> str:
-        """The key of VERDICTS that the line stands for; empty if it is no verdict."""
-        if self.no_verdict:
-            return ""
-        worst = min(map(self.verdict, self.adversaries), key=list(VERDICTS).index)
-        return "" if self.not_run and worst != "fails" else worst
+        """The key of TONES that the verdict stands for; empty if it cannot be told."""
+        return tone_of(self.verdict)
+
+    @property
+    def top(self) -> Scores:
+        """What the strongest reaches."""
+        return (self.adversaries | self.controls)[self.strongest]
+
+    @property
+    def faced(self) -> str:
+        """The strongest adversary that the random releases faced too."""
+        known = [name for name in self.adversaries if self.random(name)]
+        return max(known, key=lambda name: self.adversaries[name].acc1["mean"], default="none")
 
     def random(self, adversary: str) -> Scores | None:
         """The paper's control: the random release under the same adversary."""
@@ -161,8 +268,8 @@ class AuditView:
         return self.controls.get(under(RANDOM_MATCHED, adversary))
 
     def compare_random(self, random: Scores) -> str:
-        """What a random release does against the strongest adversary, compared with this one."""
-        ours, positions = self.adversaries[self.strongest].acc1["seeds"], self.positions
+        """What a random release does against the strongest adversary that it faced, compared with this one."""
+        ours, positions = self.adversaries[self.faced].acc1["seeds"], self.positions
         found = differs(ours, random.acc1["seeds"], positions, step(positions))
         return RANDOM_DOES[found]
 

@@ -71,7 +71,7 @@ def render(data: PageData, about: About = NOTHING_SAID) -> str:
 
     main, audit, points, shown = data.main, data.main.audit, method_points(data), map_data(data)
     charts = {
-        "verdict": [verdict_chart(audit)] if audit and not audit.no_verdict else [],
+        "verdict": [verdict_chart(audit)] if audit else [],
         "plausibility": plausibility_charts(data),
         "utility": utility_charts(data),
         "tradeoff": tradeoff_charts(points),

@@ -76,7 +76,7 @@ def _finite(value: Any) -> Any:
     return [_finite(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-VERDICTS: dict[str, str] = TEXTS["verdicts"]  # from worst to best
+TONES: dict[str, str] = TEXTS["tones"]  # the verdict of each
 
 
 class UtilityMeasure(NamedTuple):

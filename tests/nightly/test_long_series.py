@@ -34,5 +34,5 @@ def test_crowds_of_one_category_reveal_habits_only_without_a_series() -> None:
     for measure in ("restored", "pinned"):
         assert not series[measure]["gain"]["clear"]
         assert alone[measure]["gain"]["mean"] > 0.1
-    assert series["verdict"].startswith("Holds. 12 releases reveal no more than one: ")
-    assert alone["verdict"].startswith("Fails. 12 releases reveal more than one: ")
+    assert series["verdict"].startswith("Gives away nothing measurable beyond one release (12 releases): ")
+    assert alone["verdict"].startswith("Gives away more than one release (12 releases): ")

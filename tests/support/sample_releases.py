@@ -53,12 +53,17 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
         "strongest": "frequency",
         "clean": victim(0.2, seeds=seeds),
         "adversaries": {name: victim(acc, 0.1, seeds) for name, acc in made.items()},
-        "verdicts": {
-            "none": "Holds. Accuracy drops by 95%; a random release does as well.",
-            "frequency": "Fails. Regains 74% of the lost accuracy." if fails else "Holds. Accuracy drops by 75%.",
-            "tomorrow's <new>+one": "Partly. Something.",
+        "verdict": "gives away much" if fails else "gives away nothing measurable",
+        "gives_away": {
+            "no_leak": given_away(-0.03, 0.01, "none", "stay"),
+            "with_leak": given_away(0.09 if fails else -0.01, 0.01, "frequency", "leak-only"),
         },
-        "no_verdict": None,
+        "worst_case": {
+            "no_leak": {"name": "stay", "acc@1": 0.04},
+            "with_leak": {"name": "frequency" if fails else "leak-only", "acc@1": max(top, 0.06)},
+        },
+        "over": "default",
+        "limits": None,
         "not_run": [],
         "gaps": {"prot": spread(0.19, 0.19), "surv": {}, "mean": None, "worst": None, "worst_all": spread(0.05, 0.05)},
         "controls": {
@@ -85,6 +90,16 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
         "test_positions": 4000,
         "version": "0.1.0",
     } | more
+
+
+def given_away(mean: float, half: float, adversary: str, control: str) -> dict[str, Any]:
+    """What an audit says that is given away."""
+    word = "gives away much" if mean > half else "gives away nothing measurable"
+    return {
+        "mean": mean, "low": mean - half, "high": mean + half, "verdict": word, "adversary": adversary,
+        "control": control, "headroom": {"mean": 0.14, "low": 0.13, "high": 0.15}, "test_positions": 4000,
+        "positions_needed": None,
+    }  # fmt: skip
 
 
 def copied(made: small_city.Release, folder: Path) -> Path:

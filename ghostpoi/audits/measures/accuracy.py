@@ -5,7 +5,8 @@ steps and, by definition, at no move; so accuracy on moves shows what a victim l
 a cheap second victim without a training recipe: on clean NYC it reaches the acc@1 of a good Transformer (.18).
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ ACCURACY_VERSION = 1  # raised whenever the same input gives other accuracies or
 
 Metrics = dict[str, float]
 Value = TypeVar("Value", float, list[float])  # of one seed or of several
+ROUNDING = 1e-9
 PARTS = ("all", "moves", "last")  # of the steps of the test sessions
 CUTOFFS = {"acc@1": 1, "acc@5": 5, "acc@10": 10}
 
@@ -43,6 +45,29 @@ def metrics(rank: Floats) -> Metrics:
         return dict.fromkeys((*CUTOFFS, "mrr"), 0.0)
     found = {name: float((rank <= cutoff).mean()) for name, cutoff in CUTOFFS.items()}
     return found | {"mrr": float((1 / rank).mean())}  # 1 / inf is 0
+
+
+POSITIONS_PER_STEP = 5
+
+
+def step(positions: int) -> float:
+    """Return the step for shares of this many positions: 1, 2 or 5 times a power of ten."""
+    least = POSITIONS_PER_STEP / max(1, positions)
+    power = math.floor(math.log10(least))
+    return next(size for size in (m * 10.0**power for m in (1, 2, 5, 10)) if size >= least * (1 - ROUNDING))
+
+
+def rounded(values: Sequence[float], positions: int) -> list[float]:
+    """Round accuracies or shares to the step, so that they reveal no count of single visits."""
+    size = step(positions)
+    return [round(round(value / size) * size, 9) for value in values]
+
+
+def floor_hits(train: Sessions, sessions: Sessions, rows: int) -> dict[str, Bools]:
+    """Return at which steps of sessions the most popular POI of the training sessions, or staying, is right."""
+    here, there = steps(sessions)
+    top = int(_popularity_rank(train, rows).argmin())
+    return {"popularity": there == top, "stay": (here == there) & known(there, rows)}
 
 
 def popularity(train: Sessions, test: Sessions, rows: int) -> dict[str, Metrics]:

@@ -13,6 +13,7 @@ by Holm's correction.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypedDict
 
 import numpy as np
@@ -41,7 +42,7 @@ class Gaps(TypedDict):
     surv: dict[str, Spread]  # adversary - none, for every adversary except none
     mean: Spread | None  # clean - mean over A1 to A3
     worst: Spread | None  # clean - max over A1 to A3
-    worst_all: Spread | None  # clean - max over all that ran
+    worst_all: Spread | None  # clean - max over all that ran and over what they have without the release
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,10 @@ def spread(values: Sequence[float]) -> Spread:
     return {"mean": float(np.mean(values)), "std": std, "seeds": [float(v) for v in values]}
 
 
-def gaps(clean: Sequence[float], adversaries: Mapping[str, Sequence[float]]) -> Gaps:
+def gaps(
+    clean: Sequence[float], adversaries: Mapping[str, Sequence[float]],
+    controls: Mapping[str, Sequence[float]] = MappingProxyType({}),
+) -> Gaps:  # fmt: skip
     """Return the gaps from the accuracy per seed of the clean victim and of every adversary's victim.
 
     All sequences follow the same order of seeds. A positive gap means that the release denies something; a positive
@@ -96,13 +100,13 @@ def gaps(clean: Sequence[float], adversaries: Mapping[str, Sequence[float]]) -> 
     acc = {name: np.asarray(values, float) for name, values in adversaries.items()}
     none = acc.get("none")
     pooled = [acc[name] for name in POOLED if name in acc]
-    complete = len(pooled) == len(POOLED)
+    complete, every = len(pooled) == len(POOLED), np.array([*acc.values(), *controls.values()], float)
     return {
         "prot": None if none is None else spread((ceiling - none).tolist()),
         "surv": {} if none is None else {a: spread((acc[a] - none).tolist()) for a in acc if a != "none"},
         "mean": spread((ceiling - np.mean(pooled, axis=0)).tolist()) if complete else None,
         "worst": spread((ceiling - np.max(pooled, axis=0)).tolist()) if complete else None,
-        "worst_all": spread((ceiling - np.max(list(acc.values()), axis=0)).tolist()) if acc else None,
+        "worst_all": spread((ceiling - np.max(every, axis=0)).tolist()) if acc else None,
     }
 
 

@@ -1,4 +1,4 @@
-"""Charts of an audit: accuracy lost by adversary, and protection against resistance and naturalness by method."""
+"""Charts of an audit: accuracy by adversary, and protection against resistance and naturalness by method."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ghostpoi.audits.controls import CONTROLS, LEAK_ONLY, RANDOM, RANDOM_MATCHED
+from ghostpoi.audits.controls import CONTROLS, RANDOM, RANDOM_MATCHED
 from ghostpoi.audits.measures.gaps import Spread
 from ghostpoi.reports import charts
 from ghostpoi.reports.audit_view import AuditView
@@ -20,16 +20,16 @@ HEIGHT = 440
 
 
 def verdict_chart(audit: AuditView) -> Chart:
-    """The accuracy lost under each adversary, next to the controls."""
-    lost = {name: scores.accuracy_lost for name, scores in audit.adversaries.items()}
+    """The accuracy under each adversary, next to the controls."""
+    reached = {name: scores.acc1 for name, scores in audit.adversaries.items()}
     random, matched = (
-        {name: scores.accuracy_lost for name in lost if (scores := control(name)) is not None}
+        {name: scores.acc1 for name in reached if (scores := control(name)) is not None}
         for control in (audit.random, audit.matched)
     )
-    rows = {name: label(victim_label(name)) for name in lost}
-    traces: list[Any] = [_lost_bars(list(rows.values()), list(lost.values()))]
+    rows = {name: label(victim_label(name)) for name in reached}
+    traces: list[Any] = [_accuracy_bars(list(rows.values()), list(reached.values()))]
     if audit.seeds > 1:
-        each = [100 * value for spread in lost.values() for value in spread["seeds"]]
+        each = [100 * value for spread in reached.values() for value in spread["seeds"]]
         places = [row for row in rows.values() for _ in range(audit.seeds)]
         marker = {"color": charts.INK, "size": 5, "line": {"color": charts.INSIDE, "width": 1}}
         traces.append(scatter(each, places, "single seeds", "%{y}: %{x:.1f}%", "one seed", marker=marker))
@@ -40,19 +40,25 @@ def verdict_chart(audit: AuditView) -> Chart:
             means = [100 * value["mean"] for value in found.values()]
             marker = {"color": colour, "symbol": symbol, "size": 13, "line": {"color": charts.SURFACE, "width": 1.5}}
             traces.append(
-                scatter(means, [rows[name] for name in found], CONTROLS[control], "%{y}: %{x:.1f}% lost",
+                scatter(means, [rows[name] for name in found], CONTROLS[control], "%{y}: %{x:.1f}%",
                         error_x=_whiskers(list(found.values()), 100), marker=marker)
             )  # fmt: skip
-    shapes = [
-        vertical(100 * audit.controls[n].accuracy_lost["mean"], CONTROLS[n], colour, dash, layer="above")
-        for n, colour, dash in ((LEAK_ONLY, charts.PURPLE, "dash"), (audit.best_floor, charts.MUTED, "dot"))
-        if n in audit.controls
+    alone = audit.without_release
+    names = {leak: victim_label(name) for leak, name in alone.items()}
+    lines = [
+        ("clean sessions", audit.clean, charts.INK, "solid"),
+        (names["no_leak"], audit.controls[alone["no_leak"]], charts.MUTED, "dot"),
+        (names["with_leak"], audit.controls[alone["with_leak"]], charts.PURPLE, "dash"),
     ]
-    ends = [100 * (v["mean"] - v["std"]) for v in (*lost.values(), *random.values(), *matched.values())]
-    low = min(0.0, *ends, *(shape["x0"] for shape in shapes))
-    x = axis("accuracy lost", range=[low * 1.08, 104], ticksuffix="%", dtick=25)
+    shapes = [
+        vertical(100 * scores.acc1["mean"], name, colour, dash, layer="above") for name, scores, colour, dash in lines
+    ]
+    ends = [100 * (v["mean"] + v["std"]) for v in (*reached.values(), *random.values(), *matched.values())]
+    x = axis(
+        "right guesses of the next venue", range=[0, 1.08 * max(*ends, *(s["x0"] for s in shapes))], ticksuffix="%"
+    )
     # Two short lines leave room for the bars on a phone.
-    short = [wrap(victim_label(name), 16, max_lines=2, placeholder="…") for name in lost]
+    short = [wrap(victim_label(name), 16, max_lines=2, placeholder="…") for name in reached]
     y = axis(
         "", categoryorder="array", categoryarray=list(rows.values())[::-1], showgrid=False,
         tickvals=list(rows.values()), ticktext=["<br>".join(map(label, parts)) for parts in short],
@@ -60,16 +66,18 @@ def verdict_chart(audit: AuditView) -> Chart:
     whiskers = " Whiskers show one standard deviation over seeds." if audit.seeds > 1 else ""
     figure = draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42)
     matched_text = TEXTS["charts"]["verdict"]["matched"] if matched else ""
-    return chart("verdict", figure, whiskers=whiskers, matched=matched_text, floor=audit.floor_text)
+    return chart("verdict", figure, whiskers=whiskers, matched=matched_text, **names)
 
 
-def _lost_bars(rows: list[str], lost: list[Spread]) -> go.Bar:
+def _accuracy_bars(rows: list[str], reached: list[Spread]) -> go.Bar:
+    most = max(value["mean"] for value in reached)
     return bars(
-        [100 * value["mean"] for value in lost], rows, "this release", charts.BLUE, "%{y}: %{x:.1f}% lost",
-        orientation="h", error_x=_whiskers(lost, 100), text=[f"<b>{100 * value['mean']:.0f}%</b>" for value in lost],
-        textposition=["inside" if value["mean"] > 0.15 else "outside" for value in lost], insidetextanchor="start",
-        textangle=0, constraintext="none", insidetextfont={"color": charts.INSIDE, "size": 15},
-        outsidetextfont={"color": charts.INK, "size": 15},
+        [100 * value["mean"] for value in reached], rows, "this release", charts.BLUE, "%{y}: %{x:.1f}%",
+        orientation="h", error_x=_whiskers(reached, 100),
+        text=[f"<b>{100 * value['mean']:.1f}%</b>" for value in reached],
+        textposition=["inside" if value["mean"] > most / 4 else "outside" for value in reached],
+        insidetextanchor="start", textangle=0, constraintext="none",
+        insidetextfont={"color": charts.INSIDE, "size": 15}, outsidetextfont={"color": charts.INK, "size": 15},
     )  # fmt: skip
 
 
@@ -80,7 +88,7 @@ def _whiskers(values: Sequence[Spread], scale: float = 1) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class MethodPoint:
-    """One audited method, the random control, or the best floor."""
+    """One audited method, a random control, or what an adversary has without the release."""
 
     name: str
     protection: Spread  # gap of the release as it is
@@ -90,20 +98,26 @@ class MethodPoint:
 
 
 def method_points(data: PageData) -> list[MethodPoint]:
-    """Every method with an audit, and the random control and the best floor of the first one."""
+    """Every method with an audit, and the controls of the first one: random releases, and doing without a release.
+
+    An adversary can ignore the release, so the worst case of a method includes what adversaries have without it.
+    """
     points = [
-        MethodPoint(name, a.gap([a.adversaries["none"]]), a.gap(a.adversaries.values()), a.naturalness)
+        MethodPoint(name, a.gap([a.adversaries["none"]]), a.gap([*a.adversaries.values(), *a.alone]), a.naturalness)
         for name, release in data.releases.items()
         if (a := release.audit) is not None and "none" in a.adversaries
     ]
     main = data.main.audit
-    if main is not None and RANDOM in main.controls:
-        draws = [v for name, v in main.controls.items() if name == RANDOM or name.startswith(f"{RANDOM}+")]
-        gaps = main.gap([main.controls[RANDOM]]), main.gap(draws)
-        points.append(MethodPoint(f"{CONTROLS[RANDOM]} (control)", *gaps, control="diamond-open"))
-    if main is not None:
-        gap = main.gap([main.controls[main.best_floor]])
-        points.append(MethodPoint(CONTROLS[main.best_floor], gap, gap, control="x-open"))
+    if main is None:
+        return points
+    for control, symbol in ((RANDOM, "diamond-open"), (RANDOM_MATCHED, "circle-open")):
+        if control in main.controls:
+            draws = [v for name, v in main.controls.items() if name == control or name.startswith(f"{control}+")]
+            gaps = main.gap([main.controls[control]]), main.gap(draws)
+            points.append(MethodPoint(f"{CONTROLS[control]} (control)", *gaps, control=symbol))
+    for name in dict.fromkeys(main.without_release.values()):
+        gap = main.gap([main.controls[name]])
+        points.append(MethodPoint(victim_label(name), gap, gap, control="x-open"))
     return points
 
 

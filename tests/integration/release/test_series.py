@@ -29,7 +29,7 @@ def test_twelve_months_of_a_series_tell_no_more_than_one() -> None:
         assert abs(gain["mean"]) <= alone["std"] + 0.002
         assert together["mean"] <= alone["mean"] + alone["std"] + 0.002
         assert not gain["clear"]
-    assert found["verdict"].startswith("Holds. 12 releases reveal no more than one: ")
+    assert found["verdict"].startswith("Gives away nothing measurable beyond one release (12 releases): ")
 
 
 def test_a_month_too_small_for_a_victim_still_gets_the_verdict() -> None:
@@ -38,7 +38,7 @@ def test_a_month_too_small_for_a_victim_still_gets_the_verdict() -> None:
     done = called("audit", month(MONTHS - 1), folder.parent / "month-11", *words)
     verdict, refusal = done.stderr.splitlines()
     assert done.returncode == 2
-    assert verdict.startswith("several releases: Holds. 12 releases reveal no more than one: ")
+    assert verdict.startswith("several releases: Gives away nothing measurable beyond one release (12 releases): ")
     assert "the filters leave no" in refusal
 
 
@@ -47,7 +47,7 @@ def test_without_a_series_twelve_months_give_habits_away() -> None:
     assert found["pinned"]["gain"]["mean"] > 0.2
     assert found["restored"]["gain"]["mean"] > 0.1
     assert min(found["pinned"]["gain"]["seeds"]) > found["pinned"]["alone"]["std"]
-    assert found["verdict"].startswith("Fails. 12 releases reveal more than one: ")
+    assert found["verdict"].startswith("Gives away more than one release (12 releases): ")
     assert found["verdict"].endswith(" Make releases of the same people with protect --series.")
 
 

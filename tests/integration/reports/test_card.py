@@ -143,8 +143,8 @@ def test_the_audit_stands_beside_its_controls(tmp_path: Path) -> None:
     text = card(open_release(rewritten(tmp_path, made)))
     audit = made.manifest["audit"]
     learned = section(text, "What adversaries can still learn")
-    for name, verdict in audit["verdicts"].items():
-        assert f"- {prose(victim_label(name))}: {prose(verdict)}\n" in learned
+    for when, leak in (("Without a leak", "no_leak"), ("With the leak", "with_leak")):
+        assert f"- {when}: {audit['gives_away'][leak]['verdict']}. " in learned
     measures = {row[0]: row[1:] for row in tables(text)[2]}
     assert len(measures) == 2 + len(audit["adversaries"]) + len(audit["controls"])
     acc = audit["adversaries"]["frequency"]
@@ -155,9 +155,9 @@ def test_the_audit_stands_beside_its_controls(tmp_path: Path) -> None:
         share(acc["restored"]["mean"], 1),
     ]
     assert {f"control: {CONTROLS[name]}" for name in ("leak-only", "random", "stay")} <= set(measures)
-    floor = max(("popularity", "stay"), key=lambda name: audit["controls"][name]["acc@1"]["mean"])
-    assert f"The best floor, {CONTROLS[floor]}, is a guess" in learned
-    assert f"strongest adversary that ran is {victim_label(audit['strongest'])}." in learned
+    alone = [victim_label(audit["gives_away"][leak]["control"]) for leak in ("no_leak", "with_leak")]
+    assert f"Without the release, an adversary has {alone[0]} and, with the leak, {alone[1]}." in learned
+    assert f"The strongest is {victim_label(audit['strongest'])}." in learned
     utility = {row[0]: row[2:] for row in tables(text)[3]}
     assert utility["Flows between 1 km squares"] == [f"{audit['utility']['flows']['common_part']:.3f}", "1"]
 

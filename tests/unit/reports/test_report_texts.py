@@ -8,8 +8,9 @@ import sample_releases
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.audits.controls import CONTROLS
+from ghostpoi.audits.verdicts import CANNOT_TELL, LITTLE, MUCH, NOTHING, worst
 from ghostpoi.reports import charts, texts
-from ghostpoi.reports.audit_view import AuditView
+from ghostpoi.reports.audit_view import AuditView, GivenAway
 
 
 def test_text_is_made_harmless() -> None:
@@ -20,21 +21,47 @@ def test_text_is_made_harmless() -> None:
     assert json.loads(str(texts.embedded("\u2028&\u2029"))) == "\u2028&\u2029"
 
 
-def test_headlines() -> None:
-    def line(**verdicts: str) -> str:
-        found = sample_releases.audit()
-        found["adversaries"] = dict.fromkeys(verdicts, found["adversaries"]["none"])
-        found |= {"verdicts": verdicts, "strongest": next(iter(verdicts))}
-        audit = AuditView.read({"audit": found}, Path("r"))
-        assert audit is not None
-        return audit.headline
+def view(no_leak: str, with_leak: str, **more: object) -> AuditView:
+    found = sample_releases.audit() | more
+    for leak, word in (("no_leak", no_leak), ("with_leak", with_leak)):
+        found["gives_away"][leak] |= {"verdict": word}
+    audit = AuditView.read({"audit": found | {"verdict": worst([no_leak, with_leak])}}, Path("r"))
+    assert audit is not None
+    return audit
 
-    assert line(none="Holds. X.") == "Holds against the one adversary tested"
-    assert line(none="Holds. X.", b="holds. Y.") == "Holds against both adversaries tested"
-    assert line(none="Holds. X.", b="Holds. Y.", c="Holds. Z.") == "Holds against all 3 adversaries tested"
-    assert line(none="Fails. X.", b="Partly. Y.") == f"Fails against {ADVERSARIES['none'].label}"
-    assert line(none="Fails. X.", b="Fails. Y.", c="Fails. Z.", d="Holds. Z.") == "Fails against 3 of 4 adversaries"
-    assert line(none="Holds. X.", b="What is this") == "Partly holds against b"
+
+def test_headlines() -> None:
+    assert (
+        view(LITTLE, LITTLE).headline == "Gives away a little, without a leak and with a 5% leak (default adversaries)"
+    )
+    both = "Gives away nothing measurable without a leak; gives away much with a 20% leak (all adversaries)"
+    assert view(NOTHING, MUCH, over="all", leak=0.2).headline == both
+    said = "Cannot tell what it gives away (partial audit; not run: bigram, habits)"
+    partial = {"over": "part", "not_run": ["bigram", "habits"]}
+    assert view(NOTHING, NOTHING, **partial).headline == said
+    assert view(NOTHING, MUCH, **partial).headline.endswith("(partial audit; not run: bigram, habits)")
+
+
+def test_tones() -> None:
+    assert [view(word, word).tone for word in (MUCH, LITTLE, NOTHING, CANNOT_TELL)] == ["much", "little", "nothing", ""]
+
+
+def test_what_was_compared_is_said() -> None:
+    found = view(NOTHING, CANNOT_TELL).details
+    stay, leak_only = CONTROLS["stay"], CONTROLS["leak-only"]
+    none, frequency = ADVERSARIES["none"].label, ADVERSARIES["frequency"].label
+    first = f"{none} against {stay}: -.030 (-.040 to -.020) in acc@1, on 4,000 test steps"
+    assert found["without a leak"].sentence() == first
+    second = f"{frequency} against {leak_only}: +.090 (+.080 to +.100) in acc@1, on 4,000 test steps"
+    nothing = "more test steps would not help, since clean data teaches no more than that"
+    assert found["with the leak"].sentence() == f"{second}; {nothing}"
+    given = sample_releases.audit()["gives_away"]["no_leak"] | {"verdict": CANNOT_TELL, "positions_needed": 12_000}
+    needed = GivenAway.of(given)
+    assert needed.sentence() == f"{first}; about 12,000 test steps would tell, and there are 4,000"
+    region = GivenAway.of(given | {"verdict": LITTLE, "pool_verdict": NOTHING, "worst_region": {"region": 7} | given})
+    assert region.sentence().endswith(
+        f"all regions together: {NOTHING}; worst region 7: {CANNOT_TELL}, {region.interval}"
+    )
 
 
 def test_labels_of_names_that_are_not_registered() -> None:
@@ -58,10 +85,10 @@ def test_colours_can_be_read() -> None:
     assert len(blocks) == 3
     for variables in blocks:
         colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{3,6})", variables))
-        for text_colour in ("ink", "muted", "accent", "holds", "partly", "fails"):
+        for text_colour in ("ink", "muted", "accent", "nothing", "little", "much"):
             for ground in ("paper", "surface"):
                 assert contrast(colour[text_colour], colour[ground]) >= 4.5, (text_colour, ground)
-        for ground in ("holds", "partly", "fails", "warn"):
+        for ground in ("nothing", "little", "much", "warn"):
             assert contrast(colour["on"], colour[ground]) >= 4.5, ground
     for paint, dark in charts.DARK.items():
         if paint in (charts.BLUE, charts.VERMILLION, charts.GREEN, charts.PURPLE):
