@@ -6,8 +6,10 @@ import numpy as np
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
+from ghostpoi.data.places import of_sessions
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import Channel, uniform
+from ghostpoi.draw.crowds import slot_weights
 from ghostpoi.draw.methods import AnyMethod
 from ghostpoi.errors import InputError
 from ghostpoi.randomness import Seed
@@ -38,6 +40,20 @@ class KeptColumn:
 
 
 @dataclass(frozen=True)
+class Outside:
+    """What an adversary knows about the city from elsewhere. None: nothing."""
+
+    popularity: Floats | None = None  # (P+1,) visits to each venue, of any scale
+    hours: Floats | None = None  # (SLOTS, P+1) how much likelier than on average each venue is in each slot of the week
+
+    @staticmethod
+    def true(sessions: Sessions, vocabulary: Vocabulary) -> "Outside":
+        """Return what clean sessions say: the worst case of any knowledge of this kind."""
+        places = of_sessions(sessions, vocabulary)
+        return Outside(places.visits.astype(float), slot_weights(places))
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything an adversary knows. The constructor refuses clean POIs and users of sessions that did not leak.
 
@@ -53,6 +69,7 @@ class Evidence:
     further: tuple[Ints, ...] = ()  # (N,) each: the POIs of further releases of the same sessions, by the same rule
     kept: tuple[KeptColumn, ...] = ()
     pseudonym: Longs | None = None  # (S,) no number of a true user; None: the release keeps the user ids
+    outside: Outside | None = None
 
     def __post_init__(self) -> None:
         if self.leaked.shape != (len(self.released),) or self.clean.shape != self.released.poi.shape:
@@ -75,6 +92,7 @@ class Evidence:
     def of(
         released: Sessions, clean: Ints, leaked: Bools, rows: int, rule: Rule | None = None,
         further: tuple[Ints, ...] = (), kept: tuple[KeptColumn, ...] = (), pseudonym: Longs | None = None,
+        outside: Outside | None = None,
     ) -> "Evidence":  # fmt: skip
         """Build evidence from the true user of every session and the clean POI of every position.
 
@@ -85,7 +103,7 @@ class Evidence:
             pseudonym = _apart(pseudonym, released)
             user = apparent_users(released.user, pseudonym, leaked)
             released = replace(released, user=user, row=np.zeros_like(released.row))  # rows follow the users
-        return Evidence(released, leaked, known, rows, rule, further, kept, pseudonym)
+        return Evidence(released, leaked, known, rows, rule, further, kept, pseudonym, outside)
 
     @property
     def positions(self) -> Bools:

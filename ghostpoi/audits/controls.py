@@ -43,16 +43,16 @@ def in_table_order(name: str) -> int:
 
 
 def default_adversaries(everybody: bool = False, columns: bool = False, pseudonyms: bool = False) -> tuple[str, ...]:
-    """Return the adversaries of one release that train no model.
+    """Return the adversaries of one release that train no model and hold the release, its rule and the leak alone.
 
-    `everybody` adds those that do, `columns` those that need columns which the release kept, and `pseudonyms` those
-    that need user ids which change.
+    `everybody` adds those that do or that know the city from outside, `columns` those that need columns which the
+    release kept, and `pseudonyms` those that need user ids which change.
     """
     return tuple(
         name
         for name, a in ADVERSARIES.items()
         if not a.many_releases
-        and (everybody or not a.trains)
+        and (everybody or not (a.trains or a.needs_outside))
         and (columns or not a.needs_columns)
         and (pseudonyms or not a.needs_pseudonyms)
     )

@@ -17,7 +17,7 @@ import torch
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, Measures, Predictor, leak_mixed, predicted, purify
 from ghostpoi.attack.adversaries.distillation import Distilled
-from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Rule, leak
+from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Outside, Rule, leak
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, Victim, train_each
 from ghostpoi.attack.victims.distances import DISTANCE_VERSION, floors
@@ -174,16 +174,22 @@ class Grid:
             (EVIDENCE_VERSION, RESTORATION_VERSION, adversary.version if adversary else 0), contest.adversary,
             adversary, contest.leak, number, self.rows, device, self._train_key, released,
             self.releases(contest.release).key, *(self.kept if adversary and adversary.needs_columns else ()),
+            *([self._outside] if adversary and adversary.needs_outside else []),
         )  # fmt: skip
 
     def evidence(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Evidence:
         """Return what the adversary of a contest knows."""
         first, *further = released
         release, leaked = self.releases(contest.release), leak(self.train, contest.leak or 0.0, seed)
+        adversary, _ = find_adversary(contest.adversary)
         return Evidence.of(
             with_poi(self.train, first), self.train.poi, leaked, self.rows, release.rule, tuple(further), self.kept,
-            release.pseudonym,
+            release.pseudonym, self._outside if adversary and adversary.needs_outside else None,
         )  # fmt: skip
+
+    @cached_property
+    def _outside(self) -> Outside:
+        return Outside.true(self.train, self.vocabulary)
 
     @cached_property
     def _train_key(self) -> str:

@@ -12,7 +12,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV
-from ghostpoi.audits.grid import Contest, Grid, Release
+from ghostpoi.audits.grid import Contest, Grid, Release, judges_of
 from ghostpoi.audits.match import AlignedSessions, TablePair, align, has_sessions, public_rule
 from ghostpoi.audits.measures.accuracy import moves as leads_elsewhere
 from ghostpoi.audits.measures.utility import utility
@@ -233,7 +233,10 @@ class Trial:
 
     def accuracies(self, adversaries: Sequence[str], seeds: int) -> Accuracies:
         """Return acc@1 of the victim behind each adversary, and of `leak-mixed`, per seed."""
-        wanted = [Contest(RELEASE, name, self._ratio(name), VICTIM) for name in (*adversaries, LEAK_MIXED)]
+        wanted = [
+            Contest(RELEASE, name, self._ratio(name), one)
+            for name in (*adversaries, LEAK_MIXED) for one in judges_of(name, (VICTIM,))
+        ]  # fmt: skip
         return self._measured(wanted, seeds)
 
     def controls(self, seeds: int) -> Accuracies:

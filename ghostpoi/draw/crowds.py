@@ -169,9 +169,13 @@ def weighted(sets: Candidates, places: Places, min_visits: int, by_hour: bool) -
     """Return the same sets with popular venues weighing more, in every slot of the week by the hours of categories."""
     visits = np.maximum(places.visits, min_visits).astype(float)
     weight = np.where(sets.poi > 0, visits[sets.poi], 0.0)
-    hours = category_hours(places)[places.category[1:]] * SLOTS if by_hour else None  # (P, SLOTS), mean 1
-    slots = None if hours is None else np.concatenate([np.zeros((SLOTS, 1)), hours.T], axis=1)
-    return replace(sets, weight=weight, slot_weight=slots)
+    return replace(sets, weight=weight, slot_weight=slot_weights(places) if by_hour else None)
+
+
+def slot_weights(places: Places) -> Floats:
+    """Return the weight of each venue in each slot of the week by the hours of its category, (SLOTS, P+1), mean 1."""
+    hours = category_hours(places)[places.category[1:]] * SLOTS  # (P, SLOTS)
+    return np.concatenate([np.zeros((SLOTS, 1)), hours.T], axis=1)
 
 
 def category_hours(places: Places) -> Floats:

@@ -115,7 +115,9 @@ def load(name: str) -> Study:
     # `releases` adds those of many releases; studies have no columns but the venue's.
     single = [name for name, a in ADVERSARIES.items() if not (a.many_releases or a.needs_columns)]
     if table["adversaries"] == ALL:
-        table["adversaries"] = [name for name in single if name in ADVERSARIES.builtin]
+        # Those that predict are named: a study that only says "all" is about what victims learn from restored sessions.
+        builtin = [name for name in single if name in ADVERSARIES.builtin]
+        table["adversaries"] = [name for name in builtin if not ADVERSARIES[name].predicts]
     named: list[tuple[str, list[str], Collection[str]]] = [("adversary", table["adversaries"], single)]
     if table["victims"] != [VICTIM]:
         from ghostpoi.attack.victims import VICTIMS  # needs torch, which the plans of most studies do without

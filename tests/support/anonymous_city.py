@@ -7,7 +7,7 @@ import torch
 from builders import sessions_of
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.base import Adversary, purify
+from ghostpoi.attack.adversaries.base import Adversary, Predictor, predicted, purify
 from ghostpoi.attack.adversaries.bridges import Bridge, PairedBridge
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.candidates import Candidates
@@ -28,7 +28,12 @@ LIGHT: dict[str, Adversary] = {
 
 
 def restored_by(adversary: Adversary, evidence: Evidence) -> Ints:
-    return purify(adversary, evidence, SEED, CPU)[0]
+    """What an adversary restores, or what one that predicts takes for the likeliest."""
+    if not isinstance(adversary, Predictor):
+        return purify(adversary, evidence, SEED, CPU)[0]
+    found = predicted(adversary, evidence, city(6, evidence.rows - 1, 5), SEED, CPU).restored
+    assert found is not None
+    return found
 
 
 def city(sessions: int, pois: int, seed: int = 0) -> Sessions:

@@ -20,8 +20,8 @@ import pytest
 import torch
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.base import Adversary, purify
-from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Rule, leak
+from ghostpoi.attack.adversaries.base import Adversary, predicted, purify
+from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Outside, Rule, leak
 from ghostpoi.attack.victims import VICTIMS, base, stacked_training
 from ghostpoi.attack.victims.base import Exam, Job, Victim
 from ghostpoi.attack.victims.neural import Transformer
@@ -134,6 +134,7 @@ def evidence(adversary: Adversary) -> Evidence:
         Rule(sets(), uniform(sets()), True, vocabulary().lat, vocabulary().lon), further,
         (kept,) if adversary.needs_columns else (),
         np.arange(len(clean)) + USERS if adversary.needs_pseudonyms else None,
+        Outside.true(clean, vocabulary()) if adversary.needs_outside else None,
     )  # fmt: skip
 
 
@@ -182,6 +183,9 @@ def held() -> Any:
 def adversary(name: str) -> Any:
     found: Any = ADVERSARIES[name]
     known = evidence(found)
+    if found.predicts:
+        made = predicted(found, known, sessions(1), SEED, CPU)
+        return made.restored, [scores.dense() for scores in made.scorer.probabilities(sessions(2))]
     if not found.trains:
         return purify(found, known, SEED, CPU), found.users(known)
     tiny = replace(found, model=MODEL, training=TRAINING)

@@ -29,5 +29,7 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "relink": "relinking:Relink",
         "relink-distilled": "relinking:RelinkDistilled",
         "distilled-release": "distillation:DistilledRelease",
+        "posterior": "posterior:Posterior",
+        "posterior-informed": "posterior:InformedPosterior",
     },
 )

@@ -50,6 +50,7 @@ class Adversary(Described):
     many_releases: ClassVar[bool] = False  # it needs several releases of the same rows (`Evidence.further`)
     needs_columns: ClassVar[bool] = False  # it needs columns that the release kept (`Evidence.kept`)
     needs_pseudonyms: ClassVar[bool] = False  # it needs user ids that change (`Evidence.pseudonym`)
+    needs_outside: ClassVar[bool] = False  # it needs true statistics of the city (`Evidence.outside`)
     predicts: ClassVar[bool] = False  # it predicts the next venue itself, so that no victim trains
 
     def __init_subclass__(cls) -> None:
