@@ -111,7 +111,7 @@ class InformedPosterior(Posterior):
     def knowledge(self, evidence: Evidence, rule: Rule) -> "Knowledge":
         known, outside = super().knowledge(evidence, rule), evidence.outside
         if outside is not None and outside.popularity is not None:
-            known = replace(known, popularity=np.maximum(outside.popularity, ABOUT))
+            known = replace(known, popularity=outside.popularity)
         if outside is not None and outside.hours is not None:
             known = replace(known, hours=outside.hours)
         return known
