@@ -21,9 +21,9 @@ from ghostpoi.progress import Say
 from ghostpoi.release.manifest import MANIFEST, release_identity, seal_of, store_manifest
 
 PUBLIC = (
-    "verdict", "gives_away", "limits", "worst_case", "over", "strongest", "clean", "adversaries", "not_run", "gaps",
-    "controls", "plausibility", "naturalness", "utility", "protocol", "victims", "leak", "test_positions",
-    "kept_columns", "pseudonyms", "version",
+    "verdict", "gives_away", "limits", "worst_case", "distance", "over", "strongest", "clean", "adversaries",
+    "not_run", "gaps", "controls", "plausibility", "naturalness", "utility", "protocol", "victims", "leak",
+    "test_positions", "kept_columns", "pseudonyms", "version",
 )  # fmt: skip
 ALWAYS = ("acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost")  # measures of every victim
 PUBLIC_MEASURES = (*ALWAYS, "restored", DISTANCE)  # what reports show

@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ghostpoi.audits.controls import ALONE, FLOORS, LEAK_MIXED, default_adversaries, in_order, not_run, uses_leak
+from ghostpoi.audits.controls import (
+    ALONE,
+    DISTANCE,
+    FLOORS,
+    LEAK_MIXED,
+    default_adversaries,
+    in_order,
+    not_run,
+    uses_leak,
+)
 from ghostpoi.audits.measures.gaps import PRACTICAL, gaps, strongest
 from ghostpoi.audits.measures.paired import LEVEL, Interval, Steps
 from ghostpoi.data.checkins import Bools, Longs
@@ -130,6 +139,7 @@ def conclude(audit: Mapping[str, Any]) -> dict[str, Any]:
         "not_run": missing,
         "strongest": strongest(known["with_leak"]),
         "worst_case": {leak: _worst_case(known[leak]) for leak in LEAKS},
+        "distance": _distance(audit, known),
         "gaps": gaps(_per_seed(audit["clean"]), adversaries, alone),
     }
 
@@ -138,6 +148,21 @@ def _worst_case(known: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """The highest accuracy on test steps among adversaries and what they have without the release."""
     name = strongest(known)
     return {"name": name, "acc@1": float(np.mean(known[name]))}
+
+
+def _distance(audit: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The highest shares of guesses near the truth, by what adversaries hold, and that of clean data."""
+    every = audit["adversaries"] | audit["controls"]
+    found: dict[str, Any] = {}
+    for name, clean in audit["clean"].get(DISTANCE, {}).items():
+        if not name.endswith("km"):  # a count
+            continue
+        found[name] = {"clean": float(clean["mean"])}
+        for leak in LEAKS:
+            shares = {one: float(every[one][DISTANCE][name]["mean"]) for one in known[leak] if DISTANCE in every[one]}
+            top = max(shares, key=lambda one: shares[one])
+            found[name][leak] = {"name": top, "share": shares[top]}
+    return found
 
 
 def _per_seed(measures: Mapping[str, Any]) -> list[float]:

@@ -215,6 +215,7 @@ def verification(console: Console, found: dict[str, Any]) -> None:
 
 def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     """Print an audit: the strongest adversary first, every measure next to its controls."""
+    from ghostpoi.audits.verdicts import LEAKS
     from ghostpoi.reports.audit_view import AuditView
     from ghostpoi.reports.texts import victim_label
 
@@ -226,11 +227,13 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         }
         for name, measures in ({"clean sessions": found["clean"]} | found["adversaries"] | found["controls"]).items()
     ]  # fmt: skip
+    near = [{"where": where} | dict(zip((*LEAKS, "clean"), shares, strict=True)) for where, shares in view.near]
     _print(
         console, "audited", found, release=str(release), headline=view.headline, strongest=victim_label(top),
         top=(found["adversaries"] | found["controls"])[top], victim=view.victim, regions=view.regions or None,
         **{leak: f"{one.verdict}: {one.sentence()}" for leak, one in view.gives_away.items()},
         table=_table("victims", victims), one_seed=view.seeds == 1, seeds=view.seeds if view.seeds > 1 else None,
+        near=_table("near", near),
         limits="; ".join(f"{one.name}, at most {one.limit:g}: {one.verdict}" for one in view.limits) or None,
     )  # fmt: skip
     p, popularity, rows = found["plausibility"], found["utility"]["popularity"], found["rows"]

@@ -1,7 +1,7 @@
 """The audit in a manifest, checked and typed, and its verdict in one line."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ class GivenAway:
     needed: int | None  # test steps that would tell
     pool_verdict: str | None = None  # of all regions together, where a release has many
     region: "tuple[int, GivenAway] | None" = None  # the worst one
+    partial: bool = False  # adversaries of the default set are missing
 
     @staticmethod
     def of(found: Mapping[str, Any]) -> "GivenAway":
@@ -66,7 +67,9 @@ class GivenAway:
         """The difference, what was compared, and what would tell if this does not."""
         who, alone = victim_label(self.adversary), victim_label(self.control)
         text = f"{who} against {alone}: {self.interval} in acc@1, on {self.positions:,} test steps"
-        if self.verdict == CANNOT_TELL and self.region is None:
+        if self.partial:
+            text += "; adversaries of the default set are missing"
+        elif self.verdict == CANNOT_TELL and self.region is None:
             text += f"; {self.remedy}"
         if self.region is not None:
             number, one = self.region
@@ -131,6 +134,7 @@ class AuditView:
     over: str  # the adversaries that the verdict holds for
     gives_away: dict[str, GivenAway]  # by what adversaries hold: no leak, or one
     limits: list[Limit]
+    distance: dict[str, dict[str, float]]  # shares of guesses near the truth: of clean data, without and with a leak
     not_run: list[str]  # adversaries of the default set; without them, an audit is partial
     strongest: str  # the worst case of those with a leak: an adversary, or a control without the release
     leak: float
@@ -181,7 +185,11 @@ class AuditView:
             controls=controls,
             verdict=audit["verdict"],
             over=OVER[audit["over"]].format(", ".join(map(str, audit["not_run"]))),
-            gives_away={leak: GivenAway.of(audit["gives_away"][leak]) for leak in LEAKS},
+            gives_away={leak: _given_away(audit, leak) for leak in LEAKS},
+            distance={
+                name: {"clean": float(one["clean"])} | {leak: float(one[leak]["share"]) for leak in LEAKS}
+                for name, one in audit["distance"].items()
+            },
             limits=[
                 Limit(LIMITED[name], str(one["verdict"]), float(one["limit"]))
                 for name, one in (audit["limits"] or {}).items()
@@ -244,6 +252,16 @@ class AuditView:
         return {WHEN[leak]: found for leak, found in self.gives_away.items()}
 
     @property
+    def near(self) -> list[tuple[str, tuple[float, float, float]]]:
+        """How often the guess lies near the truth: over which steps, without a leak, with it, and from clean data."""
+        words = {"within": "all steps", "far_moves_within": "far moves (over 1 km)"}
+        return [
+            (f"{words[steps]}, within {place.removesuffix('km')} km", (one["no_leak"], one["with_leak"], one["clean"]))
+            for name, one in self.distance.items()
+            for steps, _, place in [name.rpartition("_")]
+        ]
+
+    @property
     def tone(self) -> str:
         """The key of TONES that the verdict stands for; empty if it cannot be told."""
         return tone_of(self.verdict)
@@ -277,6 +295,13 @@ class AuditView:
         """Clean acc@1 minus that of the best of these victims, per seed."""
         best = np.max([v.acc1["seeds"] for v in victims], axis=0)
         return spread((np.asarray(self.clean.acc1["seeds"]) - best).tolist())
+
+
+def _given_away(audit: Mapping[str, Any], leak: str) -> GivenAway:
+    """What is given away; a partial audit can say that it is a little or much, but not that it is nothing."""
+    found = GivenAway.of(audit["gives_away"][leak])
+    partial = bool(audit["not_run"]) and not SEVERITY[found.verdict]
+    return replace(found, verdict=CANNOT_TELL, partial=True) if partial else found
 
 
 def _scores(measures: dict[str, Any]) -> Scores:

@@ -62,6 +62,13 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
             "no_leak": {"name": "stay", "acc@1": 0.04},
             "with_leak": {"name": "frequency" if fails else "leak-only", "acc@1": max(top, 0.06)},
         },
+        "distance": {
+            "far_moves_within_1km": {
+                "clean": 0.302,
+                "no_leak": {"name": "none", "share": 0.163},
+                "with_leak": {"name": "frequency", "share": 0.171},
+            }
+        },
         "over": "default",
         "limits": None,
         "not_run": [],

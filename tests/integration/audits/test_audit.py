@@ -76,6 +76,10 @@ def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     assert set(found["adversaries"]) == set(QUICK)
     assert found["limits"] is None
     assert found["verdict"] in SEVERITY
+    for name in ("within_1km", "far_moves_within_1km"):
+        near = found["distance"][name]
+        stay = found["controls"]["stay"]["distance"][name]["mean"]
+        assert stay <= near["no_leak"]["share"] <= near["with_leak"]["share"]  # who holds a leak can ignore it
     for leak in ("no_leak", "with_leak"):
         given = found["gives_away"][leak]
         assert given["low"] <= given["mean"] <= given["high"]

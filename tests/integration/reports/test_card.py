@@ -158,7 +158,7 @@ def test_the_audit_stands_beside_its_controls(tmp_path: Path) -> None:
     alone = [victim_label(audit["gives_away"][leak]["control"]) for leak in ("no_leak", "with_leak")]
     assert f"Without the release, an adversary has {alone[0]} and, with the leak, {alone[1]}." in learned
     assert f"The strongest is {victim_label(audit['strongest'])}." in learned
-    utility = {row[0]: row[2:] for row in tables(text)[3]}
+    utility = {row[0]: row[2:] for row in tables(text)[4]}
     assert utility["Flows between 1 km squares"] == [f"{audit['utility']['flows']['common_part']:.3f}", "1"]
 
 

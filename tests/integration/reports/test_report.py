@@ -96,6 +96,8 @@ def test_what_adversaries_have_without_the_release_is_in_sight(release: Path) ->
                          ("15.1", f"right guesses of the strongest, {ADVERSARIES['frequency'].label}")):  # fmt: skip
         assert f'<p class="big">{figure} ± 0.1%</p><p>{name}</p>' in page
     assert '<button type="button">On moves</button>' in page
+    near = '<th scope="row">far moves (over 1 km), within 1 km</th>'
+    assert near + "".join(f'<td class="value">{one}%</td>' for one in ("16.3", "17.1", "30.2")) in page
     lines = {s["name"]: s["x0"] for s in sample_releases.embedded(page, "chart-data")[0]["layout"]["shapes"]}
     assert lines[CONTROLS["stay"]] == pytest.approx(100 * np.mean([0.04, 0.042]))
     assert lines[CONTROLS["leak-only"]] == pytest.approx(100 * np.mean([0.06, 0.062]))

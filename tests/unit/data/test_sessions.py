@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import Checkins, by_user_and_time
-from ghostpoi.data.sessions import Sessions, build
+from ghostpoi.data.sessions import Sessions, build, split
 from ghostpoi.errors import InputError
 from ghostpoi.settings import FilterSettings
 
@@ -191,3 +191,23 @@ def test_sessions_keep_their_promises(table: Checkins, pois: int, users: int, le
         assert np.array_equal(data.vocabulary.venue[part.poi], table.venue[part.row])
         assert np.array_equal(part.user[part.session_of()], table.user[part.row])
         assert np.array_equal(part.time, table.time[part.row])
+
+
+def test_windows_test_disjoint_sessions_and_train_on_what_comes_before() -> None:
+    """Ten sessions of user 0, four of user 1: by window, the parts of each."""
+    user, settings = np.repeat([0, 1], [10, 4]), FilterSettings()
+    expected = (
+        "0000000012" + "0002",
+        "0000000123" + "0023",
+        "0000001233" + "0233",
+        "0000012333" + "3333",  # user 1 has nothing left to train on
+    )
+    for window, parts in enumerate(expected):
+        assert split(user, settings, window).tolist() == [int(part) for part in parts]
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=5), st.integers(0, 4))
+def test_no_session_is_tested_in_two_windows(counts: list[int], windows: int) -> None:
+    user = np.repeat(np.arange(len(counts)), counts)
+    tested = sum((split(user, FilterSettings(), window) == 2).astype(int) for window in range(windows + 1))
+    assert np.max(tested) <= 1

@@ -39,6 +39,9 @@ def test_headlines() -> None:
     said = "Cannot tell what it gives away (partial audit; not run: bigram, habits)"
     partial = {"over": "part", "not_run": ["bigram", "habits"]}
     assert view(NOTHING, NOTHING, **partial).headline == said
+    assert [one.verdict for one in view(NOTHING, MUCH, **partial).details.values()] == [CANNOT_TELL, MUCH]
+    said = view(NOTHING, MUCH, **partial).details["without a leak"].sentence()
+    assert said.endswith("; adversaries of the default set are missing")
     assert view(NOTHING, MUCH, **partial).headline.endswith("(partial audit; not run: bigram, habits)")
 
 
