@@ -45,6 +45,29 @@ class Pace:
         return str(timedelta(seconds=round((now - self.started) * max(self.total - self.done, 0.0) / timed)))
 
 
+NEARLY = 0.99  # of all units: more is shown only when all is done
+
+
+@dataclass
+class Whole:
+    """Reports work whose amount is an estimate: it never shows 100% before the end, and always at the end."""
+
+    report: Report
+    total: float
+    done: float = 0.0
+
+    def __call__(self, label: str, units: float) -> None:
+        """Report finished units, as far as they fit."""
+        fits = max(0.0, min(units, NEARLY * self.total - self.done))
+        self.done += fits
+        self.report(label, fits)
+
+    def finish(self) -> None:
+        """Report that all is done."""
+        self.report("done", self.total - self.done)
+        self.done = self.total
+
+
 @contextmanager
 def bar(total: float) -> Iterator[Report]:
     """Show a bar of `total` units; yield the function that moves it."""

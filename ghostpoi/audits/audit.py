@@ -44,7 +44,7 @@ from ghostpoi.draw.task import Task
 from ghostpoi.errors import InputError
 from ghostpoi.models.trajectory_lm import load_or_train, naturalness
 from ghostpoi.options import option
-from ghostpoi.progress import Report, Say, no_report
+from ghostpoi.progress import Report, Say, Whole, no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.regions.compare import opened_pair
 from ghostpoi.regions.divide import read_region
@@ -87,8 +87,10 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
         adversaries = completed(request.adversaries, bool(tables.kept), tables.pseudonym is not None)
         request = replace(request, adversaries=adversaries)
         kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
-        found, away = _with_windows(request, chosen, tables, say, report)
+        whole = Whole(report, request.work())
+        found, away = _with_windows(request, chosen, tables, say, whole)
         found, more = replace(found, kept=kept), {}
+        whole.finish()
     sha256 = manifest["data"]["sha256"] if manifest else hashlib.sha256(request.release.raw_bytes).hexdigest()
     joint = result(request, chosen, manifest, found, away) | {"release_sha256": sha256} | more
     made = store(release, private, joint, say, request.replace) if keep else joint
@@ -277,6 +279,9 @@ def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: 
     """Mean log-likelihood of the clean and the released training sessions under a trajectory LM of the clean ones."""
     grid.report("training the trajectory LM", 0)
     settings, folder = TrajectoryLM(chosen.lm, chosen.lm_training), grid.cache.folder / "trajectory_lm"
-    lm = load_or_train(folder, grid.train, grid.rows, settings, grid.device, say)
-    grid.report("training the trajectory LM", LM_UNITS)
+
+    def count(epoch: int, loss: float, accuracy: float | None) -> None:
+        grid.report("training the trajectory LM", LM_UNITS / settings.training.epochs)
+
+    lm = load_or_train(folder, grid.train, grid.rows, settings, grid.device, say, count)
     return {"clean": naturalness(lm, data.train), "released": naturalness(lm, with_poi(data.train, data.released))}

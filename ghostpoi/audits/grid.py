@@ -99,6 +99,12 @@ def judges_of(adversary: str, victims: Sequence[str]) -> Sequence[str]:
     return (ITSELF,) if found is not None and found.predicts else victims
 
 
+def effort_of(adversary: str) -> float:
+    """Return the work of an adversary or a control on a release, in Markov victims."""
+    found = find_adversary(adversary)[0]
+    return 0.0 if found is None else found.effort
+
+
 def release_seeds(contest: Contest, number: int) -> list[int]:
     """Return the seeds of the releases that the adversary of a contest holds under a seed."""
     return [number + FURTHER * k for k in range(find_adversary(contest.adversary)[1])]
@@ -157,10 +163,20 @@ class Grid:
 
     def restoration(self, contest: Contest, number: int) -> Record:
         """Return what an adversary makes of a release under a seed, and its recovered shares."""
+        asked = contest.release, contest.adversary, contest.leak, number
+        begun = asked in self._asked
         self.report(f"adversary {contest.label}", 0)
         released = self._released(contest, number)
         key = self._attack_key(contest, released, number)
-        return self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
+        record = self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
+        self._asked.add(asked)
+        self.report(f"adversary {contest.label}", 0 if begun else effort_of(contest.adversary))
+        return record
+
+    @cached_property
+    def _asked(self) -> set[tuple[str, str, float | None, int]]:
+        """The restorations that were asked for: each is reported once."""
+        return set()
 
     def _released(self, contest: Contest, number: int) -> list[Ints]:
         release = self.releases(contest.release)
@@ -278,11 +294,12 @@ class Grid:
             released = self._released(contest, number)
             key = key_of(shared, self._attack_key(contest, released, number))
             record = self.cache.load("victims", key)
-            self.report(f"adversary {contest.label}" if record is None else BEFORE, 0 if record is None else 1)
+            known, effort = record is not None, effort_of(contest.adversary)
+            self.report(BEFORE if known else f"adversary {contest.label}", effort if known else 0)
             if record is None:
                 record = self._predict(contest, released, Seed(number))
                 self.cache.store("victims", key, record)
-                self.report(f"adversary {contest.label}", 1)
+                self.report(f"adversary {contest.label}", effort)
             found.append(record.measures | {HITS: record.hits})
         return found
 
@@ -292,7 +309,7 @@ class Grid:
         if not isinstance(predictor, Predictor):
             raise TypeError(f"{contest.adversary} does not predict")
         made = predicted(predictor, evidence, self.val, seed, self.device)
-        record = self._record(judged(contest.label, seed, made.scorer, self._exam(), began))
+        record = self._record(judged(contest.label, seed, made.scorer, self._exam(contest.victim), began))
         if made.restored is None:
             return record
         shares = recovery(self.train.poi, released[0], made.restored, evidence.positions)
@@ -310,10 +327,12 @@ class Grid:
         keys = [key_of(shared, sessions_key(job.train), job.seed.value) for job in jobs]
         found = {key: kept for key in keys if (kept := self.cache.load("victims", key)) is not None}
         todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in found}
-        self.report(BEFORE, len(jobs) - len(todo))
+        self.report(BEFORE, VICTIMS[victim].effort * (len(jobs) - len(todo)))
         if todo:
             begin, order = time.perf_counter(), list(todo)
-            for number, result in train_each(self._victim(victim), list(todo.values()), self._exam(), self.protocol):
+            for number, result in train_each(
+                self._victim(victim), list(todo.values()), self._exam(victim), self.protocol
+            ):
                 found[order[number]] = self._record(result)
                 self.cache.store("victims", order[number], found[order[number]])
             seconds = time.perf_counter() - begin
@@ -327,9 +346,9 @@ class Grid:
         """What the cache keeps of a victim."""
         return (KEPT_VERSION, DISTANCE_VERSION, self.seeds) if self.distance else (KEPT_VERSION,)
 
-    def _exam(self) -> Exam:
+    def _exam(self, victim: str) -> Exam:
         def progress(label: str, victims: float) -> None:
-            self.report(f"victim {label}", victims)
+            self.report(f"victim {label}", VICTIMS[victim].effort * victims)
 
         seeds = self.seeds if self.distance else 0
         return Exam(self.val, self.test, self.rows, self.device, progress, self.vocabulary, seeds)

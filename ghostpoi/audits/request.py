@@ -12,6 +12,7 @@ from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.audits.cache import Cache, default_folder, open_cache
 from ghostpoi.audits.controls import (
     CLEAN,
+    ITSELF,
     LEAK_MIXED,
     LEAK_ONLY,
     LEAK_STAY,
@@ -19,7 +20,7 @@ from ghostpoi.audits.controls import (
     RANDOM_MATCHED,
     default_adversaries,
 )
-from ghostpoi.audits.grid import Contest, judges_of
+from ghostpoi.audits.grid import Contest, effort_of, judges_of
 from ghostpoi.audits.limits import LimitSettings
 from ghostpoi.audits.match import publisher_of
 from ghostpoi.draw.methods.baselines import Random
@@ -34,7 +35,7 @@ RELEASE = "release"  # what the grid calls the audited release
 CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (CLEAN, LEAK_STAY), (RELEASE, LEAK_MIXED))
 DEFAULT_VICTIMS = ("markov", "counting")  # one that ignores users and one that knows them; both train in seconds
 TRANSFORMER = "transformer"  # the paper's victim, the only one with settings
-LM_UNITS = 0.5  # work of training the trajectory LM, in victims; only for the progress bar
+LM_UNITS = 250.0  # work of training the trajectory LM, in Markov victims; only for the progress bar
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,16 @@ class AuditRequest:
         return [contest for names in asked for contest in self.contests_of(*names)]
 
     def work(self) -> float:
-        """Return all units of work for the progress bar, in victims."""
+        """Return all units of work for the progress bar, in Markov victims."""
         random = random_controls(read_manifest(self.release.path) if self.release.path.is_dir() else None)
-        victims = len(self.contests(random)) + len(random) * len(self.victims) * (not self.all_controls)
-        return self.seeds * victims + LM_UNITS * self.naturalness
+        contests = self.contests(random)
+        restored = {(one.release, one.adversary) for one in contests if one.release != CLEAN}
+        attacks = sum(effort_of(adversary) for _, adversary in restored)
+        victims = sum(VICTIMS[one.victim].effort for one in contests if one.victim != ITSELF)
+        # The strongest adversary, which the random releases also face, is not known yet: two may seem to be.
+        again = 2 * sum(VICTIMS[victim].effort for victim in self.victims) + attacks / max(1, len(restored))
+        more = 0.0 if self.all_controls else len(random) * again
+        return self.seeds * (attacks + victims + more) + LM_UNITS * self.naturalness
 
     def check(self) -> None:
         """Refuse values that no audit can have."""

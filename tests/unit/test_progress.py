@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ghostpoi.progress import BEFORE, Pace, bar
+from ghostpoi.progress import BEFORE, Pace, Whole, bar
 
 SCRIPT = f"""
 import time
@@ -36,6 +36,18 @@ def test_the_time_left_is_that_of_the_whole_runs_pace() -> None:
     assert pace.left(161.0) == "0:00:20"
     pace.report("victim", 3.0, 200.0)  # more than the total
     assert pace.left(200.0) == "0:00:00"
+
+
+def test_all_is_done_at_the_end_and_not_before() -> None:
+    reported: list[tuple[str, float]] = []
+    whole = Whole(lambda label, units: reported.append((label, units)), 10.0)
+    whole("one", 6.0)
+    whole("two", 5.0)  # more than was expected
+    whole("three", 1.0)
+    assert [label for label, _ in reported] == ["one", "two", "three"]
+    assert sum(units for _, units in reported) == pytest.approx(9.9)
+    whole.finish()
+    assert sum(units for _, units in reported) == pytest.approx(10.0)
 
 
 def test_a_terminal_sees_what_is_done() -> None:

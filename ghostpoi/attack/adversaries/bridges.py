@@ -20,6 +20,7 @@ class Bridge(Adversary):
     title = "denoising bridge"
     holds = "leaked pairs"
     does = "trains a causal denoiser on the leaked pairs and applies it three times"
+    effort = 500.0
     trains = True
 
     model: ModelSettings = ModelSettings(tied=True)  # tied, so that a POI that never leaked can still be copied
@@ -45,6 +46,7 @@ class PairedBridge(Adversary):
     title = "paired bridge"
     holds = "leaked pairs and the public rule"
     does = "learns a categorical bridge from released to clean sessions on the leaked pairs"
+    effort = 500.0
     trains = True
 
     model: ModelSettings = ModelSettings(dropout=0.1)

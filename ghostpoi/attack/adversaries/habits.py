@@ -127,6 +127,7 @@ class SessionHabits(Adversary):
     title = "session habits"
     holds = "what A7 holds"
     does = "runs A7 per user and per session, and combines both"
+    effort = 5.0
     uses_leak = False
     needs_seed = False
 

@@ -74,6 +74,7 @@ class Victim(ABC):
     label: ClassVar[str]  # the name in tables, charts and pages
     summary: ClassVar[str]  # what it is, in one sentence
     version: ClassVar[int] = 1  # raised whenever the same jobs give other results
+    effort: ClassVar[float] = 500.0  # about how many Markov victims could be trained meanwhile; for progress bars
     knows_users: ClassVar[bool] = True  # False: the owners of the sessions make no difference to it
     knows_hours: ClassVar[bool] = True  # False: neither do the times of the check-ins
 

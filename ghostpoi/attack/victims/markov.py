@@ -23,6 +23,7 @@ class Markov(Victim):
 
     label = "Markov"
     summary = "A first-order Markov model: it counts which venue follows which."
+    effort = 1.0
     knows_users = False
     knows_hours = False
     back_off: float = 0.1  # weight of a POI two steps later or one step earlier
