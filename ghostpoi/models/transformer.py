@@ -77,8 +77,12 @@ class CausalTransformer(nn.Module):
 
     def states(self, tokens: Tensor, placement: "Packing | RowPacking") -> Tensor:
         """Return hidden states (..., d) of tokens (...) with this placement."""
+        return self.through(F.embedding(tokens, self.embedding), placement)
+
+    def through(self, embedded: Tensor, placement: "Packing | RowPacking") -> Tensor:
+        """Return hidden states (..., d) of embedded inputs (..., d) with this placement."""
         p = self.settings.dropout if self.training else 0.0
-        x = _dropout(F.embedding(tokens, self.embedding) + F.embedding(placement.position, self.position), p)
+        x = _dropout(embedded + F.embedding(placement.position, self.position), p)
         for block in self.blocks:
             x = block.finish(x, placement.attend(block.project(x)), p)  # type: ignore[operator]
         return self.norm(x)  # type: ignore[no-any-return]  # (..., d)

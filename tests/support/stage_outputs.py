@@ -22,6 +22,7 @@ import torch
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, predicted, purify
 from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Outside, Rule, leak
+from ghostpoi.attack.scorers import Sparse
 from ghostpoi.attack.victims import VICTIMS, base, stacked_training
 from ghostpoi.attack.victims.base import Exam, Job, Victim
 from ghostpoi.attack.victims.neural import Transformer
@@ -184,8 +185,10 @@ def adversary(name: str) -> Any:
     found: Any = ADVERSARIES[name]
     known = evidence(found)
     if found.predicts:
-        made = predicted(found, known, sessions(1), SEED, CPU)
-        return made.restored, [scores.dense() for scores in made.scorer.probabilities(sessions(2))]
+        small = replace(found, model=MODEL, training=TRAINING) if found.trains else found
+        made = predicted(small, known, sessions(1), SEED, CPU)
+        scores = [part.dense() if isinstance(part, Sparse) else part for part in made.scorer.probabilities(sessions(2))]
+        return made.restored, [np.asarray(part) for part in scores]
     if not found.trains:
         return purify(found, known, SEED, CPU), found.users(known)
     tiny = replace(found, model=MODEL, training=TRAINING)

@@ -31,5 +31,6 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "distilled-release": "distillation:DistilledRelease",
         "posterior": "posterior:Posterior",
         "posterior-informed": "posterior:InformedPosterior",
+        "posterior-learned": "posterior:LearnedPosterior",
     },
 )

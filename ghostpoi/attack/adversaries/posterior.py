@@ -1,4 +1,4 @@
-"""A21: the exact posterior of every visit, and a prediction of the next venue from the habits that it shows.
+"""A21 to A23: the exact posterior of every visit, and predictions from the habits that it shows.
 
 A release by crowds is a function of the user, the time and the crowd of each visit, and of noise that does not depend
 on where in the crowd the visit was. So the released venues carry no further evidence. A21 forgets them, and computes
@@ -8,7 +8,8 @@ that may be behind a released one take their place, each with the probability th
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -22,6 +23,7 @@ from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.places import SLOTS, slot_of
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.channel import Channel
+from ghostpoi.settings import ModelSettings, Training
 
 OPTIONS = 1 << 21  # weighed at once
 ABOUT = 0.5  # visits added to both totals whose ratio corrects a venue's weight
@@ -115,6 +117,28 @@ class InformedPosterior(Posterior):
         if outside is not None and outside.hours is not None:
             known = replace(known, hours=outside.hours)
         return known
+
+
+@dataclass(frozen=True)
+class LearnedPosterior(Predictor):
+    """A23 blends the counts of A21 with a Transformer that learns from A21's posterior."""
+
+    number = 23
+    title = "learned posterior"
+    holds = "what A21 holds"
+    does = "trains a Transformer over users, hours and crowds on the marginal likelihood of A21's venues, and predicts"
+    trains = True
+
+    posterior: Posterior = field(default_factory=lambda: Posterior(kept=8))
+    model: ModelSettings = field(default_factory=lambda: ModelSettings(dropout=0.5))
+    training: Training = field(default_factory=lambda: Training(patience=5))
+
+    def predict(self, evidence: Evidence, validation: Sessions, seed: Seed, device: Device) -> Prediction:
+        from ghostpoi.attack.adversaries.posterior_models import blended
+
+        soft, counted = self.posterior.soft(evidence), self.posterior.predict(evidence, validation, seed, device)
+        counts, shape = cast(CountingModel, counted.scorer), (self.model, self.training)
+        return replace(counted, scorer=blended(soft, counts, evidence, validation, *shape, seed, device))
 
 
 @dataclass(frozen=True)
