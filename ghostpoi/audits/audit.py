@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ghostpoi.attack.evidence import Outside
 from ghostpoi.audits.controls import ITSELF, RANDOM, RANDOM_MATCHED, completed
 from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
 from ghostpoi.audits.given_away import chosen as who_is_compared
@@ -30,14 +31,17 @@ from ghostpoi.audits.match import (
     read_pair,
 )
 from ghostpoi.audits.measures.accuracy import moves, rounded
+from ghostpoi.audits.measures.bound import CrowdVisits, bound
 from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility
 from ghostpoi.audits.request import LM_UNITS, RELEASE, AuditRequest, AuditSettings, random_controls
 from ghostpoi.audits.result import Measured, StepCounts, best_of, count_rows, joined, result
 from ghostpoi.audits.stored import check_writable, store
 from ghostpoi.data.checkins import Ints
+from ghostpoi.data.places import slot_of
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.methods import METHODS
+from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.draw.publication import publication
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.task import Task
@@ -203,7 +207,18 @@ def _measured(
         released=len(pair.released),
         kept_columns=tuple(pair.kept),
         naturalness=_naturalness(chosen, data, grid, say) if request.naturalness else None,
+        bound=_bound(pair, data, grid),
     )
+
+
+def _bound(pair: TablePair, data: AlignedSessions, grid: Grid) -> dict[str, float] | None:
+    """What no adversary can exceed who names the clean venue of a visit; None if the release has no crowds."""
+    if not isinstance(publisher_of(pair.manifest), CrowdDraw):
+        return None
+    sets = grid.releases(RELEASE).rule.candidates
+    user = np.repeat(data.train.user, data.train.length).astype(np.int64)
+    visits = CrowdVisits(sets, user, data.train.poi, slot_of(data.train.time))
+    return bound(visits, {"nothing": Outside(), "city": Outside.true(data.train, data.vocabulary)})
 
 
 def steps_of(sessions: Sessions) -> int:

@@ -100,6 +100,7 @@ class Measured:
     kept: int = 0  # rows that lack a value, which are genuine
     kept_columns: tuple[str, ...] = ()
     naturalness: dict[str, float] | None = field(default=None)
+    bound: dict[str, float] | None = None  # of releases by crowds
 
 
 def result(
@@ -121,6 +122,7 @@ def result(
         "gives_away": dict(given_away),
         "plausibility": m.rows.measures,
         "naturalness": m.naturalness,
+        "bound": _rounded_bound(m),
         "utility": m.utility,
         "protocol": request.protocol,
         "victims": list(request.victims),
@@ -157,6 +159,14 @@ def _named(m: Measured) -> dict[str, dict[str, Any]]:
         figures = {v: _spreads(found, clean.get(v, clean[best]), m.counts) for v, found in by_victim.items()}
         named[name] = _spreads(measures, clean[best], m.counts) | {"victim": victim, "by_victim": figures}
     return named
+
+
+def _rounded_bound(m: Measured) -> dict[str, float] | None:
+    """Vulnerabilities rounded as shares are, mean numbers of guesses to a tenth."""
+    return m.bound and {
+        name: round(value, 1) if name.endswith("_guesses") else rounded([value], m.counts.trained)[0]
+        for name, value in m.bound.items()
+    }
 
 
 def _name(contest: Contest) -> str:
@@ -215,6 +225,7 @@ def joined(each: Sequence[Measured]) -> Measured:
     }
     of_use: Weights = {"flows": [c.steps for c in counts], "gyration": [c.users for c in counts]}
     positions = [c.positions for c in counts]
+    bounds = [one.bound for one in each if one.bound is not None]
     natural = [one.naturalness for one in each if one.naturalness is not None]
     return Measured(
         contests={
@@ -232,6 +243,7 @@ def joined(each: Sequence[Measured]) -> Measured:
         kept=sum(one.kept for one in each),
         kept_columns=tuple(dict.fromkeys(name for one in each for name in one.kept_columns)),
         naturalness=means(natural, weights["restored"]) if natural else None,
+        bound=means(bounds, weights["restored"]) if len(bounds) == len(each) else None,
     )
 
 

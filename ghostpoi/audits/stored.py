@@ -21,7 +21,7 @@ from ghostpoi.progress import Say
 from ghostpoi.release.manifest import MANIFEST, release_identity, seal_of, store_manifest
 
 PUBLIC = (
-    "verdict", "gives_away", "limits", "worst_case", "distance", "over", "strongest", "clean", "adversaries",
+    "verdict", "gives_away", "limits", "worst_case", "distance", "bound", "over", "strongest", "clean", "adversaries",
     "not_run", "gaps", "controls", "plausibility", "naturalness", "utility", "protocol", "victims", "leak",
     "test_positions", "kept_columns", "pseudonyms", "version",
 )  # fmt: skip

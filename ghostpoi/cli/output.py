@@ -233,7 +233,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         top=(found["adversaries"] | found["controls"])[top], victim=view.victim, regions=view.regions or None,
         **{leak: f"{one.verdict}: {one.sentence()}" for leak, one in view.gives_away.items()},
         table=_table("victims", victims), one_seed=view.seeds == 1, seeds=view.seeds if view.seeds > 1 else None,
-        near=_table("near", near),
+        near=_table("near", near), bound=view.bound_text or None,
         limits="; ".join(f"{one.name}, at most {one.limit:g}: {one.verdict}" for one in view.limits) or None,
     )  # fmt: skip
     p, popularity, rows = found["plausibility"], found["utility"]["popularity"], found["rows"]

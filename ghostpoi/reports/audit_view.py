@@ -18,6 +18,11 @@ from ghostpoi.release.manifest import release_identity
 from ghostpoi.reports.texts import TONES, regions_text, victim_label
 
 RANDOM_DOES = {1: "protects better", 0: "protects neither clearly better nor worse", -1: "protects less"}
+BOUNDS = {
+    "nothing": "by someone who knows nothing else",
+    "city": "by someone who knows the city's true popularity and hours",
+    "habits": "by someone who knows how often each person visited each venue",
+}
 WHEN = {"no_leak": "without a leak", "with_leak": "with the leak"}
 LIMITED = {"no_leak": "accuracy given away without a leak", "with_leak": "accuracy given away with the leak"}
 LIMITED[FAR_WITHIN_1KM] = "far moves guessed within 1 km without a leak"
@@ -134,6 +139,7 @@ class AuditView:
     over: str  # the adversaries that the verdict holds for
     gives_away: dict[str, GivenAway]  # by what adversaries hold: no leak, or one
     limits: list[Limit]
+    bound: dict[str, float] | None  # what no adversary can exceed, of releases by crowds
     distance: dict[str, dict[str, float]]  # shares of guesses near the truth: of clean data, without and with a leak
     not_run: list[str]  # adversaries of the default set; without them, an audit is partial
     strongest: str  # the worst case of those with a leak: an adversary, or a control without the release
@@ -186,6 +192,7 @@ class AuditView:
             verdict=audit["verdict"],
             over=OVER[audit["over"]].format(", ".join(map(str, audit["not_run"]))),
             gives_away={leak: _given_away(audit, leak) for leak in LEAKS},
+            bound=audit["bound"] and {str(name): float(value) for name, value in audit["bound"].items()},
             distance={
                 name: {"clean": float(one["clean"])} | {leak: float(one[leak]["share"]) for leak in LEAKS}
                 for name, one in audit["distance"].items()
@@ -250,6 +257,17 @@ class AuditView:
     def details(self) -> dict[str, GivenAway]:
         """What is given away, by what adversaries hold."""
         return {WHEN[leak]: found for leak, found in self.gives_away.items()}
+
+    @property
+    def bound_text(self) -> str:
+        """What no adversary can exceed who names the clean venue of a visit; nothing for a release without crowds."""
+        if not self.bound:
+            return ""
+        each = ", ".join(
+            f"{self.bound[f'{prior}_vulnerability']:.1%} ({self.bound[f'{prior}_guesses']:.1f} guesses) {knows}"
+            for prior, knows in BOUNDS.items()
+        )
+        return f"The first guess of a clean venue is right for at most {each}"
 
     @property
     def near(self) -> list[tuple[str, tuple[float, float, float]]]:

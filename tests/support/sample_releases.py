@@ -69,6 +69,7 @@ def audit(seeds: int = 2, fails: bool = True, **more: Any) -> dict[str, Any]:
                 "with_leak": {"name": "frequency", "share": 0.171},
             }
         },
+        "bound": None,
         "over": "default",
         "limits": None,
         "not_run": [],

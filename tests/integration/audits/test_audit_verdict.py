@@ -172,7 +172,7 @@ class TestPartial:
     def test_a_partial_audit_may_say_much(self, release: Path) -> None:
         sample_releases.put_audit(release, sample_releases.audit(not_run=["bigram", "habits"], over="part"))
         assert called("report", release).returncode == 0
-        words = "Gives away nothing measurable without a leak; gives away much with a 5% leak"
+        words = "Cannot tell without a leak; gives away much with a 5% leak"
         said = f"{words} (partial audit; not run: bigram, habits)"
         assert f'class="headline much">{said}</h2>' in (release / "report.html").read_text("utf-8")
 
@@ -229,6 +229,20 @@ class TestLimits:
         assert limits["far_within_1km"]["verdict"] == "within your limits"
         assert limits["decision"] == verdict
         assert called("audit", city(), city(), *shared).returncode == 0
+
+    def test_the_bound_of_a_release_by_crowds_is_stored_and_shown(self, audited: Path) -> None:
+        bound = stored(audited)["bound"]
+        assert bound["nothing_vulnerability"] <= bound["habits_vulnerability"] <= 1
+        assert bound["nothing_guesses"] >= bound["habits_guesses"] >= 1
+        assert called("report", audited).returncode == 0
+        for text in (
+            ask(audited).stdout,
+            *((audited / name).read_text("utf-8") for name in ("card.md", "report.html")),
+        ):
+            assert "The first guess of a clean venue is right for at most " in " ".join(text.split())
+        shutil.copytree(made("random"), audited.parent / "random")
+        ask(audited.parent / "random", "--adversaries", "none")
+        assert stored(audited.parent / "random")["bound"] is None
 
     def test_persons_are_reserved(self, audited: Path) -> None:
         said = sentence(ask(audited, "--set", "limits.persons=0.1"))
