@@ -159,7 +159,7 @@ def _popular(method: Crowd, crowds: Candidates, known: Catalogue, at: Longs) -> 
     """Weigh venues as the method does, by the popularity that the series keeps."""
     if method.draw == "even":
         return crowds
-    visits = np.append(0.0, np.maximum(known.visits[at], method.min_visits))
+    visits = np.append(0.0, method.popularity(known.visits[at]))
     weight, slots = np.where(crowds.poi > 0, visits[crowds.poi], 0.0), None
     if method.draw == "popular-by-hour":
         hours = known.hours[known.category[at]] * known.hours.shape[1]  # (V, SLOTS), mean 1

@@ -1,8 +1,8 @@
 """Crowds of nearby venues, the groups of categories inside which they may mix, and the weights of their draws.
 
-The venues of a category are cut in two along the axis of their widest spread, and each part again, while both parts
-keep `size` venues. Busy areas get narrow crowds and sparse areas wide ones. This is Mondrian, known from k-anonymity.
-Every venue is in one crowd, and all venues of a crowd have the same candidates in the same order: the whole crowd.
+Venues that a chain of short steps joins are divided into compact crowds of equal size (`partition`). Busy areas get
+narrow crowds and sparse areas wide ones. Every venue is in one crowd, and all venues of a crowd have the same
+candidates in the same order: the whole crowd.
 
 Weights show how popular venues are, as far as a release may show it. A venue with few visits counts as having
 `min_visits`, so that the visits of one person to a rare venue do not show. Hours come from the category, not from the
@@ -12,7 +12,7 @@ therefore has the hours of all categories.
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,153 +22,79 @@ from ghostpoi.data.candidates import Candidates, by_category
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.data.places import SLOTS, Places
-
-LONELY = 1.25  # how much farther than the reach of crowds a venue that is alone looks for a neighbour
+from ghostpoi.data.regions import by_gap
+from ghostpoi.draw.partition import divide
 
 
 def find(
-    lat: Floats, lon: Floats, category: Ints, size: int, reach_km: float, known: Bools | None = None
-) -> Candidates:
+    lat: Floats, lon: Floats, category: Ints, size: int, reach_km: float, known: Bools | None = None,
+    weight: Floats | None = None,
+) -> Candidates:  # fmt: skip
     """Return the crowd of every venue as its candidate set; arguments are (P+1,) with row 0 as padding.
 
-    A crowd is smaller than `size` where fewer venues are close. It is no wider than `reach_km`, until a venue that
-    would be alone joins the crowd of its nearest neighbour. Without a neighbour in reach, it has no candidates.
+    Venues can share a crowd if a chain of venues with steps of at most `reach_km` joins them. If fewer than `size`
+    venues are joined, they are one smaller crowd; a venue without another one in reach has no candidates. Venues that
+    weigh more lie closer to the centre of their crowd; `weight` must not show more than the release does.
 
     Only `known` venues can be drawn inside sessions, and rows in and outside sessions must draw from the same crowd; so
-    venues that models do not know form crowds of their own. If such a venue is still alone, it borrows the crowd of the
-    nearest known venue.
+    venues that models do not know form crowds of their own. Where these would be smaller than `size`, each such venue
+    borrows the crowd of the nearest known venue in reach.
     """
-    point = np.zeros((len(lat), 3))
+    rows = len(lat)
+    kind = category if known is None else 2 * category + known
+    part, point = _joined(lat, lon, kind, reach_km), np.zeros((rows, 3))
     point[1:] = unit_sphere(lat[1:], lon[1:])
-    reach = chord(reach_km)
-    crowds = [
-        crowd
-        for members in by_category(category if known is None else 2 * category + known)
-        for crowd in _joined(list(_partition(members, point, size, reach)), members, point, reach)
-    ]
-    poi = _sets(crowds, lat, lon)
-    radius = np.where(poi[:, 0] > 0, reach_km, 0.0)
+    crowd = divide(point[1:], np.ones(rows - 1) if weight is None else weight[1:], part, size)
+    poi = _sets(crowd, lat, lon)
     if known is not None:
-        for alone in (int(crowd[0]) for crowd in crowds if len(crowd) == 1 and not known[crowd[0]]):
-            hosts = np.flatnonzero(known & (category == category[alone]))
-            borrowed = _borrow(alone, hosts, poi, point, reach)
-            if len(borrowed):
-                poi[alone, : len(borrowed)], radius[alone] = borrowed, reach_km
-    return Candidates(poi, radius)
+        few = np.append(False, np.bincount(part)[part] < size) & ~known
+        for members in by_category(category):
+            _borrow(members[few[members]], members[known[members]], poi, point, chord(reach_km))
+    return Candidates(poi, np.where(poi[:, 0] > 0, reach_km, 0.0))
 
 
-def _sets(crowds: list[Longs], lat: Floats, lon: Floats) -> Ints:
+def _joined(lat: Floats, lon: Floats, kind: Ints, reach_km: float) -> Longs:
+    """Number the venues (P,) of one kind that are joined by steps of at most `reach_km`."""
+    part, count = np.zeros(len(lat), np.int64), 0
+    for members in by_category(kind):
+        found = np.unique(by_gap(lat[members], lon[members], reach_km), return_inverse=True)[1]
+        part[members] = count + found
+        count += int(found.max()) + 1
+    return part[1:]
+
+
+def _sets(crowd: Longs, lat: Floats, lon: Floats) -> Ints:
     """Return the members of the crowd of every venue, (P+1, K), padded with 0; nothing for one that is alone.
 
     The order inside a crowd, south to north, depends on positions, not on who went there. Venues at one position keep
     the order of the arguments, so the caller must order them by something that no visit decides.
     """
-    size = np.array([len(crowd) for crowd in crowds], np.int64)
-    poi = np.zeros((len(lat), int(size.max(initial=1))), np.int32)
-    if not len(crowds):
-        return poi
-    venue, number = np.concatenate(crowds), np.repeat(np.arange(len(crowds)), size)
-    order = np.lexsort((lon[venue], lat[venue], number))
-    members = np.zeros((len(crowds), poi.shape[1]), np.int32)
-    members[number, np.arange(len(venue)) - np.repeat(np.cumsum(size) - size, size)] = venue[order]
+    size = np.bincount(crowd)
+    members = np.zeros((len(size), int(size.max(initial=1))), np.int32)
+    order = np.lexsort((lon[1:], lat[1:], crowd))
+    number = crowd[order]
+    members[number, np.arange(len(order)) - (np.cumsum(size) - size)[number]] = order + 1
     members[size == 1] = 0
-    poi[venue] = members[number]
-    return poi
+    return np.concatenate([np.zeros((1, members.shape[1]), np.int32), members[crowd]])
 
 
-def _borrow(alone: int, hosts: Longs, poi: Ints, point: Floats, reach: float) -> Ints:
-    """Return the crowd of the nearest host, or nothing if the crowd would be wider than `reach` with its guest."""
-    nothing = np.zeros(0, np.int32)
-    if not len(hosts):
-        return nothing
-    nearest = hosts[((point[hosts] - point[alone]) ** 2).sum(axis=1).argmin()]
-    crowd = poi[nearest][poi[nearest] > 0] if poi[nearest, 0] else np.array([nearest], np.int32)
-    return crowd if _width(point[np.append(crowd, alone)]) <= reach else nothing
-
-
-def _partition(members: Longs, point: Floats, size: int, reach: float) -> Iterator[Longs]:
-    """Split venues into crowds by position and, where positions are equal, by number."""
-    todo = _halved(members, point, size)
-    while todo:
-        part = todo.pop()
-        spread = np.ptp(point[part], axis=0)
-        if not _wider(point[part], reach, spread):
-            yield part
-            continue
-        along = point[part, int(spread.argmax())]  # coordinates on the axis of widest spread
-        order = np.lexsort((part, along))
-        least = max(1, len(part) // 4)  # on either side, so that few venues end up alone
-        cut = least + int(np.diff(along[order])[least - 1 : len(part) - least].argmax())  # at the widest gap
-        todo += [part[order[:cut]], part[order[cut:]]]
-
-
-def _halved(members: Longs, point: Floats, size: int) -> list[Longs]:
-    """Cut venues in two along the axis of their widest spread, and each part again while both halves keep `size`."""
-    at, bounds = point[members], np.array([0, len(members)])
-    place = np.empty((3, len(members)), np.int64)  # of each venue on each axis; at one coordinate, by number
-    for axis in range(3):
-        place[axis, np.lexsort((members, at[:, axis]))] = np.arange(len(members))
-    now = np.arange(len(members))  # the members in the order of their parts
-    while len(cut := np.flatnonzero(np.diff(bounds) >= 2 * size)):
-        begin, length = bounds[:-1], np.diff(bounds)
-        spread = np.maximum.reduceat(at[now], begin) - np.minimum.reduceat(at[now], begin)
-        part = np.repeat(np.arange(len(begin)), length)
-        now = now[np.argsort(part * len(members) + place[spread.argmax(axis=1)[part], now])]
-        bounds = np.sort(np.append(bounds, (begin + length // 2)[cut]))
-    return np.split(members[now], bounds[1:-1])
-
-
-def _joined(crowds: list[Longs], members: Longs, point: Floats, reach: float) -> list[Longs]:
-    """Let every venue that is alone join its nearest neighbour, which may be somewhat farther away than `reach`.
-
-    It joins the neighbour's crowd if that stays narrow or has only two venues; otherwise the neighbour comes to it,
-    unless those whom it leaves would be too far apart.
-    """
-    alone = [int(crowd[0]) for crowd in crowds if len(crowd) == 1]
-    if not alone or len(members) == 1:
-        return crowds
-    away, found = scipy.spatial.cKDTree(point[members]).query(point[alone], k=2, distance_upper_bound=LONELY * reach)
-    crowd_of = dict(enumerate(map(np.ndarray.tolist, crowds)))
-    name = {venue: number for number, crowd in crowd_of.items() for venue in crowd}
-    for venue, distances, nearest in zip(alone, away, found, strict=True):
-        near = [other for other in members[nearest[np.isfinite(distances)]].tolist() if other != venue]
-        if not near or len(crowd_of[name[venue]]) > 1:  # another lonely venue has joined it already
-            continue
-        host = crowd_of[name[near[0]]]
-        wide = len(host) > 2 and _width(point[[*host, venue]]) > reach
-        comes = wide and _loneliest(point[[other for other in host if other != near[0]]]) <= LONELY * reach
-        moves, to = (near[0], name[venue]) if comes else (venue, name[near[0]])
-        crowd_of[name[moves]].remove(moves)
-        crowd_of[to].append(moves)
-        name[moves] = to
-    return [np.array(sorted(crowd)) for crowd in crowd_of.values() if crowd]
-
-
-def _loneliest(point: Floats) -> float:
-    """Return the largest distance of one of these points to the nearest other one."""
-    apart = np.sqrt(((point[:, None] - point[None]) ** 2).sum(axis=2))
-    np.fill_diagonal(apart, np.inf)
-    return float(apart.min(axis=1).max())
-
-
-def _wider(point: Floats, reach: float, spread: Floats) -> bool:
-    """Return whether two of these points are farther apart than `reach`. Most crowds lie in a narrower box."""
-    return float(np.sqrt((spread**2).sum())) * (1 + 1e-9) > reach and _width(point) > reach
-
-
-def _width(point: Floats) -> float:
-    """Return the largest straight-line distance between two of these points."""
-    return float(np.sqrt(((point[:, None] - point[None]) ** 2).sum(axis=2).max()))
+def _borrow(guests: Longs, hosts: Longs, poi: Ints, point: Floats, reach: float) -> None:
+    """Give each guest the crowd of the nearest host, or the host if that is alone."""
+    if len(guests) and len(hosts):
+        away, found = scipy.spatial.cKDTree(point[hosts]).query(point[guests], distance_upper_bound=reach)
+        near = np.isfinite(away)
+        nearest = hosts[found[near]]
+        poi[guests[near]] = poi[nearest]
+        poi[guests[near], 0] = np.where(poi[nearest, 0] > 0, poi[nearest, 0], nearest)
 
 
 FEW = 5  # a category with fewer visits has no hours of its own
 SMOOTHING = 50.0  # visits that the hours of all categories together count as in those of one category
 
 
-def weighted(sets: Candidates, places: Places, min_visits: int, by_hour: bool) -> Candidates:
+def weighted(sets: Candidates, places: Places, popularity: Floats, by_hour: bool) -> Candidates:
     """Return the same sets with popular venues weighing more, in every slot of the week by the hours of categories."""
-    visits = np.maximum(places.visits, min_visits).astype(float)
-    weight = np.where(sets.poi > 0, visits[sets.poi], 0.0)
+    weight = np.where(sets.poi > 0, popularity[sets.poi], 0.0)
     return replace(sets, weight=weight, slot_weight=slot_weights(places) if by_hour else None)
 
 

@@ -11,13 +11,13 @@ from typing import Literal
 import numpy as np
 
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Bools, Floats, Ints
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import unit_sphere
 from ghostpoi.data.places import Places
 from ghostpoi.draw.channel import Channel, channel_of
 from ghostpoi.draw.crowds import find, weighted
 from ghostpoi.draw.methods.base import CATEGORY_HOURS, KeepsCategory, Method, Position, Tensor
-from ghostpoi.settings import CandidateSettings, setting
+from ghostpoi.settings import LEAST_GAP_KM, CandidateSettings, setting
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,13 @@ class CrowdDraw(Method):
     exact_channel = True
 
     size: int = setting(
-        16, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
+        48, "crowd size; a crowd holds this many venues or slightly more, fewer only where reach_km joins fewer", 2
     )
     reach_km: float = setting(
-        5.0, "maximum width of a crowd; an isolated venue may join a crowd and make it wider", 0, 20_100
+        40.0,
+        "venues can share a crowd if steps of at most this length from venue to venue join them",
+        LEAST_GAP_KM,
+        20_000,
     )
     category: KeepsCategory = setting(
         "any", "which venues share a crowd: those of one category, of one group of categories, or any"
@@ -44,7 +47,12 @@ class CrowdDraw(Method):
 
     def crowds(self, places: Places, known: Bools | None) -> Candidates:
         """Return the crowd of each place."""
-        return find(places.lat, places.lon, places.kind(self.category), self.size, self.reach_km, known)
+        kind, weight = places.kind(self.category), self.popularity(places.visits)
+        return find(places.lat, places.lon, kind, self.size, self.reach_km, known, weight)
+
+    def popularity(self, visits: Longs) -> Floats:
+        """Return how popular places look in a release, given their visits."""
+        return np.ones(len(visits))
 
 
 @dataclass(frozen=True)
@@ -54,8 +62,10 @@ class Crowd(CrowdDraw):
     label = "crowd"
     summary = "Draw from the venue's crowd: a group of neighbouring venues, itself included."
 
+    version = 2
+
     draw: Literal["even", "popular", "popular-by-hour"] = setting(
-        "popular-by-hour",
+        "popular",
         "even: draw all venues of a crowd equally often; popular: popular venues more often; popular-by-hour: the "
         "same, and each more often in the slots of the week when venues of its category are visited",
     )
@@ -89,7 +99,10 @@ class Crowd(CrowdDraw):
         crowds = self.crowds(places, known)
         if self.draw == "even":
             return crowds
-        return weighted(crowds, places, self.min_visits, by_hour=self.draw == "popular-by-hour")
+        return weighted(crowds, places, self.popularity(places.visits), by_hour=self.draw == "popular-by-hour")
+
+    def popularity(self, visits: Longs) -> Floats:
+        return super().popularity(visits) if self.draw == "even" else np.maximum(visits, self.min_visits).astype(float)
 
 
 @dataclass(frozen=True)
@@ -98,6 +111,7 @@ class KAnonymous(CrowdDraw):
 
     label = "k-anonymous"
     summary = "Release every venue as the centre venue of its crowd."
+    version = 2
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
         crowds = self.crowds(places, known)
@@ -124,6 +138,7 @@ class RandomisedResponse(CrowdDraw):
 
     label = "randomised response"
     summary = "Keep the venue with a fixed probability, else draw another venue of its crowd evenly."
+    version = 2
 
     epsilon: float = setting(1.0, "privacy loss of a visit inside its crowd; 0 draws all venues evenly", 0, 50)
 

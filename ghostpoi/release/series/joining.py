@@ -18,7 +18,7 @@ from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.data.places import of_table
 from ghostpoi.draw import crowds
 from ghostpoi.draw.catalogue import Catalogue
-from ghostpoi.draw.crowds import LONELY, by_hours, category_hours, learned_name
+from ghostpoi.draw.crowds import by_hours, category_hours, learned_name
 from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.errors import InputError
 
@@ -97,7 +97,7 @@ def _with_crowds(known: Catalogue, table: Checkins, method: CrowdDraw, first: bo
         hosts = np.flatnonzero((kind == what) & (crowd > 0) & member)
         mine = left[kind[left] == what]
         if len(hosts):
-            away, nearest = scipy.spatial.cKDTree(point[hosts]).query(point[mine], distance_upper_bound=LONELY * reach)
+            away, nearest = scipy.spatial.cKDTree(point[hosts]).query(point[mine], distance_upper_bound=reach)
             near = np.isfinite(away)
             crowd[mine[near]], member[mine[near]] = crowd[hosts[nearest[near]]], False
     together = (crowd[left] == 0) & (left_own > 0)
@@ -129,7 +129,8 @@ def _partition(known: Catalogue, venues: Longs, kind: Longs, method: CrowdDraw) 
     venues = venues[order := np.argsort(known.ids[venues].astype(str), kind="stable")]
     lat, lon = (np.append(np.nan, values[venues]) for values in (known.lat, known.lon))
     kinds = np.append(-1, kind[venues]).astype(np.int32)
-    sets = crowds.find(lat, lon, kinds, method.size, method.reach_km).poi[1:]
+    weight = method.popularity(np.append(0, known.visits[venues]))
+    sets = crowds.find(lat, lon, kinds, method.size, method.reach_km, weight=weight).poi[1:]
     numbered = np.zeros(len(venues), np.int64)
     numbered[order] = np.where(sets[:, 0] > 0, np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1) + 1, 0)
     return numbered

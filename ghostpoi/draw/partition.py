@@ -1,0 +1,174 @@
+"""Divide places into compact groups of equal size.
+
+First, places are cut in two across the axis of their widest spread, and each part again, so that all parts end up
+equally large. Then neighbouring groups exchange places: each keeps as many as it had, of those that are closer to its
+own centre than to the other's. This is k-means with fixed sizes. Places count by weight in spreads and centres, so
+heavy places end up close to each other.
+
+All parts are processed together, but no part influences another one: a part is divided the same way when it is alone.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+
+from ghostpoi.data.checkins import Bools, Floats, Longs
+
+STEPS = 200  # at most
+NEIGHBOURS = 6  # groups with which a group exchanges places
+FAR = 4.0  # more than the distance of any two places on the unit sphere
+LOOK_AGAIN = 6  # steps after which the neighbours are searched again: centres move
+MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)  # odd numbers with irregular bits
+
+
+def divide(point: Floats, weight: Floats, part: Longs, size: int) -> Longs:
+    """Return the group of every place, (N,), numbered from 0, by part.
+
+    `point` (N, D) are positions, `weight` (N,) is positive, and `part` (N,) is 0, 1, 2, ... A part of n places has
+    n // size groups, but at least one, whose sizes differ by as little as possible. The order of places decides ties.
+    """
+    order, bounds, home = _bisected(point, weight, part, size)
+    member = np.full((len(home), int(np.diff(bounds).max(initial=0))), -1, np.int64)  # (G, K)
+    number = np.repeat(np.arange(len(home)), np.diff(bounds))
+    order = order[np.lexsort((order, number))]
+    member[number, np.arange(len(order)) - bounds[number]] = order
+    member = _exchanged(member, point, weight, home)
+    row, column = np.nonzero(member >= 0)
+    group = np.empty(len(point), np.int64)
+    group[member[row, column]] = row
+    return group
+
+
+def _bisected(point: Floats, weight: Floats, part: Longs, size: int) -> tuple[Longs, Longs, Longs]:
+    """Return places in the order of their groups, the bounds of the groups, (G+1,), and the part of each, (G,)."""
+    order = np.argsort(part, kind="stable")
+    count = np.bincount(part)
+    bounds, home = np.append(0, np.cumsum(count)), np.arange(len(count))
+    wanted = np.maximum(1, count // size)  # groups to be made of each piece
+    while (wanted > 1).any():
+        begin, length, cut = bounds[:-1], np.diff(bounds), wanted > 1
+        piece = np.repeat(np.arange(len(begin)), length)
+        order = order[np.lexsort((order, _along(point[order], weight[order], piece, begin), piece))]
+        low = wanted // 2
+        middle = begin + np.rint(length * low / wanted).astype(np.int64)
+        bounds = np.sort(np.append(bounds, middle[cut]))
+        home = np.repeat(home, 1 + cut)
+        both = np.stack([np.where(cut, low, wanted), np.where(cut, wanted - low, 0)], axis=1).ravel()
+        wanted = both[both > 0]
+    return order, bounds, home
+
+
+def _along(point: Floats, weight: Floats, piece: Longs, begin: Longs) -> Floats:
+    """Return the position of each place (N,) on the principal axis of its piece."""
+    total = np.add.reduceat(weight, begin)[:, None]
+    away = point - (np.add.reduceat(weight[:, None] * point, begin) / total)[piece]
+    spread = np.add.reduceat((weight[:, None] * away)[:, :, None] * away[:, None], begin)
+    axis = np.linalg.eigh(spread)[1][:, :, -1]
+    axis *= np.where(np.take_along_axis(axis, np.abs(axis).argmax(axis=1)[:, None], axis=1) < 0, -1, 1)
+    along: Floats = (away * axis[piece]).sum(axis=1)
+    return along
+
+
+def _exchanged(member: Longs, point: Floats, weight: Floats, home: Longs) -> Longs:
+    """Let neighbouring groups of a part exchange places until none gain; `member` (G, K) is padded with -1."""
+    groups = _Groups(member.copy(), point, weight, np.repeat(-1, len(point)), _centres(member, point, weight))
+    row, column = np.nonzero(member >= 0)
+    groups.owner[member[row, column]] = row
+    first = np.searchsorted(home, home)  # of the part of each group
+    pairs, tried = np.empty(0, np.int64), np.empty(0, np.int64)
+    changed = np.zeros(len(home), np.int64)  # the step after which a group was as it is
+    for step in range(1, STEPS + 1):
+        if step % LOOK_AGAIN == 1:
+            before, pairs = pairs, _neighbours(groups.centre, home)
+            tried = _carried(before, tried, pairs)
+        one, two = np.divmod(pairs, len(home))
+        todo = np.flatnonzero(np.maximum(changed[one], changed[two]) > tried)  # others would exchange nothing
+        if not len(todo):
+            if step % LOOK_AGAIN == 1:
+                break
+            continue
+        one, two = one[todo], two[todo]
+        chosen = _matched(one, two, _mixed(one - first[one], two - first[two], step), len(home))
+        tried[todo[chosen]] = step
+        moved = groups.exchange(one[chosen], two[chosen])
+        changed[one[chosen[moved]]] = changed[two[chosen[moved]]] = step
+        tried[todo[chosen[moved]]] = step - 1  # their centres have moved
+    return groups.member
+
+
+@dataclass
+class _Groups:
+    """Groups of places, with the weighted mean position of each."""
+
+    member: Longs  # (G, K), padded with -1
+    point: Floats  # (N, D)
+    weight: Floats  # (N,)
+    owner: Longs  # (N,) the group of each place
+    centre: Floats  # (G, D)
+
+    def exchange(self, a: Longs, b: Longs) -> Bools:
+        """Divide the places of each pair of groups between the two again; return which pairs (B,) changed."""
+        rows = len(self.point)
+        both = np.concatenate([self.member[a], self.member[b]], axis=1)  # (B, 2K)
+        both = np.sort(np.where(both < 0, rows, both), axis=1)  # ties go by number; padding is last
+        real, place = both < rows, np.minimum(both, rows - 1)
+        middle, apart = (self.centre[a] + self.centre[b]) / 2, self.centre[b] - self.centre[a]
+        # By how much more the groups would spread with a place in a than with it in b, up to a factor.
+        cost = self.weight[place] * ((self.point[place] - middle[:, None]) * apart[:, None]).sum(axis=2)
+        rank = np.argsort(np.where(real, cost, np.inf), axis=1, kind="stable")
+        both = np.take_along_axis(np.where(real, both, -1), rank, axis=1)
+        column = np.arange(self.member.shape[1])
+        of_a, of_b = ((self.member[some] >= 0).sum(axis=1)[:, None] for some in (a, b))
+        new_a = np.where(column < of_a, both[:, : len(column)], -1)
+        new_b = np.where(column < of_b, np.take_along_axis(both, of_a + np.minimum(column, of_b - 1), axis=1), -1)
+        moved: Bools = ((new_a >= 0) & (self.owner[new_a] != a[:, None])).any(axis=1)
+        for some, new in ((a[moved], new_a[moved]), (b[moved], new_b[moved])):
+            self.member[some] = new
+            self.owner[new[new >= 0]] = np.repeat(some, (new >= 0).sum(axis=1))
+            self.centre[some] = _centres(new, self.point, self.weight)
+        return moved
+
+
+def _centres(member: Longs, point: Floats, weight: Floats) -> Floats:
+    """Return the weighted mean position of each group, (G, D)."""
+    share = np.where(member >= 0, weight[member], 0.0)
+    centres: Floats = (share[:, :, None] * point[member]).sum(axis=1) / share.sum(axis=1, keepdims=True)
+    return centres
+
+
+def _neighbours(centre: Floats, home: Longs) -> Longs:
+    """Return the pairs of groups of which one is among the nearest ones of the other in the same part, as i G + j."""
+    spaced = np.column_stack([centre, home * FAR])  # other parts are farther away than all of the own one
+    near = scipy.spatial.cKDTree(spaced).query(spaced, k=np.arange(1, min(NEIGHBOURS + 1, len(home)) + 1))[1]
+    own = np.broadcast_to(np.arange(len(home))[:, None], near.shape)
+    pairs = np.minimum(own, near) * len(home) + np.maximum(own, near)
+    return np.unique(pairs[(own != near) & (home[own] == home[near])])
+
+
+def _carried(before: Longs, tried: Longs, pairs: Longs) -> Longs:
+    """Return when each pair was tried last, given that for earlier pairs; -1: never."""
+    if not len(before):
+        return np.full(len(pairs), -1)
+    at = np.minimum(np.searchsorted(before, pairs), len(before) - 1)
+    return np.where(before[at] == pairs, tried[at], -1)
+
+
+def _mixed(one: Longs, two: Longs, step: int) -> Longs:
+    """Rank pairs (B,) in an order that looks random, changes with every step and depends on nothing else."""
+    # uint64 wraps around.
+    number = one.astype(np.uint64) * np.uint64(MIX[0]) + two.astype(np.uint64) * np.uint64(MIX[1])
+    number = (number ^ (number >> np.uint64(29))) * np.uint64(MIX[2]) + np.uint64(step * MIX[0] % 2**64)
+    number = (number ^ (number >> np.uint64(32))) * np.uint64(MIX[1])
+    number ^= number >> np.uint64(29)
+    rank = np.empty(len(number), np.int64)
+    rank[np.argsort(number, kind="stable")] = np.arange(len(number))
+    return rank
+
+
+def _matched(one: Longs, two: Longs, rank: Longs, groups: int) -> Longs:
+    """Return the numbers of the pairs that outrank all other pairs of both their groups: none shares a group."""
+    highest = np.full(groups, -1)
+    np.maximum.at(highest, one, rank)
+    np.maximum.at(highest, two, rank)
+    return np.flatnonzero((highest[one] == rank) & (highest[two] == rank))
