@@ -3,7 +3,7 @@
 First, places are cut in two across the axis of their widest spread, and each part again, so that all parts end up
 equally large. Then neighbouring groups exchange places: each keeps as many as it had, of those that are closer to its
 own centre than to the other's. This is k-means with fixed sizes. Places count by weight in spreads and centres, so
-heavy places end up close to each other.
+heavy places end up close to the centres.
 
 All parts are processed together, but no part influences another one: a part is divided the same way when it is alone.
 """

@@ -82,9 +82,7 @@ def test_k_anonymous_releases_nothing_but_centres_whatever_the_speed_limit() -> 
         assert has.mean() > 0.9
         assert (released[has] == sets.poi[clean[has], 0]).all()
         assert (released[~has] == clean[~has]).all()
-    crowds = Crowd(size=16, reach_km=5.0, category="any").candidate_sets(
-        of_sessions(asked.sessions, asked.vocabulary), RULE
-    )
+    crowds = Crowd(draw="even").candidate_sets(of_sessions(asked.sessions, asked.vocabulary), RULE)
     assert (crowds.poi[np.arange(len(crowds.poi))[:, None], :] == sets.poi[:, :, None]).any(axis=2)[1:].all()
 
 
@@ -102,7 +100,7 @@ def test_randomised_response_keeps_with_the_probability_of_its_epsilon() -> None
 
 
 def test_randomised_response_draws_by_its_channel() -> None:
-    method = RandomisedResponse(epsilon=2.0)
+    method = RandomisedResponse(size=8, epsilon=2.0)
     asked = task(method, NO_LIMIT)
     clean = asked.sessions.poi
     released = publish(asked, Seed(1), CPU).poi
@@ -111,7 +109,7 @@ def test_randomised_response_draws_by_its_channel() -> None:
     size = asked.candidates.size[clean]
     keep = np.where(size > 0, np.exp(2.0) / (np.exp(2.0) + size - 1), 1.0)
     assert abs((released == clean).sum() - keep.sum()) < 3 * np.sqrt((keep * (1 - keep)).sum())
-    distance, limit = pooled_chi2(clean, released, asked.candidates, RandomisedResponse(epsilon=3.0))
+    distance, limit = pooled_chi2(clean, released, asked.candidates, RandomisedResponse(size=8, epsilon=4.0))
     assert distance > limit  # the test can tell another epsilon
 
 
