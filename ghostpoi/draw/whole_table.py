@@ -100,7 +100,7 @@ def prepare(
         kept = settings.keeps_category
         of_it = {"exact": " of its category", "group": " of its group of categories", "any": ""}[kept]
         of_it = " that is used the same way" if settings.learned else of_it
-        wider = "method.reach_km=20" if settings.method.own_sets else "candidates.radius_km=5"
+        wider = "method.reach_km=100" if settings.method.own_sets else "candidates.radius_km=5"
         coarser = "" if kept == "any" else f" or map a coarser category with {option('map', 'category=COLUMN')}"
         coarser = " or lower candidates.plausibility" if settings.learned else coarser
         raise InputError(

@@ -29,8 +29,8 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no number for a seed": (("--seed", "abc"), r"Invalid value for '--seed'.+"),
     "nothing to train on": (("--set", "filters.min_poi_checkins=999999"), r".+leaves nothing of [\d,]+ check-ins.+"),
     "nothing substitutable": (
-        ("--set", "method.reach_km=0", "--set", "method.category=exact", "--map", "category=venue_id"),
-        r"no venue has another of its category nearby, .+; widen the search with --set method.reach_km=20 or map .+",
+        ("--set", "method.reach_km=0.1", "--set", "method.category=exact", "--map", "category=venue_id"),
+        r"no venue has another of its category nearby, .+; widen the search with --set method.reach_km=100 or map .+",
     ),
     "nothing substitutable by the candidate rule": (
         ("--method", "random", "--set", "candidates.radius_km=1e-6", "--map", "category=venue_id"),

@@ -1,4 +1,4 @@
-"""In a sparse city, the next venue of the same category is far away. The default still protects nearly all rows."""
+"""In a sparse city, the next venue of the same category is far away. The default still protects all rows."""
 
 from pathlib import Path
 
@@ -24,20 +24,33 @@ def median_km_to_the_same_category(table: Checkins) -> float:
     return float(np.median(nearest))
 
 
-def test_the_default_leaves_few_rows_genuine_and_moves_them_little(tmp_path: Path) -> None:
-    city, release = tmp_path / "city.txt", tmp_path / "release"
+NOTE = "note: crowds with few venues often return the clean one; a method.reach_km above 2 moves more rows, and farther"
+
+
+def test_the_default_leaves_no_rows_genuine_and_a_short_reach_moves_them_little(tmp_path: Path) -> None:
+    city, release, near = tmp_path / "city.txt", tmp_path / "release", tmp_path / "near"
     size = ("--users", 300, "--pois", 1000, "--days", 60, "--seed", 1, "--density", 0.11)
     assert called("synth", "-o", city, *size).returncode == 0
     assert 7.5 < median_km_to_the_same_category(formats.read(city).table) < 8.5
     done = called("protect", city, "-o", release, "--seed", SEED)
     assert done.returncode == 0
-    assert "note: crowds with few venues often return the clean one; a method.reach_km above 5 moves" in done.stdout
+    assert "note: crowds" not in done.stdout
     manifest = read_manifest(release)
+    assert manifest["rows"]["drawn_own"]["share"] < 1 / 4
+    assert manifest["rows"]["left_genuine"]["rows"] == 0
+    assert 10 < manifest["plausibility"]["mean_km"] < 20
+    done = called("protect", city, "-o", near, "--seed", SEED, "--set", "method.reach_km=2")
+    assert NOTE in done.stdout
+    manifest = read_manifest(near)
     assert manifest["rows"]["drawn_own"]["share"] > 1 / 3
-    assert manifest["rows"]["left_genuine"]["share"] <= 0.05
     assert manifest["plausibility"]["mean_km"] < 3
-    exact = tmp_path / "exact"  # with the category kept, the same crowds leave most rows as they are
-    assert called("protect", city, "-o", exact, "--seed", SEED, "--set", "method.category=exact").returncode == 0
+    exact = tmp_path / "exact"  # with the category kept, the same reach leaves most rows as they are
+    assert (
+        called(
+            "protect", city, "-o", exact, "--seed", SEED, "--set", "method.category=exact", "--set", "method.reach_km=2"
+        ).returncode
+        == 0
+    )
     assert read_manifest(exact)["rows"]["left_genuine"]["share"] > 0.5
 
 
