@@ -11,7 +11,7 @@ from ghostpoi.study import labels
 from ghostpoi.study.labels import NONE, show
 from ghostpoi.study.results import NYC, WITHOUT_LEAK, WORST_CASE, Results
 
-DEFAULT, SESSION = "crowd", " identity.pseudonyms=session"
+DEFAULT, SESSION = "crowd-halves", " identity.pseudonyms=session"
 OF_PAPER = ("ghost", "pgd", "random")
 PERCENT = (("near_precision", "precision"), ("near_recall", "recall"), ("visits_none", "visits without candidate"))
 

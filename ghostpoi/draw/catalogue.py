@@ -14,7 +14,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.data.places import SLOTS
 from ghostpoi.draw.methods import AnyMethod
-from ghostpoi.draw.methods.crowd import Crowd, KAnonymous, RandomisedResponse, medoids
+from ghostpoi.draw.methods.crowd import Crowd, CrowdHalves, KAnonymous, RandomisedResponse, medoids
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing, save_arrays
 from ghostpoi.options import option
@@ -114,7 +114,7 @@ def check_method(name: str, method: AnyMethod) -> None:
         why = " with method.beta above 0" if isinstance(method, Crowd) else ""
         raise InputError(
             f"{option('series')}: the method {name}{why} cannot keep its sets from release to release; use crowd, "
-            "k-anonymous or randomised-response"
+            "crowd-halves, k-anonymous or randomised-response"
         )
 
 
@@ -178,5 +178,5 @@ def _mostly_own(method: RandomisedResponse, crowds: Candidates, known: Catalogue
 
 
 SETS: dict[type, Callable[..., Candidates]] = {
-    Crowd: _popular, KAnonymous: _centre, RandomisedResponse: _mostly_own,
+    Crowd: _popular, CrowdHalves: _popular, KAnonymous: _centre, RandomisedResponse: _mostly_own,
 }  # fmt: skip

@@ -13,7 +13,8 @@ therefore has the hours of all categories.
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -23,13 +24,38 @@ from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.data.places import SLOTS, Places
 from ghostpoi.data.regions import by_gap
+from ghostpoi.draw.halves import halves
 from ghostpoi.draw.partition import divide
+
+Division = Literal["compact", "halves"]
+
+
+@dataclass(frozen=True)
+class Dividing:
+    """How venues are divided into crowds."""
+
+    size: int
+    reach_km: float
+    division: Division = "compact"
+
+    def crowds(self, lat: Floats, lon: Floats, kind: Ints, weight: Floats | None = None) -> Longs:
+        """Number the crowds of venues, (P,); arguments are (P+1,) with row 0 as padding, and crowds are of one kind."""
+        point = np.zeros((len(lat), 3))
+        point[1:] = unit_sphere(lat[1:], lon[1:])
+        if self.division == "compact":
+            part = _joined(lat, lon, kind, self.reach_km)
+            return divide(point[1:], np.ones(len(part)) if weight is None else weight[1:], part, self.size)
+        reach = chord(self.reach_km)
+        every = [crowd for members in by_category(kind) for crowd in halves(members, point, self.size, reach)]
+        number = np.zeros(len(lat), np.int64)
+        for at, crowd in enumerate(every):
+            number[crowd] = at
+        return number[1:]
 
 
 def find(
-    lat: Floats, lon: Floats, category: Ints, size: int, reach_km: float, known: Bools | None = None,
-    weight: Floats | None = None,
-) -> Candidates:  # fmt: skip
+    lat: Floats, lon: Floats, category: Ints, rule: Dividing, known: Bools | None = None, weight: Floats | None = None
+) -> Candidates:
     """Return the crowd of every venue as its candidate set; arguments are (P+1,) with row 0 as padding.
 
     Venues can share a crowd if a chain of venues with steps of at most `reach_km` joins them. If fewer than `size`
@@ -37,20 +63,18 @@ def find(
     weigh more lie closer to the centre of their crowd; `weight` must not show more than the release does.
 
     Only `known` venues can be drawn inside sessions, and rows in and outside sessions must draw from the same crowd; so
-    venues that models do not know form crowds of their own. Where these would be smaller than `size`, each such venue
-    borrows the crowd of the nearest known venue in reach.
+    venues that models do not know form crowds of their own. Where too few of them are joined, each borrows the crowd of
+    the nearest known venue in reach.
     """
-    rows = len(lat)
-    kind = category if known is None else 2 * category + known
-    part, point = _joined(lat, lon, kind, reach_km), np.zeros((rows, 3))
-    point[1:] = unit_sphere(lat[1:], lon[1:])
-    crowd = divide(point[1:], np.ones(rows - 1) if weight is None else weight[1:], part, size)
+    crowd = rule.crowds(lat, lon, category if known is None else 2 * category + known, weight)
     poi = _sets(crowd, lat, lon)
     if known is not None:
-        few = np.append(False, np.bincount(part)[part] < size) & ~known
+        enough = rule.size if rule.division == "compact" else 2
+        few = np.append(False, np.bincount(crowd)[crowd] < enough) & ~known
+        point = unit_sphere(np.nan_to_num(lat), np.nan_to_num(lon))
         for members in by_category(category):
-            _borrow(members[few[members]], members[known[members]], poi, point, chord(reach_km))
-    return Candidates(poi, np.where(poi[:, 0] > 0, reach_km, 0.0))
+            _borrow(members[few[members]], members[known[members]], poi, point, chord(rule.reach_km))
+    return Candidates(poi, np.where(poi[:, 0] > 0, rule.reach_km, 0.0))
 
 
 def _joined(lat: Floats, lon: Floats, kind: Ints, reach_km: float) -> Longs:

@@ -97,10 +97,10 @@ def test_what_a_user_would_pick_instead() -> None:
 def test_settings_of_crowd() -> None:
     worst = {m: than_default(m, WORST_CASE) for m in settings(R)}
     assert -1 not in worst.values()
-    assert [m for m, sign in worst.items() if sign == 1] == ["crowd method.category=exact"]
-    assert signs(R, "crowd method.category=exact", DEFAULT, [WORST_CASE, "mean_km"]) == [1, 1]
+    assert [m for m, sign in worst.items() if sign == 1] == ["crowd-halves method.category=exact"]
+    assert signs(R, "crowd-halves method.category=exact", DEFAULT, [WORST_CASE, "mean_km"]) == [1, 1]
     better = [labels.method(m) for m in settings(R) if than_default(m, "flows") == 1]
-    assert better == ["crowd (size=8, reach km=3)", "crowd (category=exact, draw=even, size=8, reach km=3)"]
+    assert better == ["crowd (halves, size=8, reach km=3)", "crowd (halves, category=exact, draw=even, size=8, reach km=3)"]
     inside = [f"`{name[7:-1]}`" for name in better]
     assert f"better with two settings: {inside[0]}, and {inside[1]}." in PAGE
 

@@ -40,7 +40,6 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import uniform
 from ghostpoi.draw.crowds import by_hours
 from ghostpoi.draw.methods import METHODS, AnyMethod, Method
-from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.table import DRAW_VERSION, publish
 from ghostpoi.draw.task import Task
@@ -168,7 +167,7 @@ def draws() -> Any:
 
 def method(name: str) -> Any:
     made: Any = METHODS[name]
-    made = replace(made, size=4) if isinstance(made, CrowdDraw) else made  # so that venues are divided
+    made = replace(made, size=4) if name == "crowd" else made  # so that venues are divided
     rule = made.channel(own := made.candidate_sets(places(), CandidateSettings()), vocabulary().lat, vocabulary().lon)
     return publish(task(made, own), SEED, CPU).poi, rule
 

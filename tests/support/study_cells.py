@@ -10,7 +10,7 @@ from ghostpoi.study import plan
 from ghostpoi.study.results import Results
 from ghostpoi.study.tables import Table, tables
 
-ROTATED = "crowd identity.pseudonyms=session"
+ROTATED = "crowd-halves identity.pseudonyms=session"
 STEPS = [-0.001, 0.0, 0.001]
 
 
@@ -53,9 +53,9 @@ def frontier_cells(folder: Path) -> Fabricated:
     cells = Fabricated(folder, "frontier", "strong")
     cells.accuracy("clean", "clean", around(0.19))
     cells.accuracy("clean", "leak-only", around(0.05), 0.05)
-    for method, most in {"ghost": 0.11, "crowd": 0.07, ROTATED: 0.06, "random": 0.14}.items():
+    for method, most in {"ghost": 0.11, "crowd-halves": 0.07, ROTATED: 0.06, "random": 0.14}.items():
         for name in plan.load("frontier").attackers(method):
-            top = "hidden-markov" if method == "crowd" else "habits+leak"
+            top = "hidden-markov" if method == "crowd-halves" else "habits+leak"
             leak = 0.05 if ADVERSARIES[name].uses_leak else None
             acc = around(most if name == top else most / 2)
             cells.accuracy(method, name, acc, leak, restored=[0.2, 0.3, 0.4])
@@ -70,7 +70,7 @@ def frontier_cells(folder: Path) -> Fabricated:
             },
             plausibility={
                 "substitution_rate": [0.7 if method == "random" else 0.8] * 3, "mean_km": [1.0, 1.5, 2.0],
-                "category_match": [1.0 if method != "crowd" else 0.05] * 3,
+                "category_match": [1.0 if method != "crowd-halves" else 0.05] * 3,
             },
             detector={"auc": [0.9 if method == "ghost" else 0.8] * 3},
         )  # fmt: skip

@@ -18,6 +18,7 @@ METHODS: Registry[AnyMethod] = Registry(
         "transferable-ue": "unlearnable:TransferableUe",
         "random": "baselines:Random",
         "crowd": "crowd:Crowd",
+        "crowd-halves": "crowd:CrowdHalves",
         "geo-indistinguishability": "geo_indistinguishability:GeoIndistinguishability",
         "k-anonymous": "crowd:KAnonymous",
         "randomised-response": "crowd:RandomisedResponse",

@@ -1,12 +1,14 @@
 """Methods that draw from crowds: `crowd`, and what one would use without it, k-anonymous and randomised-response.
 
+`crowd` has compact crowds of equal size. The others halve boxes, as is usual for k-anonymity.
+
 `crowd` draws from the crowd of the clean venue, with the same probabilities for every venue of the crowd. k-anonymous
 generalises as statistical offices do: all venues of a crowd become one venue, its centre. randomised-response keeps the
 venue with a fixed probability, else draws another one of its crowd evenly.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import unit_sphere
 from ghostpoi.data.places import Places
 from ghostpoi.draw.channel import Channel, channel_of
-from ghostpoi.draw.crowds import find, weighted
+from ghostpoi.draw.crowds import Dividing, Division, find, weighted
 from ghostpoi.draw.methods.base import CATEGORY_HOURS, KeepsCategory, Method, Position, Tensor
 from ghostpoi.settings import LEAST_GAP_KM, CandidateSettings, setting
 
@@ -27,6 +29,7 @@ class CrowdDraw(Method):
     may_keep = True
     own_sets = True
     exact_channel = True
+    division: ClassVar[Division] = "compact"
 
     size: int = setting(
         48, "crowd size; a crowd holds this many venues or slightly more, fewer only where reach_km joins fewer", 2
@@ -48,7 +51,11 @@ class CrowdDraw(Method):
     def crowds(self, places: Places, known: Bools | None) -> Candidates:
         """Return the crowd of each place."""
         kind, weight = places.kind(self.category), self.popularity(places.visits)
-        return find(places.lat, places.lon, kind, self.size, self.reach_km, known, weight)
+        return find(places.lat, places.lon, kind, self.dividing, known, weight)
+
+    @property
+    def dividing(self) -> Dividing:
+        return Dividing(self.size, self.reach_km, self.division)
 
     def popularity(self, visits: Longs) -> Floats:
         """Return how popular places look in a release, given their visits."""
@@ -61,7 +68,6 @@ class Crowd(CrowdDraw):
 
     label = "crowd"
     summary = "Draw from the venue's crowd: a group of neighbouring venues, itself included."
-
     version = 2
 
     draw: Literal["even", "popular", "popular-by-hour"] = setting(
@@ -105,13 +111,40 @@ class Crowd(CrowdDraw):
         return super().popularity(visits) if self.draw == "even" else np.maximum(visits, self.min_visits).astype(float)
 
 
+HALF_SIZE = setting(
+    16, "minimum crowd size; a crowd holds between size and 2 x size - 1 venues, fewer where venues are sparse", 2
+)
+HALF_REACH = setting(
+    5.0, "maximum width of a crowd; an isolated venue may join a crowd and make it wider", LEAST_GAP_KM, 20_100
+)
+
+
+@dataclass(frozen=True)
+class CrowdHalves(Crowd):
+    """The default of earlier versions: boxes that were cut in two, drawn by popularity and hour."""
+
+    label = "crowd (halves)"
+    summary = "Draw from a crowd made by cutting the map in two again and again."
+    version = 1
+    division = "halves"
+
+    size: int = HALF_SIZE
+    reach_km: float = HALF_REACH
+    draw: Literal["even", "popular", "popular-by-hour"] = setting(
+        "popular-by-hour", "as in crowd: draw venues evenly, by popularity, or by popularity and hour"
+    )
+
+
 @dataclass(frozen=True)
 class KAnonymous(CrowdDraw):
     """Release the medoid of the crowd, the only candidate of all its venues."""
 
     label = "k-anonymous"
     summary = "Release every venue as the centre venue of its crowd."
-    version = 2
+    division = "halves"
+
+    size: int = HALF_SIZE
+    reach_km: float = HALF_REACH
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
         crowds = self.crowds(places, known)
@@ -138,8 +171,10 @@ class RandomisedResponse(CrowdDraw):
 
     label = "randomised response"
     summary = "Keep the venue with a fixed probability, else draw another venue of its crowd evenly."
-    version = 2
+    division = "halves"
 
+    size: int = HALF_SIZE
+    reach_km: float = HALF_REACH
     epsilon: float = setting(1.0, "privacy loss of a visit inside its crowd; 0 draws all venues evenly", 0, 50)
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:

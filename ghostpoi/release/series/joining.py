@@ -130,7 +130,7 @@ def _partition(known: Catalogue, venues: Longs, kind: Longs, method: CrowdDraw) 
     lat, lon = (np.append(np.nan, values[venues]) for values in (known.lat, known.lon))
     kinds = np.append(-1, kind[venues]).astype(np.int32)
     weight = method.popularity(np.append(0, known.visits[venues]))
-    sets = crowds.find(lat, lon, kinds, method.size, method.reach_km, weight=weight).poi[1:]
+    sets = crowds.find(lat, lon, kinds, method.dividing, weight=weight).poi[1:]
     numbered = np.zeros(len(venues), np.int64)
     numbered[order] = np.where(sets[:, 0] > 0, np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1) + 1, 0)
     return numbered

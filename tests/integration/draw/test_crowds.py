@@ -18,6 +18,7 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.places import of_sessions
 from ghostpoi.draw import crowds
 from ghostpoi.draw import table as rows_outside_sessions
+from ghostpoi.draw.crowds import Dividing
 from ghostpoi.draw.methods.baselines import Random
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.draw.table import publish
@@ -32,7 +33,9 @@ CPU = torch.device("cpu")
 
 def found(lat: list[float], lon: list[float], category: list[int], size: int, reach_km: float) -> Candidates:
     pad = [np.nan]
-    return crowds.find(np.array(pad + lat), np.array(pad + lon), np.array([-1, *category], np.int32), size, reach_km)
+    return crowds.find(
+        np.array(pad + lat), np.array(pad + lon), np.array([-1, *category], np.int32), Dividing(size, reach_km)
+    )
 
 
 def test_a_line_is_cut_into_crowds_of_equal_size() -> None:
@@ -59,9 +62,9 @@ def test_a_heavy_venue_gets_light_ones_around_it() -> None:
     """Four corners of a rectangle: without weights, the short sides are crowds, and so the heavy venues of one side."""
     lat, lon = np.array([np.nan, 0.0, 0.0, 0.010, 0.010]), np.array([np.nan, 0.0, 0.012, 0.0, 0.012])
     category = np.array([-1, 0, 0, 0, 0], np.int32)
-    assert crowds.find(lat, lon, category, 2, 40.0).poi[1].tolist() == [1, 3]
+    assert crowds.find(lat, lon, category, Dividing(2, 40.0)).poi[1].tolist() == [1, 3]
     heavy = np.array([0.0, 9.0, 1.0, 9.0, 1.0])
-    assert crowds.find(lat, lon, category, 2, 40.0, weight=heavy).poi[1].tolist() == [1, 2]
+    assert crowds.find(lat, lon, category, Dividing(2, 40.0), weight=heavy).poi[1].tolist() == [1, 2]
 
 
 def test_a_crowd_lies_across_the_antimeridian() -> None:
@@ -98,11 +101,11 @@ def test_a_rare_venue_without_enough_others_hides_in_the_crowd_of_the_nearest_kn
         np.array([-1, 0, 0, 0, 0, 0, 0], np.int32),
         np.array([False, True, True, True, True, False, False]),
     )
-    sets = crowds.find(lat, lon, category, 2, 30.0, known)
+    sets = crowds.find(lat, lon, category, Dividing(2, 30.0), known)
     assert sets.poi.tolist() == [[0, 0], [1, 2], [1, 2], [3, 4], [3, 4], [1, 2], [0, 0]]
-    near = crowds.find(lat, lon, category, 2, 1.2, known)
+    near = crowds.find(lat, lon, category, Dividing(2, 1.2), known)
     assert near.poi[5].tolist() == [1, 2]
-    far = crowds.find(lat, lon, category, 2, 1.0, known)
+    far = crowds.find(lat, lon, category, Dividing(2, 1.0), known)
     assert not far.poi[5].any()  # the nearest known venue is 1.11 km away
 
 
@@ -111,11 +114,11 @@ def test_rare_venues_that_are_too_few_borrow_the_crowd_of_a_known_one_or_the_kno
     lon = np.array([np.nan, 0.0, 0.01, 0.02, 0.03, 0.04, 9.0, 9.01])
     known = np.array([False, True, True, True, False, False, True, False])
     category, lat = np.append(-1, np.zeros(7)).astype(np.int32), np.append(np.nan, np.zeros(7))
-    sets = crowds.find(lat, lon, category, 3, 5.0, known)
+    sets = crowds.find(lat, lon, category, Dividing(3, 5.0), known)
     assert sets.poi[4].tolist() == sets.poi[5].tolist() == [1, 2, 3]
     assert sets.poi[6].tolist() == [0, 0, 0]
     assert sets.poi[7].tolist() == [6, 0, 0]
-    assert crowds.find(lat, lon, category, 2, 5.0, known).poi[4].tolist()[:2] == [4, 5]  # enough of their own
+    assert crowds.find(lat, lon, category, Dividing(2, 5.0), known).poi[4].tolist()[:2] == [4, 5]  # enough of their own
 
 
 @cache

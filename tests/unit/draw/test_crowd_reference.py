@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.geo import chord, haversine_km, unit_sphere
 from ghostpoi.draw import partition
-from ghostpoi.draw.crowds import find
+from ghostpoi.draw.crowds import Dividing, find
 from ghostpoi.draw.partition import divide
 
 Point = np.ndarray
@@ -127,7 +127,7 @@ def test_crowds_keep_their_size_wherever_enough_venues_are_joined(
     lat, lon = np.concatenate([[[np.nan, np.nan]], [40.0, -74.0] + (np.array(places) + jitter) * unit]).T
     point = np.zeros((len(lat), 3))
     point[1:] = unit_sphere(lat[1:], lon[1:])
-    found = find(lat, lon, np.append(-1, np.zeros(len(places))).astype(np.int32), size, reach_km)
+    found = find(lat, lon, np.append(-1, np.zeros(len(places))).astype(np.int32), Dividing(size, reach_km))
     for part in linked(point, chord(reach_km)):
         crowds = {tuple(row[row > 0].tolist()) or (venue,) for venue in part for row in [found.poi[venue]]}
         assert sorted(venue for crowd in crowds for venue in crowd) == sorted(part)  # a partition
@@ -145,10 +145,10 @@ def test_a_region_has_the_same_crowds_as_in_the_whole(seed: int, size: int) -> N
     lon = np.append(np.nan, np.where(draw.random(60) < 0.5, 0, 2) + draw.uniform(0, 0.1, 60))
     category, weight = np.append(-1, np.zeros(60)).astype(np.int32), draw.integers(5, 90, 61).astype(float)
     assert haversine_km(0, 0.1, 0, 2) > 200
-    whole = find(lat, lon, category, size, 40.0, weight=weight).poi
+    whole = find(lat, lon, category, Dividing(size, 40.0), weight=weight).poi
     for east in (False, True):
         own = np.append(0, 1 + np.flatnonzero((lon[1:] > 1) == east))
-        alone = find(lat[own], lon[own], category[own], size, 40.0, weight=weight[own]).poi
+        alone = find(lat[own], lon[own], category[own], Dividing(size, 40.0), weight=weight[own]).poi
         for number, venue in enumerate(own[1:], 1):
             assert own[alone[number][alone[number] > 0]].tolist() == whole[venue][whole[venue] > 0].tolist()
 
@@ -161,7 +161,7 @@ def test_the_order_of_venues_does_not_matter(seed: int) -> None:
 
     def crowds(order: np.ndarray) -> set[frozenset[int]]:
         given = [np.append(np.nan, values[order]) for values in (lat, lon, weight)]
-        poi = find(given[0], given[1], category, 4, 40.0, weight=given[2]).poi[1:]
+        poi = find(given[0], given[1], category, Dividing(4, 40.0), weight=given[2]).poi[1:]
         return {frozenset(order[row[row > 0] - 1].tolist()) for row in poi}
 
     assert crowds(np.arange(50)) == crowds(draw.permutation(50))
@@ -169,7 +169,7 @@ def test_the_order_of_venues_does_not_matter(seed: int) -> None:
 
 def test_venues_at_one_position_are_split_and_listed_by_number() -> None:
     lat, lon = np.append(np.nan, np.full(9, 40.0)), np.append(np.nan, np.full(9, -74.0))
-    found = find(lat, lon, np.append(-1, np.zeros(9)).astype(np.int32), 2, 5.0)
+    found = find(lat, lon, np.append(-1, np.zeros(9)).astype(np.int32), Dividing(2, 5.0))
     sets = {tuple(row[row > 0].tolist()) for row in found.poi[1:]}
     assert sorted(map(len, sets)) == [2, 2, 2, 3]
     assert sorted(venue for crowd in sets for venue in crowd) == list(range(1, 10))

@@ -11,7 +11,7 @@ from ghostpoi.data.candidates import Candidates, steps_kmh
 from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.places import SLOTS
 from ghostpoi.draw import walks
-from ghostpoi.draw.crowds import find
+from ghostpoi.draw.crowds import Dividing, find
 from ghostpoi.draw.walks import Substitution, Trails, walk
 from ghostpoi.settings import SpeedSettings
 
@@ -20,7 +20,7 @@ def city(draw: np.random.Generator, venues: int, kind: str) -> tuple[Candidates,
     """Crowds or sets of any venues, with weights of venues and of slots or without."""
     lat, lon = (np.append(np.nan, at + draw.uniform(-0.1, 0.1, venues)) for at in (40.7, 179.95))
     lon = np.where(lon > 180, lon - 360, lon)
-    crowds = find(lat, lon, np.append(-1, np.zeros(venues)).astype(np.int32), 4, 5.0)
+    crowds = find(lat, lon, np.append(-1, np.zeros(venues)).astype(np.int32), Dividing(4, 5.0))
     poi = crowds.poi if "crowds" in kind else draw.integers(0, venues + 1, crowds.poi.shape, np.int32)
     poi[0] = 0
     visits = draw.integers(1, 50, venues + 1)

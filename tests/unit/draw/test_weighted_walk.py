@@ -30,7 +30,7 @@ def task(method: str, *more: str, protocol: str = "strong") -> Task:
 
 
 def test_these_methods_need_no_torch() -> None:
-    assert {name for name in METHODS if not METHODS[name].needs_torch} == {*BY_WEIGHT, "geo-indistinguishability"}
+    assert {name for name in METHODS if not METHODS[name].needs_torch} == {*BY_WEIGHT, "crowd-halves", "geo-indistinguishability"}
     assert Crowd(beta=0.5).needs_torch
 
 
@@ -38,7 +38,8 @@ def test_these_methods_need_no_torch() -> None:
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("method", BY_WEIGHT)
 def test_both_walks_draw_the_same(method: str, limit: float, protocol: str) -> None:
-    asked = task(method, f"speed.limit_kmh={limit}", protocol=protocol)
+    small = ["method.size=4"] if METHODS[method].own_sets else []
+    asked = task(method, f"speed.limit_kmh={limit}", *small, protocol=protocol)
     ours, tensors = publish(asked, Seed(901), None), run(asked, Seed(901), torch.device("cpu"))
     assert ours.poi.tobytes() == tensors.poi.tobytes()
     assert ours.mask_emptied.tobytes() == tensors.mask_emptied.tobytes()

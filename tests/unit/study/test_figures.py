@@ -70,7 +70,7 @@ def test_the_picture_of_the_frontier(frontier: Fabricated) -> None:
     frontier.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.03}, markov={"acc@1": 0.18})
     drawn = figures.FIGURES["frontier"][1](frontier.results())
     texts = [text.get_text() for text in drawn.legends[0].get_texts()]
-    (crowd,) = [text for text in texts if re.fullmatch(r"\d+  crowd", text)]
+    (crowd,) = [text for text in texts if re.fullmatch(r"\d+  crowd \(halves\)", text)]
     assert {"clean", "leak-only", "best floor", "hollow: new pseudonyms"} < set(texts)
     assert not [text for text in texts if "pseudonyms=" in text]  # they share the number of their setting
     for axes, cost in zip(drawn.axes, (0.40, 1.5), strict=True):

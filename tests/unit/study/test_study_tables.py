@@ -97,16 +97,16 @@ def test_what_a_release_keeps_and_gives_away(frontier: Fabricated) -> None:
         "naturalness (mean log p)": "-7.500±.001", "A1 as released": ".055±.001", "without leak": ".055±.001 (A1)",
         "worst case": ".110±.001 (A8)", "minus leak-only": "+.060±.000↑",
     }  # fmt: skip
-    assert row(table, "crowd")["worst case"] == ".070±.001 (A9)"
-    assert row(table, "crowd (pseudonyms=session)")["minus leak-only"] == "+.010±.000↑"
-    assert row(table, "crowd (category=group)")["worst case"] == NONE
+    assert row(table, "crowd (halves)")["worst case"] == ".070±.001 (A9)"
+    assert row(table, "crowd (halves, pseudonyms=session)")["minus leak-only"] == "+.010±.000↑"
+    assert row(table, "crowd (halves, category=group)")["worst case"] == NONE
     assert row(found["Recovered share of positions"], "GHOST")["A10 paired bridge"] == ".300±.100"
 
 
 def test_the_release_without_any_adversary_can_be_the_worst_case(frontier: Fabricated) -> None:
-    frontier.accuracy("crowd", "leak-mixed", around(0.08), 0.05)
+    frontier.accuracy("crowd-halves", "leak-mixed", around(0.08), 0.05)
     frontier.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.03}, markov={"acc@1": 0.18})
-    crowd = row(made(frontier.results())["What a release keeps and gives away"], "crowd")
+    crowd = row(made(frontier.results())["What a release keeps and gives away"], "crowd (halves)")
     assert crowd["worst case"] == ".080±.001 (leak-mixed)"
     assert (crowd["without leak"], crowd["minus best floor"]) == (".035±.001 (A1)", "+.005±.001↑")
 
@@ -136,17 +136,17 @@ def test_leak_ratios_victims_and_several_releases(tmp_path: Path) -> None:
     cells = Fabricated(tmp_path, "leaks", "strong")
     for ratio, alone in ((0.01, 0.02), (0.2, 0.1)):
         cells.accuracy("clean", "leak-only", around(alone), ratio)
-        cells.accuracy("crowd", "habits+leak", around(0.1), ratio)
+        cells.accuracy("crowd-halves", "habits+leak", around(0.1), ratio)
     table = made(cells.results())["What a release keeps and gives away"]
-    assert row(table, "1%", "crowd")["minus leak-only"] == "+.080±.000↑"
-    assert row(table, "20%", "crowd")["minus leak-only"] == "+.000±.000"
+    assert row(table, "1%", "crowd (halves)")["minus leak-only"] == "+.080±.000↑"
+    assert row(table, "20%", "crowd (halves)")["minus leak-only"] == "+.000±.000"
 
     cells = Fabricated(tmp_path, "victims", "strong")
     cells.accuracy("clean", "leak-only", around(0.05), 0.05, "gru")
-    cells.accuracy("crowd", "hidden-markov", around(0.09), 0.05, "gru")
+    cells.accuracy("crowd-halves", "hidden-markov", around(0.09), 0.05, "gru")
     table = made(cells.results())["What a release keeps and gives away"]
-    assert row(table, "GRU", "crowd")["minus leak-only"] == "+.040±.000↑"
-    assert row(table, "Markov", "crowd")["worst case"] == NONE
+    assert row(table, "GRU", "crowd (halves)")["minus leak-only"] == "+.040±.000↑"
+    assert row(table, "Markov", "crowd (halves)")["worst case"] == NONE
 
     cells = Fabricated(tmp_path, "releases", "strong")
     cells.accuracy("clean", "leak-only", around(0.05), 0.05)
