@@ -30,7 +30,11 @@ def task(method: str, *more: str, protocol: str = "strong") -> Task:
 
 
 def test_these_methods_need_no_torch() -> None:
-    assert {name for name in METHODS if not METHODS[name].needs_torch} == {*BY_WEIGHT, "crowd-halves", "geo-indistinguishability"}
+    assert {name for name in METHODS if not METHODS[name].needs_torch} == {
+        *BY_WEIGHT,
+        "crowd-halves",
+        "geo-indistinguishability",
+    }
     assert Crowd(beta=0.5).needs_torch
 
 
