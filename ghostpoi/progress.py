@@ -52,13 +52,14 @@ NEARLY = 0.99  # of all units: more is shown only when all is done
 class Whole:
     """Reports work whose amount is an estimate: it never shows 100% before the end, and always at the end."""
 
-    report: Report
+    report: Report  # to a bar that is full at `total`
     total: float
+    expected: float  # units of work
     done: float = 0.0
 
     def __call__(self, label: str, units: float) -> None:
         """Report finished units, as far as they fit."""
-        fits = max(0.0, min(units, NEARLY * self.total - self.done))
+        fits = max(0.0, min(units * self.total / self.expected, NEARLY * self.total - self.done))
         self.done += fits
         self.report(label, fits)
 

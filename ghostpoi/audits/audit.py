@@ -71,6 +71,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
     so an interrupted audit goes on.
     """
     request.check()
+    shown = request.work()  # on the bar, which is older than what the columns of the release add
     release, private = request.release.path, request.private_folder
     manifest = checked_manifest(release) if release.is_dir() else None
     chosen = request.settings_for(manifest)
@@ -91,7 +92,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
         adversaries = completed(request.adversaries, bool(tables.kept), tables.pseudonym is not None)
         request = replace(request, adversaries=adversaries)
         kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
-        whole = Whole(report, request.work())
+        whole = Whole(report, shown, request.work())
         found, away = _with_windows(request, chosen, tables, say, whole)
         found, more = replace(found, kept=kept), {}
         whole.finish()

@@ -40,10 +40,11 @@ def test_the_time_left_is_that_of_the_whole_runs_pace() -> None:
 
 def test_all_is_done_at_the_end_and_not_before() -> None:
     reported: list[tuple[str, float]] = []
-    whole = Whole(lambda label, units: reported.append((label, units)), 10.0)
-    whole("one", 6.0)
-    whole("two", 5.0)  # more than was expected
-    whole("three", 1.0)
+    whole = Whole(lambda label, units: reported.append((label, units)), 10.0, 20.0)
+    whole("one", 12.0)
+    assert reported == [("one", 6.0)]  # the bar is shorter than the work
+    whole("two", 10.0)  # more than was expected
+    whole("three", 2.0)
     assert [label for label, _ in reported] == ["one", "two", "three"]
     assert sum(units for _, units in reported) == pytest.approx(9.9)
     whole.finish()

@@ -46,7 +46,7 @@ class Adversary(Described):
     version: ClassVar[int] = 1  # raised whenever it restores the same evidence in another way
     uses_leak: ClassVar[bool] = True  # False: it sees the release alone, and so does its victim
     needs_seed: ClassVar[bool] = True  # False: without a leak, it makes the same of a release under every seed
-    effort: ClassVar[float] = 2.0  # about how many Markov victims could be trained meanwhile; for progress bars
+    effort: ClassVar[float] = 0.1  # about how many Markov victims could be trained meanwhile; for progress bars
     trains: ClassVar[bool] = False  # it trains a model of its own, which costs about as much as a victim
     many_releases: ClassVar[bool] = False  # it needs several releases of the same rows (`Evidence.further`)
     needs_columns: ClassVar[bool] = False  # it needs columns that the release kept (`Evidence.kept`)
