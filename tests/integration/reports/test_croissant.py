@@ -37,6 +37,8 @@ def test_it_validates_and_tells_of_the_file(kind: str, tmp_path: Path) -> None:
     assert path == folder / "croissant.json"
     dataset(path)
     found = json.loads(path.read_text())
+    purposes = [rule["odrl:constraint"]["odrl:rightOperand"] for rule in found["usageInfo"]["odrl:prohibition"]]
+    assert purposes == ["re-identification of people", "prediction of a person's next visit"]
     (file,) = found["distribution"]
     data = made.data.read_bytes()
     assert file["sha256"] == hashlib.sha256(data).hexdigest()
