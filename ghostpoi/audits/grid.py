@@ -33,6 +33,7 @@ from ghostpoi.audits.measures.accuracy import (
     markov,
     popularity,
     recovery,
+    share,
     stay,
 )
 from ghostpoi.data.checkins import Ints, Longs
@@ -247,7 +248,7 @@ class Grid:
         tested, chosen = (floor_hits(self.train, part, self.rows) for part in (self.test, self.val))
         found: dict[str, dict[str, Any]] = {"popularity": popularity(*data), "stay": stay(*data)}
         for name, floor in found.items():
-            floor |= {HITS: np.packbits(tested[name]), "validation": float(chosen[name].mean())}
+            floor |= {HITS: np.packbits(tested[name]), "validation": share(chosen[name])}
         if self.distance:
             near = floors(self.vocabulary, self.train, self.test)
             found = {name: floor | {DISTANCE: near[name]} for name, floor in found.items()}

@@ -83,7 +83,7 @@ def _joined(lat: Floats, lon: Floats, kind: Ints, reach_km: float) -> Longs:
     for members in by_category(kind):
         found = np.unique(by_gap(lat[members], lon[members], reach_km), return_inverse=True)[1]
         part[members] = count + found
-        count += int(found.max()) + 1
+        count += int(found.max(initial=-1)) + 1
     return part[1:]
 
 

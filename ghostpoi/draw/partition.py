@@ -28,6 +28,8 @@ def divide(point: Floats, weight: Floats, part: Longs, size: int) -> Longs:
     `point` (N, D) are positions, `weight` (N,) is positive, and `part` (N,) is 0, 1, 2, ... A part of n places has
     n // size groups, but at least one, whose sizes differ by as little as possible. The order of places decides ties.
     """
+    if not len(point):
+        return np.empty(0, np.int64)
     order, bounds, home = _bisected(point, weight, part, size)
     member = np.full((len(home), int(np.diff(bounds).max(initial=0))), -1, np.int64)  # (G, K)
     number = np.repeat(np.arange(len(home)), np.diff(bounds))

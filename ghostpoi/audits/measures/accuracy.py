@@ -123,7 +123,12 @@ def recovery(clean: Ints, released: Ints, restored: Ints, leaked: Bools) -> dict
         "of_substituted": right[~leaked & changed],
         "spoiled": ~right[~leaked & ~changed],
     }
-    return {name: float(yes.mean()) if len(yes) else 0.0 for name, yes in asked.items()}
+    return {name: share(yes) for name, yes in asked.items()}
+
+
+def share(yes: Bools) -> float:
+    """Return the share of true values; 0 if there are none."""
+    return float(yes.mean()) if len(yes) else 0.0
 
 
 def steps(sessions: Sessions) -> tuple[Longs, Longs]:
