@@ -185,14 +185,15 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
     """Print the result of `protect`."""
     rows, p, settings = manifest["rows"], manifest["plausibility"], manifest["settings"]
     left, own, shown = rows["left_genuine"], rows.get("drawn_own"), manifest["data"]["rows"]
+    clean = (left["rows"] + own["rows"]) / max(1, shown) if own else 0.0
     if p is None:
         _print(console, "few_new", manifest, release=str(release), shown=shown, left=left)
     else:
         groups = [rows[name] | {"group": name.replace("_", " ")} for name in ("in_sessions", "outside_sessions")]
         _print(
             console, "outcomes", manifest, release=str(release), shown=shown, left=left, own=own,
-            clean=(left["rows"] + own["rows"]) / max(1, shown), table=_table("outcomes", groups),
-            reach=settings.get("method", {}).get("reach_km") if own["share"] > MANY else None,
+            clean=clean, table=_table("outcomes", groups),
+            reach=settings.get("method", {}).get("reach_km") if clean > MANY else None,
         )  # fmt: skip
     _print(
         console, "released", manifest, kind=settings["identity"]["pseudonyms"], p=p, category=p and _category_kept(p),

@@ -19,7 +19,7 @@ FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", "--leak", "0.3
 
 
 def made(pseudonyms: str) -> Path:
-    return release("crowd", "txt", "--pseudonyms", pseudonyms).folder
+    return release("crowd-halves", "txt", "--pseudonyms", pseudonyms).folder
 
 
 def audited(folder: Path, *more: object) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def choosable(name: str) -> tuple[np.ndarray, np.ndarray]:
     return free, free & (result.poi == clean)
 
 
-MAY_KEEP = {"crowd", "ts-ue", "ts-ue-calibrated"}
+MAY_KEEP = {"crowd", "crowd-halves", "ts-ue", "ts-ue-calibrated"}
 IN_OTHER_FILES = {
     "geo-indistinguishability",
     "k-anonymous",
@@ -114,13 +114,14 @@ def test_a_method_that_may_not_keep_changes_every_position_with_a_choice(name: s
     assert not kept.any()
 
 
-def test_crowd_keeps_the_clean_venue_as_often_as_its_weight_says() -> None:
-    (free, kept), clean = choosable("crowd"), prepared().data.all.poi
-    own = sets(METHODS["crowd"]).poi[clean]
+@pytest.mark.parametrize("name", ["crowd", "crowd-halves"])
+def test_crowds_keep_the_clean_venue_as_often_as_its_weight_says(name: str) -> None:
+    (free, kept), clean = choosable(name), prepared().data.all.poi
+    own = sets(METHODS[name]).poi[clean]
     assert (own[free] == clean[free, None]).any(1).all()  # every crowd includes the clean venue
-    weight = sets(METHODS["crowd"]).draw_weights(clean, slot_of(prepared().data.all.time))
+    weight = sets(METHODS[name]).draw_weights(clean, slot_of(prepared().data.all.time))
     assert weight is not None
-    allowed = feasible(published("crowd", 1).poi, own) * weight
+    allowed = feasible(published(name, 1).poi, own) * weight
     p = (np.where(own == clean[:, None], allowed, 0).sum(1) / allowed.sum(1))[free]
     assert abs(kept.sum() - p.sum()) < 3 * np.sqrt((p * (1 - p)).sum())
 

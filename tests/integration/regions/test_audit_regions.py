@@ -82,7 +82,7 @@ def test_verify_and_report_accept_the_stored_audit(release: Path) -> None:
     stored = json.loads((release / "manifest.json").read_text())["audit"]
     assert stored["regions"]["count"] == stored["regions"]["sampled"] == 3
     assert "audited 3 of 3 regions (100.0% of rows)" in done.stdout
-    assert stored["strongest"] == "habits+leak"
+    assert stored["strongest"] == "leak-only"
     assert {"random+habits+leak", "random-matched+habits+leak"} <= {*stored["controls"]}
     checks = json.loads(called("verify", release, "--against", three_cities(), *LOCAL, "--json").stdout)["checks"]
     assert {one["check"]: one["passed"] for one in checks} == dict.fromkeys((one["check"] for one in checks), True)

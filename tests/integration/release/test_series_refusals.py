@@ -15,13 +15,14 @@ from ghostpoi.audits.several import audit_series
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.release.series.add import SeriesRelease
 
-NEEDS_MODELS_OR_NEIGHBOURS = sorted(set(METHODS.builtin) - {"crowd", "k-anonymous", "randomised-response"})
+KEPT = {"crowd", "crowd-halves", "k-anonymous", "randomised-response"}
+NEEDS_MODELS_OR_NEIGHBOURS = sorted(set(METHODS.builtin) - KEPT)
 OTHERS = {
     "method": (
         ["--method", "k-anonymous"],
         "--method k-anonymous: {0} is a series of crowd; use what the series uses ",
     ),
-    "size": (["--set", "method.size=8"], "method.size is 8 here and 16 in {0}; use what the series uses (ghostpoi "),
+    "size": (["--set", "method.size=8"], "method.size is 8 here and 48 in {0}; use what the series uses (ghostpoi "),
     "speed": (["--set", "speed.limit_kmh=90"], "speed.limit_kmh is 90.0 here and 60.0 in {0}; use what the "),
     "users": (["--pseudonyms", "week"], "identity.pseudonyms is week here and keep in {0}; use what the series uses "),
     "gap": (["--set", "filters.session_gap_s=9"], "filters.session_gap_s is 9 here and 86400 in {0}; use what "),
@@ -69,8 +70,8 @@ def test_another_method_or_settings_than_the_series(what: str, here: Path) -> No
 @pytest.mark.parametrize("method", NEEDS_MODELS_OR_NEIGHBOURS)
 def test_a_method_that_cannot_keep_its_sets(method: str, tmp_path: Path) -> None:
     assert refused(tmp_path, "--method", method) == (
-        f"--series: the method {method} cannot keep its sets from release to release; use crowd, k-anonymous or "
-        "randomised-response"
+        f"--series: the method {method} cannot keep its sets from release to release; use crowd, crowd-halves, "
+        "k-anonymous or randomised-response"
     )
 
 

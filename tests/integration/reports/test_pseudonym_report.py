@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from sample_releases import copied
 from small_city import SEED, Release, called, city, protect, release, sentence
@@ -74,7 +75,7 @@ def test_the_private_page_shows_each_row_beside_its_clean_one(kind: str) -> None
     data = read_page_data([Source(made.folder), Source(release("random").folder)], made.private)
     assert data.clean is not None
     rows = [line.split("\t") for line in made.data.read_text("latin-1").splitlines()]
-    names = {(line[1], line[7]) for line in clean.rows.frame.iter_rows()}  # type: ignore[attr-defined]
+    names = {(line[1], line[7]) for line in pl.DataFrame(clean.rows.held).iter_rows()}
     ids = clean.table.venue_ids
     assert all((ids[venue], row[7]) in names for venue, row in zip(data.clean, rows, strict=True))
     # The release that keeps user ids has the same venues, so it is aligned if they agree.

@@ -424,11 +424,11 @@ def test_audit_with_report_is_refused_before_the_work(tmp_path: Path) -> None:
 def test_a_crowd_release_shows_its_crowds() -> None:
     data = read_page_data([Source(small_city.release("crowd").folder)], None)
     charts = {chart.id: chart for chart in plausibility_charts(data)}
-    assert charts["sizes"].caption.startswith(f"{METHODS['crowd'].summary} Settings: size 16, ")
+    assert charts["sizes"].caption.startswith(f"{METHODS['crowd'].summary} Settings: size 48, ")
     shares = charts["sizes"].figure.data[0].y
     assert sum(shares) == pytest.approx(1, abs=1e-3)
     assert shares[1] == 0  # no crowd holds a single venue
-    assert len(shares) <= 32
+    assert len(shares) < 2 * 48
     assert sum(charts["distance"].figure.data[0].y) == pytest.approx(1, abs=1e-3)
     assert not charts["sizes"].figure.layout.shapes  # crowds are not widened
 
