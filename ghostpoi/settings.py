@@ -92,9 +92,10 @@ class RegionSettings(Section):
 class IdentitySettings(Section):
     """The user ids of a release."""
 
-    pseudonyms: Literal["keep", "session", "week"] = setting(
+    pseudonyms: Literal["keep", "file", "session", "week"] = setting(
         "keep",
-        "keep the user ids, or replace them by random ones that change with every session or week",
+        "keep the user ids, or replace them by random ones: one per person and file, or one per session (of at most "
+        "24 hours) or week of a person",
     )
 
 

@@ -65,7 +65,7 @@ class Asked:
 
     @property
     def adversaries(self) -> tuple[str, ...]:
-        return default_adversaries(pseudonyms=self.rows.settings.identity.pseudonyms != "keep")
+        return default_adversaries(pseudonyms=self.rows.settings.rotates_users)
 
     @property
     def grouping(self) -> Publication:

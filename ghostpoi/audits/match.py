@@ -56,7 +56,7 @@ class TablePair:
     clean_row: Longs  # (N,) the clean row of each released row; the publisher may have withheld some
     manifest: dict[str, Any] | None
     kept: dict[str, pl.Series]  # (N,) each: the extra columns that vary and that the release shares with the file
-    pseudonym: Longs | None = None  # (N,) of each row; None: the release keeps the user ids
+    pseudonym: Longs | None = None  # (N,) of each row; None: a user has one id
     crowds: KeptCrowds | None = None  # of the series to which the release belongs
 
 
@@ -85,8 +85,9 @@ def read_pair(
     if (folder := released.path).is_dir():
         manifest = checked_manifest(folder)
         after, before = read_data(folder, manifest, file.limit), read_clean(file, mapping, manifest)
-        if settings_of(manifest).identity.pseudonyms != "keep":
+        if (settings := settings_of(manifest)).hides_users:
             after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))
+            pseudonym = pseudonym if settings.rotates_users else None  # one per person is as good as her id
     else:
         before, after = formats.read(file, mapping), formats.read(released, mapping)
     clean, crowds = before.table, None

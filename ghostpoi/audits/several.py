@@ -154,7 +154,7 @@ def _clean_table(pairs: Pairs, private: Path, written: Checkins, manifest: dict[
     """Return the clean check-ins that a release shows, in its order."""
     visited, venue = np.unique(pairs.clean, return_inverse=True)
     categories, category = np.unique([pairs.category[v] for v in visited], return_inverse=True)
-    hides = settings_of(manifest).identity.pseudonyms != "keep"
+    hides = settings_of(manifest).hides_users
     users, user = np.unique(clean_users(private, written, hides), return_inverse=True)
     lat, lon = (np.array([values[v] for v in visited])[venue] for values in (pairs.lat, pairs.lon))
     return Checkins(

@@ -18,7 +18,6 @@ from ghostpoi.audits.measures.accuracy import moves as leads_elsewhere
 from ghostpoi.audits.measures.utility import utility
 from ghostpoi.audits.request import RELEASE
 from ghostpoi.audits.result import means
-from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.displacement import Moves, joined_moves, moves
 from ghostpoi.draw.methods.base import KeepsCategory
@@ -28,6 +27,7 @@ from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, genuine_rows, prepare
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
+from ghostpoi.release.users import numbers
 
 WIDTHS = ((8, 3.0), (16, 5.0), (32, 10.0))  # minimum size and maximum width of a crowd
 STRICTNESS: tuple[KeepsCategory, ...] = ("exact", "group", "any")
@@ -192,9 +192,7 @@ class Trial:
             table, venue=(np.searchsorted(shown, venue) + 1).astype(np.int32), lat=v.lat[venue], lon=v.lon[venue],
             category=v.category[venue], venue_ids=np.append("", table.venue_ids[shown]),
         )  # fmt: skip
-        kind = self.settings.identity.pseudonyms
-        gap = self.settings.filters.session_gap_s
-        pseudonym = None if kind == "keep" else pseudonyms.of_rows(table.user, table.time, kind, gap)
+        pseudonym = numbers(table, self.settings) if self.settings.rotates_users else None
         return TablePair(table, after, np.arange(len(table)), None, {}, pseudonym)
 
     @cached_property

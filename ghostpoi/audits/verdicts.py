@@ -23,6 +23,7 @@ from ghostpoi.audits.controls import (
 from ghostpoi.audits.measures.gaps import PRACTICAL, gaps, strongest
 from ghostpoi.audits.measures.paired import LEVEL, Interval, Steps
 from ghostpoi.data.checkins import Bools, Longs
+from ghostpoi.data.pseudonyms import CHANGING
 
 NOTHING = "gives away nothing measurable"
 CANNOT_TELL = "cannot tell"
@@ -123,7 +124,7 @@ def conclude(audit: Mapping[str, Any]) -> dict[str, Any]:
     """Return what follows from the figures of an audit: the verdict, over which adversaries, and the worst cases."""
     adversaries = {name: _per_seed(audit["adversaries"][name]) for name in in_order(audit["adversaries"])}
     controls = {name: _per_seed(measures) for name, measures in audit["controls"].items()}
-    options = bool(audit.get("kept_columns")), audit.get("pseudonyms", "keep") != "keep"
+    options = bool(audit.get("kept_columns")), audit.get("pseudonyms") in CHANGING
     missing = not_run(adversaries, *options)
     alone = {name: controls[name] for name in ALONE}
     known = {

@@ -183,6 +183,8 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
 
 def released(console: Console, release: Path, private: Path, key: str, manifest: dict[str, Any]) -> None:
     """Print the result of `protect`."""
+    from ghostpoi.release.verify import UNIT
+
     rows, p, settings = manifest["rows"], manifest["plausibility"], manifest["settings"]
     left, own, shown = rows["left_genuine"], rows.get("drawn_own"), manifest["data"]["rows"]
     clean = (left["rows"] + own["rows"]) / max(1, shown) if own else 0.0
@@ -196,8 +198,8 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
             reach=settings.get("method", {}).get("reach_km") if clean > MANY else None,
         )  # fmt: skip
     _print(
-        console, "released", manifest, kind=settings["identity"]["pseudonyms"], p=p, category=p and _category_kept(p),
-        key=key, private=str(private),
+        console, "released", manifest, unit=UNIT.get(settings["identity"]["pseudonyms"]), p=p,
+        category=p and _category_kept(p), key=key, private=str(private),
     )  # fmt: skip
 
 

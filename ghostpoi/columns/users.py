@@ -28,6 +28,7 @@ STEPS = 8  # largest distance of a pseudonym from its control, in the order of t
 DRAWS = 8  # rows of each pseudonym
 FEWEST_OF_VALUE = 5  # pairs with a value; fewer prove nothing about it
 CLEARLY = 0.5  # excess of pairs of a user that agree above which a value counts as identifying
+OWN = 0.5  # values per user above which a column is another id of the user
 SAMPLE = 4000  # rows in which ids are searched
 LINKS = "links the pseudonyms of a user"
 GAPS = {"previous": "the time since the user's previous pseudonym", "next": "the time until the user's next pseudonym"}
@@ -42,8 +43,10 @@ class UserTests:
 
     def finding(self, kind: str, column: pl.Series, offsets: Longs | None) -> Finding | None:
         """Return what a column of this kind reveals about users, or None. `offsets` are those of a column of times."""
-        if kind == "constant" or int(self.pseudonym.max()) < len(self.related.table.user_ids):
-            return None  # nobody has several pseudonyms
+        if kind == "constant":
+            return None
+        if int(self.pseudonym.max()) < len(self.related.table.user_ids):  # nobody has several pseudonyms
+            return self._names_user(column) or self._other_id(kind, column)
         if kind == "user":
             return Finding(1.0, "is the same in all rows of a user")
         if found := self._gap(column):
@@ -74,6 +77,11 @@ class UserTests:
         links = (counts >= FEWEST_OF_VALUE) & (within - chance > CLEARLY)
         share = float(links[code].mean())
         return Finding(share, "has rare values that link the pseudonyms of a user") if share else None
+
+    def _other_id(self, kind: str, column: pl.Series) -> Finding | None:
+        """Return a finding if a column has a value of its own for most users: an id next to the pseudonym."""
+        share = column.n_unique() / len(self.related.table.user_ids)
+        return Finding(1.0, "has a value of its own for most users") if kind == "user" and share > OWN else None
 
     def _closeness(self, column: pl.Series) -> Finding | None:
         """Compare differences of numbers: the values of a counter never agree, but are close."""

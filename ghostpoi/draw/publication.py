@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from ghostpoi.data.pseudonyms import Pseudonyms
+from ghostpoi.data.pseudonyms import CHANGING, Pseudonyms
 from ghostpoi.draw.methods import METHODS, AnyMethod
 from ghostpoi.draw.methods.base import VENUE_USE, KeepsCategory
 from ghostpoi.draw.methods.crowd import Crowd
@@ -41,6 +41,11 @@ class Publication(Settings):
     def hides_users(self) -> bool:
         """Whether user ids are replaced by pseudonyms."""
         return self.identity.pseudonyms != "keep"
+
+    @property
+    def rotates_users(self) -> bool:
+        """Whether the pseudonyms of a user change with time."""
+        return self.identity.pseudonyms in CHANGING
 
     @property
     def learned(self) -> bool:
@@ -90,7 +95,7 @@ def with_pseudonyms(settings: Publication, kind: str | None, assignments: Sequen
     if kind is None:
         return settings
     if kind not in get_args(Pseudonyms):
-        raise InputError(f"{option('pseudonyms', kind)}: use keep, session or week")
+        raise InputError(f"{option('pseudonyms', kind)}: use keep, file, session or week")
     assigned = any(text.partition("=")[0].strip() == "identity.pseudonyms" for text in assignments)
     if assigned and kind != settings.identity.pseudonyms:
         raise InputError(

@@ -59,8 +59,9 @@ def read_release(release: Path, name: str, private: Path | None = None, limit: S
         rows = Visits(users[order], table.venue[order], table.time[order], start)
         return ExportData(name, rows, venues, left_out=left_out)
     pairs, settings = read_pairs(private, table, str(release)), settings_of(manifest)
-    hidden = settings.identity.pseudonyms != "keep"
-    parts = _parts(pairs, table, users, np.array(clean_users(private, table, hidden), object), settings.filters)
+    parts = _parts(
+        pairs, table, users, np.array(clean_users(private, table, settings.hides_users), object), settings.filters
+    )
     if lacking := [part for part, visits in parts.items() if not (np.diff(visits.start) > 1).any()]:
         raise InputError(
             f"{option('private', private)}: no session of the part {lacking[0]!r} has two check-ins, so there is no "

@@ -134,8 +134,7 @@ class NewUsers:
 
 def numbers(table: Checkins, settings: Publication) -> Longs:
     """Number the pseudonyms of all rows of a clean table, (N,), from 0."""
-    kind = settings.identity.pseudonyms
-    return pseudonyms.of_rows(table.user, table.time, kind, settings.filters.session_gap_s)
+    return pseudonyms.of_rows(table, settings.identity.pseudonyms, settings.filters.session_gap_s)
 
 
 def hidden(table: Checkins, settings: Publication) -> Longs | None:

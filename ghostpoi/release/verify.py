@@ -120,7 +120,7 @@ def _private_keys(value: Any) -> set[str]:
     return set().union(*map(_private_keys, value)) if isinstance(value, list) else set()
 
 
-UNIT = {"session": "session", "week": "week of a user"}
+UNIT = {"file": "user", "session": "session", "week": "week of a user"}
 
 
 def order_check(written: Checkins, manifest: dict[str, Any]) -> list[Check]:

@@ -110,6 +110,11 @@ class ReleaseView:
         return texts.get(kind)
 
     @property
+    def rotates_users(self) -> bool:
+        """Whether a person has several user ids."""
+        return self.ours and settings_of(self.manifest).rotates_users
+
+    @property
     def limits(self) -> list[list[str]]:
         """What the release does not protect against: title and text."""
         new = {NOT_ANONYMOUS: self.pseudonyms["limit"]} if self.pseudonyms else {}
@@ -135,7 +140,7 @@ class ReleaseView:
     def utility_measures(self) -> list[UtilityMeasure]:
         """The measures of utility that mean something for this release: a pseudonym is no user."""
         shown = [u for u in UTILITY if self.table.category_field or not u.key.startswith("category")]
-        return [u for u in shown if not (self.pseudonyms and u.group in PER_USER)]
+        return [u for u in shown if not (self.rotates_users and u.group in PER_USER)]
 
     @property
     def row_counts(self) -> dict[str, dict[str, int]]:

@@ -53,7 +53,7 @@ class Variant:
     @property
     def rotated(self) -> bool:
         """Whether the release has pseudonyms that change."""
-        return self.settings("strong").identity.pseudonyms != "keep"
+        return self.settings("strong").rotates_users
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,10 @@ class Releases:
         """Return what the grid needs to know about a release."""
         if name not in self._known:
             settings, sets = self.settings(name), self.data.candidates
-            method, pseudonyms = settings.method, settings.identity.pseudonyms
+            method, kind = settings.method, settings.identity.pseudonyms
             if method.own_sets or settings.candidates != CandidateSettings():
                 sets = method.candidate_sets(self._places(settings), settings.candidates)
-            pseudonym = None if pseudonyms == "keep" else pseudonyms_of(self.data.train, pseudonyms)
+            pseudonym = pseudonyms_of(self.data.train, kind) if settings.rotates_users else None
             rule = rule_of(method, sets, self.data.vocabulary)
             self._known[name] = Release(lambda seed: self.published(name, seed).poi, rule, pseudonym)
         return self._known[name]

@@ -99,7 +99,7 @@ def utility_charts(data: PageData) -> list[Chart]:
         (name, profile(sessions, poi[data.by_user], vocabulary), colour, dash)
         for name, poi, colour, dash in sides(data)
     ]
-    gyration = [] if data.main.pseudonyms else [_gyration_chart(profiles)]  # of users, who are not known
+    gyration = [] if data.main.rotates_users else [_gyration_chart(profiles)]  # of users, who are not known
     charts = [_popularity_chart(profiles), _top_chart(data), *gyration, _hours_chart(data)]
     return charts + ([_flows_chart(profiles[0][1], profiles[1][1])] if len(profiles) > 1 else [])
 

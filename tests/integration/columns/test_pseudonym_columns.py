@@ -23,22 +23,23 @@ def city() -> pl.DataFrame:
         gap=gap.fill_null(0), row_number=pl.int_range(pl.len()), visit_number=pl.int_range(pl.len()).over("Who"),
         session=(gap.fill_null(10**9) > DAY).cum_sum(), user_session=(gap.fill_null(0) > DAY).cum_sum().over("Who"),
     )  # fmt: skip
-    user, session = frame["user"].to_list(), frame["session"].to_list()
-    random_session = {s: f"{draw.getrandbits(40):010x}" for s in dict.fromkeys(session)}
+    east = 3600 * round(float(frame["lng"].cast(pl.Float64).median()) / 15)  # type: ignore[arg-type]
+    frame = frame.with_columns(day=pl.struct("Who", (pl.col("t") + east - 4 * 3600) // DAY).rank("dense"))
+    user, day = frame["user"].to_list(), frame["day"].to_list()
+    random_day = {d: f"{random.Random(d).getrandbits(40):010x}" for d in dict.fromkeys(day)}
     return frame.with_columns(
         age=20 + pl.col("user") % 40,
         gender=pl.Series(["mf"[u % 2] for u in user]),
         device=pl.Series([f"{u * 7919 % 1000:04x}-{draw.randrange(2)}" for u in user]),
         link=pl.Series([f"https://example.org/c/{draw.getrandbits(40):x}/u/{u}" for u in user]),
-        usual_mood=pl.Series([draw.choice("ggbg" if u % 2 else "bbgb") for u in user]),
+        usual_mood=pl.Series([draw.choice("ggggbg" if u % 2 else "bbbbgb") for u in user]),
         zone=pl.Series([540 if u == 9 else -240 for u in user]),
         local_time=pl.from_epoch(pl.col("t") + 3600 * (pl.col("user") % 2)).dt.strftime("%Y-%m-%d %H:%M:%S"),
         mood=pl.Series([draw.choice(["good", "bad", ""]) for _ in user]),
         hour=pl.col("t") // 3600 % 24,
         weather=(10 * (pl.col("t") / DAY * 6.28).sin() + pl.col("t") // DAY % 5).round(0),
         time_rank=pl.col("t").rank("ordinal").cast(pl.Int64),
-        place_in_session=pl.int_range(pl.len()).over("session"),
-        random_session=pl.Series([random_session[s] for s in session]),
+        random_day=pl.Series([random_day[d] for d in day]),
     )
 
 
@@ -72,7 +73,7 @@ def test_a_column_that_tells_the_user_is_refused(name: str, why: str, kind: str,
     assert sentence(called(*words, "--dry-run")) == said
 
 
-HARMLESS = ("mood", "hour", "weather", "time_rank", "place_in_session", "random_session")
+HARMLESS = ("mood", "hour", "weather", "time_rank", "random_day")
 
 
 @pytest.mark.parametrize("kind", ["session", "week"])

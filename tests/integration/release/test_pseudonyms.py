@@ -64,7 +64,7 @@ def test_every_session_or_week_has_an_id_of_its_own(kind: str, more: tuple[str, 
     kept = release("random", "txt", *more)
     clean, shown, plain = formats.read(city()).table, table_of(made), table_of(kept)
     row = clean_rows(made.private, clean, shown)
-    number = of_rows(clean.user, clean.time, "session" if kind == "session" else "week", GAP)[row]
+    number = of_rows(clean, "session" if kind == "session" else "week", GAP)[row]
     assert len(set(zip(number.tolist(), shown.user.tolist(), strict=True))) == len(shown.user_ids) == len(set(number))
     assert not set(shown.user_ids) & set(clean.user_ids)
     assert made.manifest["identity"] == {"ids": len(shown.user_ids), "row_order": "time, then user id"}
@@ -79,6 +79,30 @@ def test_every_session_or_week_has_an_id_of_its_own(kind: str, more: tuple[str, 
     assert failed(made.folder) == failed(made.folder, "--against", city()) == set()
 
 
+def test_every_person_has_one_id_of_the_file() -> None:
+    made = release("random", "txt", "--pseudonyms", "file")
+    clean, shown = formats.read(city()).table, table_of(made)
+    row = clean_rows(made.private, clean, shown)
+    pairs = set(zip(clean.user[row].tolist(), shown.user.tolist(), strict=True))
+    assert len(pairs) == len(clean.user_ids) == len(shown.user_ids)
+    assert not set(shown.user_ids) & set(clean.user_ids)
+    assert f"{len(clean.user_ids)} pseudonyms, one per user;" in made.done.stdout
+    assert failed(made.folder) == failed(made.folder, "--against", city()) == set()
+
+
+def test_a_person_who_never_pauses_changes_her_id_every_day(tmp_path: Path) -> None:
+    """Without a gap of 24 hours, a session would last for months."""
+    file = tmp_path / "busy.csv"
+    rows = [(u, v % 7, 1, 40.7 + v % 7 / 1e3, -74.0, at) for u in range(60) for v, at in enumerate(
+        range(1_350_000_000 + 997 * u, 1_350_000_000 + 300 * GAP, 6 * 3600 + 1800 * (u % 30)))]  # fmt: skip
+    pl.DataFrame(rows, ["user", "venue_id", "category", "lat", "lon", "time"], orient="row").write_csv(file)
+    for kind, longest in (("session", GAP), ("week", 7 * GAP)):
+        made = protect(file, tmp_path / kind, "--method", "random", "--seed", SEED, "--pseudonyms", kind)
+        shown = pl.read_csv(made.data).group_by("user").agg(pl.col("time").max() - pl.col("time").min())
+        assert longest * 0.7 < shown["time"].max() < longest
+        assert failed(made.folder, "--against", file) == set()
+
+
 def test_the_same_seed_gives_the_same_bytes_and_the_flag_is_a_setting(tmp_path: Path) -> None:
     made = release("random", "txt", *SESSION)
     setting = ("--set", "identity.pseudonyms=session", "--set", "identity.pseudonyms=session")
@@ -91,7 +115,7 @@ def test_the_same_seed_gives_the_same_bytes_and_the_flag_is_a_setting(tmp_path: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--pseudonyms", "day"), "--pseudonyms day: use keep, session or week"),
+        (("--pseudonyms", "day"), "--pseudonyms day: use keep, file, session or week"),
         (
             (*SESSION, "--set", "identity.pseudonyms=week"),
             "--pseudonyms session and --set identity.pseudonyms=week contradict each other; give one of them",

@@ -185,12 +185,22 @@ def test_rows_whose_pseudonyms_cannot_be_repeated(tmp_path: Path) -> None:
         two
         for user in sorted({row["user"] for row in chosen})
         for one, two, three in windows([row for row in chosen if row["user"] == user])
-        if day(two) - day(one) <= 1 and day(three) - day(two) <= 1 < day(three) - day(one)
+        if max(day(two) - day(one), day(three) - day(two)) <= HOURS / 24 < day(three) - day(one) < 0.5
+        and morning(one) < morning(three)
     )
+    words = ("--pseudonyms", "session", "--set", f"filters.session_gap_s={HOURS * 3600}")
     first = written(tmp_path / "first.csv", [row for row in chosen if row != between])
-    release_in(tmp_path / "series", first, tmp_path / "first", "--pseudonyms", "session")
-    said = refused(tmp_path, "--pseudonyms", "session", file=days(0, 40))
+    release_in(tmp_path / "series", first, tmp_path / "first", *words)
+    said = refused(tmp_path, *words, file=days(0, 40))
     assert "has rows that were released before, in other sessions: their pseudonyms cannot be repeated" in said
+
+
+HOURS = 4
+
+
+def morning(row: Row) -> int:
+    """The hours since four in the morning, in New York."""
+    return (int(row["utc_time"][11:13]) - 9) % 24
 
 
 def windows(own: list[Row]) -> Iterator[tuple[Row, Row, Row]]:

@@ -14,8 +14,8 @@ from ghostpoi.formats import Source
 from ghostpoi.reports.page_data import read_page_data
 
 ABOUT = {
-    "session": "User ids are random and change with every session, so nothing can be computed about a person across "
-    "sessions.",
+    "session": "User ids are random and change with every session, after a day at the latest, so nothing can be "
+    "computed about a person across sessions.",
     "week": "User ids are random and change every week, so nothing can be computed about a person across weeks.",
 }
 

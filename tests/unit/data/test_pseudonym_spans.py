@@ -1,0 +1,50 @@
+"""Which rows share a pseudonym."""
+
+import numpy as np
+from conftest import checkins
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ghostpoi.data.pseudonyms import DAY_S, WEEK_S, of_rows
+
+MONDAY = 4 * DAY_S  # 1970-01-05
+HOUR = 3600
+NEW_YORK = -74.0  # 5 hours behind Greenwich
+
+
+def numbers(rows: list[tuple[int, float]], kind: str, lon: float = 0.0, gap_s: int = DAY_S) -> list[int]:
+    """The pseudonyms of check-ins of (user, hours from Monday)."""
+    table = checkins([(u, "a", MONDAY + int(h * HOUR), "c", 0.0, lon) for u, h in rows])
+    return of_rows(table, kind, gap_s).tolist()  # type: ignore[arg-type]
+
+
+def test_kept_ids_and_those_of_a_file_are_one_per_user() -> None:
+    rows = [(7, 1.0), (3, 2.0), (7, 900.0)]
+    assert numbers(rows, "keep") == numbers(rows, "file") == [0, 1, 0]
+
+
+def test_a_session_ends_at_a_gap_and_at_four_in_the_morning() -> None:
+    assert numbers([(0, 5), (0, 14), (0, 27), (0, 28), (0, 30)], "session") == [0, 0, 0, 1, 1]
+    assert numbers([(0, 5), (0, 14), (0, 27)], "session", gap_s=8 * HOUR) == [0, 1, 2]
+    assert numbers([(1, 9), (0, 5), (1, 3)], "session") == [1, 2, 0]  # numbers go by user and time, not by row
+
+
+def test_the_day_begins_by_the_sun() -> None:
+    assert numbers([(0, 8.9), (0, 9.1)], "session", NEW_YORK) == [0, 1]
+    assert numbers([(0, 3.9), (0, 4.1)], "session", NEW_YORK) == [0, 0]
+
+
+def test_a_week_begins_on_monday() -> None:
+    assert numbers([(0, 3), (0, 5), (0, 7 * 24 + 3), (0, 7 * 24 + 5)], "week") == [0, 1, 1, 2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**7)), min_size=1, max_size=60), st.floats(-180, 180))
+def test_no_pseudonym_outlasts_its_day_or_week(rows: list[tuple[int, int]], lon: float) -> None:
+    table = checkins([(u, "a", t, "c", 0.0, lon) for u, t in rows])
+    for kind, longest in (("session", DAY_S), ("week", WEEK_S)):
+        number = of_rows(table, kind, DAY_S)  # type: ignore[arg-type]
+        assert set(number) == set(range(number.max() + 1))
+        for one in range(number.max() + 1):
+            at = number == one
+            assert np.ptp(table.time[at]) < longest
+            assert len(set(table.user[at])) == 1
