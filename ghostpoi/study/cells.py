@@ -10,7 +10,8 @@ from typing import NamedTuple
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.evidence import EVIDENCE_VERSION
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.audits.controls import CLEAN, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
+from ghostpoi.attack.victims.distances import DISTANCE_VERSION
+from ghostpoi.audits.controls import CLEAN, DISTANCE, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
 from ghostpoi.audits.grid import RESTORATION_VERSION, Contest, find_adversary, judges_of
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
 from ghostpoi.audits.measures.detection import DETECTION_VERSION
@@ -46,8 +47,8 @@ def missing_cells(study: Study, protocol: str, data: str, content: str, stored: 
         cell = {"kind": asked["kind"], "data": data} | asked | {"settings": settings, "content": content}
         there = known.get(identity(cell))
         fresh = there is not None and there.get("content") == content and is_current(there)
-        if there and fresh and study.detector and cell["kind"] == "release":
-            fresh = "detector" in there["measures"]
+        if there and fresh:
+            fresh = extras_of(study, cell) <= set(there["measures"])
         measured = there["seeds"] if there and fresh else []
         found.append(Missing(cell, contest, [seed for seed in range(study.seeds) if seed not in measured]))
     return [one for one in found if one.seeds]
@@ -63,6 +64,14 @@ def _plan(study: Study) -> Iterator[tuple[Cell, Contest | None]]:
         yield contest.cell, contest
 
 
+def extras_of(study: Study, cell: Cell) -> set[str]:
+    """Return the measures of a cell that not all studies ask for."""
+    if cell["kind"] == "release":
+        return {"detector"} if study.detector else set()
+    scored = cell["kind"] == "accuracy" or cell["method"] == CLEAN  # a Markov model on a release is not
+    return {DISTANCE} if study.distance and scored else set()
+
+
 def contests_of(study: Study) -> list[Contest]:
     """Return all contests of a study, including the controls."""
     contests = []
@@ -73,10 +82,16 @@ def contests_of(study: Study) -> list[Contest]:
         for variant in study.methods:
             method = variant.text
             for name in study.attackers(method):
-                ratios = study.leak if ADVERSARIES[name].uses_leak else (None,)
+                ratios = ratios_of(name, study.leak)
                 contests += [Contest(method, name, r, one) for one in judges_of(name, [victim]) for r in ratios]
             contests += [Contest(method, name, r, victim) for name in (LEAK_MIXED, *several) for r in study.leak]
     return list(dict.fromkeys(contests))  # an adversary that predicts is one contest for all victims
+
+
+def ratios_of(adversary: str, leak: Sequence[float]) -> list[float | None]:
+    """Return the leak ratios of an adversary's contests, None without a leak: one that predicts needs none."""
+    a = ADVERSARIES[adversary]
+    return [*([None] if a.predicts or not a.uses_leak else []), *(leak if a.uses_leak else [])]
 
 
 def is_current(cell: Cell) -> bool:
@@ -95,6 +110,7 @@ def stages_of(cell: Cell) -> Stages:
         found |= _attack_stages(cell["adversary"])
         if cell["victim"] != ITSELF:
             found |= {f"victim/{cell['victim']}": VICTIMS[cell["victim"]].version}
+    found |= {DISTANCE: DISTANCE_VERSION} if DISTANCE in cell["measures"] else {}
     return found | {"accuracy": ACCURACY_VERSION}
 
 

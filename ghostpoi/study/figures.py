@@ -15,14 +15,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ghostpoi.audits.controls import CLEAN, LEAK_ONLY, LEAK_STAY, RANDOM
+from ghostpoi.audits.controls import CLEAN, LEAK_ONLY, RANDOM
 from ghostpoi.audits.measures.gaps import Spread, spread
 from ghostpoi.data.checkins import Floats
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.study import labels, paper
 from ghostpoi.study.plan import Variant
-from ghostpoi.study.results import BEST_FLOOR, Results, city_of
+from ghostpoi.study.results import BEST_FLOOR, NO_LEAK, Results, city_of
 
 FORMATS = ("png", "svg")
 INK, GREY = "#222222", "#777777"
@@ -30,10 +30,8 @@ DOTTED = (0, (1, 1))
 STYLE = paper.contents("style")
 METHODS: dict[str, tuple[str, str, str]] = STYLE["methods"]  # colour, marker, line
 FLOOR_LINE: dict[str, Any] = {"color": "#009E73", "linestyle": "-.", "linewidth": 1.2, "zorder": 3}
-DEFAULT = "crowd-halves"  # the method whose points are largest
+DEFAULT, CROWDS = "crowd", ("crowd", "crowd-halves")  # the method whose points are largest; those drawn alike
 HARDLY = 0.25  # of the largest Δprot of a figure: what protects less is drawn outside its scale
-KILOMETRES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
-COSTS = {"flows": "common part of flows (right is better)", "mean_km": "mean displacement, km (left is better)"}
 REACHES = (9.0, 15.0, 22.0)  # from a point to the middle of its label, in the unit of the points
 DIRECTIONS = np.deg2rad(np.arange(22.5, 360, 22.5))
 
@@ -165,48 +163,39 @@ def leakage(results: Results) -> Figure:
 
 
 def frontier(results: Results) -> Figure:
-    """Draw the worst case against flows and kilometres: one number per setting, hollow where pseudonyms change.
+    """Draw the worst case against flows, without a leak and with one: one number per release with kept users.
 
-    A setting that has not faced all its adversaries yet is left out.
+    No point lies below what an adversary has without the release. A release that has not faced all its adversaries yet
+    is left out.
     """
     results = results.measured
-    figure, panels = plt.subplots(1, len(COSTS), figsize=(11.0, 6.0), sharey=True)
-    figure.subplots_adjust(wspace=0.06)
-    numbers = dict[str, int]()
-    for method in results.methods:
-        numbers.setdefault(_kept_ids(method), len(numbers) + 1)
-    numbered: dict[Axes, list[tuple[float, float, str, str]]] = {axes: [] for axes in panels}
-    for axes, (key, text) in zip(panels, COSTS.items(), strict=True):
-        for method in results.methods:
-            worst, cost, setting = results.worst(method), results.value(method, key), _kept_ids(method)
-            if not (worst and cost):
+    figure, panels = plt.subplots(1, 2, figsize=(8.0, 4.4), sharey=True)
+    figure.subplots_adjust(wspace=0.06, right=0.72)
+    shown = [m for m in results.methods if not Variant(m).rotated]
+    for axes, leak in zip(panels, (NO_LEAK, results.leak), strict=True):
+        numbered = list[tuple[float, float, str, str]]()
+        for number, method in enumerate(shown, 1):
+            worst, flows = results.worst_case(method, leak), results.value(method, "flows")
+            if not (worst and flows):
                 continue
-            colour, marker = STYLE["families"][_family(setting)]
-            hollow = {"markerfacecolor": "white"} if setting != method else {}
-            x, y = cost["mean"], worst.accuracy["mean"]
+            colour, marker = STYLE["families"][_family(method)]
             points(
-                axes, [x], [worst.accuracy], xerr=cost["std"], color=colour, marker=marker,
-                markersize=9 if setting == DEFAULT else 6, linestyle="none", elinewidth=0.8, ecolor=(colour, 0.4),
-                capsize=0, zorder=3 if setting == DEFAULT else 2.5, **hollow,
-                label=None if hollow else f"{numbers[setting]}  {labels.method(setting)}",
+                axes, [flows["mean"]], [worst.accuracy], xerr=flows["std"], color=colour, marker=marker,
+                markersize=9 if method == DEFAULT else 6, linestyle="none", elinewidth=0.8, ecolor=(colour, 0.4),
+                capsize=0, zorder=3 if method == DEFAULT else 2.5, label=f"{number}  {labels.method(method)}",
             )  # fmt: skip
-            numbered[axes].append((x, y, str(numbers[setting]), colour))
-        for name, line in ((CLEAN, "-"), (LEAK_ONLY, DOTTED), (LEAK_STAY, "--")):
-            if value := results.value(CLEAN, name):
-                axes.axhline(value["mean"], color=GREY, linestyle=line, linewidth=1.2, zorder=1, label=name)
-        floor_line(axes.axhline, results)
-        axes.set_xlabel(text)
-    panels[0].plot([], [], "o", color=INK, markerfacecolor="white", label="hollow: new pseudonyms")
-    panels[1].set_xscale("log")
-    low, high = panels[1].get_xlim()
-    panels[1].set_xticks([km for km in KILOMETRES if low <= km <= high], minor=False)
-    panels[1].xaxis.set_major_formatter("{x:g}")
-    panels[1].minorticks_off()
+            numbered.append((flows["mean"], worst.accuracy["mean"], str(number), colour))
+        if clean := results.value(CLEAN, CLEAN):
+            axes.axhline(clean["mean"], color=GREY, linestyle="-", linewidth=1.2, zorder=1, label=CLEAN)
+        if control := results.control(leak):
+            axes.axhline(control.accuracy["mean"], label="best control", **FLOOR_LINE)
+        axes.set_xlabel("common part of flows (right is better)")
+        axes.set_title(f"{leak:.0%} leak" if leak else "no leak")
+        axes.margins(0.12)
+        _label(axes, numbered)
     panels[0].set_ylabel("worst case, acc@1 (lower is better)")
-    for axes, found in numbered.items():
-        _label(axes, found)
-    legend(figure, list(panels), 0.91)
-    figure.suptitle(f"Protection against usefulness, {labels.place(results)}, leak {results.leak:.0%}")
+    legend(figure, list(panels), 0.73)
+    figure.suptitle(f"Protection against usefulness, {labels.place(results)}")
     return figure
 
 
@@ -242,13 +231,8 @@ def places(points: Floats, low: Floats, high: Floats, size: Sequence[float] = (1
     return chosen
 
 
-def _kept_ids(method: str) -> str:
-    """The same setting without pseudonyms."""
-    return " ".join(word for word in method.split() if not word.startswith("identity."))
-
-
 def _family(method: str) -> str:
-    if method.split()[0] == DEFAULT:
+    if method.split()[0] in CROWDS:
         return Variant(method).settings("strong").method.keeps_category
     return RANDOM if method == RANDOM else "paper" if method.split()[0] in METHODS else "other"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.audits.controls import CLEAN, LEAK_MIXED, LEAK_ONLY, MARKOV
+from ghostpoi.audits.controls import CLEAN, CONTROLS, LEAK_ONLY, MARKOV
 from ghostpoi.audits.measures.gaps import Spread, Verdict, holm
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.study.paper import CITIES
@@ -52,8 +52,8 @@ def method(text: str, study: Study | None = None) -> str:
 
 
 def number(adversary: str) -> str:
-    """Write an adversary in short: A9; leak-mixed has no number."""
-    if adversary == LEAK_MIXED:
+    """Write an adversary in short: A9; a control has no number."""
+    if adversary in CONTROLS:
         return adversary
     return f"A{ADVERSARIES['multi-release' if adversary.startswith(MANY) else adversary].number}"
 

@@ -1,7 +1,7 @@
 """The finished cells of one study under one protocol, asked by method and key. What was not measured is None."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.audits.controls import CLEAN, FLOORS, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, RANDOM
+from ghostpoi.audits.controls import CLEAN, DISTANCE, FLOORS, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, RANDOM
 from ghostpoi.audits.measures.gaps import PRACTICAL, Spread, Verdict, against, gaps, spread
 from ghostpoi.errors import InputError
 from ghostpoi.study import plan
@@ -18,6 +18,7 @@ from ghostpoi.study.plan import PROTOCOLS, Study
 from ghostpoi.study.store import Cell, Store, short_hash, some_seeds
 
 LEAK = 0.05  # the paper's leak ratio
+NO_LEAK = 0.0
 MANY = "multi-release-"  # A11, before the number of releases that it holds
 GAPS = ("prot", "mean", "worst")
 SURVIVAL = "surv_"  # before the adversary of a survival gap
@@ -125,8 +126,8 @@ class Results:
         return self.study.leak[0] if self.study.leak and LEAK not in self.study.leak else LEAK
 
     def measures(self, method: str, adversary: str, leak: float | None = None) -> Mapping[str, Any]:
-        """Everything that was measured of one victim; empty if nothing was."""
-        ratio = (leak or self.leak) if uses_leak(adversary) else None
+        """Everything that was measured of one victim; empty if nothing was. NO_LEAK: of adversaries without one."""
+        ratio = (leak or self.leak) if uses_leak(adversary) and leak != NO_LEAK else None
         found = (self._index.get(("accuracy", method, adversary, ratio, victim)) for victim in (self.victim, ITSELF))
         return next((measures for measures in found if measures), {})
 
@@ -206,7 +207,42 @@ class Results:
 
     def without_leak(self, method: str) -> Attack | None:
         """The strongest adversary that holds no leaked session."""
-        return self.worst(method, among=[a for a in self.study.adversaries if not uses_leak(a)])
+        return self.worst(method, NO_LEAK)
+
+    def control(self, leak: float | None = None) -> Attack | None:
+        """The best of what needs no release: the floors and, with a leak, what it gives on its own."""
+        known = {name: [floor] * self.study.seeds for name in FLOORS if (floor := self.floor(name)) is not None}
+        if leak != NO_LEAK:
+            alone = {name: self.accuracy(CLEAN, name, leak) for name in (LEAK_ONLY, LEAK_STAY)}
+            known |= {name: seeds for name, seeds in alone.items() if seeds}
+        return max(
+            (Attack(name, spread(s)) for name, s in known.items()), key=lambda a: a.accuracy["mean"], default=None
+        )
+
+    def gives_away(self, method: str, leak: float | None = None, among: Collection[str] = ()) -> Verdict | None:
+        """The strongest adversary minus the best control."""
+        found, control = self.worst(method, leak, among), self.control(leak)
+        if not (found and control):
+            return None
+        return against(found.accuracy["seeds"], control.accuracy["seeds"], least=PRACTICAL)
+
+    def worst_case(self, method: str, leak: float | None = None) -> Attack | None:
+        """The highest accuracy among adversaries and controls: an adversary can ignore the release."""
+        return _highest(one for one in (self.worst(method, leak), self.control(leak)) if one)
+
+    def near(self, method: str, adversary: str, share: str, leak: float | None = None) -> Spread | None:
+        """How often a guess is near: `share` is a key of `attack.victims.distances`. A floor has no seeds."""
+        if adversary in FLOORS:
+            found = _at_key(self._index.get(("floor", CLEAN, None, None, None)), DISTANCE, adversary, share)
+            return None if found is None else spread([found])
+        found = _at_key(self.measures(method, adversary, leak), DISTANCE, share)
+        return spread(found) if found else None
+
+    def nearest(self, method: str, share: str, leak: float | None = None) -> Attack | None:
+        """The adversary or the control whose guesses are near most often."""
+        names = [(method, a) for a in (*self.study.adversaries, LEAK_MIXED)] + [(CLEAN, name) for name in FLOORS]
+        names += [(CLEAN, name) for name in (LEAK_ONLY, LEAK_STAY) if leak != NO_LEAK]
+        return _highest(Attack(name, found) for m, name in names if (found := self.near(m, name, share, leak)))
 
     @property
     def _floor_key(self) -> str:
@@ -235,14 +271,23 @@ def uses_leak(adversary: str) -> bool:
     return adversary != CLEAN and (adversary not in ADVERSARIES or ADVERSARIES[adversary].uses_leak)
 
 
+def _highest(attacks: Iterable[Attack]) -> Attack | None:
+    return max(attacks, key=lambda one: one.accuracy["mean"], default=None)
+
+
 def _spread(seeds: Sequence[float] | None) -> Spread | None:
     return spread(seeds) if seeds else None
 
 
 def _at(value: Any, path: str) -> Series | None:
-    for part in path.split("."):
+    found = _at_key(value, *path.split("."))
+    return list(found) if isinstance(found, list) else None
+
+
+def _at_key(value: Any, *path: str) -> Any:
+    for part in path:
         value = value.get(part) if isinstance(value, Mapping) else None
-    return list(value) if isinstance(value, list) else None
+    return value
 
 
 def _asked_for(store: Store, study: Study, data: str | None) -> tuple[Iterator[Cell], str]:

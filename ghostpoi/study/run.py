@@ -21,7 +21,7 @@ from ghostpoi import __version__
 from ghostpoi.attack.evidence import leak, rule_of
 from ghostpoi.attack.victims import victim_settings
 from ghostpoi.audits.cache import Cache, Record
-from ghostpoi.audits.controls import CLEAN, ITSELF
+from ghostpoi.audits.controls import CLEAN, DISTANCE, FLOORS, ITSELF
 from ghostpoi.audits.grid import HITS, Contest, Grid, Release, over_seeds, release_seeds, with_poi
 from ghostpoi.audits.measures.accuracy import in_one
 from ghostpoi.audits.measures.detection import detect
@@ -199,10 +199,13 @@ class Runner:
         if cell["kind"] == "release":
             return {"seeds": list(seeds), "measures": over_seeds([self.measures(method, seed) for seed in seeds])}
         if method == CLEAN:  # it depends on no seed
-            floors = {name: in_one(found) for name, found in self._grid.floors().items()}
+            found = self._grid.floors()
+            floors: dict[str, Any] = {name: in_one(found[name]) for name in found}
+            if self.study.distance:
+                floors[DISTANCE] = {name: found[name][DISTANCE] for name in FLOORS}
             return {"seeds": list(range(self.study.seeds)), "measures": floors}
-        found = over_seeds([in_one(self._grid.markov(method, seed)) for seed in seeds])
-        return {"seeds": list(seeds), "measures": {"markov": found}}
+        per_seed = over_seeds([in_one(self._grid.markov(method, seed)) for seed in seeds])
+        return {"seeds": list(seeds), "measures": {"markov": per_seed}}
 
     def restoration(self, contest: Contest, seed: int) -> None:
         """Leave in the cache what an adversary makes of a release."""
@@ -240,7 +243,7 @@ class Runner:
         return Grid(
             train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=self._releases,
             seeds=self.study.seeds, protocol=self.protocol, model=model, training=training, device=self.device,
-            cache=self._releases.cache, say=self.say,
+            cache=self._releases.cache, distance=self.study.distance, say=self.say,
         )  # fmt: skip
 
     def published(self, method: str, seed: int) -> Record:

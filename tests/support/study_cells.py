@@ -11,6 +11,10 @@ from ghostpoi.study.results import Results
 from ghostpoi.study.tables import Table, tables
 
 ROTATED = "crowd-halves identity.pseudonyms=session"
+FRONTIER = f"""
+methods = ["crowd-halves", "{ROTATED}", "crowd-halves method.category=group", "ghost"]
+adversaries = "all"
+"""
 STEPS = [-0.001, 0.0, 0.001]
 
 
@@ -50,11 +54,12 @@ def main_cells(folder: Path) -> Fabricated:
 
 def frontier_cells(folder: Path) -> Fabricated:
     """A9 is the strongest against crowd, A8 against GHOST and random; all others restore half as much."""
-    cells = Fabricated(folder, "frontier", "strong")
+    (path := folder / "frontier.toml").write_text(FRONTIER)
+    cells = Fabricated(folder, str(path), "strong")
     cells.accuracy("clean", "clean", around(0.19))
     cells.accuracy("clean", "leak-only", around(0.05), 0.05)
     for method, most in {"ghost": 0.11, "crowd-halves": 0.07, ROTATED: 0.06, "random": 0.14}.items():
-        for name in plan.load("frontier").attackers(method):
+        for name in plan.load(str(path)).attackers(method):
             top = "hidden-markov" if method == "crowd-halves" else "habits+leak"
             leak = 0.05 if ADVERSARIES[name].uses_leak else None
             acc = around(most if name == top else most / 2)

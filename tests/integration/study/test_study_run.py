@@ -235,6 +235,23 @@ def test_a_detector_may_be_asked_for_later(study: Path, data: Prepared, tmp_path
         assert len(cell["measures"]["detector"]["auc"]) == 2
 
 
+def test_distances_may_be_asked_for_later(data: Prepared, tmp_path: Path) -> None:
+    asked = 'methods = ["crowd"]\nadversaries = ["none", "posterior"]\nseeds = 1\nvictims = ["counting"]\n'
+    (study := tmp_path / "near.toml").write_text(asked)
+    go(study, data, tmp_path / "results")
+    study.write_text(asked + "distance = true\n")
+    for cell in cells_in(go(study, data, tmp_path / "results")):
+        scored = cell["kind"] == "accuracy" or (cell["kind"], cell["method"]) == ("floor", "clean")
+        assert ("distance" in cell["measures"]) == ("distance" in cell["stages"]) == scored
+        if cell["kind"] == "accuracy":
+            assert 0 <= cell["measures"]["distance"]["within_1km"][0] <= 1
+        elif scored:
+            assert set(cell["measures"]["distance"]) == {"stay", "popularity"}
+    found = Results.read(tmp_path / "results", str(study), "paper", data.name)
+    assert found.nearest("crowd", "within_1km")
+    assert not found.unmeasured
+
+
 def test_methods_that_draw_freely_run_in_a_study(data: Prepared, tmp_path: Path) -> None:
     lm = "lm.dim=16 lm.heads=2 lm_training.epochs=1"
     (path := tmp_path / "free.toml").write_text(

@@ -10,9 +10,11 @@ from study_cells import main_cells
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.lookups import NoAdversary
+from ghostpoi.audits.measures.gaps import spread
 from ghostpoi.errors import InputError
 from ghostpoi.study import plan
-from ghostpoi.study.results import Results
+from ghostpoi.study.cells import contests_of
+from ghostpoi.study.results import NO_LEAK, Attack, Results
 
 
 @pytest.fixture
@@ -70,6 +72,50 @@ def test_parts_of_the_test_steps(main: Fabricated) -> None:
     found = main.results()
     assert found.on_moves.series("ghost", "none") == found.series("ghost", "A1 on moves") == [0.04] * 3
     assert replace(found, part="last").series("ghost", "none") == [0.03] * 3
+
+
+def test_an_adversary_that_predicts_does_so_with_and_without_a_leak(tmp_path: Path) -> None:
+    (path := tmp_path / "s.toml").write_text('methods = ["crowd"]\nadversaries = ["none", "frequency", "posterior"]\n')
+    asked = [(c.adversary, c.leak, c.victim) for c in contests_of(plan.load(str(path))) if c.release == "crowd"]
+    assert asked == [
+        ("none", None, "transformer"), ("frequency", 0.05, "transformer"), ("posterior", None, "itself"),
+        ("posterior", 0.05, "itself"), ("leak-mixed", 0.05, "transformer"),
+    ]  # fmt: skip
+    cells = Fabricated(tmp_path, str(path), "strong")
+    cells.accuracy("crowd", "none", [0.06] * 3)
+    cells.accuracy("crowd", "frequency", [0.1] * 3, 0.05)
+    cells.accuracy("crowd", "posterior", [0.08] * 3, None, "itself")
+    cells.accuracy("crowd", "posterior", [0.12] * 3, 0.05, "itself")
+    found = cells.results()
+    assert found.without_leak("crowd") == Attack("posterior", spread([0.08] * 3))
+    assert found.worst("crowd") == Attack("posterior", spread([0.12] * 3))
+
+
+def test_what_a_release_gives_away_over_what_needs_none(main: Fabricated) -> None:
+    main.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.07})
+    found = main.results()
+    assert found.control(NO_LEAK) == found.control() == Attack("stay", spread([0.07] * 3))
+    main.accuracy("clean", "leak-stay", [0.09, 0.1, 0.11], 0.05)
+    found = main.results()
+    assert found.control() == Attack("leak-stay", spread([0.09, 0.1, 0.11]))
+    given = [found.gives_away("ghost", leak) for leak in (NO_LEAK, None)]
+    assert [g and g.difference["mean"] for g in given] == pytest.approx([-0.01, -0.01])
+    assert found.worst_case("ghost", NO_LEAK) == found.control(NO_LEAK)  # an adversary can ignore the release
+    assert found.gives_away("em") is None
+
+
+def test_how_near_guesses_are(main: Fabricated) -> None:
+    def near(*share: float) -> dict[str, object]:
+        return {"distance": {"within_1km": list(share)}}
+
+    main.floors({}, stay={"acc@1": 0.07}, distance={"stay": {"within_1km": 0.48}, "popularity": {"within_1km": 0.1}})
+    main.accuracy("ghost", "none", [0.05] * 3, **near(0.3, 0.4, 0.5))
+    main.accuracy("ghost", "frequency", [0.07] * 3, 0.05, **near(0.5, 0.5, 0.5))
+    found = main.results()
+    assert found.near("clean", "stay", "within_1km") == spread([0.48])
+    assert found.nearest("ghost", "within_1km") == Attack("frequency", spread([0.5] * 3))
+    assert found.nearest("ghost", "within_1km", NO_LEAK) == Attack("stay", spread([0.48]))
+    assert found.nearest("ghost", "within_2km") is None
 
 
 def test_what_needs_no_release_is_a_method_that_only_a1_faces(main: Fabricated) -> None:

@@ -124,7 +124,7 @@ def test_measures_of_the_release(frontier: Fabricated) -> None:
 
 
 def test_the_worst_case_is_not_that_of_the_luckiest_seed(tmp_path: Path) -> None:
-    cells = Fabricated(tmp_path, "frontier", "strong")
+    cells = Fabricated(tmp_path, "learned", "strong")
     cells.accuracy("ghost", "frequency", [0.2, 0.05, 0.05], 0.05)
     cells.accuracy("ghost", "bigram", [0.12] * 3, 0.05)
     worst = cells.results().worst("ghost")
