@@ -34,7 +34,9 @@ from ghostpoi.audits.measures.accuracy import moves, rounded
 from ghostpoi.audits.measures.bound import CrowdVisits, bound
 from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility
-from ghostpoi.audits.request import LM_UNITS, RELEASE, AuditRequest, AuditSettings, random_controls
+from ghostpoi.audits.persons import Persons
+from ghostpoi.audits.persons import measured as measured_persons
+from ghostpoi.audits.request import LM_UNITS, PERSON_UNITS, RELEASE, AuditRequest, AuditSettings, random_controls
 from ghostpoi.audits.result import Measured, StepCounts, best_of, count_rows, joined, result
 from ghostpoi.audits.stored import check_writable, store
 from ghostpoi.data.checkins import Ints
@@ -120,12 +122,12 @@ def _sampled(
     clean, written, stages = pair
     regions, random = sample(clean.regions, count), random_controls(manifest)
 
-    def run(label: str, contests: Sequence[Contest], numbers: Sequence[int]) -> dict[int, Measured]:
-        asked = (written, request, chosen, manifest, tuple(contests))
+    def run(label: str, contests: Sequence[Contest], numbers: Sequence[int], persons: bool) -> dict[int, Measured]:
+        asked = (written, replace(request, persons=persons), chosen, manifest, tuple(contests))
         found = stages.regions(label, audit_region, clean, numbers, *asked, on_gpu=request.device.type == "cuda")
         return {number: one for number, one in found.items() if one is not None}
 
-    found = run("auditing", request.contests(random), [region.number for region in regions])
+    found = run("auditing", request.contests(random), [region.number for region in regions], True)
     if not found:
         raise InputError(
             f"{request.release}: the filters leave too few sessions in all {len(regions):,} audited regions; audit "
@@ -136,7 +138,7 @@ def _sampled(
     together = joined(list(found.values()))
     contests = with_controls(
         request, random, together.contests, together.counts.test,
-        lambda missing: joined(list(run("auditing controls", missing, [*found]).values())).contests,
+        lambda missing: joined(list(run("auditing controls", missing, [*found], False).values())).contests,
     )  # fmt: skip
     whole = replace(together, contests=contests)
     return whole, given_away(whole, found), {"regions": sampled(clean.regions, regions, found)}
@@ -168,7 +170,7 @@ def _with_windows(
     data = align(pair, chosen.filters)
     whole = _measured(request, chosen, pair, data, None, say, report)
     compared = list(dict.fromkeys(c for one in who_is_compared(whole).values() for c in one.contests))
-    request, further = replace(request, naturalness=False), list[Measured]()
+    request, further = replace(request, naturalness=False, persons=False), list[Measured]()
     for window in range(1, MOST_WINDOWS):
         if steps_of(data.test) * window >= ENOUGH_STEPS:
             break
@@ -209,7 +211,15 @@ def _measured(
         kept_columns=tuple(pair.kept),
         naturalness=_naturalness(chosen, data, grid, say) if request.naturalness else None,
         bound=_bound(pair, data, grid),
+        persons=_persons(chosen, pair, report) if request.persons else None,
     )
+
+
+def _persons(chosen: AuditSettings, pair: TablePair, report: Report) -> Persons | None:
+    report("looking for persons", 0)
+    found = measured_persons(pair, chosen.filters, chosen.persons)
+    report("looking for persons", PERSON_UNITS)
+    return found
 
 
 def _bound(pair: TablePair, data: AlignedSessions, grid: Grid) -> dict[str, float] | None:

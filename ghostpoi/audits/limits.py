@@ -8,12 +8,12 @@ from typing import Any
 from ghostpoi.audits.controls import DISTANCE, FLOORS, uses_leak
 from ghostpoi.audits.measures.gaps import SAMPLING_ERRORS
 from ghostpoi.audits.measures.paired import RULE_OF_THREE
-from ghostpoi.errors import InputError
 from ghostpoi.settings import Section, setting
 
 WITHIN, UNSURE, BEYOND = "within your limits", "cannot tell yet", "beyond your limits"  # from best to worst
 FAR_SHARE = "far_moves_within_1km"  # what an audit calls it
 FAR_WITHIN_1KM = "far_within_1km"
+PERSONS = "persons"
 DECISION = "decision"  # the worst of all limits
 NO_LIMIT = 1.0
 
@@ -27,18 +27,19 @@ class LimitSettings(Section):
     far_within_1km: float = setting(
         NO_LIMIT, "share of far moves (over 1 km) that may be guessed within 1 km by adversaries without a leak", 0, 1
     )
-    persons: float = setting(NO_LIMIT, "reserved: audits do not measure yet how well persons are found", 0, 1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.persons != NO_LIMIT:
-            raise InputError("persons is reserved: audits do not measure yet how well persons are found; leave it out")
+    persons: float = setting(
+        NO_LIMIT,
+        "share of people who may be singled out by four check-ins of known place and part of the day",
+        0,
+        1,
+    )
 
     @property
     def given(self) -> dict[str, float]:
         """The limits that are set, by what an audit measures."""
         every = {
             "no_leak": self.accuracy_no_leak, "with_leak": self.accuracy_with_leak, FAR_WITHIN_1KM: self.far_within_1km,
+            PERSONS: self.persons,
         }  # fmt: skip
         return {name: limit for name, limit in every.items() if limit != NO_LIMIT}
 
@@ -59,6 +60,9 @@ def _tested(name: str, audit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The intervals that must keep to a limit."""
     if name == FAR_WITHIN_1KM:
         return [_far(audit)]
+    if name == PERSONS:
+        found = ((audit[PERSONS] or {}).get("unicity", {}).get("part_place", {}).get("4") or {}).get("release")
+        return [found or {"low": 0.0, "high": NO_LIMIT}]  # of too few people, nothing is measured
     found = audit["gives_away"][name]
     return [found, *([found["worst_region"]] if "worst_region" in found else [])]
 

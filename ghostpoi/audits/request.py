@@ -23,6 +23,7 @@ from ghostpoi.audits.controls import (
 from ghostpoi.audits.grid import Contest, effort_of, judges_of
 from ghostpoi.audits.limits import LimitSettings
 from ghostpoi.audits.match import publisher_of
+from ghostpoi.audits.persons import PersonSettings
 from ghostpoi.draw.methods.baselines import Random
 from ghostpoi.draw.publication import publication
 from ghostpoi.errors import InputError
@@ -36,6 +37,7 @@ CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (CLEAN, LEAK_STAY), (REL
 DEFAULT_VICTIMS = ("markov", "counting")  # one that ignores users and one that knows them; both train in seconds
 TRANSFORMER = "transformer"  # the paper's victim, the only one with settings
 LM_UNITS = 250.0  # work of training the trajectory LM, in Markov victims; only for the progress bar
+PERSON_UNITS = 25.0  # the same of all measures of persons
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class AuditSettings(Settings):
     lm: ModelSettings = field(default_factory=lambda: TrajectoryLM().model)
     lm_training: Training = field(default_factory=lambda: TrajectoryLM().training)
     limits: LimitSettings = field(default_factory=LimitSettings)
+    persons: PersonSettings = field(default_factory=PersonSettings)
 
 
 def random_controls(manifest: dict[str, Any] | None) -> list[str]:
@@ -73,6 +76,7 @@ class AuditRequest:
     private: Path | None = None  # the private folder of the release; None: next to it
     cache: Path | None = None
     naturalness: bool = True
+    persons: bool = True
     all_controls: bool = False  # random releases against every adversary, not only none and the strongest
     store: bool = True
     replace: bool = False  # a stored audit that is fuller or has other settings
@@ -105,7 +109,7 @@ class AuditRequest:
         # The strongest adversary, which the random releases also face, is not known yet: two may seem to be.
         again = 2 * sum(VICTIMS[victim].effort for victim in self.victims) + attacks / max(1, len(restored))
         more = 0.0 if self.all_controls else len(random) * again
-        return self.seeds * (attacks + victims + more) + LM_UNITS * self.naturalness
+        return self.seeds * (attacks + victims + more) + LM_UNITS * self.naturalness + PERSON_UNITS * self.persons
 
     def check(self) -> None:
         """Refuse values that no audit can have."""

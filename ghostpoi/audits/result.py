@@ -13,6 +13,9 @@ from ghostpoi.audits.limits import decide
 from ghostpoi.audits.match import TablePair, joint_venues
 from ghostpoi.audits.measures.accuracy import PARTS, in_one, rounded
 from ghostpoi.audits.measures.gaps import accuracy_lost, spread
+from ghostpoi.audits.persons import Persons
+from ghostpoi.audits.persons import joined as joined_persons
+from ghostpoi.audits.persons import summary as persons_summary
 from ghostpoi.audits.request import AuditRequest, AuditSettings
 from ghostpoi.audits.verdicts import conclude
 from ghostpoi.data.checkins import Bytes, Longs
@@ -101,6 +104,7 @@ class Measured:
     kept_columns: tuple[str, ...] = ()
     naturalness: dict[str, float] | None = field(default=None)
     bound: dict[str, float] | None = None  # of releases by crowds
+    persons: Persons | None = None
 
 
 def result(
@@ -123,6 +127,7 @@ def result(
         "plausibility": m.rows.measures,
         "naturalness": m.naturalness,
         "bound": _rounded_bound(m),
+        "persons": persons_summary(m.persons),
         "utility": m.utility,
         "protocol": request.protocol,
         "victims": list(request.victims),
@@ -244,6 +249,7 @@ def joined(each: Sequence[Measured]) -> Measured:
         kept_columns=tuple(dict.fromkeys(name for one in each for name in one.kept_columns)),
         naturalness=means(natural, weights["restored"]) if natural else None,
         bound=means(bounds, weights["restored"]) if len(bounds) == len(each) else None,
+        persons=joined_persons([one.persons for one in each]),
     )
 
 

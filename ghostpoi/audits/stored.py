@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ghostpoi.audits import persons
 from ghostpoi.audits.controls import DISTANCE, in_order, in_table_order
 from ghostpoi.audits.limits import decide, limits_of
 from ghostpoi.audits.verdicts import LEAKS, SEVERITY, conclude
@@ -21,9 +22,9 @@ from ghostpoi.progress import Say
 from ghostpoi.release.manifest import MANIFEST, release_identity, seal_of, store_manifest
 
 PUBLIC = (
-    "verdict", "gives_away", "limits", "worst_case", "distance", "bound", "over", "strongest", "clean", "adversaries",
-    "not_run", "gaps", "controls", "plausibility", "naturalness", "utility", "protocol", "victims", "leak",
-    "test_positions", "kept_columns", "pseudonyms", "version",
+    "verdict", "gives_away", "limits", "worst_case", "distance", "bound", "persons", "over", "strongest", "clean",
+    "adversaries", "not_run", "gaps", "controls", "plausibility", "naturalness", "utility", "protocol", "victims",
+    "leak", "test_positions", "kept_columns", "pseudonyms", "version",
 )  # fmt: skip
 ALWAYS = ("acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost")  # measures of every victim
 PUBLIC_MEASURES = (*ALWAYS, "restored", DISTANCE)  # what reports show
@@ -35,6 +36,7 @@ def public(found: dict[str, Any]) -> dict[str, Any]:
     """Return what a release may contain: accuracies and measures of the release, no statistic of clean data."""
     out = {name: found[name] for name in PUBLIC} | {"settings_sha256": settings_hash(found["settings"])}
     out |= {REGIONS: found[REGIONS]} if REGIONS in found else {}
+    out["persons"] = persons.public(out["persons"])
     out["clean"] = _measures(out["clean"])
     for group in ("adversaries", "controls"):
         out[group] = {name: _measures(measures) for name, measures in out[group].items()}

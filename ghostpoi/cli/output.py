@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ghostpoi.api.door import Door
 
-LEFT = ("column", "in the release", "why", "chosen by", "drops", "status", "from", "to", "place")  # columns of text
+LEFT = ("column", "chosen by", "drops", "status", "from", "to", "place")  # columns of text
 OPTIONAL = re.compile(r"\[\[(.*?)\]\]")  # a part of a text that is left out if it lacks a value
 BRACES = str.maketrans({"{": "{{", "}": "}}"})
 MANY = 1 / 3  # of the rows draw their clean venue: worth a note
@@ -198,27 +198,9 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
             reach=settings.get("method", {}).get("reach_km") if clean > MANY else None,
         )  # fmt: skip
     _print(
-        console, "released", manifest, columns=_table("fates", _fates(manifest)),
-        unit=UNIT.get(settings["identity"]["pseudonyms"]), p=p,
+        console, "released", manifest, unit=UNIT.get(settings["identity"]["pseudonyms"]), p=p,
         category=p and _category_kept(p), key=key, private=str(private),
     )  # fmt: skip
-
-
-def _fates(manifest: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield what became of each column, and why."""
-    columns, identity = manifest["columns"], manifest["settings"]["identity"]
-    fields, changed, why = columns["fields"], columns["changed_with_the_venue"], columns.get("why", {})
-    hidden = identity["pseudonyms"] != "keep"
-    if "user" in fields:
-        how = "random ids" if hidden else "the user id, on which the release relies"
-        yield {"column": fields["user"], "fate": "changed" if hidden else "kept", "why": how}
-    for name in (fields[field] for field in ("time", "date", "timezone") if field in fields):
-        if name not in changed:
-            yield {"column": name, "fate": "kept", "why": "the time, on which the release relies"}
-    yield from ({"column": name, "fate": "changed", "why": "follows from the venue"} for name in changed)
-    listed = [name for name in columns["kept"] if name != fields.get("timezone")]
-    yield from ({"column": name, "fate": "kept", "why": why.get(name, "")} for name in listed)
-    yield from ({"column": name, "fate": "dropped", "why": "left out on request"} for name in columns["dropped"])
 
 
 def estimate(console: Console, guess: dict[str, Any]) -> None:
@@ -238,6 +220,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     """Print an audit: the strongest adversary first, every measure next to its controls."""
     from ghostpoi.audits.verdicts import LEAKS
     from ghostpoi.reports.audit_view import AuditView
+    from ghostpoi.reports.persons_view import person_rows
     from ghostpoi.reports.texts import victim_label
 
     view, top = AuditView.of(found), found["strongest"]
@@ -248,13 +231,16 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
         }
         for name, measures in ({"clean sessions": found["clean"]} | found["adversaries"] | found["controls"]).items()
     ]  # fmt: skip
+    about, persons = person_rows(found["persons"]), found["persons"] or {}
     near = [{"where": where} | dict(zip((*LEAKS, "clean"), shares, strict=True)) for where, shares in view.near]
     _print(
         console, "audited", found, release=str(release), headline=view.headline, strongest=victim_label(top),
         top=(found["adversaries"] | found["controls"])[top], victim=view.victim, regions=view.regions or None,
         **{leak: f"{one.verdict}: {one.sentence()}" for leak, one in view.gives_away.items()},
         table=_table("victims", victims), one_seed=view.seeds == 1, seeds=view.seeds if view.seeds > 1 else None,
-        near=_table("near", near), bound=view.bound_text or None,
+        near=_table("near", near), persons=_table("persons", [row.cells for row in about]) if about else None,
+        place_km=persons.get("place_km") if about else None, control=persons.get("control"),
+        uncontrolled=not persons.get("control"), bound=view.bound_text or None,
         limits="; ".join(f"{one.name}, at most {one.limit:g}: {one.verdict}" for one in view.limits) or None,
     )  # fmt: skip
     p, popularity, rows = found["plausibility"], found["utility"]["popularity"], found["rows"]

@@ -110,10 +110,7 @@ def agreed(tested: list[TestedColumns | None]) -> TestedColumns:
 
     change = names("change")
     keep = [name for name in names("keep") if name not in change]
-    return TestedColumns(
-        change, keep, found[0].drop, names("warnings"), {k: v for one in reversed(found) for k, v in one.why.items()},
-        everywhere("constant"), everywhere("of_user"),
-    )  # fmt: skip
+    return TestedColumns(change, keep, found[0].drop, names("warnings"), everywhere("constant"), everywhere("of_user"))
 
 
 def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:

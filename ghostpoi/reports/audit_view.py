@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ghostpoi.audits.controls import ALONE, RANDOM, RANDOM_MATCHED, under
-from ghostpoi.audits.limits import BEYOND, FAR_WITHIN_1KM, WITHIN
+from ghostpoi.audits.limits import BEYOND, FAR_WITHIN_1KM, PERSONS, WITHIN
 from ghostpoi.audits.measures.accuracy import step
 from ghostpoi.audits.measures.gaps import Spread, differs, spread
 from ghostpoi.audits.stored import ALWAYS
@@ -25,7 +25,7 @@ BOUNDS = {
 }
 WHEN = {"no_leak": "without a leak", "with_leak": "with the leak"}
 LIMITED = {"no_leak": "accuracy given away without a leak", "with_leak": "accuracy given away with the leak"}
-LIMITED[FAR_WITHIN_1KM] = "far moves guessed within 1 km without a leak"
+LIMITED |= {FAR_WITHIN_1KM: "far moves guessed within 1 km without a leak", PERSONS: "people singled out"}
 OVER = {"default": "default adversaries", "all": "all adversaries", "part": "partial audit; not run: {}"}
 
 

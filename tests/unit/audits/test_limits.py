@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from ghostpoi.audits.limits import BEYOND, UNSURE, WITHIN, LimitSettings, decide, limits_of
-from ghostpoi.errors import InputError
 
 
 def audit(low: float, high: float, far: float = 0.2, steps: int = 5000) -> dict[str, Any]:
@@ -53,8 +52,3 @@ def test_without_limits_there_is_no_decision() -> None:
     assert decide(LimitSettings().given, audit(0.5, 0.6)) is None
     assert limits_of(None) == {}
     assert LimitSettings(accuracy_no_leak=0.0).given == {"no_leak": 0.0}
-
-
-def test_persons_are_reserved() -> None:
-    with pytest.raises(InputError, match="persons is reserved: audits do not measure yet how well persons are found"):
-        LimitSettings(persons=0.2)

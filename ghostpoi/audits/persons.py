@@ -1,0 +1,430 @@
+"""What a release and the clean file say about single people, each figure with its control.
+
+The control are people who are not in the release: a tenth of them is held out, and the rest is protected again with
+the same public settings and a seed of the audit. What an outsider finds out about them is false or common knowledge.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+
+from ghostpoi.audits.match import TablePair, joint_venues, publisher_of
+from ghostpoi.audits.measures import persons as measure
+from ghostpoi.audits.measures.accuracy import step
+from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
+from ghostpoi.data import pseudonyms
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs, Venues, renumber
+from ghostpoi.data.geo import DEGREE_KM, haversine_km, unit_sphere
+from ghostpoi.draw.methods import AnyMethod
+from ghostpoi.draw.methods.crowd import CrowdDraw
+from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.table import protect_table
+from ghostpoi.draw.walks import number_of_set
+from ghostpoi.draw.whole_table import WholeTable, prepare
+from ghostpoi.randomness import Seed
+from ghostpoi.release.manifest import settings_of
+from ghostpoi.settings import FilterSettings, Section, setting
+
+HELD_OUT = 0.1  # of the people
+FEWEST = 20  # people: of fewer, nothing is measured or published
+MOST_PEOPLE, DRAWS = 1000, 10  # how many people are looked for, and how often each
+MOST_SESSIONS = 5000
+HOME_VISITS = 5  # that make a venue somebody's home
+TWIN_POINTS = 4  # known check-ins by which a person who is held out is looked for
+WIDE = 0.95  # of the displacements, where places are squares
+NEAR_KM = 1.0
+WEEK_S = 7 * 86_400
+AGAIN, LEFT_OUT = "protected again without them", "the release without their rows"
+RELEASE, CLEAN = SIDES = ("release", "clean")
+CONTROLS = {RELEASE: "control", CLEAN: "clean_control"}
+ANYBODY = "anybody"  # the share of all people who make such visits, which needs no release
+PUBLISHED = ("mean", "low", "high", "median", "p95")  # of each figure; the most exposed person stays private
+TOPICS = ("health", "worship", "nightlife", "other")
+
+
+@dataclass(frozen=True)
+class PersonSettings(Section):
+    """The categories that audits of persons look for: words in their names, separated by commas."""
+
+    home: str = setting("home (private), residential, housing, apartment, condo, dwelling", "categories of homes")
+    health: str = setting(
+        "hospital, doctor, dentist, clinic, medical, emergency room, pharmacy, rehab, mental health, maternity",
+        "sensitive categories: health",
+    )
+    worship: str = setting(
+        "church, mosque, synagogue, temple, shrine, monastery, spiritual, cathedral, chapel, prayer",
+        "sensitive categories: worship",
+    )
+    nightlife: str = setting(
+        "bar, pub, nightclub, club, strip club, nightlife, cocktail, lounge, brewery, speakeasy, casino",
+        "sensitive categories: nightlife",
+    )
+    other: str = setting("", "further sensitive categories")
+
+    def marks(self, topic: str, names: Sequence[str]) -> Bools:
+        """Mark the category names, (C,), that one of the words of a topic occurs in."""
+        words = [re.escape(word.strip().lower()) for word in getattr(self, topic).split(",") if word.strip()]
+        pattern = re.compile(rf"(?<!\w)({'|'.join(words)})(s|es)?(?!\w)") if words else None
+        return np.array([bool(pattern and pattern.search(name.lower())) for name in names], bool)
+
+
+@dataclass(frozen=True)
+class Persons:
+    """What was measured about the people of a release or of a region: tallies, (P, 2), by measure and side."""
+
+    tallies: dict[tuple[str, ...], Floats]  # e.g. ("unicity", "hour", "4", "release")
+    control: str | None  # how it was made; None: another tool's release has none
+    place_km: float  # how wide the places are that an outsider compares
+    rows: int
+
+
+def measured(pair: TablePair, filters: FilterSettings, chosen: PersonSettings) -> Persons | None:
+    """Measure what a release says about people; None if it has too few of them."""
+    if len(np.unique(pair.clean.user[pair.clean_row])) < FEWEST:
+        return None
+    scene = Scene.of(pair, filters)
+    found = dict[tuple[str, ...], Floats]()
+    for side in SIDES:
+        for name, counts in scene.measures(side, chosen, found):
+            found[name] = counts
+    return Persons(found, scene.control, scene.division.km, len(scene.time))
+
+
+def joined(each: Sequence[Persons | None]) -> Persons | None:
+    """Join what was measured in several regions. People who are in two of them count in each."""
+    some = [one for one in each if one is not None]
+    if not some:
+        return None
+    names = dict.fromkeys(name for one in some for name in one.tallies)
+    rows = [one.rows for one in some]
+    return Persons(
+        {name: np.concatenate([one.tallies[name] for one in some if name in one.tallies]) for name in names},
+        some[0].control, float(np.average([one.place_km for one in some], weights=rows)), sum(rows),
+    )  # fmt: skip
+
+
+def summary(persons: Persons | None) -> dict[str, Any] | None:
+    """Return the figures of an audit, nested by measure: each with its interval and its spread over people."""
+    if persons is None:
+        return None
+    out: dict[str, Any] = {"control": persons.control, "place_km": round(persons.place_km, 1)}
+    for name, counts in _better(persons.tallies).items():
+        people = int((counts[:, 1] > 0).sum())
+        at = out
+        for part in name[:-1]:
+            at = at.setdefault(part, {})
+        at[name[-1]] = measure.interval(counts, step(people)) if people >= FEWEST else None
+    return out
+
+
+def public(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the figures that a manifest may state: no number of people, and nobody who is the most exposed."""
+    if found is None:
+        return None
+    if "mean" in found:
+        # The 95th percentile of few people is one of them.
+        shown = [name for name in PUBLISHED if name != "p95" or found["people"] >= FEWEST / (1 - WIDE)]
+        return {name: found[name] for name in shown if name in found}
+    return {name: public(one) if isinstance(one, Mapping) else one for name, one in found.items()}
+
+
+def _better(tallies: Mapping[tuple[str, ...], Floats]) -> dict[tuple[str, ...], Floats]:
+    """Keep the attack on homes that finds more in the release."""
+
+    def mean(attack: str) -> float:
+        counts = tallies.get(("home", attack, "exact", RELEASE), np.zeros((1, 2)))
+        return float(counts[:, 0].sum() / max(1.0, counts[:, 1].sum()))
+
+    best = max(("counts", "frequent"), key=mean)
+    out = {}
+    for name, counts in tallies.items():
+        if name[0] != "home":
+            out[name] = counts
+        elif name[1] == (best if name[-1] in (RELEASE, CONTROLS[RELEASE]) else "frequent"):
+            out["home", *name[2:]] = counts
+    return out
+
+
+@dataclass(frozen=True)
+class Division:
+    """The places that an outsider can tell apart: crowds, or squares of which the neighbours fit, too."""
+
+    cell: Longs  # (V+1,) of each venue
+    around: tuple[int, ...]
+    km: float
+
+    @staticmethod
+    def crowds(whole: WholeTable, venues: Venues) -> "Division":
+        """Return the crowds of a table; a venue that it lacks is in the crowd of the nearest one."""
+        cell = number_of_set(replace(whole.venue_sets, weight=None)).astype(np.int64)
+        known, count = len(cell), len(venues.lat)
+        if count > known:
+            tree = scipy.spatial.cKDTree(unit_sphere(venues.lat[1:known], venues.lon[1:known]))
+            nearest = tree.query(unit_sphere(venues.lat[known:], venues.lon[known:]))[1]
+            cell = np.append(cell, cell[1 + nearest])
+        members = np.bincount(cell[1:], minlength=count)
+        lat, lon = (
+            np.bincount(cell[1:], axis[1:], count) / np.maximum(members, 1) for axis in (venues.lat, venues.lon)
+        )
+        away = haversine_km(venues.lat[1:], venues.lon[1:], lat[cell[1:]], lon[cell[1:]])
+        widest = np.zeros(count)
+        np.maximum.at(widest, cell[1:], away)
+        return Division(cell, (0,), 2 * float(np.median(widest[cell[1:]])))
+
+    @staticmethod
+    def squares(venues: Venues, km: float) -> "Division":
+        """Return squares of this size."""
+        lat, lon = venues.lat[1:], venues.lon[1:]
+        size = km / DEGREE_KM
+        y = np.floor((lat - lat.min()) / size).astype(np.int64) + 1
+        x = np.floor((lon - lon.min()) * np.cos(np.radians(np.mean(lat))) / size).astype(np.int64) + 1
+        width = int(x.max()) + 2
+        around = tuple(int(dy * width + dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
+        return Division(np.append(0, y * width + x), around, 2 * km)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """A release next to its clean rows, and who is held out; arrays are (N,) unless stated."""
+
+    person: Longs
+    unit: Longs
+    time: Longs  # that the release shows
+    clean_time: Longs
+    clean: Longs  # venue
+    released: Longs
+    venues: Venues
+    division: Division
+    names: Sequence[str]  # of categories
+    session: Longs
+    later: Bools
+    least_session: int
+    held: Bools  # (P,)
+    again: Longs  # the venue that the control shows for the rows of the others
+    control_division: Division
+    control: str | None
+    in_crowds: bool
+
+    @staticmethod
+    def of(pair: TablePair, filters: FilterSettings) -> "Scene":
+        """Match the rows, hold people out, and protect the others again."""
+        clean, released, venues = joint_venues(pair)
+        raw = pair.clean.user[pair.clean_row]
+        person = np.unique(raw, return_inverse=True)[1].astype(np.int64)
+        unit = person if pair.pseudonym is None else np.unique(pair.pseudonym, return_inverse=True)[1]
+        time, people = pair.released.time, int(person.max()) + 1
+        publisher, settings = publisher_of(pair.manifest), settings_of(pair.manifest) if pair.manifest else None
+        held = np.zeros(people, bool)
+        held[Seed(0).generator("persons", "held out").permutation(people)[: max(1, round(HELD_OUT * people))]] = True
+        in_crowds = isinstance(publisher, CrowdDraw)
+        if in_crowds and settings is not None:
+            whole = prepare(pair.clean, settings, whole_file=False, crowds=pair.crowds)
+            division = Division.crowds(whole, venues)
+        else:
+            km = haversine_km(venues.lat[clean], venues.lon[clean], venues.lat[released], venues.lon[released])
+            division = Division.squares(venues, max(0.5, float(np.quantile(km, WIDE))))
+        own = pair.clean.time[pair.clean_row]
+        changing = settings is not None and settings.identity.pseudonyms in pseudonyms.CHANGING
+        cut = pseudonyms.of_rows(pair.clean, "session", filters.session_gap_s)[pair.clean_row]
+        session = np.unique(unit if changing else cut, return_inverse=True)[1]
+        shown, control_division, control = released, division, LEFT_OUT if publisher is not None else None
+        if settings is not None and publisher is not None and _can_repeat(pair, publisher):
+            control = AGAIN
+            shown, control_division = _protected_again(pair, settings, held[person], division, venues, in_crowds)
+        return Scene(
+            person=person, unit=unit.astype(np.int64), time=_without_weeks(time, settings), clean_time=own, clean=clean,
+            released=released, venues=venues, division=division, names=_names(pair), session=session,
+            later=_later(person, session, own), least_session=filters.min_session_length, held=held, again=shown,
+            control_division=control_division, control=control, in_crowds=in_crowds,
+        )  # fmt: skip
+
+    @property
+    def people(self) -> int:
+        return len(self.held)
+
+    def visits(self, side: str, control: bool) -> tuple[Visits, Visits, Division]:
+        """Return what a side shows, what an outsider knows about its rows, and the places.
+
+        The control shows the rows of the others, and the outsider knows those of the people who are held out.
+        """
+        division = self.control_division if control and side == RELEASE else self.division
+        place = division.cell[self.clean]
+        if side == CLEAN:
+            shown = Visits(self.person, self.person, self.clean_time, place, self.clean, self.clean)
+            known = shown
+        else:
+            venue = self.again if control else self.released
+            cell = division.cell[venue]
+            shown = Visits(self.person, self.unit, self.time, cell, cell if self.in_crowds else venue, venue)
+            known = replace(shown, cell=place)
+        out = self.held[self.person]
+        return (shown.take(~out), known.take(out), division) if control else (shown, known, division)
+
+    def measures(
+        self, side: str, chosen: PersonSettings, before: Mapping[tuple[str, ...], Floats]
+    ) -> Iterator[tuple[tuple[str, ...], Floats]]:
+        """Yield the tallies of a side and of its control."""
+        controls = (False, True) if side == CLEAN or self.control else (False,)
+        ours, theirs = (self.visits(one, False)[0] for one in SIDES)
+        alike = (np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ("unit", "time", "cell"))
+        same = side == CLEAN and all(alike)
+        for control in controls:
+            end = CONTROLS[side] if control else side
+            shown, known, division = self.visits(side, control)
+            drawn = measure.draws(known.person, MOST_PEOPLE, DRAWS, measure.MOST_KNOWN, self._generator("draws"))
+            for place, around in (("", ()), ("_place", division.around)):
+                for name, seconds in measure.RESOLUTIONS.items():
+                    at = "unicity", name + place
+                    if same and not control:
+                        again = (before[*at, str(k + 1), RELEASE] for k in range(measure.MOST_KNOWN))
+                        yield from (((*at, str(k + 1), end), one) for k, one in enumerate(again))
+                        continue
+                    found = measure.unicity(Matcher(shown, seconds, around), known, drawn, self.people)
+                    yield from (((*at, str(k + 1), end), one) for k, one in enumerate(found))
+            twin = measure.twins(Matcher(shown, measure.HOUR_S, division.around), known, drawn[:, :TWIN_POINTS])
+            twin_of = np.full(self.people, -1)
+            twin_of[known.person[drawn[:, 0]]] = twin
+            yield from self._homes(end, shown, division, chosen, twin_of if control else None)
+            yield from self._sensitive(end, shown, chosen, twin_of if control else None)
+        yield from self._gaps(side)
+        yield from self._linkage(side)
+
+    def _generator(self, stage: str) -> np.random.Generator:
+        return Seed(0).generator("persons", stage)
+
+    def _gaps(self, side: str) -> Iterator[tuple[tuple[str, ...], Floats]]:
+        visits = self.visits(side, False)[0]
+        for name in ("second", "hour"):
+            seconds, out = measure.RESOLUTIONS[name], self.held[visits.person]
+            for control in (False, True) if self.control or side == CLEAN else (False,):
+                shown = ~out if control else np.ones(len(out), bool)
+                counted = out if control else shown
+                found = measure.gaps(visits, shown, seconds, measure.MOST_KNOWN - 1, self.people)
+                some, end = np.bincount(visits.person, counted, self.people) > 0, CONTROLS[side] if control else side
+                for k, one in enumerate(found):
+                    yield ("unicity", f"gaps_{name}", str(k + 1), end), one * some[:, None]
+
+    def _linkage(self, side: str) -> Iterator[tuple[tuple[str, ...], Floats]]:
+        visits = self.visits(side, False)[0]
+        size = np.bincount(self.session)
+        long = np.flatnonzero((size >= self.least_session) & (np.bincount(self.session, self.later) > 0))
+        tested = self._generator("sessions").permutation(long)[:MOST_SESSIONS]
+        if not len(tested):
+            return
+        found = measure.linkage(visits, Halves(self.session, self.later, tested, self.held), self.people)
+        for end, tallies in zip((side, CONTROLS[side]), found, strict=True):
+            yield from ((("linkage", name, end), counts) for name, counts in tallies.items())
+
+    def _homes(
+        self, end: str, shown: Visits, division: Division, chosen: PersonSettings, twin: Longs | None
+    ) -> Iterator[tuple[tuple[str, ...], Floats]]:
+        named = np.append(False, chosen.marks("home", self.names))[self.venues.category + 1]
+        true, often = self._true_homes(named)
+        eligible = named if named.any() else np.append(False, np.ones(len(named) - 1, bool))
+        at_home = shown if named.any() else shown.take(measure.night(shown.time))
+        guesses = {"frequent": measure.most_frequent(at_home, eligible, self.people)[0]}
+        if self.in_crowds and not end.startswith(CLEAN):
+            guesses["counts"] = measure.by_counts(at_home, eligible, division.cell, self.people)
+        who = np.flatnonzero((often >= HOME_VISITS) & (self.held if twin is not None else True))
+        for attack, venue in guesses.items():
+            guess = venue[who] if twin is None else np.where(twin[who] >= 0, venue[twin[who]], 0)
+            km = haversine_km(
+                self.venues.lat[guess], self.venues.lon[guess], self.venues.lat[true[who]], self.venues.lon[true[who]]
+            )
+            for name, right in (("exact", guess == true[who]), ("within_1km", (guess > 0) & (km <= NEAR_KM))):
+                yield ("home", attack, name, end), measure.tally(who, right, self.people)
+
+    def _true_homes(self, named: Bools) -> tuple[Longs, Longs]:
+        clean = self.visits(CLEAN, False)[0]
+        if named.any():
+            return measure.most_frequent(clean, named, self.people)
+        anywhere = np.append(False, np.ones(len(named) - 1, bool))
+        return measure.most_frequent(clean.take(measure.night(clean.time)), anywhere, self.people)
+
+    def _sensitive(
+        self, end: str, shown: Visits, chosen: PersonSettings, twin: Longs | None
+    ) -> Iterator[tuple[tuple[str, ...], Floats]]:
+        for topic in TOPICS:
+            kind = np.append(False, chosen.marks(topic, self.names))[self.venues.category + 1]
+            truth = np.bincount(self.person, kind[self.clean], self.people) > 0
+            among = ~self.held if twin is not None else np.ones(self.people, bool)
+            if not truth[among].any():
+                continue
+            sure = measure.likelihood(shown, kind, self.people)
+            least = measure.flagged(sure, truth, among)
+            if twin is not None:
+                sure = np.where(twin >= 0, sure[twin], -np.inf)
+                among = ~among
+            some = np.flatnonzero(among & (sure >= least))
+            yield ("sensitive", topic, end), measure.tally(some, truth[some], self.people)
+            if end == RELEASE:
+                yield ("sensitive", topic, ANYBODY), measure.tally(np.arange(self.people), truth, self.people)
+
+
+def _without_weeks(time: Longs, settings: Publication | None) -> Longs:
+    """Return what an outsider can compare of the times of a release: where weeks are moved, the second of the week."""
+    moved = settings is not None and getattr(settings.identity, "times", "keep") == "shift"
+    return time % WEEK_S if moved else time
+
+
+def _later(person: Longs, session: Longs, time: Longs) -> Bools:
+    """Mark the check-ins in the second half of each person's sessions."""
+    count = int(session.max()) + 1
+    begin, who = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
+    np.minimum.at(begin, session, time)
+    who[session] = person
+    order = np.lexsort((begin, who))
+    total = np.bincount(who)
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count) - np.repeat(np.cumsum(total) - total, total)
+    later: Bools = (2 * place >= total[who])[session]
+    return later
+
+
+def _names(pair: TablePair) -> list[str]:
+    """Return what each category is called, by its number in the release and the clean file together."""
+    known = list(pair.clean.category_ids if pair.category_names is None else pair.category_names)
+    there = set(pair.clean.category_ids)
+    return [*map(str, known), *(str(one) for one in pair.released.category_ids if one not in there)]
+
+
+def _can_repeat(pair: TablePair, method: AnyMethod) -> bool:
+    """Whether the rest can be protected again: without models, and outside a series, which keeps its draws."""
+    return pair.crowds is None and not method.needs_torch
+
+
+def _protected_again(
+    pair: TablePair, settings: Publication, out: Bools, division: Division, venues: Venues, in_crowds: bool
+) -> tuple[Longs, Division]:
+    """Return the venue that each row of the others gets, (N,), 0 for the held-out, and the places of that release."""
+    rows, clean = pair.clean_row[~out], pair.clean
+    fields = dict[str, Any]()
+    for field in ("user", "venue", "category"):
+        raw, ids = getattr(clean, field)[rows], getattr(clean, f"{field}_ids")
+        fields[field], fields[f"{field}_ids"] = renumber(raw, np.unique(raw), ids[np.unique(raw)])
+    venue = fields["venue"] + 1
+    back = np.zeros(len(fields["venue_ids"]) + 1, np.int64)  # the number of each venue in the whole file
+    back[venue] = clean.venue[rows]
+    table: Checkins = replace(
+        clean, **fields | {"venue": venue.astype(np.int32), "venue_ids": np.append("", fields["venue_ids"])},
+        **{name: getattr(clean, name)[rows] for name in ("lat", "lon", "time")},
+        crossing=None if clean.crossing is None else clean.crossing[rows], places=None,
+    )  # fmt: skip
+    whole = prepare(table, settings, whole_file=False)
+    drawn = protect_table(whole, settings, Seed(Seed(0).derive("persons", "again")), None).poi
+    shown = np.zeros(len(out), np.int64)
+    shown[~out] = back[drawn]
+    if not in_crowds:
+        return shown, division
+    # Crowds of the others, in the numbers of the whole file; a venue that only the held-out visit joins the nearest.
+    cell = np.zeros(len(venues.lat), np.int64)
+    cell[back[1:]] = number_of_set(replace(whole.venue_sets, weight=None))[1:]
+    lacking = np.setdiff1d(np.arange(1, len(cell)), back[1:])
+    if len(lacking):
+        tree = scipy.spatial.cKDTree(unit_sphere(venues.lat[back[1:]], venues.lon[back[1:]]))
+        cell[lacking] = cell[back[1:]][tree.query(unit_sphere(venues.lat[lacking], venues.lon[lacking]))[1]]
+    return shown, replace(division, cell=cell)
