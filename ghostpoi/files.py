@@ -140,6 +140,13 @@ def save_arrays(out: BinaryIO, arrays: "Mapping[str, NDArray[Any]]") -> None:
                 write_array(member, array, allow_pickle=False)
 
 
+def make_folder(folder: Path) -> None:
+    """Create a folder, and those around it, into which nobody else may write, even if the umask would allow it."""
+    for path in reversed((folder, *folder.parents)):
+        if not path.is_dir():
+            path.mkdir(mode=0o755, exist_ok=True)
+
+
 def make_private_folder(folder: Path) -> None:
     """Create a folder that only its owner may enter."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """What each command does with its options, which options.toml declares."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -155,11 +155,35 @@ def audit(json: bool, everybody: bool, make_report: bool, **asked: Any) -> None:
 
 def choose(json: bool, **asked: Any) -> None:
     """Try settings on a file and recommend the safest one that keeps what you need; exit code 1 if none does."""
-    with interruptible("call it again to go on"):
-        choice = step("choose", asked)
-    show(choice.found, json, terminal.chosen, asked["output"])
+    with interruptible("call it again to go on"), page_about(asked["file"], asked["output"]) as page:
+        choice = step("choose", asked | {"output": page})
+    show(choice.found, json, terminal.chosen, choice.page)
     if not choice:
         raise typer.Exit(1)
+
+
+@contextmanager
+def page_about(file: Path, given: Path | None) -> Iterator[Path | None]:
+    """Yield where the page about a clean file goes: if no option says it, into a private folder next to the file."""
+    from ghostpoi.files import make_private_folder
+    from ghostpoi.formats.folder import root_of
+
+    source = root_of(file).resolve()
+    private = source.with_name(f"{source.name or 'input'}.private")
+    if given is not None or not source.parent.is_dir():  # the step says what is wrong with such a file
+        yield given
+        return
+    try:
+        make_private_folder(private)
+    except OSError as e:
+        why = (e.strerror or str(e)).lower()
+        raise InputError(f"{private} cannot hold the page ({why}); name another with {option('output')}") from None
+    try:
+        yield private / "choice.html"
+    except BaseException:
+        with suppress(OSError):  # it is not empty
+            private.rmdir()
+        raise
 
 
 def report(**asked: Any) -> None:

@@ -7,6 +7,7 @@ from ghostpoi.cli import commands
 from ghostpoi.cli.output import console, tell
 from ghostpoi.errors import InputError
 from ghostpoi.extras import need
+from ghostpoi.files import make_folder
 from ghostpoi.options import declared, in_shell, option
 
 USERS, POIS, DAYS, SEED = 400, 1200, 100, 7
@@ -21,7 +22,7 @@ def demo(output: Path, quick: bool) -> None:
     if not quick:
         need("models")
     try:
-        output.mkdir(parents=True, exist_ok=True)
+        make_folder(output)
     except OSError as e:
         where = option("output", output)
         raise InputError(f"{where}: the folder cannot be created ({e.strerror}); choose another") from None

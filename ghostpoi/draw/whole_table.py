@@ -199,11 +199,11 @@ def category_groups(whole: WholeTable, settings: Publication) -> list[list[str]]
     return [[name, group] for name, group in sorted((given or learned).items())]
 
 
-def published_aggregates(table: Checkins, settings: Publication) -> list[str]:
+def published_aggregates(has_category: bool, groups: Mapping[str, str], settings: Publication) -> list[str]:
     """Return what draws and groups show about the whole file. Hours reveal nothing if there is no category."""
-    shown = [text for text in settings.published_aggregates if table.category_field or text != CATEGORY_HOURS]
+    shown = [text for text in settings.published_aggregates if has_category or text != CATEGORY_HOURS]
     # A series keeps groups under their names, whether they were given or learned.
-    learned = settings.keeps_category == "group" and all(map(LEARNED.fullmatch, table.category_groups.values()))
+    learned = settings.keeps_category == "group" and all(map(LEARNED.fullmatch, groups.values()))
     return [*shown, LEARNED_GROUPS] if learned else shown
 
 

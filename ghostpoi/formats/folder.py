@@ -86,11 +86,11 @@ def read_folder(source: Source, recognise: Recognise, read_part: ReadPart) -> Ch
 
 def parts_of(path: Path) -> dict[str, Path]:
     """Return the path of every part by the name that it has in a release, in the order of names."""
+    root = root_of(path)
     if path.is_dir():
-        root, paths = path, [p for p in path.rglob("*") if p.is_file()]
+        paths = [p for p in path.rglob("*") if p.is_file()]
     else:
         paths = [Path(p) for p in glob.glob(str(path), recursive=True) if Path(p).is_file()]
-        root = Path(*takewhile(lambda name: not WILD.search(name), path.parts[:-1]))
     shown = {str(p.relative_to(root)): p for p in paths}
     found = [(name, p) for name, p in sorted(shown.items()) if not any(n.startswith(HIDDEN) for n in Path(name).parts)]
     if not found:
@@ -110,6 +110,13 @@ def parts_of(path: Path) -> dict[str, Path]:
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"{path} holds {twice[0]} more than once, compressed and not; remove one of them")
     return dict(zip(names, (p for _, p in found), strict=True))
+
+
+def root_of(path: Path) -> Path:
+    """Return the file or folder that a path names; of a pattern, the folder in which it looks."""
+    if path.exists() or not WILD.search(str(path)):
+        return path
+    return Path(*takewhile(lambda name: not WILD.search(name), path.parts[:-1]))
 
 
 def keys_of(name: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
-from ghostpoi.files import replacing
+from ghostpoi.files import make_folder, replacing
 
 Index = NDArray[np.int64]
 
@@ -175,7 +175,7 @@ class Rows(ABC):
                 self.write(out)
         for number, name in enumerate(self.parts):
             rows = self.whole.take(np.flatnonzero(self.part == number)).framed(tail=self.tails[number])
-            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            make_folder((path / name).parent)
             rows.write_to(path / name)
 
 

@@ -25,7 +25,7 @@ from ghostpoi.regions.protect import joint_figures, without_rows
 from ghostpoi.regions.scale import Scale, Stages, done_all
 from ghostpoi.release.manifest import clean_source, data_source, read_clean, read_data, read_manifest, settings_of
 from ghostpoi.release.private_folder import RowsRequest
-from ghostpoi.release.verify import Check, folder_checks, order_check
+from ghostpoi.release.verify import Check, folder_checks, order_check, stated_check
 from ghostpoi.settings import RegionSettings
 
 if TYPE_CHECKING:
@@ -152,21 +152,23 @@ def verify(
             "it out"
         )
     manifest = read_manifest(release)
-    checks, complaint = folder_checks(release, manifest, signed_by)
+    checks, complaint = folder_checks(release, manifest, signed_by, limit)
     if complaint:
         return checks
     if against is None and "regions" in manifest:
-        return [*checks, Check("speed", True, UNCOUNTED)]
+        return [*checks, stated_check(release, manifest, None), Check("speed", True, UNCOUNTED)]
     from ghostpoi.release.compare import counted_speed, figure_checks  # imports much that the other checks do without
 
     if against is None:
-        table = read_data(release, manifest, limit).table
+        file = read_data(release, manifest, limit)
+        table, checks = file.table, [*checks, stated_check(release, manifest, file)]
         return [*checks, counted_speed(_speed(table, manifest), manifest, last=True), *order_check(table, manifest)]
     private = private or Path(f"{release}.private")
     with opened_pair(release, against, mapping, manifest, private, scale, say, report) as pair:
         if isinstance(pair, Check):
             return [*checks, pair]
         clean, written, stages = pair
+        checks.append(stated_check(release, manifest, written.file))
         each = [*stages.regions("comparing", compare_region, clean, None, written, manifest, private).values()]
         speed = {name: sum(one.speed[name] for one in each) for name in ("steps", "steps_over_limit")}
         checks.append(counted_speed(each[0].speed | speed, manifest, last=False))

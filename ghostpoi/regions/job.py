@@ -99,6 +99,8 @@ def leaving(folder: Path) -> Iterator[Path]:
     own.mkdir(mode=0o700)
     try:
         yield own
+        for path in own.rglob("*"):
+            path.chmod(0o700 if path.is_dir() else 0o600)
         try:
             os.rename(own, folder)
         except OSError:

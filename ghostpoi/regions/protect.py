@@ -19,7 +19,7 @@ from ghostpoi.draw.publication import device_for
 from ghostpoi.draw.table import protect_table
 from ghostpoi.draw.task import Checkpoint
 from ghostpoi.errors import EngineFailed, InputError, RegionsFailed
-from ghostpoi.files import PARTIAL, make_private_folder, replacing
+from ghostpoi.files import PARTIAL, make_folder, make_private_folder, replacing
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.rows import Dialect
 from ghostpoi.options import option
@@ -158,7 +158,7 @@ def assemble(job: Job, part: int, folder: Path) -> None:
         raise unseen(folder)
     name, pieces = job.pieces.names[part], job.pieces.of_part(part)
     path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     rows = (found for piece in pieces if (found := _released_rows(job, piece.number, name)) is not None)
     regions = (job.result(RELEASED, region.number) for region in job.regions)
     head = head_of(next(folder for folder in regions if numbers_of(folder)))  # what a part without rows begins with
@@ -299,7 +299,7 @@ def _write(staging: Path, request: ReleaseRequest, job: Job, manifest: dict[str,
     """Write the content of the release folder."""
     data = staging / "checkins" if job.pieces.several else staging / job.pieces.names[0]
     folder = data if job.pieces.several else staging
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     written = stages.run("writing", assemble, job, range(len(job.pieces.names)), folder.resolve())
     done_all(written, lambda part: job.pieces.names[part])
     if not all((folder / name).is_file() for name in job.pieces.names):

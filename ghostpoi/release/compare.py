@@ -1,7 +1,7 @@
 """Checks that need the clean file: rows, venues, speed, and every figure of the manifest that follows from them."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from ghostpoi.data.candidates import CHUNK, steps_kmh
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.displacement import MoveCounts, moves
 from ghostpoi.data.geo import over_limit
+from ghostpoi.draw.crowds import LEARNED
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.walks import Substitution
-from ghostpoi.draw.whole_table import WholeTable, has_donor, places_of, prepare
+from ghostpoi.draw.whole_table import WholeTable, category_groups, has_donor, places_of, prepare
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.rows import difference
 from ghostpoi.options import option
@@ -24,6 +25,7 @@ from ghostpoi.release.manifest import settings_of, with_groups
 from ghostpoi.release.plan import figures
 from ghostpoi.release.refusals import in_file
 from ghostpoi.release.series.fields import read_fields, read_table
+from ghostpoi.release.stated import differences
 from ghostpoi.release.users import hidden, read_map
 from ghostpoi.release.venue_files import files_beside
 from ghostpoi.release.verify import Check, pseudonym_check
@@ -173,6 +175,8 @@ def comparison(
     ignored = [*changed, written.mapping["user"]] if hides_users else changed
     if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=ignored):
         return Comparison([*identity, Check("rows", False, problem)])
+    if problem := _not_followed(clean, written, dropped, manifest, hides_users) if whole_file else None:
+        return Comparison([*identity, Check("rows", False, problem)])
     checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
     checks += _parts(clean.rows.take(shown), written.rows, hides_users, whole_file)
     checks += _missing_values(clean, written, shown, dropped)
@@ -188,7 +192,7 @@ def comparison(
     pair = Pair(whole, shown, released, drawn)
     emptied = emptied_sets(whole, released, settings.speed)
     checks += [
-        _category(pair, settings),
+        _category(pair, settings, manifest["disclosure"]["category_groups"] if whole_file else []),
         _candidates(pair),
         _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, crowds, clean, written.rows)),
         allowed_speed(whole, released, emptied, settings.speed),
@@ -248,14 +252,37 @@ def _missing_values(clean: CheckinFile, written: CheckinFile, shown: Longs, drop
     return [Check("missing values", problem is None, problem or rows)]
 
 
-def _category(pair: Pair, settings: Publication) -> Check:
-    """Check that substitutes have the category, or the group of categories, that the method promises."""
+def _not_followed(
+    clean: CheckinFile, written: CheckinFile, dropped: list[str], manifest: dict[str, Any], hides_users: bool
+) -> str | None:  # fmt: skip
+    """Return what stands before or after the rows, or is said to be left out, and does not follow from the file."""
+    known = {*dropped, *(clean.venues.rows.columns if clean.venues else ())}
+    if strange := [name for name in manifest["columns"]["dropped"] if name not in known]:
+        return f"the manifest says that the column {strange[0]!r} was left out, which the file does not have"
+    before, after = clean.rows.drop(dropped), written.rows
+    before = before.divided_anew() if hides_users else before
+    one, two, parts = before.dialect, after.dialect, len(before.parts)
+    if one is None or two is None or parts != len(after.parts) or (parts and len(clean.missing)):  # parts may be empty
+        return None
+    same = one.start == two.start and (before.tails or one.tail) == (after.tails or two.tail)
+    return None if same else "the header or the end of the data is not that of the file"
+
+
+def _category(pair: Pair, settings: Publication, groups: list[list[str]]) -> Check:
+    """Check that substitutes have the category, or the group of categories, that the method promises.
+
+    `groups` are those of the manifest, if it states them. Learned ones are learned again.
+    """
+    if groups and pair.whole.crowds is None and all(LEARNED.fullmatch(group) for _, group in groups):
+        learned = replace(pair.whole, table=replace(pair.whole.table, category_groups={}))
+        if category_groups(learned, settings) != groups:
+            return Check("category", False, "the manifest states other groups of categories than the file gives")
     if not pair.whole.table.category_field:
         return Check("category", True, "the file has no category")
     places, changed, kept = places_of(pair.whole.table, settings), pair.changed, settings.keeps_category
     kind = places.group if kept == "group" else places.category
     same = int((kind[pair.whole.table.venue[changed]] == kind[pair.released[changed]]).sum())
-    what = {"exact": "match", "group": "match by group", "any": "match; the method promises none"}[kept]
+    what = {"exact": "match", "group": "match by group", "any": "match; the method does not keep categories"}[kept]
     return Check("category", kept == "any" or same == len(changed), f"{same:,} of {len(changed):,} substitutes {what}")
 
 
@@ -310,8 +337,8 @@ def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None) -> l
 def figure_checks(found: dict[str, Any], manifest: dict[str, Any]) -> list[Check]:
     """Compare the counts and the plausibility of a release with the manifest."""
     stated = manifest | {"data": {"rows": manifest["data"].get("rows")}}
-    counts = _differences(found, stated, "rows") + _differences(found, stated, "data")
-    measures = _differences(found, stated, "plausibility")
+    counts = differences(found, stated, "rows") + differences(found, stated, "data")
+    measures = differences(found, stated, "plausibility")
     rows, moved = found["rows"], found["plausibility"]
     if moved is None:
         fine = "as in the manifest, which states no figures of draws: they would reveal single rows"
@@ -322,15 +349,3 @@ def figure_checks(found: dict[str, Any], manifest: dict[str, Any]) -> list[Check
         Check("counts", not counts, "; ".join(counts) or f"{substituted}, all counts as in the manifest"),
         Check("plausibility", not measures, "; ".join(measures) or f"{mean}, all figures as in the manifest"),
     ]
-
-
-def _differences(found: dict[str, Any], stated: dict[str, Any], key: str) -> list[str]:
-    """Name the figures below a key that the manifest states differently."""
-    one, two = found.get(key), stated.get(key)
-    if isinstance(one, dict) and isinstance(two, dict):
-        return [
-            f"{key}.{text}"
-            for name in sorted({*one, *two}, key=str)
-            for text in _differences(one, two, name)
-        ]  # fmt: skip
-    return [] if one == two else [f"{key} is {one}, {two} in the manifest"]

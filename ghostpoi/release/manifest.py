@@ -67,7 +67,7 @@ def _is_division(found: Any) -> bool:
 
 
 REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must hold, by section
-    "data": {"file": _is_text, "format": _is_text, "sha256": _is_text},
+    "data": {"file": _is_text, "format": _is_text, "sha256": _is_text, "rows": _is_count},
     "columns": {"fields": _are_named_texts, "changed_with_the_venue": _are_texts, "dropped": _are_texts},
     "rows": {"in_sessions": _are_counts, "outside_sessions": _are_counts, "withheld": _is_count},
     "settings": {"filters": _are_settings, "candidates": _are_settings, "speed": _are_settings},
@@ -149,6 +149,8 @@ def _depth(value: Any) -> int:
 def hash_complaint(release: Path, manifest: dict[str, Any]) -> str | None:
     """Return how the data file, or one that belongs to it, differs from the manifest, or None."""
     data = manifest["data"]
+    if links := sorted(str(path.relative_to(release)) for path in release.rglob("*") if path.is_symlink()):
+        return f"{links[0]} is a link, which may lead to private data; put the file itself there"
     parts = {f"{data['file']}/{name}": stated for name, stated in data.get("parts", {}).items()}
     for name, stated in (parts | {data["file"]: data["sha256"]} | data.get("beside", {})).items():
         path = release / name

@@ -163,6 +163,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         rows = rows.take(shown).replace_ids(user, new.released_ids)
     elif request.withhold:
         rows = rows.take(shown_in_file)
+    category, groups = bool(whole.table.category_field), whole.table.category_groups
     manifest = {
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
@@ -177,9 +178,9 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
             + split_columns(file, request.keep)[1],
         },
         "disclosure": {
-            "category": settings.keeps_category if whole.table.category_field else NO_CATEGORY,
+            "category": settings.keeps_category if category else NO_CATEGORY,
             "category_groups": whole_table.category_groups(whole, settings),
-            "aggregates": whole_table.published_aggregates(whole.table, settings),
+            "aggregates": whole_table.published_aggregates(category, groups, settings),
         },
         **({} if new is None else {"identity": new.public}),
         **(series.public if series else {}),

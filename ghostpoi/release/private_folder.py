@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ghostpoi import __version__
 from ghostpoi.draw.publication import Publication
 from ghostpoi.errors import InputError
-from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
+from ghostpoi.files import PARTIAL, make_folder, make_private_folder, remove_partial, replacing
 from ghostpoi.formats import Source
 from ghostpoi.options import option
 from ghostpoi.progress import Say
@@ -251,7 +251,7 @@ def staging_folder(run: Run, release: Path) -> Iterator[Path]:
     folder = place / STAGED
     shutil.rmtree(folder, ignore_errors=True)  # left by a killed process
     try:
-        folder.mkdir(parents=True)
+        make_folder(folder)
         yield folder
     finally:
         shutil.rmtree(folder if place == run.folder else place, ignore_errors=True)

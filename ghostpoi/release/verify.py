@@ -11,6 +11,8 @@ import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.draw.publication import Publication
+from ghostpoi.formats import CheckinFile
+from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.release.manifest import (
     MANIFEST,
@@ -23,6 +25,7 @@ from ghostpoi.release.manifest import (
 )
 from ghostpoi.release.private_folder import leftovers
 from ghostpoi.release.seal import SIGNATURE, parse_fingerprint
+from ghostpoi.release.stated import complaints, spare_bytes, unknown_keys
 from ghostpoi.release.users import PrivateMap, numbers, released_order
 
 
@@ -35,10 +38,6 @@ class Check:
     detail: str
 
 
-PUBLIC_KEYS = {
-    "tool", "method", "protocol", "settings", "columns", "disclosure", "identity", "rows", "plausibility", "speed",
-    "data", "audit", "series", "regions",
-}  # fmt: skip
 PRIVATE_KEYS = ("seed", "pairs", "checkpoint", "private")
 PRIVATE_LINE = re.compile(rf"^[^\w\n]*({'|'.join(PRIVATE_KEYS)})[^\w\n]*[:=]", re.MULTILINE | re.IGNORECASE)
 PRIVATE_COMMENT = re.compile(rf"^<!-- {PRIVATE_MARK} -->$", re.MULTILINE)
@@ -72,7 +71,8 @@ def nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
     allowed = {MANIFEST, SIGNATURE, *PAGES, data["file"], *data.get("beside", {}), *map(str, parts), *folders}
     names = (str(path.relative_to(release)) for path in release.rglob("*"))
     unknown = sorted(name for name in names if name not in allowed)
-    keys = sorted(set(manifest) - PUBLIC_KEYS) + sorted(_private_keys(manifest))
+    keys = ["a link in place of the folder"] * release.is_symlink() + unknown_keys(manifest)
+    keys += sorted(_private_keys(manifest))
     inside = [f"{page} with {content}" for page in PAGES for content in _private_content(release / page)]
     beside = [f"{path.name} next to the release" for path in leftovers(release.resolve())]
     if found := unknown + keys + inside + beside:
@@ -156,15 +156,31 @@ def pseudonym_check(
     return Check("pseudonyms", not problem, problem or f"{len(written.user_ids):,} new user ids, one per {unit}")
 
 
-def folder_checks(release: Path, manifest: dict[str, Any], signed_by: str | None) -> tuple[list[Check], str | None]:
+def folder_checks(
+    release: Path, manifest: dict[str, Any], signed_by: str | None, limit: SizeLimit | None
+) -> tuple[list[Check], str | None]:  # fmt: skip
     """Check the folder and the hashes of the data; also return what is wrong with the data, or None."""
     demanded = None if signed_by is None else parse_fingerprint(signed_by)
+    seal = signature(release, demanded)
     complaint = hash_complaint(release, manifest)
+    if complaint is None and not is_signed(release):
+        complaint = spare_bytes(release, manifest, limit)
     matches = f"SHA-256 {manifest['data']['sha256'][:16]}… matches the manifest"
     checks = [
-        signature(release, demanded),
+        seal,
         Check("data file", complaint is None, complaint or matches),
         nothing_private(release, manifest),
         *audit_belongs(manifest),
     ]
     return checks, complaint
+
+
+def is_signed(release: Path) -> bool:
+    """Return whether a key has signed the manifest as it is."""
+    return seal_of(release).signer is not None
+
+
+def stated_check(release: Path, manifest: dict[str, Any], file: CheckinFile | None) -> Check:
+    """Check that what the manifest states of settings, columns and disclosure is what the release shows."""
+    wrong = complaints(manifest, file, is_signed(release))
+    return Check("manifest", not wrong, "; ".join(wrong) or "settings, columns and disclosure fit the release")

@@ -1,7 +1,9 @@
 """choose: the settings that are tried, what is recommended, and that the recommendation keeps its promise."""
 
 import json
+import os
 import re
+import stat
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -135,3 +137,39 @@ def test_bad_wishes_are_one_sentence(more: list[str], said: str, tmp_path: Path,
 def test_what_protect_refuses_is_refused_before_any_work(tmp_path: Path) -> None:
     done = called("choose", telling_csv(), "-o", tmp_path / "page.html", "--map", "user=Who", "--map", "poi=spot")
     assert "could reveal clean venues" in sentence(done)
+
+
+def test_the_page_goes_into_a_private_folder_next_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    file = tmp_path / "in" / "city.txt"
+    file.write_bytes(city().read_bytes())
+    options = (*FILTERS, "--keep-category", "exact", "--seeds", 1, "--cache", scratch() / "choose-cache")
+    before = os.umask(0)
+    try:
+        done = called("choose", file, *options)
+    finally:
+        os.umask(before)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "in" / "city.txt.private"
+    assert [path.name for path in folder.iterdir()] == ["choice.html"]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "choice.html").stat().st_mode) == 0o600
+    assert str(folder / "choice.html") in "".join(done.stdout.split())
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_refused_file_leaves_no_private_folder(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("no,table\n1,2\n")
+    for file in ("x.csv", "missing.csv", "none/missing.csv", "*.tsv"):
+        sentence(called("choose", tmp_path / file))
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+    assert not tmp_path.with_name(f"{tmp_path.name}.private").exists()
+
+
+def test_a_place_without_room_for_the_page_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(city().read_bytes())
+    (tmp_path / "x.csv.private").write_text("a file")
+    assert "cannot hold the page (file exists); name another with -o" in sentence(called("choose", tmp_path / "x.csv"))

@@ -229,7 +229,7 @@ def test_any_category_is_said_to_change() -> None:
     }
     done = called("verify", release.folder, "--against", city(), "--json")
     assert done.returncode == 0, done.stdout
-    assert "substitutes match; the method promises none" in done.stdout
+    assert "substitutes match; the method does not keep categories" in done.stdout
 
 
 @pytest.mark.parametrize(

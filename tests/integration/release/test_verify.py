@@ -16,7 +16,7 @@ from small_city import Release, called, city, prepared, release, rich_csv, rich_
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.release.manifest import PRIVATE_MARK
 
-FOLDER = ["signature", "data file", "nothing private", "speed"]
+FOLDER = ["signature", "data file", "nothing private", "manifest", "speed"]
 CHECKS = [
     *FOLDER, "rows", "category", "radius", "venue fields", "speed rule", "counts", "plausibility", "kept columns",
     "row order",
