@@ -18,7 +18,7 @@ from ghostpoi.cli.demo import demo
 from ghostpoi.reports.page import PAGE
 
 FIGURES = Path(__file__).parent / "figures"
-WIDTHS = (1280, 820, 390)
+WIDTHS = (1280, 820, 375)
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1")
 
 

@@ -47,7 +47,7 @@ class Option:
     def name(self) -> str:
         kind = {"exact": "same category", "group": "same group", "any": "any category"}[self.category]
         how = {"even": "drawn evenly", "popular-by-hour": "by popularity"}[self.draw]
-        return f"{kind}, {self.size}/{self.reach_km:g}, {how}"
+        return f"crowds of {self.size} venues within {self.reach_km:g} km, {kind}, {how}"
 
     @property
     def assignments(self) -> list[str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ghostpoi.api.door import Door
 
-LEFT = ("column", "chosen by", "drops", "status", "from", "to", "place")  # columns of text
+LEFT = ("column", "in the release", "why", "chosen by", "drops", "status", "from", "to", "place")  # columns of text
 OPTIONAL = re.compile(r"\[\[(.*?)\]\]")  # a part of a text that is left out if it lacks a value
 BRACES = str.maketrans({"{": "{{", "}": "}}"})
 MANY = 1 / 3  # of the rows draw their clean venue: worth a note
@@ -198,9 +198,27 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
             reach=settings.get("method", {}).get("reach_km") if clean > MANY else None,
         )  # fmt: skip
     _print(
-        console, "released", manifest, unit=UNIT.get(settings["identity"]["pseudonyms"]), p=p,
+        console, "released", manifest, columns=_table("fates", _fates(manifest)),
+        unit=UNIT.get(settings["identity"]["pseudonyms"]), p=p,
         category=p and _category_kept(p), key=key, private=str(private),
     )  # fmt: skip
+
+
+def _fates(manifest: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield what became of each column, and why."""
+    columns, identity = manifest["columns"], manifest["settings"]["identity"]
+    fields, changed, why = columns["fields"], columns["changed_with_the_venue"], columns.get("why", {})
+    hidden = identity["pseudonyms"] != "keep"
+    if "user" in fields:
+        how = "random ids" if hidden else "the user id, on which the release relies"
+        yield {"column": fields["user"], "fate": "changed" if hidden else "kept", "why": how}
+    for name in (fields[field] for field in ("time", "date", "timezone") if field in fields):
+        if name not in changed:
+            yield {"column": name, "fate": "kept", "why": "the time, on which the release relies"}
+    yield from ({"column": name, "fate": "changed", "why": "follows from the venue"} for name in changed)
+    listed = [name for name in columns["kept"] if name != fields.get("timezone")]
+    yield from ({"column": name, "fate": "kept", "why": why.get(name, "")} for name in listed)
+    yield from ({"column": name, "fate": "dropped", "why": "left out on request"} for name in columns["dropped"])
 
 
 def estimate(console: Console, guess: dict[str, Any]) -> None:

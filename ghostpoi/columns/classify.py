@@ -8,6 +8,7 @@ A column of the venue that did not change would undo the substitution. The rules
 - A column that is constant per variant of a venue, if the file gives venues several positions or categories, changes
   with the venue.
 - A column with few values, or with numbers that increase from row to row, is kept if no test finds clean venues in it.
+- A column that does not change and holds emails, phone numbers or other identifiers of people is refused.
 - Any other column is refused until the publisher removes it (--drop) or accepts the risk (--keep).
 - If user ids become pseudonyms, a kept column that identifies the user is refused too.
 """
@@ -23,6 +24,7 @@ import polars as pl
 
 from ghostpoi.columns import harmless
 from ghostpoi.columns.dependence import MOST_ROWS, Units, dependence, of_rows, of_users, tested_rows, value_codes
+from ghostpoi.columns.identifiers import check_identifiers, check_user_ids
 from ghostpoi.columns.order import numbered_by_first_row, order_reveals, venues_dated_by_id
 from ghostpoi.columns.related import Finding, RelatedVenues
 from ghostpoi.columns.traces import Sample, numbers, trace
@@ -44,6 +46,11 @@ IDS_BY_ROW = (
 )
 LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # moduli: the last digits and bits of a number
 UNKNOWN = "is not known to be harmless"
+WHY = {  # a kept column of each kind is harmless
+    "constant": "the same in all rows", "time": "follows from the time", "rows": "numbers the rows",
+    "session": "names sessions or days", "user": "the same in all rows of a user; no test finds clean venues in it",
+}  # fmt: skip
+TESTED, ASKED = "no test finds clean venues in it", "kept on request, at the publisher's risk"
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class VenueColumns:
     keep: list[str]
     drop: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    why: dict[str, str] = field(default_factory=dict, compare=False)  # a column is kept
 
 
 def classify(
@@ -73,19 +81,25 @@ def classify(
     kind = {name: tests.kind(name) for name in tests.extra if name not in drop}
     change = [c for c in rows.columns if c in tests.fields]
     change += [name for name in kind if kind[name] == "change" and name not in keep]
+    if pseudonym is None:
+        check_user_ids(rows, mapping, path, keep)
+    of_user = [name for name in kind if name not in change or tests.is_constant(name, table.user)]
+    warnings = list(check_identifiers(rows, of_user, path, keep))
     sample = tests.sample(change)
     found = {name: tests.finding(name, sample) for name in kind if name not in change}
     refused = {name: one for name, one in found.items() if one is not None}
     if wrong := {name: one for name, one in refused.items() if name not in keep}:
         raise InputError(_refusal(path, wrong, "clean venues" if pseudonym is None else "clean venues or users"))
     keeps = option("keep")
-    warnings = [f"the column {name!r}, which {keeps} names, {one}" for name, one in refused.items() if one.share > 0]
+    warnings += [f"the column {name!r}, which {keeps} names, {one}" for name, one in refused.items() if one.share > 0]
     warnings += [f"the column {name!r} {one}" for name in found if not found[name] and (one := tests.rare_values(name))]
     if dated := venues_dated_by_id(tests.related):
         warnings.append(IDS_IN_ORDER.format(dated))
     elif numbered_by_first_row(tests.related):
         warnings.append(IDS_BY_ROW)
-    return VenueColumns(change, [c for c in kind if c not in change], [c for c in rows.columns if c in drop], warnings)
+    kept = [c for c in kind if c not in change]
+    why = {c: ASKED if c in keep else WHY.get(kind[c], TESTED) for c in kept}
+    return VenueColumns(change, kept, [c for c in rows.columns if c in drop], warnings, why)
 
 
 def check_order(tests: "Tests", path: Path | str) -> None:
@@ -176,6 +190,11 @@ class Tests:
         if constant_within(code, table.user):
             return "user"
         return "change" if self._repeated and constant_within(code, self._variant) else "varying"
+
+    def is_constant(self, name: str, group: Ints | Longs) -> bool:
+        """Return whether all rows of each group have the same value, and not all rows of the file."""
+        code = value_codes(self.rows.get_column(name))
+        return bool(code.max()) and constant_within(code, group)
 
     def constant_in(self, name: str) -> Ints | Longs | None:
         """Return the venues, categories or variants of venues, (N,), in which a column is constant, or None."""

@@ -110,7 +110,10 @@ def agreed(tested: list[TestedColumns | None]) -> TestedColumns:
 
     change = names("change")
     keep = [name for name in names("keep") if name not in change]
-    return TestedColumns(change, keep, found[0].drop, names("warnings"), everywhere("constant"), everywhere("of_user"))
+    return TestedColumns(
+        change, keep, found[0].drop, names("warnings"), {k: v for one in reversed(found) for k, v in one.why.items()},
+        everywhere("constant"), everywhere("of_user"),
+    )  # fmt: skip
 
 
 def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:

@@ -173,6 +173,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
             "fields": file.mapping,
             "changed_with_the_venue": columns.change,
             "kept": columns.keep,
+            "why": {name: columns.why[name] for name in columns.keep if name in columns.why},
             "dropped": list(dict.fromkeys([*columns.drop, *split_columns(file, request.drop)[1]])),
             "kept_on_request": [name for name in columns.keep if name in request.keep]
             + split_columns(file, request.keep)[1],

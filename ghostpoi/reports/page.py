@@ -8,23 +8,27 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 
 from ghostpoi import __version__
-from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
+from ghostpoi.audits.controls import CLEAN
 from ghostpoi.errors import InputError
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.formats import Source
 from ghostpoi.options import option
 from ghostpoi.release.manifest import PRIVATE_MARK
 from ghostpoi.reports import texts
+from ghostpoi.reports.choice_view import arguments, control_name, controls, warnings, without
 from ghostpoi.reports.dataset_card import card, croissant
 from ghostpoi.reports.page_data import PageData, read_page_data
 from ghostpoi.reports.release_view import NOTHING_SAID, About, is_file
 from ghostpoi.reports.texts import TEXTS, asset, embedded, template
+
+if TYPE_CHECKING:
+    from ghostpoi.reports.charts import Chart
 
 PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
 
@@ -64,41 +68,45 @@ def write_choice(output: Path, name: str, found: dict[str, Any]) -> None:
 
 def render(data: PageData, about: About = NOTHING_SAID) -> str:
     """Return the page about a release as HTML."""
-    from ghostpoi.reports.charts.audit import method_points, tradeoff_charts, verdict_chart
+    from ghostpoi.reports.charts.audit import method_points
     from ghostpoi.reports.charts.map import map_data
-    from ghostpoi.reports.charts.plausibility import plausibility_charts
-    from ghostpoi.reports.charts.utility import utility_charts, utility_measures
+    from ghostpoi.reports.charts.utility import utility_measures
 
     main, audit, points, shown = data.main, data.main.audit, method_points(data), map_data(data)
-    charts = {
+    return template("page.html", autoescape=True).render(
+        _frame("day.js", "shared.js"), private=data.clean is not None, data=data, main=main, m=main.manifest,
+        audit=audit, utility=_utility(data, utility_measures(data) or {}),
+        points={point.name: point for point in points},
+        labels=texts, texts=TEXTS, charts=charts_of(data), map=shown, map_json=embedded(shown), about=about,
+    )  # fmt: skip
+
+
+def charts_of(data: PageData) -> dict[str, list["Chart"]]:
+    """Return the charts of each section."""
+    from ghostpoi.reports.charts.audit import method_points, tradeoff_charts, verdict_chart
+    from ghostpoi.reports.charts.plausibility import plausibility_charts
+    from ghostpoi.reports.charts.utility import utility_charts
+
+    audit = data.main.audit
+    return {
         "verdict": [verdict_chart(audit)] if audit else [],
         "plausibility": plausibility_charts(data),
         "utility": utility_charts(data),
-        "tradeoff": tradeoff_charts(points),
+        "tradeoff": tradeoff_charts(method_points(data)),
     }
-    return template("page.html", autoescape=True).render(
-        _frame("page.js"), private=data.clean is not None, data=data, main=main, m=main.manifest, audit=audit,
-        utility=_utility(data, utility_measures(data) or {}), points={point.name: point for point in points},
-        labels=texts, texts=TEXTS, charts=charts, map=shown, map_json=embedded(shown), about=about,
-        chart_data=embedded([chart.json() for group in charts.values() for chart in group]),
-    )  # fmt: skip
 
 
 def render_choice(name: str, found: dict[str, Any]) -> str:
     """Return the page about settings as HTML."""
-    from ghostpoi.reports.charts import BLUE, GREEN, VERMILLION
+    from ghostpoi.reports.charts.choice import choice_chart
 
-    categories = {"any": (BLUE, "any category"), "group": (GREEN, "group of categories"),
-                  "exact": (VERMILLION, "same category")}  # fmt: skip
-    trials = [_trial(number, trial, found) for number, trial in enumerate(found["tried"])]
-    controls = _controls(found)
-    lower = min(FLOORS, key=lambda name: float(found["controls"][name]))  # in a chart, the higher floor is enough
-    hidden = (texts.victim_label(lower), texts.victim_label(MARKOV))
-    lines = [control for control in controls if control["name"] not in hidden]
-    data = {"trials": trials, "lines": lines, "wishes": found["wishes"], "categories": categories}
+    known = controls(found)
+    moves = found["controls_on_moves"]
+    shown = [{"name": control_name(one), "value": v, "moves": float(np.mean(moves[one]))} for one, v in known.items()]
     return template("choice.html", autoescape=True).render(
-        _frame("choice.js"), private=True, name=name, found=found, trials=trials, data=embedded(data),
-        controls=controls,
+        _frame("shared.js"), private=True, name=name, found=found, best=found["recommended"] or found["nearest"],
+        controls=shown, clean=known[CLEAN], floor=without(found), warnings=warnings(found),
+        arguments=arguments(found), c=choice_chart(found),
         regions=texts.regions_text(found["regions"], "tried on") if "regions" in found else "",
     )  # fmt: skip
 
@@ -156,19 +164,16 @@ def _write(path: Path, text: str, private: bool) -> None:
         raise InputError(f"{path} cannot be written ({reason}); choose another place with {option('output')}") from None
 
 
-def _frame(name: str) -> dict[str, Any]:
-    """What both pages hold: style, scripts, and the policy that allows these scripts and nothing else."""
-    from plotly.offline import get_plotlyjs
+def _frame(*scripts: str) -> dict[str, Any]:
+    """What both pages hold: style, script, and the policy that allows this script and nothing else."""
+    from ghostpoi.reports.charts import symbols
 
-    from ghostpoi.reports.charts import DARK
-
-    plotly, script = get_plotlyjs(), asset(name)
-    hashes = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in (plotly, script))
-    allowed = " ".join(f"'sha256-{h}'" for h in hashes)
-    fetch = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
+    script = "".join(asset(name) for name in scripts)
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    fetch = f"default-src 'none'; script-src 'sha256-{allowed}'; style-src 'unsafe-inline'; img-src data:"
     return {
-        "mark": PRIVATE_MARK, "version": __version__, "css": Markup(asset("style.css")), "plotly": Markup(plotly),
-        "script": Markup(script), "policy": f"{fetch}; base-uri 'none'; form-action 'none'", "theme": embedded(DARK),
+        "mark": PRIVATE_MARK, "version": __version__, "css": Markup(asset("style.css")), "script": Markup(script),
+        "policy": f"{fetch}; base-uri 'none'; form-action 'none'", "symbols": symbols(),
     }  # fmt: skip
 
 
@@ -180,29 +185,3 @@ def _utility(data: PageData, found: Mapping[str, Mapping[str, float]]) -> list[d
             kept = min(max(1 - abs(value - measure.unchanged), 0.0), 1.0)
             out.append({"measure": measure, "value": f"{value:.3f}", "kept": f"{100 * kept:.1f}"})
     return out
-
-
-def _trial(number: int, trial: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    settings = dict(text.removeprefix("method.").split("=") for text in trial["settings"])
-    worst = trial["accuracy"][trial["strongest"]]
-    spread = f" ± {worst['std']:.3f}" if len(worst["seeds"]) > 1 else ""
-    return trial | {
-        "number": number,
-        "category": settings["category"],
-        "draw": settings["draw"],
-        "worst_text": ("" if trial["complete"] else "≥ ") + f"{trial['worst']:.3f}{spread}",
-        "strongest_text": texts.victim_label(trial["strongest"]),
-        "recommended": trial is found["recommended"],
-    }
-
-
-def _controls(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """The accuracies that every setting is compared with, over all steps and over moves."""
-    return [
-        {
-            "name": "clean data" if name == CLEAN else texts.victim_label(name),
-            "value": float(np.mean(found["controls"][name])),
-            "moves": float(np.mean(found["controls_on_moves"][name])),
-        }
-        for name in (CLEAN, LEAK_ONLY, LEAK_STAY, *FLOORS, MARKOV)
-    ]

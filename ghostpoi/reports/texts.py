@@ -3,7 +3,6 @@
 Plug-ins name themselves; a name that is not registered stays as it is.
 """
 
-import html
 import json
 import math
 import re
@@ -52,11 +51,6 @@ def plain(text: object, longest: int = LONGEST) -> str:
     """A name from the data as one short line."""
     line = " ".join(LONE_SURROGATE.sub("\ufffd", UNSEEN.sub(" ", str(text))).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
-def label(text: object, longest: int = LONGEST) -> str:
-    """The same for a chart: plotly interprets some tags and entities in its texts."""
-    return html.escape(plain(text, longest), quote=False)
 
 
 def embedded(value: Any) -> Markup:
@@ -108,12 +102,30 @@ def victim_label(name: str) -> str:
     return CONTROLS.get(name, name)
 
 
+NUMBER = re.compile(r"\bA\d+\b")  # of an adversary
+
+
+def unnumbered(name: str) -> str:
+    """The name of a victim's training data without the numbers of adversaries, which only tables need."""
+    text = " ".join(NUMBER.sub("", victim_label(name)).split()).replace(" ,", ",")
+    return text[:1].upper() + text[1:]
+
+
+def known_to(name: str) -> str:
+    """What an adversary holds, spelled out where it refers to another one; "" for one that is not registered."""
+    numbered = {found[0]: a.holds for a in ADVERSARIES.values() if (found := NUMBER.search(a.label))}
+    text = ADVERSARIES[name].holds if name in ADVERSARIES else ""
+    while found := re.search(r"what (A\d+) holds", text):
+        text = text.replace(found[0], numbered[found[1]].removesuffix("; no leak"))
+    return text
+
+
 def adversary_text(name: str) -> str:
     """What an adversary knows and does; nothing for one that is not registered."""
     if name not in ADVERSARIES:
         return ""
-    holds, does = ADVERSARIES[name].holds, ADVERSARIES[name].does
-    return f"Knows: {holds}. {does[:1].upper()}{does[1:]}."
+    does = ADVERSARIES[name].does
+    return f"Knows: {known_to(name)}. {does[:1].upper()}{does[1:]}."
 
 
 def share(value: float, digits: int = 0) -> str:

@@ -10,7 +10,11 @@ from typing import Any
 
 import small_city
 
+from ghostpoi.formats import Source
 from ghostpoi.release.manifest import release_identity
+from ghostpoi.reports.charts import Chart
+from ghostpoi.reports.page import charts_of
+from ghostpoi.reports.page_data import read_page_data
 
 HOSTILE = [
     "</script><script>window.hacked=1</script>",
@@ -165,6 +169,41 @@ def ten_rows() -> small_city.Release:
     return small_city.protect(write_csv(folder / "in.csv", rows), folder / "release", "--method", "random", *SETS)
 
 
+def trial(size: int, worst: float, flows: float, km: float, popularity: float = 0.05, **more: Any) -> dict[str, Any]:
+    """A setting that `choose` tried."""
+    settings = {"category": "any", "draw": "popular-by-hour", "size": size, "reach_km": 5}
+    return {
+        "name": f"crowds of {size} venues within 5 km, any category, by popularity", "flows": flows, "mean_km": km,
+        "settings": [f"method.{key}={value}" for key, value in settings.items()], "popularity": popularity,
+        "worst": worst, "worst_of_fast": worst, "worst_on_moves": worst / 2, "strongest": "habits+leak",
+        "accuracy": {"none": spread(worst / 3), "habits+leak": spread(worst)}, "test_positions": 10_000,
+        "left_genuine": 0.0, "category_match": None, "missed": [], "frontier": True, "complete": False,
+        "command": f"ghostpoi protect city.csv -o RELEASE --set method.size={size}", **more,
+    }  # fmt: skip
+
+
+def choice(**more: Any) -> dict[str, Any]:
+    """What `choose` returns: the second setting is recommended, the third moves visits too far."""
+    tried = [
+        trial(8, 0.09, 0.9, 0.5),
+        trial(16, 0.06, 0.8, 1.5),
+        trial(48, 0.05, 0.55, 3.2, missed=["--max-mean-km 2"]),
+    ]
+    known = {
+        "clean": [0.2],
+        "leak-only": [0.04],
+        "leak-stay": [0.045],
+        "popularity": 0.02,
+        "stay": 0.03,
+        "markov": [0.2],
+    }
+    return {
+        "tried": tried, "recommended": tried[1], "nearest": tried[1], "controls": known, "controls_on_moves": known,
+        "leak": 0.05, "seeds": 1, "victim": "markov", "pseudonyms": "keep",
+        "wishes": {"max_mean_km": 2.0, "min_flows": 0.5, "max_popularity_js": 0.1, "keep_category": "any"},
+    } | more  # fmt: skip
+
+
 def block(page: str, name: str) -> str:
     """The text of one embedded JSON."""
     found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page, re.S)
@@ -174,6 +213,17 @@ def block(page: str, name: str) -> str:
 
 def embedded(page: str, name: str) -> Any:
     return json.loads(block(page, name))
+
+
+def chart_ids(page: str) -> set[str]:
+    """The charts on a page."""
+    return set(re.findall(r'<figure class="chart[^"]*" id="chart-([a-z]+)"', page))
+
+
+def charts(release: Path, private: Path | None = None) -> dict[str, Chart]:
+    """The charts of a page by their names, before they are drawn."""
+    groups = charts_of(read_page_data([Source(release)], private))
+    return {chart.id: chart for group in groups.values() for chart in group}
 
 
 AUDIT = ("filters.train_share=0.5", "filters.val_share=0.25")

@@ -1,7 +1,6 @@
 """The small city in the layouts of other tools, each written once."""
 
 import io
-import json
 import re
 import zipfile
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+import sample_releases
 from small_city import called, city, scratch
 
 from ghostpoi import formats
@@ -61,11 +61,8 @@ def shown(folder: Path) -> tuple[str, list[int]]:
     assert called("report", folder).returncode == 0
     page = (folder / "report.html").read_text()
     caption = re.search(r'id="caption-hours">([^<]*)<', page)
-    data = re.search(r'<script type="application/json" id="[^"]*chart[^"]*">(.*?)</script>', page, re.DOTALL)
     assert caption
-    assert data
-    (chart,) = (one for one in json.loads(data[1]) if one["id"] == "hours")
-    return caption[1], chart["data"][0]["y"]
+    return caption[1], list(sample_releases.charts(folder)["hours"].figure.series[0].values)
 
 
 def counted(local: Callable[[datetime], datetime]) -> list[int]:

@@ -1,22 +1,30 @@
 """Charts of an audit: accuracy by adversary, and protection against resistance and naturalness by method."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import wrap
-from typing import Any
-
-import plotly.graph_objects as go
 
 from ghostpoi.audits.controls import CONTROLS, RANDOM, RANDOM_MATCHED
 from ghostpoi.audits.measures.gaps import Spread
 from ghostpoi.reports import charts
 from ghostpoi.reports.audit_view import AuditView
-from ghostpoi.reports.charts import Chart, axis, bars, chart, draw, line, scatter, vertical
+from ghostpoi.reports.charts import (
+    ROW_PX,
+    Chart,
+    Figure,
+    Series,
+    chart,
+    numbers,
+    percent,
+    points,
+    rows,
+    rule,
+    strips,
+    upright,
+    whiskers,
+)  # fmt: skip
 from ghostpoi.reports.page_data import PageData
-from ghostpoi.reports.texts import TEXTS, label, victim_label
+from ghostpoi.reports.texts import TEXTS, plain, unnumbered, victim_label
 
-ROW_PX = 48
-HEIGHT = 440
+HEIGHT = 380
 
 
 def verdict_chart(audit: AuditView) -> Chart:
@@ -26,64 +34,37 @@ def verdict_chart(audit: AuditView) -> Chart:
         {name: scores.acc1 for name in reached if (scores := control(name)) is not None}
         for control in (audit.random, audit.matched)
     )
-    rows = {name: label(victim_label(name)) for name in reached}
-    traces: list[Any] = [_accuracy_bars(list(rows.values()), list(reached.values()))]
-    if audit.seeds > 1:
-        each = [100 * value for spread in reached.values() for value in spread["seeds"]]
-        places = [row for row in rows.values() for _ in range(audit.seeds)]
-        marker = {"color": charts.INK, "size": 5, "line": {"color": charts.INSIDE, "width": 1}}
-        traces.append(scatter(each, places, "single seeds", "%{y}: %{x:.1f}%", "one seed", marker=marker))
+    labels = {name: plain(unnumbered(name)) for name in reached}
+    place, several = {name: k + 0.67 for k, name in enumerate(reached)}, audit.seeds > 1
+    alone = audit.without_release
+    lines = [
+        ("clean sessions", audit.clean, charts.INK, ""),
+        (victim_label(alone["no_leak"]), audit.controls[alone["no_leak"]], charts.MUTED, "dot"),
+        (victim_label(alone["with_leak"]), audit.controls[alone["with_leak"]], charts.PURPLE, "dash"),
+    ]
+    ends = [v["mean"] + v["std"] for v in (*reached.values(), *random.values(), *matched.values())]
+    ends += [scores.acc1["mean"] for _, scores, _, _ in lines]
+    x = numbers("right guesses of the next venue", [100 * v for v in ends], "{:g}%")
+    y = rows(list(labels.values()))
+    means = [100 * spread["mean"] for spread in reached.values()]
+    texts = [f"{labels[name]}: {percent(spread['mean'])}" for name, spread in reached.items()]
+    series = [strips("this release", charts.BLUE, means, texts)]
+    if several:
+        series.append(whiskers([(100 * (v["mean"] - v["std"]), 100 * (v["mean"] + v["std"]), place[name])
+                                for name, v in reached.items()]))  # fmt: skip
     for control, found, colour, symbol in (
         (RANDOM, random, charts.VERMILLION, "diamond"), (RANDOM_MATCHED, matched, charts.GREEN, "circle"),
     ):  # fmt: skip
         if found:
-            means = [100 * value["mean"] for value in found.values()]
-            marker = {"color": colour, "symbol": symbol, "size": 13, "line": {"color": charts.SURFACE, "width": 1.5}}
-            traces.append(
-                scatter(means, [rows[name] for name in found], CONTROLS[control], "%{y}: %{x:.1f}%",
-                        error_x=_whiskers(list(found.values()), 100), marker=marker)
-            )  # fmt: skip
-    alone = audit.without_release
-    names = {leak: victim_label(name) for leak, name in alone.items()}
-    lines = [
-        ("clean sessions", audit.clean, charts.INK, "solid"),
-        (names["no_leak"], audit.controls[alone["no_leak"]], charts.MUTED, "dot"),
-        (names["with_leak"], audit.controls[alone["with_leak"]], charts.PURPLE, "dash"),
-    ]
-    shapes = [
-        vertical(100 * scores.acc1["mean"], name, colour, dash, layer="above") for name, scores, colour, dash in lines
-    ]
-    ends = [100 * (v["mean"] + v["std"]) for v in (*reached.values(), *random.values(), *matched.values())]
-    x = axis(
-        "right guesses of the next venue", range=[0, 1.08 * max(*ends, *(s["x0"] for s in shapes))], ticksuffix="%"
-    )
-    # Two short lines leave room for the bars on a phone.
-    short = [wrap(victim_label(name), 16, max_lines=2, placeholder="…") for name in reached]
-    y = axis(
-        "", categoryorder="array", categoryarray=list(rows.values())[::-1], showgrid=False,
-        tickvals=list(rows.values()), ticktext=["<br>".join(map(label, parts)) for parts in short],
-    )  # fmt: skip
-    whiskers = " Whiskers show one standard deviation over seeds." if audit.seeds > 1 else ""
-    figure = draw(traces, x, y, 130 + ROW_PX * len(rows), shapes=shapes, bargap=0.42)
+            said = [f"{CONTROLS[control]}, {labels[name]}: {percent(v['mean'])}" for name, v in found.items()]
+            at = [100 * v["mean"] for v in found.values()]
+            series.append(points(CONTROLS[control], colour, at, [place[name] for name in found], said, symbol))
+    series += [upright(name, colour, 100 * scores.acc1["mean"], y, dash) for name, scores, colour, dash in lines]
     matched_text = TEXTS["charts"]["verdict"]["matched"] if matched else ""
-    return chart("verdict", figure, whiskers=whiskers, matched=matched_text, **names)
-
-
-def _accuracy_bars(rows: list[str], reached: list[Spread]) -> go.Bar:
-    most = max(value["mean"] for value in reached)
-    return bars(
-        [100 * value["mean"] for value in reached], rows, "this release", charts.BLUE, "%{y}: %{x:.1f}%",
-        orientation="h", error_x=_whiskers(reached, 100),
-        text=[f"<b>{100 * value['mean']:.1f}%</b>" for value in reached],
-        textposition=["inside" if value["mean"] > most / 4 else "outside" for value in reached],
-        insidetextanchor="start", textangle=0, constraintext="none",
-        insidetextfont={"color": charts.INSIDE, "size": 15}, outsidetextfont={"color": charts.INK, "size": 15},
-    )  # fmt: skip
-
-
-def _whiskers(values: Sequence[Spread], scale: float = 1) -> dict[str, Any]:
-    deviations, several = [scale * v["std"] for v in values], any(len(v["seeds"]) > 1 for v in values)
-    return {"array": deviations, "visible": several, "color": charts.INK, "thickness": 1.4, "width": 5}
+    names = {leak: victim_label(name) for leak, name in alone.items()}
+    spread_text = " Thin lines show one standard deviation over seeds." if several else ""
+    figure = Figure(series, x, y, 20 + ROW_PX * len(reached))
+    return chart("verdict", figure, whiskers=spread_text, matched=matched_text, **names)
 
 
 @dataclass(frozen=True)
@@ -125,38 +106,43 @@ def tradeoff_charts(points: list[MethodPoint]) -> list[Chart]:
     """The trade-off of all methods; naturalness only where there are two to compare."""
     if not points:
         return []
-    natural = [(number, p) for number, p in enumerate(points) if p.naturalness is not None]
-    return [_gap_chart(points), *([_naturalness_chart(natural)] if len(natural) > 1 else [])]
+    natural = [p for p in points if p.naturalness is not None]
+    return [_gap_chart(points), *([_naturalness_chart(points)] if len(natural) > 1 else [])]
 
 
 def _gap_chart(points: list[MethodPoint]) -> Chart:
-    hover = "as released %{x:.3f}<br>strongest adversary %{y:.3f}"
-    traces = [
-        _method_trace(number, p, p.worst["mean"], hover, error_y=_whiskers([p.worst]))
+    ends = [v["mean"] + sign * v["std"] for p in points for v in (p.protection, p.worst) for sign in (-1, 1)]
+    x = numbers("protection gap: release used as it is", ends, "{:.2f}", least=0.01)
+    y = numbers("worst gap: strongest adversary", ends, "{:.2f}", least=0.01)
+    end = min(x.high, y.high)
+    diagonal = rule("nothing regained", charts.MUTED, (0, 0), (end, end), "dot")
+    series = [one for number, p in enumerate(points) for one in _method_series(number, p, p.worst)]
+    return chart("tradeoff", Figure([diagonal, *series], x, y, HEIGHT))
+
+
+def _naturalness_chart(points: list[MethodPoint]) -> Chart:
+    natural = [p.naturalness for p in points if p.naturalness is not None]
+    x = numbers("protection gap: release used as it is", [p.protection["mean"] for p in points], "{:.2f}", least=0.01)
+    y = numbers("mean log-likelihood of a check-in", natural, "{:.2f}", zero=False)
+    series = [
+        one
         for number, p in enumerate(points)
+        if p.naturalness is not None
+        for one in _method_series(number, p, p.naturalness)
     ]
-    most = max(value["mean"] + value["std"] for p in points for value in (p.protection, p.worst))
-    least = min(0.0, *(p.worst["mean"] - p.worst["std"] for p in points))
-    top = max(most * 1.12, 0.01)
-    diagonal = line((0, 0), (top, top), "nothing regained", charts.MUTED, "dot", layer="below")
-    x = axis("protection gap: release used as it is", range=[least * 1.1, top], tickformat=".2f")
-    y = axis("worst gap: strongest adversary", range=[least * 1.1, top], tickformat=".2f")
-    return chart("tradeoff", draw(traces, x, y, HEIGHT, shapes=[diagonal]))
+    return chart("naturalness", Figure(series, x, y, HEIGHT))
 
 
-def _naturalness_chart(points: list[tuple[int, MethodPoint]]) -> Chart:
-    hover = "protection gap %{x:.3f}<br>naturalness %{y:.3f}"
-    traces = [_method_trace(number, p, p.naturalness, hover) for number, p in points]
-    x = axis("protection gap: release used as it is", rangemode="tozero", tickformat=".2f")
-    y = axis("mean log-likelihood of a check-in", tickformat=".2f")
-    return chart("naturalness", draw(traces, x, y, HEIGHT))
-
-
-def _method_trace(number: int, point: MethodPoint, y: float | None, hover: str, **more: Any) -> go.Scatter:
+def _method_series(number: int, point: MethodPoint, y: Spread | float) -> list[Series]:
+    """One point with its whiskers."""
     colour = charts.MUTED if point.control else charts.SERIES[number % len(charts.SERIES)]
-    symbol = point.control or charts.SYMBOLS[number % len(charts.SYMBOLS)]
-    return scatter(
-        [point.protection["mean"]], [y], label(point.name), hover, "%{fullData.name}",
-        error_x=_whiskers([point.protection]),
-        marker={"color": colour, "symbol": symbol, "size": 15, "line": {"color": colour, "width": 2}}, **more,
-    )  # fmt: skip
+    symbol = point.control or list(charts.SYMBOLS)[number % len(charts.SERIES)]
+    x, name = point.protection, plain(point.name)
+    height = y if isinstance(y, float) else y["mean"]
+    said = f"{name}: as released {x['mean']:.3f}, {'naturalness' if isinstance(y, float) else 'strongest'} {height:.3f}"
+    lines = []
+    if len(x["seeds"]) > 1:
+        lines.append(whiskers([(x["mean"] - x["std"], x["mean"] + x["std"], height)]))
+        if not isinstance(y, float):
+            lines.append(whiskers([(height - y["std"], height + y["std"], x["mean"])], across=False))
+    return [*lines, points(name, colour, [x["mean"]], [height], [said], symbol)]

@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import numpy as np
-import plotly.graph_objects as go
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
@@ -13,17 +12,30 @@ from ghostpoi.draw.methods import FreeDraw
 from ghostpoi.draw.publication import Publication
 from ghostpoi.release.manifest import settings_of
 from ghostpoi.reports import charts
-from ghostpoi.reports.charts import Chart, axis, bars, chart, draw, share_axis, sides, vertical
+from ghostpoi.reports.charts import (
+    ROW_PX,
+    Axis,
+    Chart,
+    Figure,
+    Series,
+    chart,
+    columns,
+    numbers,
+    percent,
+    rows,
+    sides,
+    slots,
+    strips,
+    upright,
+)  # fmt: skip
 from ghostpoi.reports.page_data import PageData
 from ghostpoi.reports.release_view import ReleaseView
 from ghostpoi.reports.texts import TEXTS
 
-STYLES = {  # colour and pattern of an outcome
-    "substituted": (charts.BLUE, ""),
-    "no_candidate": (charts.VERMILLION, "/"),
-    "kept_by_speed": (charts.GREEN, "x"),
-    "kept_by_method": (charts.PURPLE, "\\"),
-}
+COLOURS = {  # of outcomes
+    "substituted": charts.BLUE, "no_candidate": charts.VERMILLION, "kept_by_speed": charts.GREEN,
+    "kept_by_method": charts.PURPLE,
+}  # fmt: skip
 SPEEDS = (0, 1, 2, 5, 10, 20, 40, 60, 90, 130, np.inf)  # km/h
 
 
@@ -46,20 +58,19 @@ def plausibility_charts(data: PageData) -> list[Chart]:
 
 def _outcomes_chart(release: ReleaseView) -> Chart:
     groups = {name: counts for name, counts in release.row_counts.items() if counts.get("rows")}
-    traces = []
+    series, base = [], [0.0] * len(groups)
     for key, text in release.outcomes.items():
         counts = [int(group.get(key, 0)) for group in groups.values()]
         if any(counts):
             shares = [100 * n / group["rows"] for n, group in zip(counts, groups.values(), strict=True)]
-            colour, shape = STYLES[key]
-            marker = {"color": colour, "pattern": {"shape": shape, "fillmode": "replace", "solidity": 0.5}}
-            hover = "%{y}: %{customdata:,} rows, %{x:.2f}%"
-            traces.append(
-                bars(shares, list(groups), text, colour, hover, orientation="h", customdata=counts, marker=marker)
-            )
-    x = axis("share of the rows", range=[0, 101.5], ticksuffix="%", dtick=25)
-    y = axis("", categoryorder="array", categoryarray=list(groups)[::-1], showgrid=False)
-    return chart("rows", draw(traces, x, y, barmode="stack", bargap=0.5))
+            texts = [
+                f"{group}: {n:,} rows {text}, {s:.2f}%" for group, n, s in zip(groups, counts, shares, strict=True)
+            ]
+            series.append(strips(text, COLOURS[key], shares, texts, base=base))
+            base = [a + b for a, b in zip(base, shares, strict=True)]
+    x = Axis("share of the rows", 0, 100, [(k, f"{k}%") for k in range(0, 101, 25)])
+    y = rows([f"{name}: {group['rows']:,} rows" for name, group in groups.items()])
+    return chart("rows", Figure(series, x, y, 20 + ROW_PX * len(groups)))
 
 
 def _candidate_distances(data: PageData, rule: Publication) -> tuple[Floats, Floats, Longs]:
@@ -86,52 +97,67 @@ def _candidate_distances(data: PageData, rule: Publication) -> tuple[Floats, Flo
 
 
 def _reach_chart(data: PageData, edges: Floats, share: Floats) -> Chart:
-    p = data.main.plausibility
+    p, bars = data.main.plausibility, _histogram(edges, share, "candidates")
+    x, y = _km_axis(edges), _share_axis(bars)
     marks = [
-        vertical(p["mean_km"], f"mean displacement {p['mean_km']:.2f} km", charts.VERMILLION, "solid"),
-        vertical(p["p95_km"], f"95th percentile {p['p95_km']:.2f} km", charts.INK, "dash"),
+        upright(f"mean displacement {p['mean_km']:.2f} km", charts.VERMILLION, min(p["mean_km"], x.high), y),
+        upright(f"95th percentile {p['p95_km']:.2f} km", charts.INK, min(p["p95_km"], x.high), y, "dash"),
     ] if p else []  # fmt: skip
-    trace = _histogram(edges, share, "candidates")
-    return chart("distance", draw([trace], axis("km"), share_axis(), shapes=marks, bargap=0.04))
+    return chart("distance", Figure([bars, *marks], x, y))
 
 
 def _displacement_chart(data: PageData, clean: Ints) -> Chart:
     moved = clean != data.released
     km = data.venues.km(clean[moved], data.released[moved])
-    top = float(np.quantile(km, 0.995)) if len(km) else 1.0
-    counts, edges = np.histogram(np.minimum(km, top), bins=np.linspace(0, max(top, 0.1), 41))
-    trace = _histogram(edges, counts / max(1, counts.sum()), "substituted rows")
-    marks = [vertical(1.0, f"{(km > 1).mean():.0%} beyond 1 km", charts.VERMILLION, "dash")] if len(km) else []
-    return chart("distance_private", draw([trace], axis("km"), share_axis(), shapes=marks, bargap=0.04))
+    top = max(1.05, float(np.quantile(km, 0.995))) if len(km) else 1.05
+    counts, edges = np.histogram(np.minimum(km, top), bins=np.linspace(0, top, 41))
+    bars = _histogram(edges, counts / max(1, counts.sum()), "substituted rows")
+    y = _share_axis(bars)
+    marks = [upright(f"{(km > 1).mean():.0%} beyond 1 km", charts.VERMILLION, 1.0, y, "dash")] if len(km) else []
+    return chart("distance_private", Figure([bars, *marks], _km_axis(edges), y))
 
 
 def _sizes_chart(size: Longs, rule: Publication) -> Chart:
     counts = np.bincount(size, minlength=2)
     shares = (counts / max(1, counts.sum())).tolist()
-    trace = bars(list(range(len(counts))), shares, "check-ins", charts.BLUE, "%{x} candidates: %{y:.1%} of check-ins")
-    c, method = rule.candidates, rule.method
+    texts = [f"{n} candidates: {percent(share)} of check-ins" for n, share in enumerate(shares)]
+    edges = (np.arange(len(counts) + 1) - 0.5).tolist()
+    bars = columns("check-ins", charts.BLUE, shares, texts, edges=edges)
+    x, y = numbers("candidates", [*edges[1:]]), _share_axis(bars)
+    x, c, method = x._replace(low=-0.5), rule.candidates, rule.method
     if method.own_sets:
         values = ", ".join(f"{key} {value}" for key, value in rule.public().get("method", {}).items())
         text, marks = f"{method.summary} Settings: {values or 'none'}.", []
     else:
         text = TEXTS["charts"]["sizes"]["rule"].format(c, of=" of the same category" if c.category == "exact" else "")
-        marks = [vertical(c.min_candidates - 0.5, f"widened below {c.min_candidates}", charts.MUTED, "dot")]
-    return chart("sizes", draw([trace], axis("candidates"), share_axis(), shapes=marks, bargap=0.15), rule=text)
+        low = min(c.min_candidates - 0.5, x.high)
+        marks = [upright(f"widened below {c.min_candidates}", charts.MUTED, low, y, "dot")]
+    return chart("sizes", Figure([bars, *marks], x, y), rule=text)
 
 
 def _speed_chart(data: PageData) -> Chart:
     order = data.by_user
     same = np.diff(data.user[order]) == 0
     names = [f"{a:g} to {b:g}" if np.isfinite(b) else f"over {a:g}" for a, b in pairwise(SPEEDS)]
-    traces = []
-    for name, poi, colour, _ in sides(data):
+    shown, series = sides(data), []
+    for place, (name, poi, colour, _) in enumerate(shown):
         counts = np.histogram(data.kmh(poi[order], data.time[order])[same], bins=np.array(SPEEDS))[0]
         shares = (counts / max(1, counts.sum())).tolist()
-        traces.append(bars(names, shares, name, colour, "%{x} km/h: %{y:.1%} of steps"))
-    figure = draw(traces, axis("km/h", type="category", tickangle=-45), share_axis(), bargap=0.15)
+        texts = [f"{name}, {km} km/h: {percent(share)} of steps" for km, share in zip(names, shares, strict=True)]
+        series.append(columns(name, colour, shares, texts, place, len(shown)))
+    figure = Figure(series, slots(names, "km/h", tilted=True), _share_axis(*series))
     return chart("speed", figure, speed=data.main.manifest["speed"])
 
 
-def _histogram(edges: Floats, share: Floats, name: str) -> go.Bar:
-    middle, width = ((edges[:-1] + edges[1:]) / 2).round(3).tolist(), np.diff(edges).round(4).tolist()
-    return bars(middle, share.round(5).tolist(), name, charts.BLUE, "%{x:.2f} km: %{y:.1%}", width=width)
+def _histogram(edges: Floats, share: Floats, name: str) -> Series:
+    texts = [f"{a:.2f} to {b:.2f} km: {percent(s)}" for (a, b), s in zip(pairwise(edges), share, strict=True)]
+    return columns(name, charts.BLUE, share.round(5).tolist(), texts, edges=edges.tolist())
+
+
+def _km_axis(edges: Floats) -> Axis:
+    return numbers("km", edges.tolist())
+
+
+def _share_axis(*series: Series) -> Axis:
+    axis = numbers("", [100 * value for one in series for value in one.values], "{:g}%", least=1)
+    return axis._replace(low=0, high=axis.high / 100, ticks=[(value / 100, text) for value, text in axis.ticks])

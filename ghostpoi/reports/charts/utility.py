@@ -12,9 +12,25 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.fields import COLUMN_NAMES, plain_name
 from ghostpoi.formats.times import TIMEZONE, has_names, local_hours, split_names, states_zones
-from ghostpoi.reports.charts import BLUE, MUTED, Chart, axis, bars, chart, draw, line, scatter, sides
+from ghostpoi.reports.charts import (
+    BLUE,
+    MUTED,
+    ROW_PX,
+    Chart,
+    Figure,
+    chart,
+    columns,
+    curve,
+    numbers,
+    points,
+    rows,
+    rule,
+    sides,
+    slots,
+    strips,
+)  # fmt: skip
 from ghostpoi.reports.page_data import PageData
-from ghostpoi.reports.texts import label, plain
+from ghostpoi.reports.texts import plain
 
 OFFSETS = ("timezone", "timezoneoffset", "tzoffset", "utcoffset", "offset")  # columns of minutes east of UTC
 FURTHEST, QUARTER = 16 * 60, 15  # minutes; offsets are multiples of a quarter of an hour
@@ -117,16 +133,15 @@ def _one_session_per_user(data: PageData, side: Ints) -> tuple[Sessions, Vocabul
 
 
 def _popularity_chart(profiles: Profiles) -> Chart:
-    traces = []
+    series = []
     for name, side, colour, dash in profiles:
         visits = np.sort(np.bincount(side.poi))[::-1]
         visits = visits[visits > 0]
         at = np.unique(np.geomspace(1, len(visits), CURVE).astype(int))
-        style = {"color": colour, "width": 2.5, "dash": dash}
-        hover = "rank %{x:,}: %{y:,} visits"
-        traces.append(scatter(at.tolist(), visits[at - 1].tolist(), name, hover, mode="lines", line=style))
-    x, y = axis("rank of the venue", type="log", dtick=1), axis("visits", type="log", dtick=1)
-    return chart("popularity", draw(traces, x, y))
+        series.append(curve(name, colour, at.tolist(), visits[at - 1].tolist(), dash))
+    ranks, visited = [m.x0 for one in series for m in one.marks], [m.y0 for one in series for m in one.marks]
+    x, y = numbers("rank of the venue", ranks, log=True), numbers("visits", visited, log=True)
+    return chart("popularity", Figure(series, x, y))
 
 
 def _top_chart(data: PageData) -> Chart:
@@ -136,38 +151,41 @@ def _top_chart(data: PageData) -> Chart:
     ranked = visits[shown[0][0]]
     most = np.argsort(-ranked, kind="stable")[:TOP]
     most = most[ranked[most] > 0]
-    at = list(range(len(most)))  # positions, because names may repeat
     named = (", ".join(filter(None, (data.venues.category[p], data.venues.name[p]))) for p in most)
-    texts = [label(name, LONGEST) for name in named]
-    traces = [
-        bars(visits[name][most].tolist(), at, name, colour, "%{customdata}: %{x:,} visits", orientation="h",
-             customdata=texts)
-        for name, _, colour, _ in shown
-    ]  # fmt: skip
-    y = axis("", tickvals=at, ticktext=texts, autorange="reversed", showgrid=False)
-    y["tickfont"] = {"size": 11}
-    figure = draw(traces, axis("visits", rangemode="tozero"), y, bargap=0.25)
+    labels = [plain(name, LONGEST) for name in named]
+    series = []
+    for place, (name, _, colour, _) in enumerate(shown):
+        counts = visits[name][most].tolist()
+        texts = [f"{venue}: {n:,} visits, {name}" for venue, n in zip(labels, counts, strict=True)]
+        series.append(strips(name, colour, counts, texts, place, len(shown)))
+    x = numbers("visits", [value for one in series for value in one.values], "{:,.0f}")
+    figure = Figure(series, x, rows(labels), 20 + ROW_PX * len(most))
     return chart("top", figure, side="release" if data.clean is None else "clean data")
 
 
 def _gyration_chart(profiles: Profiles) -> Chart:
     top = max(0.1, float(np.quantile(np.concatenate([side.gyration_km for _, side, _, _ in profiles]), 0.98)))
     edges = np.linspace(0, top, 21)
-    middle = ((edges[:-1] + edges[1:]) / 2).round(3).tolist()
-    traces = []
-    for name, side, colour, _ in profiles:
+    series = []
+    for place, (name, side, colour, _) in enumerate(profiles):
         counts = np.histogram(np.minimum(side.gyration_km, top), bins=edges)[0].tolist()
-        traces.append(bars(middle, counts, name, colour, "%{x:.2f} km: %{y:,} users"))
-    return chart("gyration", draw(traces, axis("km"), axis("users", rangemode="tozero"), bargap=0.08))
+        texts = [
+            f"{a:.1f} to {b:.1f} km: {n:,} users, {name}" for a, b, n in zip(edges, edges[1:], counts, strict=False)
+        ]
+        series.append(columns(name, colour, counts, texts, place, len(profiles)))
+    marks = [(k, f"{edges[k]:.1f}") for k in range(0, 21, 4)]
+    y = numbers("users", [value for one in series for value in one.values], "{:,.0f}")
+    return chart("gyration", Figure(series, slots([""] * 20, "km")._replace(ticks=marks), y))
 
 
 def _hours_chart(data: PageData) -> Chart:
     found = hours_of(data.main.file)
     counts, clock = np.bincount(found.hour, minlength=24).tolist(), plain(found.clock)
     short = "UTC" if found.clock == "UTC" else "local time"
-    trace = bars([f"{h:02d}" for h in range(24)], counts, "released", BLUE, f"%{{x}}:00 {short}: %{{y:,}} check-ins")
-    x, y = axis(f"hour, {short}", type="category", dtick=3), axis("check-ins", rangemode="tozero")
-    return chart("hours", draw([trace], x, y, bargap=0.12), clock=clock)
+    texts = [f"{hour:02d}:00 {short}: {n:,} check-ins" for hour, n in enumerate(counts)]
+    bars = columns("released", BLUE, counts, texts)
+    x = slots([f"{hour:02d}" for hour in range(24)], f"hour, {short}", every=3)
+    return chart("hours", Figure([bars], x, numbers("check-ins", counts, "{:,.0f}")), clock=clock)
 
 
 def _flows_chart(clean: Profile, released: Profile) -> Chart:
@@ -176,12 +194,8 @@ def _flows_chart(clean: Profile, released: Profile) -> Chart:
     b = np.bincount(which[len(clean.flow) :], minlength=len(flows))
     most = np.argsort(-np.maximum(a, b), kind="stable")[:FLOWS]
     end = int(max(a.max(initial=1), b.max(initial=1))) + 1
-    marks = scatter(
-        (a[most] + 1).tolist(), (b[most] + 1).tolist(), "pair of squares",
-        "clean %{customdata[0]:,}, released %{customdata[1]:,} trips", "",
-        customdata=np.stack([a[most], b[most]], axis=1).tolist(),
-        marker={"color": BLUE, "size": 7, "opacity": 0.6, "line": {"width": 0}},
-    )  # fmt: skip
-    x, y = (axis(f"{side} trips, plus one", type="log", dtick=1) for side in ("clean", "released"))
-    figure = draw([marks], x, y, shapes=[line((1, 1), (end, end), "unchanged", MUTED, "dot")])
-    return chart("flows", figure, flows=FLOWS)
+    before, after = (a[most] + 1).tolist(), (b[most] + 1).tolist()
+    texts = [f"clean {m - 1:,}, released {n - 1:,} trips" for m, n in zip(before, after, strict=True)]
+    marks = points("pair of squares", BLUE, before, after, texts, "dot")
+    x, y = (numbers(f"{side} trips, plus one", [*before, *after], log=True) for side in ("clean", "released"))
+    return chart("flows", Figure([rule("unchanged", MUTED, (1, 1), (end, end), "dot"), marks], x, y), flows=FLOWS)

@@ -81,7 +81,9 @@ def test_of_equally_protected_settings_the_most_useful_with_few_genuine_rows_is_
 def test_names_tell_settings_apart() -> None:
     every = options(Wishes())
     assert len({option.name for option in every}) == len(every)
-    assert Option("any", "popular-by-hour", 16, 5.0).name == "any category, 16/5, by popularity"
+    assert (
+        Option("any", "popular-by-hour", 16, 5.0).name == "crowds of 16 venues within 5 km, any category, by popularity"
+    )
 
 
 def test_every_setting_stands_beside_controls_and_floors() -> None:
@@ -105,8 +107,7 @@ def test_the_page_shows_all_settings_and_is_private() -> None:
     text = page.read_text()
     assert re.search(rf'<body class="{PRIVATE_MARK}">', text)
     assert page.stat().st_mode & 0o777 == 0o600
-    data = json.loads(re.findall(r'id="choice-data">(.*?)</script>', text, re.DOTALL)[0])
-    assert [trial["command"] for trial in data["trials"]] == [trial["command"] for trial in found["tried"]]
+    assert text.count("<tr>") == 1 + len(found["tried"])
     assert not re.search(r'(src|href)="?(https?:)?//', text.split("<script>")[0])
     assert text.count('<tr class="control">') == len(found["controls"])
 

@@ -18,7 +18,7 @@ from ghostpoi.draw.methods import METHODS
 from ghostpoi.exports import EXPORTS
 from ghostpoi.plugins import Registry
 
-SLOW = {"torch", "safetensors", "scipy.spatial", "pyarrow", "pandas", "matplotlib", "plotly", "jinja2"}
+SLOW = {"torch", "safetensors", "scipy.spatial", "pyarrow", "pandas", "matplotlib", "jinja2"}
 FOR_RESULTS = {"rich.console", "rich.table"}
 REGISTRIES: tuple[Registry, ...] = (METHODS, ADVERSARIES, EXPORTS)
 MISSING = {
@@ -73,7 +73,7 @@ def test_a_publisher_s_commands_import_nothing_slow(tmp_path: Path) -> None:
     )  # fmt: skip
     *without_models, ghost = (modules & SLOW for modules in found)
     crowds = {"scipy.spatial"}  # which venues a chain of short steps joins
-    assert without_models == [crowds, crowds, crowds, crowds | {"plotly", "jinja2"}]
+    assert without_models == [crowds, crowds, crowds, crowds | {"jinja2"}]
     assert ghost >= {"torch", "safetensors"}
 
 

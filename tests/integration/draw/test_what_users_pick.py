@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sample_releases import embedded
+from sample_releases import chart_ids
 from scipy.stats import chi2
 from small_city import SEED, called, city, prepared, protect, settings, task_of
 
@@ -232,7 +232,7 @@ def test_a_free_draw_from_protect_to_report(method: str, tmp_path: Path) -> None
     )
     assert done.returncode == 0, done.stderr
     assert "matched random release" in done.stdout
-    charts = {chart["id"] for chart in embedded((made.folder / "report.html").read_text("utf-8"), "chart-data")}
+    charts = chart_ids((made.folder / "report.html").read_text("utf-8"))
     assert {"rows", "speed"} <= charts
     assert not charts & {"distance", "sizes"}
     inspected = called("inspect", city(), "--method", method, "--json")
