@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.base import Adversary, Measures, Predictor, leak_mixed, predicted, purify
+from ghostpoi.attack.adversaries.base import Adversary, Prediction, Predictor, leak_mixed, predicted, purify
 from ghostpoi.attack.adversaries.distillation import Distilled
 from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Outside, Rule, leak
 from ghostpoi.attack.victims import VICTIMS
@@ -44,6 +44,7 @@ from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
 RESTORATION_VERSION = 1  # raised whenever the same input gives other restorations or shares
+LEAK_STAY_VERSION = 1  # raised whenever the control `leak-stay` trains a victim on other sessions
 KEPT_VERSION = 2  # raised whenever the cache keeps more of a victim; results stay the same
 HITS = "hits"  # the measure that holds, for each seed, a bit per test step: whether the venue was ranked first
 FURTHER = 1000  # added to a seed for each further release of the same sessions; no cell uses seeds that large
@@ -156,7 +157,10 @@ class Grid:
         seeds = range(self.seeds) if seeds is None else seeds
         for some in [seeds] if self.device.type == "cpu" else [[seed] for seed in seeds]:
             for victim in dict.fromkeys(c.victim for c in contests):
-                jobs = [(c, seed) for seed in some for c in contests if c.victim == victim]
+                asked = [c for c in contests if c.victim == victim]
+                jobs = [(c, seed) for c in asked for seed in some]  # some predict the same under every seed
+                if victim != ITSELF:  # some adversaries share what they infer under a seed
+                    jobs = [(c, seed) for seed in some for c in asked]
                 made = self._predictions(jobs) if victim == ITSELF else self._victims(victim, jobs)
                 for (contest, _), measures in zip(jobs, made, strict=True):
                     found[contest].append(measures)
@@ -187,9 +191,10 @@ class Grid:
         """The identity of all that decides what the adversary of a contest does."""
         adversary, _ = find_adversary(contest.adversary)
         device = self.device.type if adversary and adversary.trains else None
+        seedless = adversary is not None and not (adversary.uses_leak or adversary.needs_seed)
         return key_of(
             (EVIDENCE_VERSION, RESTORATION_VERSION, adversary.version if adversary else 0), contest.adversary,
-            adversary, contest.leak, number, self.rows, device, self._train_key, released,
+            adversary, *(() if seedless else (contest.leak, number)), self.rows, device, self._train_key, released,
             self.releases(contest.release).key, *(self.kept if adversary and adversary.needs_columns else ()),
             *([self._outside] if adversary and adversary.needs_outside else []),
         )  # fmt: skip
@@ -197,8 +202,8 @@ class Grid:
     def evidence(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Evidence:
         """Return what the adversary of a contest knows."""
         first, *further = released
-        release, leaked = self.releases(contest.release), leak(self.train, contest.leak or 0.0, seed)
-        adversary, _ = find_adversary(contest.adversary)
+        release, (adversary, _) = self.releases(contest.release), find_adversary(contest.adversary)
+        leaked = leak(self.train, contest.leak or 0.0 if adversary is None or adversary.uses_leak else 0.0, seed)
         return Evidence.of(
             with_poi(self.train, first), self.train.poi, leaked, self.rows, release.rule, tuple(further), self.kept,
             release.pseudonym, self._outside if adversary and adversary.needs_outside else None,
@@ -216,31 +221,13 @@ class Grid:
         evidence = self.evidence(contest, released, seed)
         adversary, _ = find_adversary(contest.adversary)
         begin = time.perf_counter()
-        if adversary is not None and (adversary.uses_leak or adversary.needs_seed):
+        if adversary is not None:
             poi, measures = purify(adversary, evidence, seed, self.device)
-        elif adversary is not None:
-            poi, measures = self._same_for_all_seeds(contest, adversary, evidence, seed)
         else:
             poi, measures = leak_mixed(evidence), {}
         seconds = time.perf_counter() - begin
         shares = recovery(self.train.poi, released[0], poi, evidence.positions)
         return Record({**shares, **measures, "adversary_seconds": seconds}, poi)
-
-    def _same_for_all_seeds(
-        self, contest: Contest, adversary: Adversary, evidence: Evidence, seed: Seed
-    ) -> tuple[Ints, Measures]:  # fmt: skip
-        """Return what an adversary restored from the same release under the seed before, or what it does."""
-        key = key_of(evidence.released.poi, self.releases(contest.release).key)
-        before = self._restored_before.get((contest.release, contest.adversary))
-        if before is None or before[0] != key:
-            before = key, *purify(adversary, evidence, seed, self.device)
-            self._restored_before[contest.release, contest.adversary] = before
-        return before[1], dict(before[2])
-
-    @cached_property
-    def _restored_before(self) -> dict[tuple[str, str], tuple[str, Ints, Measures]]:
-        """What adversaries without a seed made of each release, and the identity of that release."""
-        return {}
 
     def floors(self) -> dict[str, dict[str, Any]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
@@ -264,9 +251,7 @@ class Grid:
         if not VICTIMS[contest.victim].knows_users:
             return restored
         evidence = self.evidence(contest, [self.releases(contest.release).poi(seed.value)], seed)
-        if adversary is None:
-            return replace(restored, user=evidence.released.user)
-        return replace(restored, user=adversary.users(evidence if adversary.uses_leak else evidence.without_leak()))
+        return replace(restored, user=adversary.users(evidence) if adversary else evidence.released.user)
 
     def _job(self, contest: Contest, number: int) -> tuple[Job, dict[str, Any]]:
         """What a victim trains on, and what is known about it before training."""
@@ -293,7 +278,9 @@ class Grid:
         found = []
         for contest, number in contests:
             released = self._released(contest, number)
-            key = key_of(shared, self._attack_key(contest, released, number))
+            # Distances are measured over other steps under each seed.
+            sample = number % self.seeds if self.distance else None
+            key = key_of(shared, self._attack_key(contest, released, number), sample)
             record = self.cache.load("victims", key)
             known, effort = record is not None, effort_of(contest.adversary)
             self.report(BEFORE if known else f"adversary {contest.label}", effort if known else 0)
@@ -309,12 +296,21 @@ class Grid:
         predictor, _ = find_adversary(contest.adversary)
         if not isinstance(predictor, Predictor):
             raise TypeError(f"{contest.adversary} does not predict")
-        made = predicted(predictor, evidence, self.val, seed, self.device)
+        key = self._attack_key(contest, released, seed.value)
+        if key not in self._last_prediction:
+            self._last_prediction.clear()
+            self._last_prediction[key] = predicted(predictor, evidence, self.val, seed, self.device)
+        made = self._last_prediction[key]
         record = self._record(judged(contest.label, seed, made.scorer, self._exam(contest.victim), began))
         if made.restored is None:
             return record
         shares = recovery(self.train.poi, released[0], made.restored, evidence.positions)
         return replace(record, measures=record.measures | shares)
+
+    @cached_property
+    def _last_prediction(self) -> dict[str, Prediction]:
+        """What was predicted last, by the identity of the attack."""
+        return {}
 
     def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""

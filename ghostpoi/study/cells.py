@@ -12,7 +12,7 @@ from ghostpoi.attack.evidence import EVIDENCE_VERSION
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.distances import DISTANCE_VERSION
 from ghostpoi.audits.controls import CLEAN, DISTANCE, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
-from ghostpoi.audits.grid import RESTORATION_VERSION, Contest, find_adversary, judges_of
+from ghostpoi.audits.grid import LEAK_STAY_VERSION, RESTORATION_VERSION, Contest, find_adversary, judges_of
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
 from ghostpoi.audits.measures.detection import DETECTION_VERSION
 from ghostpoi.audits.measures.utility import PLAUSIBILITY_VERSION, UTILITY_VERSION
@@ -132,7 +132,7 @@ def _attack_stages(name: str) -> Stages:
     if name == LEAK_ONLY:
         return leak
     if name == LEAK_STAY:
-        return leak | {"adversary/distilled": ADVERSARIES["distilled"].version}  # its model, without a release
+        return leak | {"adversary/distilled": LEAK_STAY_VERSION}  # its model, without a release
     adversary, count = find_adversary(name)
     made = {f"adversary/{name.removesuffix(f'-{count}')}": adversary.version} if adversary else {}
     return leak | made | {"restoration": RESTORATION_VERSION}

@@ -32,5 +32,8 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "posterior": "posterior:Posterior",
         "posterior-informed": "posterior:InformedPosterior",
         "posterior-learned": "posterior:LearnedPosterior",
+        "posterior-no-leak": "posterior:PosteriorWithoutLeak",
+        "posterior-informed-no-leak": "posterior:InformedWithoutLeak",
+        "posterior-learned-no-leak": "posterior:LearnedWithoutLeak",
     },
 )

@@ -11,10 +11,11 @@ from numpy.random import Generator
 from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States, StepLengths
 from ghostpoi.attack.evidence import Evidence, Rule
-from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
 
 BACK_OFF = 0.1  # weight of a POI two steps later or one step earlier, as in the victim that counts
+CLEAR = 2.0  # standard errors by which inferred steps must help, to be used
 POWER = 8.0  # of a chain's weights: walks take likely steps, because a victim needs to rank them first
 
 
@@ -23,8 +24,9 @@ class Distilled(Adversary):
     """A16 does not restore visits: it predicts steps, and makes sessions that teach a victim these predictions.
 
     A leak weighs little among restored sessions that are mostly wrong. A16 weighs leaked steps, the steps that A9
-    infers, and staying, and half of the leak decides how. Without a rule or with fewer than two leaked sessions, A16 is
-    A9.
+    infers, and staying, and half of the leak decides how. Inferred steps are used only where they clearly help there.
+    Otherwise A16 does what is possible without the release. Without a rule or with fewer than two leaked sessions, A16
+    is A9.
     """
 
     number = 16
@@ -37,6 +39,7 @@ class Distilled(Adversary):
     inferred: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3, 1.0)  # tried weights of an inferred step; a leaked one has 1
     stay: tuple[float, ...] = (0.0, 0.3, 0.9, 3.0)  # tried weights of staying
     draws: int = 8  # of all sessions, that inferred steps are counted in
+    version = 2
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         if evidence.rule is None or evidence.leaked.sum() < 2:
@@ -45,16 +48,20 @@ class Distilled(Adversary):
 
     def distil(self, evidence: Evidence, rule: Rule | None, seed: Seed) -> Ints:
         """Return walks in place of the sessions that did not leak, (N,). Without a rule, the release is not used."""
-        noise, known = seed.generator("distillation"), evidence.with_half_of_leak()
+        noise, known = seed.generator("distillation", "draws"), evidence.with_half_of_leak()
         hidden = evidence.released.take(evidence.leaked & ~known.leaked)
         poi = evidence.clean[evidence.positions & ~known.positions]
         parts = self.parts(known, rule, noise)
-        # The last of equals: where nothing decides, most weight on the release.
-        mixtures = list(product(self.inferred if rule else (0.0,), self.stay))
-        gains = [hits(mix(*parts, *mixture), hidden, poi) for mixture in mixtures]
-        best = max(range(len(gains)), key=lambda k: (gains[k], k))
-        chain = mix(*self.parts(evidence, rule, noise), *mixtures[best])
-        return evidence.fill(walks(chain, evidence.released, noise)[~evidence.positions])
+
+        def best(weights: Iterable[float]) -> tuple[Bools, tuple[float, float]]:
+            tried = [(hits(mix(*parts, *mixture), hidden, poi), mixture) for mixture in product(weights, self.stay)]
+            return max(tried, key=lambda one: (int(one[0].sum()), one[1]))
+
+        alone, inferred = best((0.0,)), best(self.inferred[1:]) if rule else None
+        _, mixture = inferred if inferred and gains(inferred[0], alone[0]) else alone
+        chain = mix(*self.parts(evidence, rule, noise), *mixture)
+        # Where inferred steps have no weight, these are the walks without a release.
+        return evidence.fill(walks(chain, evidence.released, seed.generator("distillation"))[~evidence.positions])
 
     def parts(
         self, evidence: Evidence, rule: Rule | None, noise: Generator
@@ -127,11 +134,17 @@ def mean_followers(sessions: Sessions, drawn: Iterable[Ints], rows: int, draws: 
     return sum((followers(sessions, poi, rows) for poi in drawn), scipy.sparse.csr_array((rows, rows))) / draws
 
 
-def hits(chain: "scipy.sparse.csr_array", sessions: Sessions, poi: Ints) -> int:
-    """Count the steps of sessions (N,) that the chain predicts."""
+def hits(chain: "scipy.sparse.csr_array", sessions: Sessions, poi: Ints) -> Bools:
+    """Return which steps of sessions (N,) the chain predicts."""
     session = sessions.session_of()
     at = np.flatnonzero(session[1:] == session[:-1])
-    return int((chain.argmax(1)[poi[at]] == poi[at + 1]).sum())
+    right: Bools = chain.argmax(1)[poi[at]] == poi[at + 1]
+    return right
+
+
+def gains(one: Bools, other: Bools) -> bool:
+    """Whether one prediction is right more often than another by more than chance would explain."""
+    return bool(int(one.sum()) - int(other.sum()) > CLEAR * np.sqrt(np.count_nonzero(one != other)))
 
 
 def followers(sessions: Sessions, poi: Ints, rows: int) -> "scipy.sparse.csr_array":

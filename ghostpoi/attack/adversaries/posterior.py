@@ -1,4 +1,4 @@
-"""A21 to A23: the exact posterior of every visit, and predictions from the habits that it shows.
+"""A21 to A26: the exact posterior of every visit, and predictions from the habits that it shows.
 
 A release by crowds is a function of the user, the time and the crowd of each visit, and of noise that does not depend
 on where in the crowd the visit was. So the released venues carry no further evidence. A21 forgets them, and computes
@@ -139,6 +139,41 @@ class LearnedPosterior(Predictor):
         soft, counted = self.posterior.soft(evidence), self.posterior.predict(evidence, validation, seed, device)
         counts, shape = cast(CountingModel, counted.scorer), (self.model, self.training)
         return replace(counted, scorer=blended(soft, counts, evidence, validation, *shape, seed, device))
+
+
+@dataclass(frozen=True)
+class PosteriorWithoutLeak(Posterior):
+    """A24 is A21 without the leak."""
+
+    number = 24
+    title = "exact posterior without leak"
+    holds = "the public rule, published aggregates, and who released what and when; no leak"
+    does = "does what A21 does"
+    uses_leak = False
+    needs_seed = False
+
+
+@dataclass(frozen=True)
+class InformedWithoutLeak(InformedPosterior):
+    """A25 is A22 without the leak."""
+
+    number = 25
+    title = "informed posterior without leak"
+    holds = "what A24 holds, and the city's true popularity of venues and hours of categories"
+    does = "does what A22 does"
+    uses_leak = False
+    needs_seed = False
+
+
+@dataclass(frozen=True)
+class LearnedWithoutLeak(LearnedPosterior):
+    """A26 is A23 without the leak."""
+
+    number = 26
+    title = "learned posterior without leak"
+    holds = "what A24 holds"
+    does = "does what A23 does"
+    uses_leak = False
 
 
 @dataclass(frozen=True)

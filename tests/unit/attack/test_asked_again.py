@@ -7,9 +7,10 @@ import torch
 from anonymous_city import choices, city, drawn
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.attack.adversaries.base import purify
+from ghostpoi.attack.adversaries.base import Predictor, predicted, purify
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, StepLengths, _inferred
 from ghostpoi.attack.evidence import Evidence, Rule, leak
+from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.channel import uniform
 from ghostpoi.randomness import Seed
@@ -23,14 +24,23 @@ def evidence(clean: Sessions, seed: int) -> Evidence:
 
 
 def test_these_adversaries_need_no_seed() -> None:
-    assert SEEDLESS == ["none", "deconvolution", "habits", "step-lengths", "session-habits"]
+    predict = ["posterior-no-leak", "posterior-informed-no-leak"]
+    assert ["none", "deconvolution", "habits", "step-lengths", "session-habits", *predict] == SEEDLESS
 
 
 @pytest.mark.parametrize("name", SEEDLESS)
 def test_without_a_seed_every_leak_and_every_seed_restores_the_same(name: str) -> None:
-    clean = city(40, 12)
-    one, two = (purify(ADVERSARIES[name], evidence(clean, s), Seed(s), torch.device("cpu"))[0] for s in (1, 2))
-    assert (one == two).all()
+    clean, one = city(40, 12), ADVERSARIES[name]
+
+    def restored(seed: int) -> Ints:
+        known, more = evidence(clean, seed), (Seed(seed), torch.device("cpu"))
+        if not isinstance(one, Predictor):
+            return purify(one, known, *more)[0]
+        found = predicted(one, known, clean, *more).restored
+        assert found is not None
+        return found
+
+    assert (restored(1) == restored(2)).all()
 
 
 def test_the_same_question_is_answered_once_and_another_one_anew() -> None:

@@ -16,6 +16,7 @@ from ghostpoi.attack.adversaries.distillation import (
     DistilledRelease,
     draw_states,
     followers,
+    gains,
     hits,
     mix,
     walk,
@@ -41,7 +42,13 @@ def test_a_mixed_chain_by_hand() -> None:
     nothing = sparse.csr_array((3, 3))
     assert mix(nothing, nothing, 0, 0).toarray() == pytest.approx(1e-9 * np.eye(3))
     chain = sparse.csr_array([[1.0, 0, 0], [0, 0, 1], [0, 1, 0]])
-    assert hits(chain, sessions_of([1, 2, 1], [2, 2]), np.array([1, 2, 1, 2, 2], np.int32)) == 2
+    right = hits(chain, sessions_of([1, 2, 1], [2, 2]), np.array([1, 2, 1, 2, 2], np.int32))
+    assert right.tolist() == [True, True, False]
+
+
+def test_inferred_steps_must_help_more_than_chance_would_explain() -> None:
+    none, four, five = (np.arange(9) < n for n in (0, 4, 5))
+    assert [gains(none, none), gains(four, none), gains(five, none), gains(none, five)] == [False, False, True, False]
 
 
 def test_walks_follow_the_weights() -> None:
@@ -98,6 +105,14 @@ class TestRestoring:
             evidence = replace(evidence, rule=None)
         seed = Seed(7)
         assert (Distilled().restore(evidence, seed, CPU) == HiddenMarkov().restore(evidence, seed, CPU)).all()
+
+    def test_where_the_release_teaches_nothing_it_is_what_needs_no_release(self) -> None:
+        g = np.random.default_rng(1)
+        leaked = [[1, 2, 1], [3, 4, 3]] * 6
+        released = [*leaked, *g.integers(1, 5, (60, 3)).tolist()]
+        evidence = evidence_of(candidates_of(*[[1, 2, 3, 4]] * 4), range(72), released, leaked)
+        alone = Distilled().distil(replace(evidence, rule=None), None, Seed(7))
+        assert (Distilled().restore(evidence, Seed(7), CPU) == alone).all()
 
     def test_the_seed_decides_on_the_walks(self) -> None:
         sets = candidates_of(*[[1, 2, 3, 4]] * 4)

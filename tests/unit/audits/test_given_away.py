@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ghostpoi.audits.controls import default_adversaries, uses_leak
 from ghostpoi.audits.given_away import chosen, given_away
 from ghostpoi.audits.grid import HITS, Contest
 from ghostpoi.audits.request import RELEASE
@@ -13,6 +14,18 @@ from ghostpoi.audits.result import Measured, StepCounts
 from ghostpoi.audits.verdicts import CANNOT_TELL, LITTLE, MUCH, NOTHING
 
 STEPS = 8000
+
+
+def test_the_exact_posterior_runs_with_and_without_the_leak() -> None:
+    ran = default_adversaries()
+    assert [uses_leak(name) for name in ran if name.startswith("posterior")] == [True, False]
+    everybody = [name for name in default_adversaries(everybody=True) if name.startswith("posterior")]
+    assert sorted(name for name in everybody if uses_leak(name)) == [
+        "posterior",
+        "posterior-informed",
+        "posterior-learned",
+    ]
+    assert [f"{name}-no-leak" for name in everybody if uses_leak(name)] == [n for n in everybody if not uses_leak(n)]
 
 
 def player(share: float, validation: float, seed: int = 0, steps: int = STEPS) -> dict[str, Any]:
