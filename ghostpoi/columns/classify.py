@@ -51,6 +51,7 @@ WHY = {  # a kept column of each kind is harmless
     "session": "names sessions or days", "user": "the same in all rows of a user; no test finds clean venues in it",
 }  # fmt: skip
 TESTED, ASKED = "no test finds clean venues in it", "kept on request, at the publisher's risk"
+REASONS = {*WHY.values(), TESTED, ASKED}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ghostpoi import __version__, formats
+from ghostpoi.columns.classify import REASONS
 from ghostpoi.data.checkins import DATE
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.draw.publication import Protocol, publication
@@ -23,7 +24,7 @@ from ghostpoi.settings import override
 COUNTS = {"rows", "substituted", "no_candidate", "kept_by_speed", "kept_by_method", "slowest_taken"}
 KEYS: dict[str, set[str] | None] = {  # of the sections of a manifest; None: other checks read these
     "tool": {"name", "version"}, "method": None, "protocol": None, "settings": None,
-    "columns": {"fields", "changed_with_the_venue", "kept", "dropped", "kept_on_request"},
+    "columns": {"fields", "changed_with_the_venue", "kept", "why", "dropped", "kept_on_request"},
     "disclosure": {"category", "category_groups", "aggregates"},
     "identity": {"ids", "row_order"}, "series": {"number", "repeated"},
     "rows": {
@@ -114,9 +115,12 @@ def _doubtful(manifest: dict[str, Any], file: CheckinFile | None) -> list[str]:
     beside = set(file.venues.rows.columns) if file.venues else set()
     there = [name for name in columns["dropped"] if name in present]
     gone = [name for name in columns.get("kept_on_request", []) if name not in {*columns["kept"], *beside}]
-    return [f"columns.dropped names {name!r}, which is there" for name in there] + [
-        f"columns.kept_on_request names {name!r}, which is not kept" for name in gone
-    ]
+    odd = [name for name, why in columns.get("why", {}).items() if why not in REASONS or name not in columns["kept"]]
+    return (
+        [f"columns.why says of {name!r} what no release says" for name in odd]
+        + [f"columns.dropped names {name!r}, which is there" for name in there]
+        + [f"columns.kept_on_request names {name!r}, which is not kept" for name in gone]
+    )
 
 
 def differences(found: dict[str, Any], stated: dict[str, Any], key: str) -> list[str]:
