@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ghostpoi.api.door import Door, step
 from ghostpoi.api.given import REGION, PathLike, ReadingOptions, assignments, divided, optional, source_of
@@ -16,6 +16,7 @@ from ghostpoi.options import option
 
 if TYPE_CHECKING:
     from ghostpoi.api.given import Source
+    from ghostpoi.attack.evidence import LeakBy
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,9 @@ class Audit:
 @step
 def audit(
     door: Door, source: Source, release: ReleaseLike | Source, *, adversaries: Sequence[str] | str | None = None,
-    victim: Sequence[str] | str | None = None, leak: float = 0.05, seeds: int = 3, protocol: str = "strong",
-    device: str = "auto", map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (),
+    victim: Sequence[str] | str | None = None, leak: float = 0.05, leak_by: str = "session", seeds: int = 3,
+    protocol: str = "strong", device: str = "auto", map: Mapping[str, str] | None = None,
+    set: Mapping[str, Any] | Sequence[str] = (),
     config: PathLike | None = None, private: PathLike | None = None, cache: PathLike | None = None,
     naturalness: bool = True, all_controls: bool = False, store: bool = True, replace: bool = False,
     series: PathLike | None = None, engine: str | None = None, workers: int = 0, scheduler: str = "",
@@ -101,8 +103,8 @@ def audit(
     file, released = source_of(source, reading), source_of(ours, reading, "the released table")
     request = AuditRequest(
         file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
-        victims=parse_victims(victims, everybody), leak=leak, seeds=seeds, protocol=protocol,
-        device=find_device(device),
+        victims=parse_victims(victims, everybody), leak=leak, leak_by=cast("LeakBy", leak_by), seeds=seeds,
+        protocol=protocol, device=find_device(device),
         mapping={field: column for field, column in (map or {}).items() if not (at_scale and field == REGION)},
         set=assignments(set), config=optional(config), private=private_of(release, private), cache=optional(cache),
         naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,

@@ -1,6 +1,7 @@
 """What an adversary knows about a release: the public rule, which the manifest and the code state, and the leak."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -183,15 +184,23 @@ def rule_of(method: AnyMethod | None, candidates: Candidates, vocabulary: Vocabu
     return Rule(candidates, channel, method.exact_channel, lat, lon, method.popularity_power)
 
 
-def leak(sessions: Sessions, ratio: float, seed: Seed) -> Bools:
+LeakBy = Literal["session", "person"]  # what leaks: single sessions, or all sessions of some people
+
+
+def leak(sessions: Sessions, ratio: float, seed: Seed, by: LeakBy = "session") -> Bools:
     """Draw the sessions that leak, (S,): a share `ratio`, rounded, and at least one session unless it is 0.
 
-    One order of the sessions serves every ratio, so a larger leak under the same seed contains the smaller one.
+    By person, all sessions of a share of the people leak, as if another source with times knew these people. One order
+    of the sessions, or of the people, serves every ratio, so a larger leak under a seed contains the smaller one.
     """
     if not 0 <= ratio <= 1:
         raise InputError(f"the leak ratio must be from 0 to 1, not {ratio:g}; the paper's is 0.05")
-    order = seed.generator("leak").permutation(len(sessions))
-    count = max(int(ratio * len(sessions) + 0.5), 1) if ratio else 0
+    people = np.unique(sessions.user) if by == "person" else None
+    total = len(sessions) if people is None else len(people)
+    order = (seed.generator("leak") if people is None else seed.generator("leak", "person")).permutation(total)
+    count = max(int(ratio * total + 0.5), 1) if ratio else 0
+    if people is not None:
+        return np.isin(sessions.user, people[order[:count]])
     return np.argsort(order) < count  # whether the place of each session in the order is among the first
 
 

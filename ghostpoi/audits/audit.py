@@ -267,7 +267,7 @@ def grid_of(
         train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=releases.__getitem__,
         seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
         device=request.device, cache=request.open_cache(), kept=kept_columns(pair, data), report=report,
-        distance=True,
+        distance=True, leak_by=request.leak_by,
     )  # fmt: skip
 
 

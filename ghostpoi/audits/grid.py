@@ -17,7 +17,7 @@ import torch
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, Prediction, Predictor, leak_mixed, predicted, purify
 from ghostpoi.attack.adversaries.distillation import Distilled
-from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Outside, Rule, leak
+from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, LeakBy, Outside, Rule, leak
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, Victim, train_each
 from ghostpoi.attack.victims.distances import DISTANCE_VERSION, floors
@@ -36,7 +36,7 @@ from ghostpoi.audits.measures.accuracy import (
     share,
     stay,
 )
-from ghostpoi.data.checkins import Ints, Longs
+from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.keys import key_of
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.progress import BEFORE, Report, Say, no_report
@@ -139,6 +139,7 @@ class Grid:
     cache: Cache
     kept: tuple[KeptColumn, ...] = ()  # columns that every release shows as the clean file has them
     distance: bool = False  # whether distances are measured
+    leak_by: LeakBy = "session"
     say: Say = lambda text: None
     report: Report = no_report
 
@@ -197,17 +198,22 @@ class Grid:
             adversary, *(() if seedless else (contest.leak, number)), self.rows, device, self._train_key, released,
             self.releases(contest.release).key, *(self.kept if adversary and adversary.needs_columns else ()),
             *([self._outside] if adversary and adversary.needs_outside else []),
+            *([] if seedless or self.leak_by == "session" else [self.leak_by]),  # so that earlier results stay valid
         )  # fmt: skip
 
     def evidence(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Evidence:
         """Return what the adversary of a contest knows."""
         first, *further = released
         release, (adversary, _) = self.releases(contest.release), find_adversary(contest.adversary)
-        leaked = leak(self.train, contest.leak or 0.0 if adversary is None or adversary.uses_leak else 0.0, seed)
+        blind = adversary is not None and not adversary.uses_leak
+        leaked = self._leak(replace(contest, leak=0.0) if blind else contest, seed)
         return Evidence.of(
             with_poi(self.train, first), self.train.poi, leaked, self.rows, release.rule, tuple(further), self.kept,
             release.pseudonym, self._outside if adversary and adversary.needs_outside else None,
         )  # fmt: skip
+
+    def _leak(self, contest: Contest, seed: Seed) -> Bools:
+        return leak(self.train, contest.leak or 0.0, seed, self.leak_by)
 
     @cached_property
     def _outside(self) -> Outside:
@@ -257,7 +263,7 @@ class Grid:
         """What a victim trains on, and what is known about it before training."""
         seed = Seed(number)
         if contest.adversary == LEAK_ONLY:
-            leaked = self.train.take(leak(self.train, contest.leak or 0.0, seed))
+            leaked = self.train.take(self._leak(contest, seed))
             return Job(contest.label, repeated(leaked, len(self.train)), seed), {}
         if contest.adversary == LEAK_STAY:
             return Job(contest.label, self._leak_stay(contest, seed), seed), {}
@@ -269,7 +275,7 @@ class Grid:
     def _leak_stay(self, contest: Contest, seed: Seed) -> Sessions:
         """Sessions that teach leaked steps and staying: what the strongest use of the leak gives without a release."""
         nothing = with_poi(self.train, np.ones_like(self.train.poi))
-        evidence = Evidence.of(nothing, self.train.poi, leak(self.train, contest.leak or 0.0, seed), self.rows)
+        evidence = Evidence.of(nothing, self.train.poi, self._leak(contest, seed), self.rows)
         return with_poi(self.train, Distilled().distil(evidence, None, seed))
 
     def _predictions(self, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:

@@ -219,7 +219,8 @@ class Scene:
         time, people = pair.released.time, int(person.max()) + 1
         publisher, settings = publisher_of(pair.manifest), settings_of(pair.manifest) if pair.manifest else None
         held = np.zeros(people, bool)
-        held[Seed(0).generator("persons", "held out").permutation(people)[: max(1, round(HELD_OUT * people))]] = True
+        out = max(round(HELD_OUT * people), min(2 * FEWEST, people // 2))  # of too few, no figure is shown
+        held[Seed(0).generator("persons", "held out").permutation(people)[:out]] = True
         in_crowds = isinstance(publisher, CrowdDraw)
         if in_crowds and settings is not None:
             whole = prepare(pair.clean, settings, whole_file=False, crowds=pair.crowds)

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from ghostpoi import settings
+from ghostpoi.attack.evidence import LeakBy
 from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.audits.cache import Cache, default_folder, open_cache
 from ghostpoi.audits.controls import (
@@ -67,6 +68,7 @@ class AuditRequest:
     adversaries: tuple[str, ...] = field(default_factory=default_adversaries)
     victims: tuple[str, ...] = DEFAULT_VICTIMS
     leak: float = 0.05
+    leak_by: LeakBy = "session"
     seeds: int = 3
     protocol: str = "strong"
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -117,6 +119,8 @@ class AuditRequest:
             raise InputError(
                 f"{option('leak', f'{self.leak:g}')}: give a share above 0 and at most 1; the paper's is 0.05"
             )
+        if self.leak_by not in get_args(LeakBy):
+            raise InputError(f"{option('leak_by', self.leak_by)}: use {' or '.join(get_args(LeakBy))}")
 
     def settings_for(self, manifest: dict[str, Any] | None) -> AuditSettings:
         """Return the settings of the manifest, else of the protocol, with the user's changes."""

@@ -132,6 +132,7 @@ def result(
         "protocol": request.protocol,
         "victims": list(request.victims),
         "leak": request.leak,
+        "leak_by": request.leak_by,
         "sessions": m.sessions,
         "test_positions": m.counts.test,
         "kept_columns": list(m.kept_columns),

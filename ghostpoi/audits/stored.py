@@ -24,12 +24,20 @@ from ghostpoi.release.manifest import MANIFEST, release_identity, seal_of, store
 PUBLIC = (
     "verdict", "gives_away", "limits", "worst_case", "distance", "bound", "persons", "over", "strongest", "clean",
     "adversaries", "not_run", "gaps", "controls", "plausibility", "naturalness", "utility", "protocol", "victims",
-    "leak", "test_positions", "kept_columns", "pseudonyms", "version",
+    "leak", "leak_by", "test_positions", "kept_columns", "pseudonyms", "version",
 )  # fmt: skip
 ALWAYS = ("acc@1", "acc@1_moves", "acc@5", "mrr", "accuracy_lost")  # measures of every victim
 PUBLIC_MEASURES = (*ALWAYS, "restored", DISTANCE)  # what reports show
 REGIONS = "regions"  # which of them were audited; an audit of a whole release has no such section
-SAME = ("victims", "protocol", "leak", "version", "settings_sha256", REGIONS)  # what runs that add up have in common
+SAME = (
+    "victims",
+    "protocol",
+    "leak",
+    "leak_by",
+    "version",
+    "settings_sha256",
+    REGIONS,
+)  # what runs that add up have in common
 
 
 def public(found: dict[str, Any]) -> dict[str, Any]:

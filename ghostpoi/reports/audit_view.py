@@ -144,6 +144,7 @@ class AuditView:
     not_run: list[str]  # adversaries of the default set; without them, an audit is partial
     strongest: str  # the worst case of those with a leak: an adversary, or a control without the release
     leak: float
+    by_person: bool  # whether all sessions of some people leaked
     protocol: str
     victim: str
     positions: int
@@ -205,6 +206,7 @@ class AuditView:
             not_run=[str(name) for name in audit["not_run"]],
             strongest=audit["strongest"],
             leak=float(audit["leak"]),
+            by_person=audit.get("leak_by") == "person",
             protocol=str(audit["protocol"]),
             victim=", ".join(map(str, audit["victims"])),
             positions=int(audit["test_positions"]),
@@ -245,6 +247,7 @@ class AuditView:
         """The verdict in one line, for adversaries without a leak and with one."""
         words = [self.gives_away[leak].verdict for leak in LEAKS]
         leak = f"a leak of {self.leak:.3g}" if self.leak < 0.01 else f"a {100 * self.leak:.3g}% leak"
+        leak += " by person" if self.by_person else ""
         if self.not_run and not SEVERITY[worst(words)]:
             return f"{CANNOT_TELL.capitalize()} what it gives away ({self.over})"
         first, second = (word.capitalize() if at == 0 else word for at, word in enumerate(words))
@@ -252,6 +255,11 @@ class AuditView:
         if words[0] == words[1]:
             text = f"{first}, without a leak and with {leak}"
         return f"{text} ({self.over})"
+
+    @property
+    def leaked(self) -> str:
+        """What the leak is a share of."""
+        return "people, with all their sessions" if self.by_person else "training sessions"
 
     @property
     def details(self) -> dict[str, GivenAway]:

@@ -1,0 +1,102 @@
+"""Audits of persons through the command line: figures, controls, what is stored, limits, and a leak by person."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_city import called, city, release
+
+from ghostpoi.attack.evidence import leak
+from ghostpoi.audits.match import align, read_pair
+from ghostpoi.audits.persons import AGAIN
+from ghostpoi.audits.request import AuditRequest
+from ghostpoi.formats import Source
+from ghostpoi.randomness import Seed
+
+SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
+FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", "--leak", "0.3", *SPLIT)
+
+
+def audited(release: Path, *more: object, file: Path | None = None) -> dict[str, Any]:
+    done = called("audit", file or city(), release, *FAST, "--adversaries", "none", "--json", *more)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_release_that_keeps_users_and_times_singles_out_as_the_clean_file_does() -> None:
+    found = audited(release("crowd", "txt").folder, "--no-store")["persons"]
+    assert found["control"] == AGAIN
+    for known in ("second", "hour", "part_place"):
+        four = found["unicity"][known]["4"]
+        assert four["release"] == four["clean"]
+        assert four["release"]["mean"] > 4 * four["control"]["mean"]
+    assert found["linkage"]["sessions"]["release"]["mean"] < found["linkage"]["sessions"]["clean"]["mean"]
+
+
+def test_pseudonyms_that_change_leave_less_to_single_out() -> None:
+    kept, hidden = (
+        audited(release("crowd", "txt", *more).folder, "--no-store")["persons"]["unicity"]["part"]["3"]["release"]
+        for more in ((), ("--pseudonyms", "session"))
+    )
+    assert hidden["mean"] < kept["mean"]
+
+
+def test_the_manifest_holds_rates_and_no_person(tmp_path: Path) -> None:
+    out = tmp_path / "made"
+    assert called("protect", city(), "-o", out, "--seed", 2**90).returncode == 0
+    found = audited(out)
+    stored = json.loads((out / "manifest.json").read_text())["audit"]
+    assert '"most"' not in json.dumps(stored["persons"])
+    assert '"people"' not in json.dumps(stored["persons"])
+    assert '"most"' in json.dumps(found["persons"])
+    rates = [one["release"]["mean"] for one in stored["persons"]["unicity"]["hour"].values()]
+    assert rates == [one["release"]["mean"] for one in found["persons"]["unicity"]["hour"].values()]
+    table = called("audit", city(), out, *FAST, "--adversaries", "none").stdout
+    assert "singled out by 4 check-ins (hour and place)" not in table
+    assert "singled out by 4 check-ins (part of day and place)" in table
+    assert "control: a tenth of the people held out, protected again without them" in table
+    done = called("audit", city(), out, *FAST, "--adversaries", "none", "--leak-by", "person")
+    assert "replaced the stored audit, which has other settings (leak_by)" in done.stderr
+    assert "leak 30.0% of the people, with all their sessions" in done.stdout
+
+
+def test_a_limit_on_persons_decides(tmp_path: Path) -> None:
+    limits = tmp_path / "limits.toml"
+    limits.write_text("[limits]\npersons = 0.05\n")
+    words = ("--adversaries", "none", "--no-store", "--config", limits)
+    done = called("audit", city(), release("crowd", "txt").folder, *FAST, *words)
+    assert done.returncode == 1
+    assert "people singled out, at most 0.05: beyond your limits" in done.stdout
+
+
+def test_a_release_of_another_tool_has_no_control(tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_bytes(next(release("random", "txt").folder.glob("checkins*")).read_bytes())
+    found = audited(other)["persons"]
+    assert found["control"] is None
+    assert "control" not in found["unicity"]["hour"]["4"]
+    assert found["unicity"]["hour_place"]["4"]["release"]["mean"] > 0.9
+    done = called("audit", city(), other, *FAST, "--adversaries", "none")
+    assert "another tool's release has no control" in done.stdout
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.5])
+def test_a_leak_by_person_holds_all_sessions_of_some_people(ratio: float) -> None:
+    folder = release("crowd", "txt").folder
+    pair = read_pair(city(), folder, {})
+    request = AuditRequest(file=Source(city()), release=Source(folder), set=SPLIT[1::2])
+    train = align(pair, request.settings_for(pair.manifest).filters).train
+    leaked = leak(train, ratio, Seed(4), "person")
+    people = np.unique(train.user[leaked])
+    assert len(people) == max(1, int(ratio * len(np.unique(train.user)) + 0.5))
+    assert np.array_equal(leaked, np.isin(train.user, people))
+    assert not (leak(train, ratio / 2, Seed(4), "person") & ~leaked).any()
+    assert not np.array_equal(leak(train, ratio, Seed(5), "person"), leaked)
+
+
+def test_a_leak_is_by_session_or_by_person() -> None:
+    done = called("audit", city(), release("crowd", "txt").folder, "--leak-by", "venue")
+    assert (done.returncode, done.stderr.strip()) == (2, "ghostpoi: --leak-by venue: use session or person")
