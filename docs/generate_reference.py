@@ -74,7 +74,7 @@ warnings are `UserWarning`s. `help(ghostpoi.Release)` and the like describe the 
 """
 STEPS = {
     "inspect": "Inspection", "choose": "Choice", "protect": "Release", "verify": "Verification", "audit": "Audit",
-    "report": "Report", "export": "Export", "synth": None,
+    "person": "Person", "report": "Report", "export": "Export", "synth": None,
 }  # fmt: skip
 
 A11_A12 = """

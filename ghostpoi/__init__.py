@@ -14,14 +14,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
 if TYPE_CHECKING:
-    from ghostpoi.api.audits import Audit, audit
+    from ghostpoi.api.audits import Audit, Person, audit, person
     from ghostpoi.api.checks import Inspection, Verification, inspect, verify
     from ghostpoi.api.choice import Choice, choose
     from ghostpoi.api.outputs import Export, Report, export, report, synth
     from ghostpoi.api.release import Release, protect
 else:
     MODULES = {
-        "audits": ("Audit", "audit"),
+        "audits": ("Audit", "Person", "audit", "person"),
         "checks": ("Inspection", "Verification", "inspect", "verify"),
         "choice": ("Choice", "choose"),
         "outputs": ("Export", "Report", "export", "report", "synth"),
@@ -41,8 +41,8 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Audit", "Choice", "Export", "InputError", "Inspection", "Release", "Report", "Verification",
-    "__version__", "audit", "choose", "export", "inspect", "protect", "report", "synth", "verify",
+    "Audit", "Choice", "Export", "InputError", "Inspection", "Person", "Release", "Report", "Verification",
+    "__version__", "audit", "choose", "export", "inspect", "person", "protect", "report", "synth", "verify",
 ]  # fmt: skip
 
 

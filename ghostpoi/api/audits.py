@@ -1,4 +1,4 @@
-"""`ghostpoi.audit`: what adversaries still learn from a release."""
+"""`ghostpoi.audit`: what adversaries still learn from a release; `ghostpoi.person`: what it says about one person."""
 
 from __future__ import annotations
 
@@ -126,3 +126,41 @@ def audit(
         if together:  # which needs no victim: a month can be too small for the other adversaries
             door.say(f"several releases: {together['series']['verdict']}")
         raise
+
+
+@dataclass(frozen=True)
+class Person:
+    """What a release says about one person. `found` is what `ghostpoi person --json` prints.
+
+    >>> found = ghostpoi.person("release", user="17")
+    >>> found.rows == len(found.found["checkins"])
+    True
+    """
+
+    found: dict[str, Any] = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of this person."""
+        return int(self.found["rows"])
+
+    def __repr__(self) -> str:
+        return f"Person({self.rows:,} rows, {self.found['first']} to {self.found['last']})"
+
+
+@step
+def person(
+    door: Door, release: ReleaseLike, user: str, *, private: PathLike | None = None, max_size: str | None = None
+) -> Person:
+    """Return what a release says about one person, for requests of access and erasure.
+
+    `user` is an id as the release shows it. With `private`, the private folder, it is an id of the clean file, and the
+    answer holds clean data.
+
+    >>> ghostpoi.person("release", user="17").found["singled_out"]["hour"]["1"] <= 1
+    True
+    """
+    from ghostpoi.audits.person import about
+    from ghostpoi.formats.source import limit_of
+
+    return Person(about(folder_of(release), user, optional(private), limit_of(max_size)))

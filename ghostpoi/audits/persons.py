@@ -239,7 +239,7 @@ class Scene:
         return Scene(
             person=person, unit=unit.astype(np.int64), time=_without_weeks(time, settings), clean_time=own, clean=clean,
             released=released, venues=venues, division=division, names=_names(pair), session=session,
-            later=_later(person, session, own), least_session=filters.min_session_length, held=held, again=shown,
+            later=measure.later(person, session, own), least_session=filters.min_session_length, held=held, again=shown,
             control_division=control_division, control=control, in_crowds=in_crowds,
         )  # fmt: skip
 
@@ -370,20 +370,6 @@ def _without_weeks(time: Longs, settings: Publication | None) -> Longs:
     """Return what an outsider can compare of the times of a release: where weeks are moved, the second of the week."""
     moved = settings is not None and getattr(settings.identity, "times", "keep") == "shift"
     return time % WEEK_S if moved else time
-
-
-def _later(person: Longs, session: Longs, time: Longs) -> Bools:
-    """Mark the check-ins in the second half of each person's sessions."""
-    count = int(session.max()) + 1
-    begin, who = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
-    np.minimum.at(begin, session, time)
-    who[session] = person
-    order = np.lexsort((begin, who))
-    total = np.bincount(who)
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count) - np.repeat(np.cumsum(total) - total, total)
-    later: Bools = (2 * place >= total[who])[session]
-    return later
 
 
 def _names(pair: TablePair) -> list[str]:

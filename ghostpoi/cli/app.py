@@ -67,7 +67,7 @@ app = _group(
     pretty_exceptions_enable=False,
 )
 steps = (commands.inspect, commands.choose, commands.protect, commands.verify, commands.audit, commands.report)
-for run in (*steps, commands.export, commands.synth, commands.prepare, demo, commands.plugins):
+for run in (*steps, commands.person, commands.export, commands.synth, commands.prepare, demo, commands.plugins):
     _add(app, run, run.__name__)
 series_app = _group("Look into a series of releases, made with protect --series.")
 _add(series_app, commands.show_series, "show", "series")

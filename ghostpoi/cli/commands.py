@@ -192,6 +192,13 @@ def report(**asked: Any) -> None:
         tell(path)
 
 
+def person(json: bool, **asked: Any) -> None:
+    """Show what a release says about one person, for requests of access and erasure."""
+    show(step("person", asked).found, json, terminal.person)
+    if asked["private"] is not None:
+        say("this answer holds clean data: give it to that person only")
+
+
 def export(**asked: Any) -> None:
     """Write a release in the form that another tool trains on; with --private, also clean data to test on."""
     tell(step("export", asked).folder)

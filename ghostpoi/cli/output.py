@@ -274,6 +274,15 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
+def person(console: Console, found: dict[str, Any]) -> None:
+    """Print what a release says about a person."""
+    from ghostpoi.reports.persons_view import KNOWN
+
+    known = [{"known": KNOWN[name]} | {f"k{k}": share for k, share in by.items()}
+             for name, by in found["singled_out"].items()]  # fmt: skip
+    _print(console, "person", found, table=_table("known", known))
+
+
 def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     """Print the settings that `choose` tried, and the command of the recommended one."""
     from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV

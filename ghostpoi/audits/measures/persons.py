@@ -231,6 +231,20 @@ class Halves:
     strangers: Bools  # (P,) people whose earlier check-ins nobody knows: the control
 
 
+def later(person: Longs, session: Longs, time: Longs) -> Bools:
+    """Mark the check-ins in the second half of each person's sessions."""
+    count = int(session.max()) + 1
+    begin, who = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
+    np.minimum.at(begin, session, time)
+    who[session] = person
+    order = np.lexsort((begin, who))
+    total = np.bincount(who)
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count) - np.repeat(np.cumsum(total) - total, total)
+    later: Bools = (2 * place >= total[who])[session]
+    return later
+
+
 def linkage(visits: Visits, halves: Halves, people: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Return the tallies of later sessions that are assigned to the right person, and those of strangers.
 

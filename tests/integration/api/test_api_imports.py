@@ -5,7 +5,7 @@ import sys
 
 from conftest import ROOT
 
-STEPS = ("audit", "choose", "export", "inspect", "protect", "report", "synth", "verify")
+STEPS = ("audit", "choose", "export", "inspect", "person", "protect", "report", "synth", "verify")
 
 
 def test_names_stay_functions_after_all_packages_are_imported() -> None:
