@@ -72,6 +72,15 @@ class SpeedSettings(Section):
 
 
 @dataclass(frozen=True)
+class HideSettings(Section):
+    """Which venues a release never shows. Their rows draw from the other venues of their sets."""
+
+    homes: bool = setting(True, "never release a venue whose category says that people live there")
+    categories: str = setting("", "never release venues of these categories either: ids or names, separated by ;")
+    min_visitors: int = setting(1, "never release a venue with fewer distinct visitors", 1)
+
+
+@dataclass(frozen=True)
 class RegionSettings(Section):
     """How venues are divided into regions, each with a vocabulary, models and crowds of its own.
 
@@ -151,6 +160,13 @@ class Settings:
     filters: FilterSettings = field(default_factory=FilterSettings)
     candidates: CandidateSettings = field(default_factory=CandidateSettings)
     speed: SpeedSettings = field(default_factory=SpeedSettings)
+
+
+@dataclass(frozen=True)
+class Published(Settings):
+    """All settings, with what a release hides."""
+
+    hide: HideSettings = field(default_factory=HideSettings)
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,8 @@ def rule_of(method: AnyMethod | None, candidates: Candidates, vocabulary: Vocabu
     if method is None:
         return Rule(candidates, uniform(candidates), False, lat, lon)
     channel = method.channel(candidates, lat, lon)
+    if candidates.everywhere and lat is not None and lon is not None:
+        channel = channel.released_as(candidates.shown_for(lat, lon))
     return Rule(candidates, channel, method.exact_channel, lat, lon, method.popularity_power)
 
 

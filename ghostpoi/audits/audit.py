@@ -205,7 +205,7 @@ def _measured(
         counts=counts,
         step_users=grid.step_users,
         rows=count_rows(pair, chosen.speed),
-        utility=utility(data.all, data.all_released, data.vocabulary),
+        utility=utility(data.all, data.all_released, data.vocabulary, grid.releases(RELEASE).rule.candidates.hidden),
         sessions={"train": len(data.train), "val": len(data.val), "test": len(data.test)},
         released=len(pair.released),
         kept_columns=tuple(pair.kept),

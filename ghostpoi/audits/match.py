@@ -20,15 +20,15 @@ from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.catalogue import KeptCrowds
 from ghostpoi.draw.methods import METHODS, AnyMethod
-from ghostpoi.draw.publication import publication
+from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.whole_table import prepare
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows, Source
 from ghostpoi.options import option
-from ghostpoi.release.manifest import checked_manifest, read_clean, read_data, settings_of, with_groups
+from ghostpoi.release.manifest import checked_manifest, read_clean, read_data, settings_of, with_groups, withholds
 from ghostpoi.release.series.fields import read_table
 from ghostpoi.release.users import clean_rows
-from ghostpoi.settings import FilterSettings, Settings
+from ghostpoi.settings import FilterSettings, Published
 
 
 def undo(released: CheckinFile, clean: Checkins, private: Path) -> tuple[CheckinFile, Longs]:
@@ -114,7 +114,7 @@ def pair_of(
     _check_city(file, release, clean, released)
     rows = np.arange(len(clean))
     if manifest is not None and manifest.get("rows", {}).get("withheld"):
-        rows = np.flatnonzero(prepare(clean, settings_of(manifest), whole_file, crowds).has_candidates)
+        rows = prepare(clean, settings_of(manifest), whole_file, crowds).shown(withholds(manifest))
     kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
     if clean.crossing is not None and len(rows) == len(released):
         released = replace(released, crossing=clean.crossing[rows])
@@ -178,18 +178,18 @@ def publisher_of(manifest: dict[str, Any] | None) -> AnyMethod | None:
     return settings_of(manifest).method if manifest is not None and manifest["method"] in METHODS else None
 
 
-def public_rule(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: AnyMethod | None) -> Rule:
+def public_rule(pair: TablePair, vocabulary: Vocabulary, settings: Published, method: AnyMethod | None) -> Rule:
     """Return the rule of a method. Without one, a uniform draw from candidate sets serves as the first guess."""
     return rule_of(method, _candidates(pair, vocabulary, settings, method or METHODS[RANDOM]), vocabulary)
 
 
-def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, method: AnyMethod) -> Candidates:
+def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Published, method: AnyMethod) -> Candidates:
     """The publisher's candidate sets, in the numbers of the audit's vocabulary.
 
     Which venues the publisher's models know depends on clean data, and so do learned sets. An adversary can infer most
     of them from the release; the audit grants it all of them, which is conservative for the publisher.
     """
-    publisher = replace(publication(RANDOM), filters=settings.filters, candidates=settings.candidates, method=method)
+    publisher = Publication(settings.filters, settings.candidates, hide=settings.hide, method=method)
     try:
         own = prepare(pair.clean, publisher, pair.manifest is None, pair.crowds)  # a region may have no sessions
     except InputError:  # no candidates under these settings: the release comes from another tool
@@ -219,7 +219,7 @@ def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Settings, met
     weight = None
     if in_sessions.weight is not None and anywhere.weight is not None:
         weight = np.take_along_axis(combined(in_sessions.weight, anywhere.weight)[venue], order, 1) * (found > 0)
-    return Candidates(found, radius[venue], weight, everywhere=anywhere.everywhere)
+    return Candidates(found, radius[venue], weight, everywhere=anywhere.everywhere, hidden=own.hidden[venue])
 
 
 def joint_venues(pair: TablePair) -> tuple[Longs, Longs, Venues]:

@@ -1,7 +1,7 @@
 """What an auditor can ask for: adversaries, victims, leak, seeds, settings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -31,18 +31,19 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.options import option
 from ghostpoi.release.manifest import read_manifest, settings_of
-from ghostpoi.settings import ModelSettings, Settings, Training, TrajectoryLM
+from ghostpoi.settings import HideSettings, ModelSettings, Published, Training, TrajectoryLM
 
 RELEASE = "release"  # what the grid calls the audited release
 CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (CLEAN, LEAK_STAY), (RELEASE, LEAK_MIXED))
 DEFAULT_VICTIMS = ("markov", "counting")  # one that ignores users and one that knows them; both train in seconds
 TRANSFORMER = "transformer"  # the paper's victim, the only one with settings
+NOTHING = HideSettings(homes=False)  # what another tool's release is taken to hide
 LM_UNITS = 250.0  # work of training the trajectory LM, in Markov victims; only for the progress bar
 PERSON_UNITS = 25.0  # the same of all measures of persons
 
 
 @dataclass(frozen=True)
-class AuditSettings(Settings):
+class AuditSettings(Published):
     """All settings of `audit`. The protocol sets the defaults of the victim."""
 
     victim: ModelSettings = field(default_factory=lambda: victim_settings("strong")[0])
@@ -124,8 +125,8 @@ class AuditRequest:
 
     def settings_for(self, manifest: dict[str, Any] | None) -> AuditSettings:
         """Return the settings of the manifest, else of the protocol, with the user's changes."""
-        base = settings_of(manifest) if manifest else publication(RANDOM, self.protocol)
-        default = AuditSettings(base.filters, base.candidates, base.speed, *victim_settings(self.protocol))
+        base = settings_of(manifest) if manifest else replace(publication(RANDOM, self.protocol), hide=NOTHING)
+        default = AuditSettings(base.filters, base.candidates, base.speed, base.hide, *victim_settings(self.protocol))
         chosen = settings.load(self.config, default) if self.config else default
         chosen = settings.override(chosen, list(self.set))
         changed = (chosen.victim, chosen.training) != (default.victim, default.training)

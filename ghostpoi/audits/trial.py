@@ -213,7 +213,7 @@ class Trial:
     def usefulness(self) -> Useful:
         """Return what the release keeps."""
         rows, released, data = np.arange(len(self.table)), self._released.poi, self._data
-        kept = utility(data.all, data.all_released, data.vocabulary)
+        kept = utility(data.all, data.all_released, data.vocabulary, self._whole.hidden[data.vocabulary.venue])
         genuine = genuine_rows(self._whole, self.settings.method, rows, released)
         return Useful(
             moves(self.table.venues, self.table.venue, released),

@@ -199,8 +199,8 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
         )  # fmt: skip
     _print(
         console, "released", manifest, columns=_table("fates", _fates(manifest)),
-        unit=UNIT.get(settings["identity"]["pseudonyms"]), p=p,
-        category=p and _category_kept(p), key=key, private=str(private),
+        unit=UNIT.get(settings["identity"]["pseudonyms"]), p=p, category=p and _category_kept(p), key=key,
+        private=str(private), hidden={"rows": 0, "venues": 0, "borrowed": 0} | rows["hidden"],
     )  # fmt: skip
 
 

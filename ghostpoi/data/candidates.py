@@ -1,7 +1,7 @@
 """Candidate sets C0(p) of nearby venues of the same category or, without categories, of similar use; the speed mask."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -31,6 +31,8 @@ class Candidates:
     weight: Floats | None = None  # (P+1, K) of each candidate of an anchor; None: all weigh the same
     slot_weight: Floats | None = None  # (SLOTS, P+1) of each venue; None: the time does not matter
     everywhere: bool = False  # every venue is a candidate of every other, and `poi` lists none
+    hidden: Bools | None = None  # (P+1,) venues that are never released, not even for themselves; None: there are none
+    borrows: Bools | None = None  # (P+1,) of them, those that draw from the set of another venue
 
     @staticmethod
     def anywhere(rows: int) -> "Candidates":
@@ -41,8 +43,49 @@ class Candidates:
     def size(self) -> Longs:
         size: Longs = np.count_nonzero(self.poi, axis=1)
         if self.everywhere:
-            size[1:] = len(size) - 1
+            size[1:] = (~self.is_hidden[1:]).sum()
         return size  # (P+1,)
+
+    @property
+    def is_hidden(self) -> Bools:
+        """(P+1,) whether a venue is never released."""
+        return np.zeros(len(self.poi), bool) if self.hidden is None else self.hidden
+
+    def without(self, places: Places, known: Bools | None = None) -> "Candidates":
+        """Return the sets without hidden venues. A hidden venue keeps its own set of others.
+
+        If nothing is left of that, it draws from the set of the nearest shown venue; all venues of a crowd of hidden
+        ones draw from the same. A `known` venue (P+1,) borrows from a known one. Without any, the set stays empty.
+        """
+        hidden = places.hidden
+        if hidden is None or not hidden.any():
+            return self
+        real = (self.poi > 0) & ~hidden[self.poi]
+        order = np.argsort(~real, axis=1, kind="stable")  # padding last
+        poi = np.take_along_axis(np.where(real, self.poi, 0).astype(np.int32), order, 1)
+        weight = None if self.weight is None else np.take_along_axis(np.where(real, self.weight, 0.0), order, 1)
+        first = self.poi[:, 0]
+        together = np.where((self.poi == self.poi[first]).all(axis=1) & (first > 0), first, np.arange(len(first)))
+        host, point = np.arange(len(poi)), unit_sphere(places.lat, places.lon)
+        modelled = np.ones(len(poi), bool) if known is None else known
+        empty, shown = hidden & (poi[:, 0] == 0), ~hidden & (poi[:, 0] > 0)
+        for guest, may_host in ((empty & modelled[together], shown & modelled), (empty & ~modelled[together], shown)):
+            needs, hosts = np.flatnonzero(guest), np.flatnonzero(may_host)
+            if len(needs) and len(hosts):
+                host[needs] = hosts[scipy.spatial.cKDTree(point[hosts]).query(point[together[needs]])[1]]
+        return replace(
+            self, poi=poi[host], weight=None if weight is None else weight[host], hidden=hidden,
+            borrows=(host != np.arange(len(host))) | (False if self.borrows is None else self.borrows),
+        )  # fmt: skip
+
+    def shown_for(self, lat: Floats, lon: Floats) -> Ints:
+        """Return the venue that is released instead of each, (P+1,): itself or, if it is hidden, the nearest shown."""
+        venue = np.arange(len(self.poi), dtype=np.int32)
+        hidden, shown = np.flatnonzero(self.is_hidden), np.flatnonzero(~self.is_hidden)[1:]
+        if len(hidden) and len(shown):
+            tree = scipy.spatial.cKDTree(unit_sphere(lat[shown], lon[shown]))
+            venue[hidden] = shown[tree.query(unit_sphere(lat[hidden], lon[hidden]))[1]]
+        return venue
 
     def renumbered(self, to: Longs, rows: Longs) -> "Candidates":
         """Return the sets with candidate p renamed to[p], and row i taken from rows[i]."""
@@ -50,6 +93,7 @@ class Candidates:
             to[self.poi[rows]].astype(np.int32), self.radius_km[rows],
             None if self.weight is None else self.weight[rows],
             None if self.slot_weight is None else self.slot_weight[:, rows], self.everywhere,
+            None if self.hidden is None else self.hidden[rows], None if self.borrows is None else self.borrows[rows],
         )  # fmt: skip
 
     def draw_weights(self, anchor: NDArray[np.integer], slot: Longs) -> Floats | None:

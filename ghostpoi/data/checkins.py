@@ -21,6 +21,7 @@ Bytes = NDArray[np.uint8]
 IDS = ("user", "poi", "category")
 FIELDS = (*IDS, "lat", "lon", "time")
 GROUP = "category_group"  # an optional field: the parent category
+NAME = "category_name"  # not a field: what a file calls a category whose id is the field
 DATE = "date"  # an optional field: the date, where the time is the time of day
 
 
@@ -49,6 +50,7 @@ class Checkins:
     category_field: str = "category"  # the column that holds the category; "": there is none
     name: str = "the table"  # its name in messages, e.g. the path of the file
     category_groups: Mapping[str, str] = field(default_factory=dict)  # category -> group, from a taxonomy
+    category_names: Mapping[str, str] = field(default_factory=dict)  # category -> its name, where the file has one
     crossing: Bools | None = None  # (N,) the user's row before, in time, lies in another region; None: one region
     places: Venues | None = None  # of all venues, if there are some that no row visits
 
@@ -76,8 +78,8 @@ def concatenated(tables: Sequence[Checkins], name: str) -> Checkins:
     categories, category = _numbered([(table.category_ids, table.category) for table in tables])
     lat, lon = (np.concatenate([getattr(table, field) for table in tables]) for field in ("lat", "lon"))
     time = np.concatenate([table.time for table in tables])
-    field = tables[0].category_field
-    return Checkins(user, venue, category, lat, lon, time, users, venues, categories, field, name, groups)
+    field, names = tables[0].category_field, {of: name for table in tables for of, name in table.category_names.items()}
+    return Checkins(user, venue, category, lat, lon, time, users, venues, categories, field, name, groups, names)
 
 
 def joined_groups(each: Iterable[Mapping[str, str]], name: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Checkins, Floats, Ints, Longs, Venues
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 
@@ -101,6 +101,7 @@ class Places:
     category_visits: Longs  # (categories, SLOTS) visits by slot of the week
     category_group: Ints  # (categories,) the group of each category
     use: Floats | None = None  # (P+1, D) how each place is used; None: not learned
+    hidden: Bools | None = None  # (P+1,) those that are never released, whose visits do not count; None: there are none
 
     @property
     def group(self) -> Ints:
@@ -116,6 +117,7 @@ class Places:
         return replace(
             self, lat=self.lat[rows], lon=self.lon[rows], category=self.category[rows], visits=self.visits[rows],
             use=None if self.use is None else self.use[rows],
+            hidden=None if self.hidden is None else self.hidden[rows],
         )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from ghostpoi.files import replacing, save_arrays
 from ghostpoi.options import option
 
 UNREADABLE = (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile, zlib.error)  # what a damaged file raises
-ARRAYS = ("lat", "lon", "category", "visits", "crowd", "member")  # one value per venue
+ARRAYS = ("lat", "lon", "category", "visits", "hidden", "crowd", "member")  # one value per venue
 TEXTS = ("ids", "categories", "group")  # stored as text
 
 
@@ -32,9 +32,10 @@ class Catalogue:
     lat: Floats  # (V,)
     lon: Floats  # (V,)
     category: Ints  # (V,) an index into `categories`
-    visits: Longs  # (V,) in the file with which the venue came
+    visits: Longs  # (V,) in the file with which the venue came, 0 if it is hidden
+    hidden: Bools  # (V,) whether it is never released: decided once, as what a crowd draws must not change
     crowd: Longs  # (V,) the number of the crowd that it draws from, from 1; 0: none
-    member: Bools  # (V,) whether its crowd draws it; a guest only draws
+    member: Bools  # (V,) whether its crowd draws it; a guest or a hidden venue only draws
     categories: NDArray[np.object_]  # (C,)
     group: NDArray[np.object_]  # (C,) the group of each category; "" if the method does not use groups
     hours: Floats  # (C, SLOTS) the share of visits in each slot of the week, in the file with which the category came
@@ -44,7 +45,7 @@ class Catalogue:
         """Return the catalogue of a series without a release."""
         text, number, none = np.empty(0, object), np.empty(0), np.empty(0, np.int64)
         return Catalogue(
-            text, number, number, none.astype(np.int32), none, none, none.astype(bool), text, text,
+            text, number, number, none.astype(np.int32), none, none.astype(bool), none, none.astype(bool), text, text,
             np.empty((0, SLOTS)),
         )  # fmt: skip
 
@@ -139,8 +140,24 @@ def with_crowds(
         category_groups=dict(zip(known.categories, known.group, strict=True)) if known.group.any() else {},
     )  # fmt: skip
     again = np.zeros(len(table), bool) if repeated is None else repeated
-    sets = SETS[type(method)](method, _crowds(known, at), known, at)
+    crowds, hidden, kind = (
+        _crowds(known, at),
+        np.append(False, known.hidden[at]),
+        np.append(-1, kinds(known, method)[at]),
+    )
+    borrows = hidden & (crowds.poi[:, 0] > 0) & (kind[crowds.poi[:, 0]] != kind)
+    sets = replace(SETS[type(method)](method, crowds, known, at), hidden=hidden, borrows=borrows)
     return more, KeptCrowds(method, sets, np.append(-1, at), again)
+
+
+def kinds(known: Catalogue, method: AnyMethod) -> Longs:
+    """Number what venues must have in common to share a crowd, (V,)."""
+    if method.keeps_category == "any":
+        return np.zeros(len(known), np.int64)
+    if method.keeps_category == "exact":
+        return known.category.astype(np.int64)
+    number = np.unique(known.group.astype(str), return_inverse=True)[1]
+    return number[known.category].astype(np.int64)
 
 
 def _crowds(known: Catalogue, at: Longs) -> Candidates:
@@ -150,7 +167,7 @@ def _crowds(known: Catalogue, at: Longs) -> Candidates:
     members = known.members()
     poi = np.zeros((len(at) + 1, max(map(len, members.values()), default=1)), np.int32)
     for row, crowd in enumerate(known.crowd[at].tolist(), 1):
-        if crowd:
+        if crowd in members:
             poi[row, : len(members[crowd])] = number[members[crowd]]
     return Candidates(poi, np.zeros(len(poi)))
 

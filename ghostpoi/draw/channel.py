@@ -54,6 +54,10 @@ class Channel:
         at = np.minimum(np.searchsorted(own, asked), len(own) - 1)
         return np.where(own[at] == asked, at, -1)
 
+    def released_as(self, other: Ints) -> "Channel":
+        """Return the channel whose released POI q is replaced by other[q]."""
+        return Channel.of(self.clean, other[self.released], self.probability, self.symbols)
+
     def covering(self, released: Longs | Ints) -> "Channel":
         """Return a channel that maps q to itself for each given q that this channel never releases."""
         alone = np.unique(released)

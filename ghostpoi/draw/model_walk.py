@@ -240,6 +240,7 @@ class _CandidateTables:
         lat, lon = np.radians(vocabulary.lat), np.radians(vocabulary.lon)
         place = np.nan_to_num(np.stack([lat / 2, lon / 2, np.cos(lat)], axis=1))  # the formula needs halves
         self.place = torch.from_numpy(place).to(device)  # (P+1, 3)
+        self.shown = torch.from_numpy(~candidates.is_hidden).to(device)  # (P+1,)
         self.speed = speed
 
     def known(self, index: Longs, anchor: Ints, target: Ints, gap_s: Longs, time: Longs) -> list[Tensor]:
@@ -263,10 +264,10 @@ class _CandidateTables:
         real = wave.real
         if previous is None:
             everywhere = torch.ones_like(wave.has_set)
-            return real, everywhere, wave.alone, ~everywhere
+            return real, self.shown[wave.anchor], wave.alone, ~everywhere
         kmh = self._kmh(previous, wave.choices, wave.hours)  # (B, K+1)
         slow = kmh <= self.speed.limit_kmh
-        feasible, anchor_feasible = real & slow[:, :-1], slow[:, -1]
+        feasible, anchor_feasible = real & slow[:, :-1], slow[:, -1] & self.shown[wave.anchor]
         emptied = wave.has_set > feasible.any(1)
         if self.speed.empty == "ignore":
             return feasible | (real & emptied[:, None]), anchor_feasible, wave.alone, emptied

@@ -12,7 +12,7 @@ from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.errors import InputError
 from ghostpoi.extras import need
 from ghostpoi.options import option
-from ghostpoi.settings import IdentitySettings, ModelSettings, Rounds, Settings, Training, TrajectoryLM
+from ghostpoi.settings import IdentitySettings, ModelSettings, Published, Rounds, Training, TrajectoryLM
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +22,7 @@ Protocol = Literal["strong", "paper"]
 
 
 @dataclass(frozen=True)
-class Publication(Settings):
+class Publication(Published):
     """All settings of `protect`."""
 
     method: AnyMethod = field(default_factory=Crowd)

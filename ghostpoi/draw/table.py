@@ -61,7 +61,8 @@ def _draw_freely(task: Task, method: FreeDraw, noise: Noise, report: Report) -> 
     report("substituting", 0)
     poi = method.release(task.sessions, task.vocabulary, task.trajectory_lm, noise)
     report("substituting", WALK_UNITS)
-    return Substitution(poi, np.zeros(len(poi), bool))
+    shown = task.candidates.shown_for(task.vocabulary.lat, task.vocabulary.lon)
+    return Substitution(shown[poi], np.zeros(len(poi), bool))
 
 
 def _draw_by_weight(task: Task, noise: Noise, report: Report) -> Substitution:
@@ -88,7 +89,10 @@ def release(
     out, rows = released.copy(), whole.order.leading
     rows, venues = rows[released[rows] == 0], venue_order(whole.table.venue_ids)
     anchor = np.argsort(venues)[whole.table.venue[rows]].astype(np.int32)
-    out[rows] = venues[method.release_outside(of_table(whole.table).take(venues), anchor, noise.take(rows))]
+    places = of_table(whole.table)
+    places = replace(places, visits=np.where(whole.hidden, 0, places.visits)).take(venues)
+    shown = replace(whole.venue_sets, hidden=whole.hidden[venues]).shown_for(places.lat, places.lon)
+    out[rows] = venues[shown[method.release_outside(places, anchor, noise.take(rows))]]
     return _for_all(whole, released, Substitution(out, np.zeros(len(out), bool)))
 
 

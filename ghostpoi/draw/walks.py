@@ -181,6 +181,6 @@ def _draw(
     drawn = np.where(feasible.any(axis=1), options[row, column], anchor)
     if speed.empty == "strict" and emptied.any():
         slowest = options[row, np.where(real, kmh[:, :-1], np.inf).argmin(axis=1)]
-        keep = (kmh[:, -1] <= speed.limit_kmh) & keep_clean
+        keep = (kmh[:, -1] <= speed.limit_kmh) & keep_clean & ~sets.is_hidden[anchor]
         drawn = np.where(emptied, np.where(keep, anchor, slowest), drawn)
     return drawn.astype(np.int32), emptied

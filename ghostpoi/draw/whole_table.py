@@ -13,6 +13,7 @@ from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs, by_user_and_time, stable_order
 from ghostpoi.data.geo import over_limit
+from ghostpoi.data.hidden import hidden_venues
 from ghostpoi.data.places import Places, of_table, with_use
 from ghostpoi.data.sessions import Dataset, Sessions
 from ghostpoi.draw.crowds import LEARNED, by_hours, by_name, learned_name
@@ -51,6 +52,24 @@ class WholeTable:
     def has_candidates(self) -> Bools:
         """(N,) whether the venue of a row has a candidate in the set that applies to the row."""
         return self.set_size > 0
+
+    @property
+    def hidden(self) -> Bools:
+        """(V+1,) whether a venue is never released."""
+        return self.venue_sets.is_hidden
+
+    @property
+    def borrows(self) -> Bools:
+        """(N,) whether the venue of a row is hidden, and draws from the set of another venue."""
+        sets, s = self.venue_sets, self.data.all
+        found = np.zeros(len(self.table), bool) if sets.borrows is None else sets.borrows[self.table.venue]
+        found[s.row] = False if self.session_sets.borrows is None else self.session_sets.borrows[s.poi]
+        return found
+
+    def shown(self, withhold: bool) -> Longs:
+        """Return the released rows, (M,): not those of hidden venues without candidates, nor any others to withhold."""
+        stays = ~self.hidden[self.table.venue] & (not withhold)
+        return np.flatnonzero(self.has_candidates | stays)
 
     @property
     def in_session(self) -> Bools:
@@ -96,6 +115,11 @@ def prepare(
                 f"{option('set')}"
             )
     whole = _build(table, settings, whole_file, crowds)
+    if whole_file and whole.hidden[1:].all():
+        raise InputError(
+            "all venues are homes or others that are never released, so nothing is left to release; keep homes with "
+            f"{option('set', 'hide.homes=false')}, or lower hide.min_visitors"
+        )
     if whole_file and not whole.has_candidates.any():
         kept = settings.keeps_category
         of_it = {"exact": " of its category", "group": " of its group of categories", "any": ""}[kept]
@@ -136,14 +160,16 @@ def _without_sessions(table: Checkins, crowds: "KeptCrowds") -> WholeTable:
     data = Dataset(vocabulary, empty, empty, empty, (), np.zeros(len(table), bool), empty)
     padding = Candidates(
         sets.poi[:1], sets.radius_km[:1], None if sets.weight is None else sets.weight[:1],
-        None if sets.slot_weight is None else sets.slot_weight[:, :1],
+        None if sets.slot_weight is None else sets.slot_weight[:, :1], False,
+        None if sets.hidden is None else sets.hidden[:1],
     )  # fmt: skip
     return WholeTable(table, data, padding, sets, crowds)
 
 
 def places_of(table: Checkins, settings: Publication) -> Places:
     """Return the venues of a table, with how they are used or with groups of categories if the settings need them."""
-    places = of_table(table)
+    places, hidden = of_table(table), hidden_venues(table, settings.hide)
+    places = replace(places, hidden=hidden, visits=np.where(hidden, 0, places.visits))
     if settings.learned:
         return with_use(places, table)
     if settings.keeps_category != "group":
@@ -235,11 +261,9 @@ def _sets(places: Places, ids: NDArray[np.object_], settings: Publication, known
     Their numbers must not decide: they reveal which venue was visited first.
     """
     order = venue_order(ids)
-    number = np.argsort(order)
-    found = settings.method.candidate_sets(
-        places.take(order), settings.candidates, None if known is None else known[order]
-    )
-    return found.renumbered(order, number)
+    number, places = np.argsort(order), places.take(order)
+    found = settings.method.candidate_sets(places, settings.candidates, None if known is None else known[order])
+    return found.without(places, None if known is None else known[order]).renumbered(order, number)
 
 
 def has_donor(whole: WholeTable, released: Ints, method: AnyMethod, every: bool) -> Bools:
@@ -284,6 +308,15 @@ def count_rows(whole: WholeTable, released: Substitution) -> dict[str, dict[str,
             "slowest_taken": int((group & changed & emptied).sum()),
         }
     return counts
+
+
+def hidden_rows(whole: WholeTable) -> dict[str, int]:
+    """Count the visited venues that are never released, their rows, and those that borrow a set or have none."""
+    table, at = whole.table, whole.hidden[whole.table.venue]
+    return {
+        "venues": len(np.unique(table.venue[at])), "rows": int(at.sum()), "borrowed": int(whole.borrows.sum()),
+        "withheld": len(table) - len(whole.shown(withhold=False)),
+    }  # fmt: skip
 
 
 def genuine_rows(whole: WholeTable, method: AnyMethod, row: Longs, released: Ints | Longs) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ enough stays. Its position is rounded, and no point of the file has it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from itertools import count, product
 
@@ -18,7 +18,16 @@ from ghostpoi.data.checkins import Checkins, Floats, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile, kind_of
-from ghostpoi.formats.fields import COLUMN_NAMES, Where, complete_rows, none_complete, places, plain_name, to_checkins
+from ghostpoi.formats.fields import (
+    COLUMN_NAMES,
+    Where,
+    complete_rows,
+    names_column,
+    none_complete,
+    places,
+    plain_name,
+    to_checkins,
+)
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import POINT, POSITIONS, Source
 from ghostpoi.formats.times import TIMEZONE, needs_zone, states_zones
@@ -137,9 +146,10 @@ def _position(lat: float, lon: float, taken: set[tuple[float, float]]) -> tuple[
 DATE_LIKE = r'^[ "]*(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})\b'
 
 
-def own_columns(source: Source, mapping: dict[str, str]) -> dict[str, str]:
-    """Return the column of each field that the file itself gives, not its table of venues."""
-    return {field: column for field, column in mapping.items() if field not in source.elsewhere}
+def own_columns(source: Source, mapping: dict[str, str], columns: Sequence[str]) -> dict[str, str]:
+    """Return the column of each field that the file itself gives, not its table of venues, and of category names."""
+    own = {field: column for field, column in mapping.items() if field not in source.elsewhere}
+    return own | names_column(own, columns)
 
 
 def file_of_rows(
@@ -150,7 +160,8 @@ def file_of_rows(
 
     `data` is the file that the rows were read from; None: they were read before.
     """
-    fields = {field: rows.values(source, field, column) for field, column in own_columns(source, mapping).items()}
+    own = own_columns(source, mapping, rows.columns)
+    fields = {field: rows.values(source, field, column) for field, column in own.items()}
     return to_file(
         source, rows.head if data is None else data, format, mapping, pl.DataFrame(fields),
         lambda row: f"{source}, {unit} {source.before + row + first}", lambda: rows,

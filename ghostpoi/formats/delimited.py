@@ -10,26 +10,26 @@ from hashlib import sha256
 
 import polars as pl
 
-from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS
+from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS, NAME
 from ghostpoi.errors import InputError
 from ghostpoi.formats import text
 from ghostpoi.formats.base import PARQUET, CheckinFile, Format
 from ghostpoi.formats.build import own_columns, to_file
 from ghostpoi.formats.compression import is_binary, load
-from ghostpoi.formats.fields import find_columns, find_venue_columns
+from ghostpoi.formats.fields import find_columns, find_venue_columns, names_column
 from ghostpoi.formats.source import POINT, VENUE, Source, VenueTable
 from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option
 
 OWN_FIELDS = (*FIELDS, GROUP, DATE, POINT, TIMEZONE)  # what a file may say of a check-in
 TYPES: dict[str, pl.DataType] = dict.fromkeys(OWN_FIELDS, pl.String())
-TYPES |= {**dict.fromkeys(IDS, pl.Categorical()), "lat": pl.Float64(), "lon": pl.Float64()}
+TYPES |= {**dict.fromkeys((*IDS, NAME), pl.Categorical()), "lat": pl.Float64(), "lon": pl.Float64()}
 
 
 def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
     """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
     source = body.source
-    column = own_columns(source, mapping)
+    column = own_columns(source, mapping, body.dialect.columns)
     frame = None
     plain = not body.dialect.control_separated and not source.reading.decimal
     if plain and len(set(column.values())) == len(column):
@@ -159,8 +159,9 @@ def read_venues(source: Source, given: dict[str, str]) -> VenueTable:
     columns = body.dialect.columns
     own = {f: c for f, c in given.items() if f in (*VENUE_FIELDS, VENUE) and c in columns}
     found = find_venue_columns(source, columns, own)
-    values = body.values(list(dict.fromkeys(found.values())))
-    fields = values.select(pl.col(c).alias("poi" if field == VENUE else field) for field, c in found.items())
+    read = found | names_column(found, columns)
+    values = body.values(list(dict.fromkeys(read.values())))
+    fields = values.select(pl.col(c).alias("poi" if field == VENUE else field) for field, c in read.items())
     ids = fields["poi"]
     if ids.null_count():
         row = int(ids.is_null().arg_true()[0])

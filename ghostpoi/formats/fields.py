@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import DATE, FIELDS, GROUP, Checkins, Longs, renumber
+from ghostpoi.data.checkins import DATE, FIELDS, GROUP, NAME, Checkins, Longs, renumber
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.source import POINT, VENUE, Reading, Source
@@ -163,6 +163,13 @@ ELSEWHERE = {  # what else a file may need that lacks a field
 }
 
 
+def names_column(mapping: Mapping[str, str], columns: Sequence[str]) -> dict[str, str]:
+    """Return the column that looks like the names of categories next to that of their ids, if there is one."""
+    others = {c: plain_name(c) for c in columns if c not in mapping.values()}
+    found = [c for tier in reversed(COLUMN_NAMES["category"][1:]) for c, name in others.items() if name in tier]
+    return {NAME: found[0]} if "category" in mapping and found else {}
+
+
 def find_venue_columns(source: Source, columns: Sequence[str], given: dict[str, str]) -> dict[str, str]:
     """Return the columns of a table of venues: the id, the position and, if it has one, the category."""
     plain = {c: plain_name(c) for c in columns if c not in given.values()}
@@ -243,7 +250,7 @@ def to_checkins(
     _refuse_missing(source, frame, where)
     if not category_field:
         frame = frame.with_columns(category=pl.lit(NO_CATEGORY))
-    groups = _category_groups(frame) if GROUP in frame.columns and category_field else {}
+    groups, called_so = (_of_categories(frame, column) if category_field else {} for column in (GROUP, NAME))
     reading = source.reading
     if POINT in frame.columns:
         frame = with_positions(frame)
@@ -303,7 +310,7 @@ def to_checkins(
     category, categories = _numbered(frame["category"])
     return Checkins(
         user, venue + np.int32(1), category, degrees["lat"], degrees["lon"], time.to_numpy(),
-        users, np.concatenate([[""], venues]), categories, category_field, str(source), groups,
+        users, np.concatenate([[""], venues]), categories, category_field, str(source), groups, called_so,
     )  # fmt: skip
 
 
@@ -347,11 +354,13 @@ def _number(column: pl.Series, decimal: str) -> pl.Series:
     return text.cast(pl.Float64, strict=False)
 
 
-def _category_groups(frame: pl.DataFrame) -> dict[str, str]:
-    """Return the group of every category that has one: the most frequent in its rows, the first by name in a tie."""
-    pairs = frame.select(pl.col("category", GROUP).cast(pl.String)).drop_nulls()
-    counts = pairs.group_by("category", GROUP).len().sort("category", "len", GROUP, descending=[False, True, False])
-    return dict(counts.unique("category", keep="first", maintain_order=True).select("category", GROUP).iter_rows())
+def _of_categories(frame: pl.DataFrame, column: str) -> dict[str, str]:
+    """Return what a column says of every category: the most frequent in its rows, the first by name in a tie."""
+    if column not in frame.columns:
+        return {}
+    pairs = frame.select(pl.col("category", column).cast(pl.String)).drop_nulls()
+    counts = pairs.group_by("category", column).len().sort("category", "len", column, descending=[False, True, False])
+    return dict(counts.unique("category", keep="first", maintain_order=True).select("category", column).iter_rows())
 
 
 def _numbered(ids: pl.Series) -> tuple[np.ndarray, np.ndarray]:

@@ -23,9 +23,17 @@ from ghostpoi.regions.packs import read_groups, write_pack
 from ghostpoi.regions.pieces import raw_rows
 from ghostpoi.regions.protect import joint_figures, without_rows
 from ghostpoi.regions.scale import Scale, Stages, done_all
-from ghostpoi.release.manifest import clean_source, data_source, read_clean, read_data, read_manifest, settings_of
+from ghostpoi.release.manifest import (
+    clean_source,
+    data_source,
+    read_clean,
+    read_data,
+    read_manifest,
+    settings_of,
+    withholds,
+)
 from ghostpoi.release.private_folder import RowsRequest
-from ghostpoi.release.verify import Check, folder_checks, order_check, stated_check
+from ghostpoi.release.verify import Check, folder_checks, hidden_check, order_check, shown_homes, stated_check
 from ghostpoi.settings import RegionSettings
 
 if TYPE_CHECKING:
@@ -75,10 +83,10 @@ def _divided_pair(
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
     numbers = [region.number for region in clean.regions]
-    withholds = bool(manifest["rows"]["withheld"])
-    fewer = withholds or bool(manifest["rows"].get("missing", {}).get("dropped"))
+    fewer = bool(manifest["rows"]["withheld"] or manifest["rows"].get("missing", {}).get("dropped"))
     if fewer:
-        done_all(stages.run("testing columns", find_shown, clean, numbers, withholds), clean.name_of)
+        found = stages.run("testing columns", find_shown, clean, numbers, withholds(manifest))
+        done_all(found, clean.name_of)
     _write_routes(clean, written, fewer)
     problems, failed = stages.run("writing", divide_release, written, range(len(written.pieces.pieces)))
     done_all((problems, failed), lambda number: str(written.pieces.pieces[number].path))
@@ -87,15 +95,13 @@ def _divided_pair(
     return clean, with_pieces(written)
 
 
-def find_shown(job: Job, number: int, withholds: bool) -> None:
+def find_shown(job: Job, number: int, withhold: bool) -> None:
     """Note which rows of a region the release shows."""
     place = job.result(RELEASED, number)
     if is_done(place):
         return
     file, origin = read_with_origin(job, job.regions[number])
-    shown = np.arange(len(file.table))
-    if withholds:
-        shown = np.flatnonzero(prepare(file.table, job.request.settings, whole_file=False).has_candidates)
+    shown = prepare(file.table, job.request.settings, whole_file=False).shown(withhold)
     with leaving(place) as folder:
         write_pack(folder, origin.shown(file, shown))
 
@@ -162,7 +168,8 @@ def verify(
     if against is None:
         file = read_data(release, manifest, limit)
         table, checks = file.table, [*checks, stated_check(release, manifest, file)]
-        return [*checks, counted_speed(_speed(table, manifest), manifest, last=True), *order_check(table, manifest)]
+        own = counted_speed(_speed(table, manifest), manifest, last=True), hidden_check(shown_homes(table, manifest))
+        return [*checks, *own, *order_check(table, manifest)]
     private = private or Path(f"{release}.private")
     with opened_pair(release, against, mapping, manifest, private, scale, say, report) as pair:
         if isinstance(pair, Check):
@@ -187,9 +194,6 @@ def compare_region(clean: Job, number: int, written: Job, manifest: dict[str, An
     before, whole = read_region(clean, clean.regions[number]), bool(clean.file)
     of_it = written.regions[number]
     after = read_region(written, of_it) if of_it.pieces else without_rows(before)
-    if manifest["rows"]["withheld"] and not whole:
-        has_candidates = prepare(before.table, clean.request.settings, whole_file=False).has_candidates
-        manifest = manifest | {"rows": manifest["rows"] | {"withheld": int((~has_candidates).sum())}}
     return replace(comparison(before, after, manifest, private, whole), speed=_speed(after.table, manifest))
 
 

@@ -21,14 +21,14 @@ from ghostpoi.draw.whole_table import WholeTable, category_groups, has_donor, pl
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.rows import difference
 from ghostpoi.options import option
-from ghostpoi.release.manifest import settings_of, with_groups
+from ghostpoi.release.manifest import settings_of, with_groups, withholds
 from ghostpoi.release.plan import figures
 from ghostpoi.release.refusals import in_file
 from ghostpoi.release.series.fields import read_fields, read_table
 from ghostpoi.release.stated import differences
 from ghostpoi.release.users import hidden, read_map
 from ghostpoi.release.venue_files import files_beside
-from ghostpoi.release.verify import Check, pseudonym_check
+from ghostpoi.release.verify import Check, hidden_check, pseudonym_check
 from ghostpoi.settings import SpeedSettings
 
 ROUNDING = 1 + 1e-9  # a GPU may round a speed differently
@@ -148,17 +148,15 @@ def comparison(
 ) -> Comparison:  # fmt: skip
     """Run the checks that need the clean file; stop at the first that makes the later ones meaningless.
 
-    If user ids are pseudonyms, the private folder says which row is which. Rows may be those of one region; the
-    manifest then states what is withheld of it.
+    If user ids are pseudonyms, the private folder says which row is which. Rows may be those of one region.
     """
     (table, crowds), settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
     hides_users = settings.hides_users
     known = read_map(private) if hides_users else None
     whole = prepare(table, settings, whole_file, crowds)
-    withheld = manifest["rows"]["withheld"]
-    shown = np.flatnonzero(whole.has_candidates) if withheld else np.arange(len(table))
-    expected = len(table) - withheld
-    if len(shown) != expected or len(written.table) != expected:
+    shown, withheld = whole.shown(withholds(manifest)), manifest["rows"]["withheld"]
+    expected = len(shown)
+    if len(written.table) != expected or (whole_file and expected != len(table) - withheld):
         detail = f"the release has {len(written.table):,} rows; the file has {len(table):,}, {withheld:,} withheld"
         return Comparison([Check("rows", False, detail)])
     identity = []
@@ -194,6 +192,7 @@ def comparison(
     checks += [
         _category(pair, settings, manifest["disclosure"]["category_groups"] if whole_file else []),
         _candidates(pair),
+        hidden_check(int(whole.hidden[venue].sum())),
         _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, crowds, clean, written.rows)),
         allowed_speed(whole, released, emptied, settings.speed),
         *_kept(clean, [*changed, *dropped], hidden(table, settings)),
@@ -280,6 +279,7 @@ def _category(pair: Pair, settings: Publication, groups: list[list[str]]) -> Che
     if not pair.whole.table.category_field:
         return Check("category", True, "the file has no category")
     places, changed, kept = places_of(pair.whole.table, settings), pair.changed, settings.keeps_category
+    changed = changed[~pair.whole.borrows[changed]]  # a hidden venue may have no other of its category
     kind = places.group if kept == "group" else places.category
     same = int((kind[pair.whole.table.venue[changed]] == kind[pair.released[changed]]).sum())
     what = {"exact": "match", "group": "match by group", "any": "match; the method does not keep categories"}[kept]

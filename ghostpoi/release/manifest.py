@@ -76,6 +76,7 @@ REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must 
 }
 OPTIONAL: dict[str, Callable[[Any], bool]] = {  # the same for what only some releases have
     "identity": _are_settings, "series": _are_counts, "regions": _is_division, "rows.missing": _are_counts,
+    "rows.hidden": _are_counts, "settings.hide": _are_settings,
     "settings.method": _are_settings, "data.reading": _are_named_texts, "data.beside": _are_named_texts,
     "data.parts": _are_named_texts,
 }  # fmt: skip
@@ -223,12 +224,15 @@ def release_identity(manifest: dict[str, Any]) -> dict[str, str]:
     }
 
 
+BEFORE = {"hide": {"homes": False}}  # what releases did that say nothing of a section
+
+
 def settings_of(manifest: dict[str, Any]) -> Publication:
     """Return the settings that decide sessions and candidate sets. A method that is not installed counts as random."""
     name = manifest.get("method")
     settings = publication(name if isinstance(name, str) and name in METHODS else "random")
-    for section in ("filters", "candidates", "speed", "method", "identity"):
-        values = manifest["settings"].get(section, {}).items()
+    for section in ("filters", "candidates", "speed", "hide", "method", "identity"):
+        values = manifest["settings"].get(section, BEFORE.get(section, {})).items()
         settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
     return settings
 
@@ -266,6 +270,12 @@ def clean_source(source: Source, manifest: dict[str, Any]) -> Source:
 
 def _reading(manifest: dict[str, Any]) -> formats.Reading:
     return formats.Reading.of(manifest["data"].get("reading", {}))
+
+
+def withholds(manifest: dict[str, Any]) -> bool:
+    """Return whether a release omits all rows without a candidate, and not only those of hidden venues."""
+    rows = manifest["rows"]
+    return bool(rows["withheld"] > rows.get("hidden", {}).get("withheld", 0))
 
 
 def with_groups(table: Checkins, manifest: dict[str, Any]) -> Checkins:

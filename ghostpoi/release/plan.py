@@ -28,7 +28,9 @@ if TYPE_CHECKING:  # only the releases of a series need them
     from ghostpoi.release.series.ledger import Series
 
 FEW_ROWS = 100  # of a release
-BY_RULE = ("rows", "no_candidate")  # counts that say nothing about draws
+GROUPS = ("in_sessions", "outside_sessions")
+# Counts that say nothing about draws, nor how many of a few rows are at homes.
+BY_RULE = dict.fromkeys(GROUPS, ("rows", "no_candidate")) | {"hidden": ("withheld",)}
 
 
 def figures(
@@ -45,13 +47,11 @@ def figures(
     moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
     rows: dict[str, Any] = {
         **whole_table.count_rows(whole, released), "withheld": len(whole.table) - len(shown),
-        "duplicates": duplicates(whole.table), **genuine, **({"missing": dict(missing)} if missing else {}),
+        "hidden": whole_table.hidden_rows(whole), "duplicates": duplicates(whole.table), **genuine,
+        **({"missing": dict(missing)} if missing else {}),
     }  # fmt: skip
     found = {"rows": rows, "plausibility": moved if whole.table.category_field else without_category(moved)}
     return without_draws(found) if whole_file and (whole.repeated.any() or is_small(rows)) else found
-
-
-GROUPS = ("in_sessions", "outside_sessions")
 
 
 def is_small(rows: Mapping[str, Any]) -> bool:
@@ -62,7 +62,7 @@ def is_small(rows: Mapping[str, Any]) -> bool:
 def without_draws(found: dict[str, Any]) -> dict[str, Any]:
     """Return the figures without the outcomes of draws and without plausibility."""
     rows = {name: value for name, value in found["rows"].items() if name != "drawn_own"}
-    by_rule = {name: {key: rows[name][key] for key in BY_RULE} for name in GROUPS}
+    by_rule = {name: {key: rows[name][key] for key in keys} for name, keys in BY_RULE.items()}
     return found | {"rows": rows | by_rule, "plausibility": None}
 
 
@@ -148,7 +148,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
     """Give every row the fields of its released venue, and a pseudonym if users are hidden."""
     request, file, whole, columns = plan.request, plan.file, plan.whole, plan.columns
     settings, rows, series = request.settings, plan.rows, plan.series
-    shown = np.flatnonzero(whole.has_candidates) if request.withhold else np.arange(len(whole.table))
+    shown = whole.shown(request.withhold)
     _, shown_in_file = in_file(file, np.arange(len(whole.table)), shown)
     if series:
         rows = series.with_fields(rows, whole, released, settings.hides_users)
@@ -161,7 +161,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         new = draw(whole.table, shown, settings, seed, rows.largest_number(user))
         shown = new.row
         rows = rows.take(shown).replace_ids(user, new.released_ids)
-    elif request.withhold:
+    elif len(shown) < len(whole.table):
         rows = rows.take(shown_in_file)
     category, groups = bool(whole.table.category_field), whole.table.category_groups
     manifest = {

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.hidden import hidden_venues
 from ghostpoi.draw.publication import Publication
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.source import SizeLimit
@@ -118,6 +119,18 @@ def _private_keys(value: Any) -> set[str]:
     if isinstance(value, dict):
         return {k for k in value if k in PRIVATE_KEYS}.union(*map(_private_keys, value.values()))
     return set().union(*map(_private_keys, value)) if isinstance(value, list) else set()
+
+
+def hidden_check(rows: int) -> Check:
+    """Check that no row shows a venue that must be hidden."""
+    fine = "no row shows a venue that is to be hidden"
+    return Check("hidden venues", not rows, f"{rows:,} rows show a venue that is to be hidden" if rows else fine)
+
+
+def shown_homes(written: Checkins, manifest: dict[str, Any]) -> int:
+    """Count the rows that show a venue of a hidden category. How many visitors venues had takes the clean file."""
+    hidden = hidden_venues(written, replace(settings_of(manifest).hide, min_visitors=1))
+    return int(hidden[written.venue].sum())
 
 
 UNIT = {"file": "user", "session": "session", "week": "week of a user"}

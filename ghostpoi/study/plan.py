@@ -40,6 +40,7 @@ class Variant:
     def recorded(self, protocol: str) -> dict[str, Any]:
         """Return the settings as results record them, without what older cells lack and these settings do not use."""
         found = self.settings(protocol).public()
+        del found["hide"]  # studies show all venues, as the paper does
         if not self.rotated:
             del found["identity"]
         if found["candidates"]["category"] == "exact":

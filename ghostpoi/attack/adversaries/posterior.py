@@ -84,6 +84,7 @@ class Posterior(Predictor):
             published = np.zeros(evidence.rows)
             published[sets.poi] = sets.weight
             published[0] = 0
+            published[sets.is_hidden] = published[published > 0].mean()  # of a venue that is never drawn, nothing is
             return published
         leaked = np.bincount(evidence.clean[evidence.positions], minlength=evidence.rows).astype(float)
         released = np.bincount(evidence.symbol, minlength=channel.symbols).astype(float)

@@ -78,20 +78,27 @@ def profile(sessions: Sessions, poi: Ints, vocabulary: Vocabulary) -> Profile:
     )
 
 
-def utility(clean: Sessions, released: Ints, vocabulary: Vocabulary) -> dict[str, dict[str, float]]:
+def utility(
+    clean: Sessions, released: Ints, vocabulary: Vocabulary, hidden: Bools | None = None
+) -> dict[str, dict[str, float]]:
     """Return the measures by group. Divergences are Jensen-Shannon in bits: 0 for equal, 1 for disjoint.
 
     `common_part` is the common part of commuters between 1 km squares, 1 for equal; `common_part_between` leaves out
     steps that stay in their square. A relative change is the mean over users of |after - before| / before; that of the
-    radius of gyration leaves out users who never moved.
+    radius of gyration leaves out users who never moved. Popularity is that of venues that may appear: visits to
+    `hidden` ones (P+1,) do not count.
     """
     if released.shape != clean.poi.shape:
         raise ValueError("the release needs one POI per clean position")
     before, after = profile(clean, clean.poi, vocabulary), profile(clean, released, vocabulary)
+    may = slice(None) if hidden is None else ~hidden[clean.poi]
     a, b = before.gyration_km, after.gyration_km
     moves = a > 0
     return {
-        "popularity": {"poi_js": _js(before.poi, after.poi), "category_js": _js(before.category, after.category)},
+        "popularity": {
+            "poi_js": _js(before.poi[may], after.poi),
+            "category_js": _js(before.category[may], after.category),
+        },
         "flows": {
             "common_part": _common_part(before.flow, after.flow),
             "common_part_between": _common_part(before.flow[before.leaves], after.flow[after.leaves]),

@@ -147,8 +147,8 @@ class KAnonymous(CrowdDraw):
     reach_km: float = HALF_REACH
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
-        crowds = self.crowds(places, known)
-        return Candidates(medoids(crowds.poi, places.lat, places.lon)[:, None], crowds.radius_km)
+        crowds = self.crowds(places, known).without(places, known)
+        return replace(crowds, poi=medoids(crowds.poi, places.lat, places.lon)[:, None])
 
 
 def medoids(crowds: Ints, lat: Floats, lon: Floats) -> Ints:
@@ -181,7 +181,7 @@ class RandomisedResponse(CrowdDraw):
         return self._weighted(self.crowds(places, known))
 
     def channel(self, candidates: Candidates, lat: Floats | None = None, lon: Floats | None = None) -> Channel:
-        return channel_of(self._weighted(candidates))
+        return channel_of(candidates if candidates.weight is not None else self._weighted(candidates))
 
     def _weighted(self, crowds: Candidates) -> Candidates:
         own = crowds.poi == np.arange(len(crowds.poi))[:, None]

@@ -106,7 +106,7 @@ class SeriesRelease:
             series = replace(series, entries=series.entries[:-1])
         before = ledger.read_catalogue(series)
         method = cast(Crowd, request.settings.method)
-        catalogue = join(before, table, method)
+        catalogue = join(before, table, method, request.settings.hide)
         keys = ledger.row_keys(table, series.seed)
         stored = [series.named("rows", entry.number, ".npz") for entry in series.entries]
         KnownUsers.load(stored).check_written_alike(table, series.seed)
@@ -203,7 +203,8 @@ class SeriesRelease:
             return
         files = self._write_files(rows)
         joined_now = self.catalogue.crowd[len(self.before) :] > 0
-        guests = int((joined_now & ~self.catalogue.member[len(self.before) :]).sum())
+        draws = self.catalogue.member | self.catalogue.hidden
+        guests = int((joined_now & ~draws[len(self.before) :]).sum())
         entry = Entry(
             self.number, ledger.BEGUN, ledger.now(), None, str(self.request.release.resolve()),
             str(self.request.private.resolve()), self.input, manifest["data"]["sha256"], int(self.table.time.min()),
@@ -227,7 +228,7 @@ class SeriesRelease:
         completed(series, series.entries[-1]).store()
 
 
-SECTIONS = ("method", "speed", "identity")
+SECTIONS = ("method", "speed", "hide", "identity")
 READ_ALIKE = ("timezone", "time_format", "decimal", "columns")  # read otherwise, a row would count as new
 PARTS = {
     "form": "its format",

@@ -13,22 +13,25 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Checkins, Floats, Longs
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.data.geo import chord, unit_sphere
+from ghostpoi.data.hidden import hidden_venues
 from ghostpoi.data.places import of_table
 from ghostpoi.draw import crowds
-from ghostpoi.draw.catalogue import Catalogue
+from ghostpoi.draw.catalogue import Catalogue, kinds
 from ghostpoi.draw.crowds import by_hours, category_hours, learned_name
 from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.errors import InputError
+from ghostpoi.settings import HideSettings
 
 Texts = NDArray[np.object_]
 
 
-def join(known: Catalogue, table: Checkins, method: CrowdDraw) -> Catalogue:
+def join(known: Catalogue, table: Checkins, method: CrowdDraw, hide: HideSettings) -> Catalogue:
     """Return the catalogue with the venues and categories of a file."""
-    more = _with_venues(_with_categories(known, table, method), table)
-    return _with_crowds(more, table, method, first=not len(known))
+    more = _with_venues(_with_categories(known, table, method), table, hidden_venues(table, hide))
+    found = _with_crowds(more, table, method, first=not len(known))
+    return _with_hosts(replace(found, member=found.member & ~found.hidden))
 
 
 def _with_categories(known: Catalogue, table: Checkins, method: CrowdDraw) -> Catalogue:
@@ -66,7 +69,7 @@ def _nearest_groups(known: Catalogue, hours: Floats) -> Texts:
     return nearest
 
 
-def _with_venues(known: Catalogue, table: Checkins) -> Catalogue:
+def _with_venues(known: Catalogue, table: Checkins, hidden: Bools) -> Catalogue:
     """Add the venues in the order of their ids: the order of the file reveals which was visited first."""
     numbers, here = known.number, table.venues
     new = [v for v in range(1, len(table.venue_ids)) if table.venue_ids[v] not in numbers]
@@ -75,7 +78,7 @@ def _with_venues(known: Catalogue, table: Checkins) -> Catalogue:
     return known.extended(
         ids=table.venue_ids[new].astype(object), lat=here.lat[new], lon=here.lon[new],
         category=np.array([category[table.category_ids[c]] for c in here.category[new]], np.int32),
-        visits=np.bincount(table.venue, minlength=len(table.venue_ids))[new],
+        visits=np.where(hidden, 0, np.bincount(table.venue, minlength=len(table.venue_ids)))[new], hidden=hidden[new],
         crowd=np.zeros(len(new), np.int64), member=np.ones(len(new), bool),
     )  # fmt: skip
 
@@ -85,7 +88,7 @@ def _with_crowds(known: Catalogue, table: Checkins, method: CrowdDraw, first: bo
     todo = np.flatnonzero(known.crowd == 0)
     if not len(todo):
         return known
-    kind, point, reach = _kinds(known, method), unit_sphere(known.lat, known.lon), chord(method.reach_km)
+    kind, point, reach = kinds(known, method), unit_sphere(known.lat, known.lon), chord(method.reach_km)
     own = _partition(known, todo, kind, method)  # (T,) the number of a crowd among the new ones, from 1; 0: alone
     crowd, member, last = known.crowd.copy(), known.member.copy(), int(known.crowd.max(initial=0))
     big = (own > 0) & (np.bincount(own, minlength=1)[own] >= (2 if first else method.size))
@@ -106,22 +109,25 @@ def _with_crowds(known: Catalogue, table: Checkins, method: CrowdDraw, first: bo
     return replace(known, crowd=crowd, member=member)
 
 
+def _with_hosts(known: Catalogue) -> Catalogue:
+    """Let crowds of hidden venues draw from the crowd of the nearest venue that may appear; if there is none, wait."""
+    crowd, shown = known.crowd.copy(), known.member & (known.crowd > 0)
+    alone = np.flatnonzero(~np.isin(crowd, crowd[shown]) & known.hidden)
+    together = np.unique(crowd[alone], return_index=True, return_inverse=True)
+    first = np.where(crowd[alone] > 0, alone[together[1]][together[2]], alone)  # of each crowd
+    crowd[alone] = 0
+    if shown.any() and len(alone):
+        hosts, point = np.flatnonzero(shown), unit_sphere(known.lat, known.lon)
+        crowd[alone] = crowd[hosts[scipy.spatial.cKDTree(point[hosts]).query(point[first])[1]]]
+    return replace(known, crowd=crowd)
+
+
 def _visitors(known: Catalogue, venues: Longs, crowd: Longs, table: Checkins) -> Longs:
     """Return how many users of a table visit each crowd of these venues."""
     of_name = dict(zip(known.ids[venues].tolist(), crowd.tolist(), strict=True))
     of_venue = np.array([of_name.get(name, 0) for name in table.venue_ids])
     pairs = np.unique(np.stack([of_venue[table.venue], table.user]), axis=1)[0]
     return np.bincount(pairs, minlength=int(crowd.max(initial=0)) + 1)
-
-
-def _kinds(known: Catalogue, method: CrowdDraw) -> Longs:
-    """Number what venues must have in common to share a crowd, (V,)."""
-    if method.category == "any":
-        return np.zeros(len(known), np.int64)
-    if method.category == "exact":
-        return known.category.astype(np.int64)
-    number = np.unique(known.group.astype(str), return_inverse=True)[1]
-    return number[known.category].astype(np.int64)
 
 
 def _partition(known: Catalogue, venues: Longs, kind: Longs, method: CrowdDraw) -> Longs:

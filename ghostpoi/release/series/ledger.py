@@ -19,7 +19,7 @@ from ghostpoi.options import option
 from ghostpoi.randomness import Seed
 
 NOTE = "series.json"
-FORMAT = 2
+FORMAT = 3
 BEGUN, COMPLETE, REPLACED = "begun", "complete", "replaced"
 
 

@@ -29,7 +29,7 @@ def describe(folder: Path) -> dict[str, Any]:
         "columns": series.columns,
         "venues": len(known),
         "crowds": len(crowds),
-        "guests": int((~known.member).sum()),
+        "guests": int((~known.member & ~known.hidden).sum()),
         "without_crowd": int((known.crowd == 0).sum()),
         "rows": sum(entry.rows - entry.repeated for entry in series.entries),
         "releases": [
@@ -60,7 +60,7 @@ def _crowds(series: Series) -> Check:
         known = read_catalogue(series)
     except InputError as e:
         return Check("crowds", False, e.text)
-    empty = set(known.crowd[known.crowd > 0].tolist()) - set(known.members())
+    empty = set(known.crowd[(known.crowd > 0) & ~known.hidden].tolist()) - set(known.members())
     detail = f"{len(known):,} venues in {len(known.members()):,} crowds, none of which has changed"
     return Check("crowds", not empty, f"{len(empty)} crowds have no members" if empty else detail)
 

@@ -19,6 +19,7 @@ from ghostpoi.draw.catalogue import Catalogue
 from ghostpoi.draw.methods.base import LEARNED_GROUPS
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.release.series.joining import join
+from ghostpoi.settings import HideSettings
 
 
 def test_twelve_months_of_a_series_tell_no_more_than_one() -> None:
@@ -266,20 +267,22 @@ def test_few_new_venues_are_guests_and_many_form_a_crowd() -> None:
     """A place of four, then two guests; four together; two far away; one alone, to whom another comes."""
     near, far, alone = [(0, n) for n in range(4)], [(40, 0), (40, 1)], [(0, 60)]
     method = Crowd(size=4, reach_km=5.0)
-    first = join(Catalogue.empty(), table_of(near, 0), method)
+    first = join(Catalogue.empty(), table_of(near, 0), method, HideSettings())
     assert first.crowd.tolist() == [1] * 4
-    few = join(first, table_of([(1, 0), (1, 3), *far, *alone], 4), method)
+    few = join(first, table_of([(1, 0), (1, 3), *far, *alone], 4), method, HideSettings())
     assert few.crowd.tolist()[4:6] == [1, 1]
     assert few.member.tolist()[4:6] == [False, False]
     assert few.crowd[6] == few.crowd[7] > 1
     assert (few.crowd[8], few.member[8]) == (0, True)
     several = [(2, n) for n in range(4)] + [(0, 61)]
-    many = join(few, table_of(several, 9, people=4), method)
+    many = join(few, table_of(several, 9, people=4), method, HideSettings())
     assert len(set(many.crowd[9:13].tolist()) - set(few.crowd.tolist())) == 1
     assert many.member[9:13].all()
     assert many.crowd[8] == many.crowd[13] > 0
     assert {len(members) for members in many.members().values()} == {2, 4}
-    mine = join(few, table_of(several, 9, people=3), method)  # a crowd would show where three people went
+    mine = join(
+        few, table_of(several, 9, people=3), method, HideSettings()
+    )  # a crowd would show where three people went
     assert not mine.member[9:13].any()
     assert set(mine.crowd[9:13].tolist()) <= set(few.crowd.tolist())
 
@@ -288,7 +291,7 @@ def test_few_new_venues_are_guests_and_many_form_a_crowd() -> None:
 def test_new_venues_join_without_changing_crowds(months: list[list[tuple[int, int]]]) -> None:
     method, known, first = Crowd(size=4, reach_km=5.0), Catalogue.empty(), 0
     for venues in months:
-        before, known = known, join(known, table_of(venues, first), method)
+        before, known = known, join(known, table_of(venues, first), method, HideSettings())
         first += len(venues)
         assert len(known) == first
         old = before.crowd > 0

@@ -16,7 +16,7 @@ from small_city import Release, called, city, prepared, release, rich_csv, rich_
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.release.manifest import PRIVATE_MARK
 
-FOLDER = ["signature", "data file", "nothing private", "manifest", "speed"]
+FOLDER = ["signature", "data file", "nothing private", "manifest", "speed", "hidden venues"]
 CHECKS = [
     *FOLDER, "rows", "category", "radius", "venue fields", "speed rule", "counts", "plausibility", "kept columns",
     "row order",
@@ -103,7 +103,7 @@ def swap_rows(rows: Rows, manifest: Manifest) -> None:
 
 def other_category(rows: Rows, manifest: Manifest) -> None:
     p = prepared()
-    i = substituted(rows)[0]
+    i = next(i for i in substituted(rows) if not p.hidden[p.table.venue[i]])
     category = p.table.venues.category
     others = np.flatnonzero(category[1:] != category[p.table.venue[i]]) + 1
     show(rows, i, int(others[0]))

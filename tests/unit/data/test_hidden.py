@@ -1,0 +1,108 @@
+"""Which venues a release hides, and the sets without them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ghostpoi.data.candidates import Candidates
+from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.hidden import HOMES, hidden_categories, hidden_venues
+from ghostpoi.data.places import Places
+from ghostpoi.settings import HideSettings
+
+NOTHING = HideSettings(homes=False)
+
+
+def table(categories: list[str], visits: list[tuple[int, int]], names: dict[str, str] | None = None) -> Checkins:
+    """One venue per category; `visits` are pairs of a user and a venue, from 1."""
+    user, venue = np.array(visits, np.int32).T
+    place, zero = venue - 1, np.zeros(len(user))
+    return Checkins(
+        user, venue, place, zero, zero, np.arange(len(user)), np.array([f"u{n}" for n in range(9)], object),
+        np.array(["", *(f"v{n}" for n in range(len(categories)))], object), np.array(categories, object),
+        category_names=names or {},
+    )  # fmt: skip
+
+
+def places(hidden: list[bool], lat: list[float] | None = None) -> Places:
+    zero = np.zeros(len(hidden), np.int32)
+    north = np.array(lat if lat is not None else zero, float)
+    return Places(north, zero.astype(float), zero, zero.astype(np.int64), zero[:, None].astype(np.int64), zero,
+                  hidden=np.array(hidden))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [
+        *((name, True) for name in HOMES), ("HOME (Private)", True), ("home_private", True), ("Condo ", True),
+        ("Furniture / Home Store", False), ("Funeral Home", False), ("Hotel", False), ("Neighborhood", False),
+        ("", False), ("homeless shelter", False), ("Warehouse", False),
+    ],
+)  # fmt: skip
+def test_what_counts_as_a_home(name: str, home: bool) -> None:
+    here = table([name], [(0, 1)])
+    assert hidden_categories(here, HideSettings()).tolist() == [home]
+    assert not hidden_categories(here, NOTHING).any()
+    assert hidden_categories(table(["id 7"], [(0, 1)], {"id 7": name}), HideSettings()).tolist() == [home]
+
+
+def test_categories_can_be_named() -> None:
+    here = table(["17", "Bar", "31"], [(0, 1), (0, 2), (0, 3)], {"31": "Clinic, private"})
+    rule = HideSettings(homes=False, categories="17; clinic, PRIVATE;")
+    assert hidden_categories(here, rule).tolist() == [True, False, True]
+
+
+def test_venues_with_few_visitors() -> None:
+    here = table(["a", "b", "Home"], [(0, 1), (0, 1), (0, 2), (1, 2), (0, 3), (1, 3)])
+    assert hidden_venues(here, HideSettings(min_visitors=2)).tolist() == [False, True, False, True]
+    assert hidden_venues(here, HideSettings(False, min_visitors=2)).tolist() == [False, True, False, False]
+    assert hidden_venues(here, NOTHING).tolist() == [False] * 4
+
+
+def test_sets_without_hidden_venues() -> None:
+    """A crowd of 1, 2 and 3, of which 2 is hidden; one of 4 and 5, both hidden, nearest to 6, which is alone with 7."""
+    poi = np.array([[0, 0, 0], *[[1, 2, 3]] * 3, *[[4, 5, 0]] * 2, *[[6, 7, 0]] * 2], np.int32)
+    weight = np.array([[0, 0, 0], *[[1, 9, 2]] * 3, *[[5, 5, 0]] * 2, *[[3, 4, 0]] * 2], float)
+    hidden = [False, False, True, False, True, True, False, False]
+    found = Candidates(poi, np.ones(8), weight).without(places(hidden, [np.nan, 0, 1, 2, 10, 20, 11, 25]))
+    assert found.poi.tolist() == [[0, 0, 0], *[[1, 3, 0]] * 3, *[[6, 7, 0]] * 4]
+    assert found.weight is not None
+    assert found.weight.tolist() == [[0, 0, 0], *[[1, 2, 0]] * 3, *[[3, 4, 0]] * 4]
+    assert found.is_hidden.tolist() == hidden
+    assert found.borrows is not None
+    assert found.borrows.tolist() == [False] * 4 + [True] * 2 + [False] * 2
+    assert found.size.tolist() == [0, 2, 2, 2, 2, 2, 2, 2]
+
+
+def test_known_venues_borrow_from_known_ones() -> None:
+    poi = np.array([[0], [0], [2], [3]], np.int32)
+    near, known = places([False, True, False, False], [np.nan, 0, 1, 2]), np.array([False, True, False, True])
+    assert Candidates(poi, np.ones(4)).without(near).poi.ravel().tolist() == [0, 2, 2, 3]
+    assert Candidates(poi, np.ones(4)).without(near, known).poi.ravel().tolist() == [0, 3, 2, 3]
+
+
+def test_without_a_venue_that_may_appear_sets_are_empty() -> None:
+    found = Candidates(np.array([[0, 0], [1, 2], [1, 2]], np.int32), np.ones(3)).without(places([False, True, True]))
+    assert not found.size.any()
+
+
+def test_a_method_that_draws_anywhere_releases_the_nearest_shown_venue() -> None:
+    hidden, lat = [False, True, False, False], np.array([np.nan, 0, 3, 1])
+    sets = Candidates.anywhere(4).without(places(hidden, lat.tolist()))
+    assert sets.shown_for(lat, np.zeros(4)).tolist() == [0, 3, 2, 3]
+    assert sets.size.tolist() == [0, 2, 2, 2]
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=8), st.integers(1, 4))
+def test_no_set_holds_a_hidden_venue(flags: list[bool], size: int) -> None:
+    hidden, crowd = [False, *flags], np.arange(len(flags)) // size
+    poi = np.zeros((len(hidden), size), np.int32)
+    for at, number in enumerate(crowd, 1):
+        members = np.flatnonzero(crowd == number) + 1
+        poi[at, : len(members)] = members
+    found = Candidates(poi, np.ones(len(poi))).without(places(hidden, [np.nan, *range(len(flags))]))
+    assert not found.is_hidden[found.poi].any()
+    assert (found.size[1:] > 0).all() == (not all(flags))
+    for number in crowd:  # members of a crowd have one set, so that a draw does not show which was visited
+        assert len(np.unique(found.poi[1:][crowd == number], axis=0)) == 1
