@@ -332,13 +332,18 @@ def most_frequent(visits: Visits, eligible: Bools, people: int) -> tuple[Longs, 
     return venue, often
 
 
+UNSEEN = 20
+
+
 def by_counts(visits: Visits, eligible: Bools, cell_of: Longs, people: int) -> Longs:
     """Return the eligible venue whose shown visits fit best the visits of a person to its crowd, (P,), 0 for none.
 
-    A venue of m visits that all are hers adds m to what the person would do in the crowd by chance.
+    A venue of m visits that all are hers adds m to what the person would do in the crowd by chance. A venue that is
+    never shown, such as a hidden home, may have `UNSEEN` visits: an outsider knows from a map that it is there.
     """
     shown = np.bincount(visits.venue, minlength=len(eligible))
-    venues = np.flatnonzero(eligible & (shown > 0))
+    shown[eligible & (shown == 0)] = UNSEEN
+    venues = np.flatnonzero(eligible)
     total = np.bincount(visits.cell, minlength=int(cell_of.max(initial=0)) + 1)
     cells = np.int64(len(total))
     pair, n = np.unique(visits.person * cells + visits.cell, return_counts=True)
