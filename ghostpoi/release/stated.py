@@ -28,9 +28,10 @@ KEYS: dict[str, set[str] | None] = {  # of the sections of a manifest; None: oth
     "disclosure": {"category", "category_groups", "aggregates"},
     "identity": {"ids", "row_order"}, "series": {"number", "repeated"},
     "rows": {
-        "in_sessions", "outside_sessions", "withheld", "duplicates", "missing", "left_genuine", "drawn_own",
+        "in_sessions", "outside_sessions", "withheld", "hidden", "duplicates", "missing", "left_genuine", "drawn_own",
     },
     "rows.in_sessions": COUNTS, "rows.outside_sessions": COUNTS, "rows.missing": {"kept", "dropped"},
+    "rows.hidden": {"venues", "rows", "borrowed", "withheld"},
     "rows.left_genuine": {"rows", "share"}, "rows.drawn_own": {"rows", "share"},
     "plausibility": {"substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km"},
     "speed": {"limit_kmh", "min_gap_s", "steps", "steps_over_limit"},
