@@ -22,6 +22,7 @@ from ghostpoi.models.trajectory_lm import TRAJECTORY_LM_VERSION
 from ghostpoi.study.plan import Study, Variant
 from ghostpoi.study.store import Cell, identity
 
+NATURALNESS = "naturalness"  # the measure of a release that needs a trajectory LM
 Stages = dict[str, int]  # versions by the name of a stage, in the order of the pipeline
 
 
@@ -67,7 +68,7 @@ def _plan(study: Study) -> Iterator[tuple[Cell, Contest | None]]:
 def extras_of(study: Study, cell: Cell) -> set[str]:
     """Return the measures of a cell that not all studies ask for."""
     if cell["kind"] == "release":
-        return {"detector"} if study.detector else set()
+        return {name for name in (NATURALNESS, "detector") if getattr(study, name)}
     scored = cell["kind"] == "accuracy" or cell["method"] == CLEAN  # a Markov model on a release is not
     return {DISTANCE} if study.distance and scored else set()
 
@@ -82,16 +83,10 @@ def contests_of(study: Study) -> list[Contest]:
         for variant in study.methods:
             method = variant.text
             for name in study.attackers(method):
-                ratios = ratios_of(name, study.leak)
+                ratios = study.leak if ADVERSARIES[name].uses_leak else (None,)
                 contests += [Contest(method, name, r, one) for one in judges_of(name, [victim]) for r in ratios]
             contests += [Contest(method, name, r, victim) for name in (LEAK_MIXED, *several) for r in study.leak]
     return list(dict.fromkeys(contests))  # an adversary that predicts is one contest for all victims
-
-
-def ratios_of(adversary: str, leak: Sequence[float]) -> list[float | None]:
-    """Return the leak ratios of an adversary's contests, None without a leak: one that predicts needs none."""
-    a = ADVERSARIES[adversary]
-    return [*([None] if a.predicts or not a.uses_leak else []), *(leak if a.uses_leak else [])]
 
 
 def is_current(cell: Cell) -> bool:
@@ -103,7 +98,7 @@ def stages_of(cell: Cell) -> Stages:
     """Return the stages that a cell goes through, with their versions of today."""
     found = release_stages(cell["method"])
     if cell["kind"] == "release":
-        found |= {"trajectory-lm": TRAJECTORY_LM_VERSION}  # it measures naturalness
+        found |= {"trajectory-lm": TRAJECTORY_LM_VERSION} if NATURALNESS in cell["measures"] else {}
         found |= {"plausibility": PLAUSIBILITY_VERSION, "utility": UTILITY_VERSION}
         return found | ({"detection": DETECTION_VERSION} if "detector" in cell["measures"] else {})
     if cell["kind"] == "accuracy":

@@ -278,5 +278,5 @@ FIGURES: dict[str, tuple[str, Callable[..., Figure]]] = {
     "main": ("pareto", pareto),
     "rounds": ("convergence", convergence),
     "leak": ("leak", leakage),
-    "frontier": ("frontier", frontier),
+    "rivals": ("frontier", frontier),
 }

@@ -70,6 +70,7 @@ class Study:
     victims: tuple[str, ...] = (VICTIM,)
     releases: tuple[int, ...] = ()  # the numbers of releases that A11 holds
     detector: bool = False  # whether A12 examines every release
+    naturalness: bool = True  # whether a trajectory LM judges every release
     distance: bool = False  # whether guesses are judged by their distance, too
 
     def attackers(self, method: str) -> list[str]:
@@ -91,6 +92,7 @@ KEYS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {  # default, what the
     "victims": ([VICTIM], "a list of victims", lambda v: bool(v) and _all(v, str)),
     "releases": ([], "a list of whole numbers of at least 1", lambda v: _all(v, int) and all(k >= 1 for k in v)),
     "detector": (False, "true or false", lambda v: isinstance(v, bool)),
+    "naturalness": (True, "true or false", lambda v: isinstance(v, bool)),
     "distance": (False, "true or false", lambda v: isinstance(v, bool)),
 }
 

@@ -224,7 +224,21 @@ class Results:
         found, control = self.worst(method, leak, among), self.control(leak)
         if not (found and control):
             return None
-        return against(found.accuracy["seeds"], control.accuracy["seeds"], least=PRACTICAL)
+        gap = against(found.accuracy["seeds"], control.accuracy["seeds"], least=PRACTICAL)
+        return gap and replace(gap, sampling_error=self._over_stay(method, found, leak, control))
+
+    def _over_stay(self, method: str, found: Attack, leak: float | None, control: Attack) -> float | None:
+        """The standard error over test steps of the difference to staying; None if steps were not counted.
+
+        Staying is right at all steps but moves, so its right guesses and an adversary's can be paired.
+        """
+        steps, moved = self.near(CLEAN, "stay", "steps"), self.on_moves.accuracy(method, found.adversary, leak)
+        if control.adversary != "stay" or not (steps and moved):
+            return None
+        stay, right = control.accuracy["mean"], found.accuracy["mean"]
+        gained = spread(moved)["mean"] * (1 - stay)
+        lost = stay - (right - gained)
+        return float(((gained + lost - (right - stay) ** 2) / steps["mean"]) ** 0.5)
 
     def worst_case(self, method: str, leak: float | None = None) -> Attack | None:
         """The highest accuracy among adversaries and controls: an adversary can ignore the release."""

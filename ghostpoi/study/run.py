@@ -40,7 +40,7 @@ from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, IdentitySettings, TrajectoryLM
 from ghostpoi.study import plan
-from ghostpoi.study.cells import Missing, missing_cells, release_stages, stages_of
+from ghostpoi.study.cells import NATURALNESS, Missing, missing_cells, release_stages, stages_of
 from ghostpoi.study.plan import VICTIM, Study, Variant
 from ghostpoi.study.store import WORK, Cell, Store, only_run
 from ghostpoi.study.workers import Portion, prepared
@@ -162,7 +162,7 @@ class Runner:
         releases = dict.fromkeys([(one.cell["method"], seed) for one, seed in asked] + held)
         measured = [(one.cell["method"], seed) for one, seed in asked if one.cell["kind"] == "release"]
         trained = [name for name, _ in releases if self._releases.settings(name).method.needs_trajectory_lm]
-        trained += [self.study.methods[0].text] if measured else []
+        trained += [self.study.methods[0].text] if measured and self.study.naturalness else []
         needed = dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests if c.victim != ITSELF)
         return Portion(place, seeds, list(releases), list(needed), list(dict.fromkeys(trained)), measured)
 
@@ -214,22 +214,25 @@ class Runner:
     def measures(self, method: str, seed: int) -> dict[str, Any]:
         """Measure plausibility, naturalness and utility of a release, and the detector if the study asks for it."""
         train, vocabulary, released = self.data.train, self.data.vocabulary, self.published(method, seed)
-        lm = self._releases.trajectory_lm(self.study.methods[0].settings(self.protocol).trajectory_lm)
+        shape = self.study.methods[0].settings(self.protocol).trajectory_lm
+        lm = self._releases.trajectory_lm(shape) if self.study.naturalness else None
         speed = self._releases.settings(method).speed
         leaked = leak(train, self.study.leak[0], Seed(seed)) if self.study.detector else None
 
         def make() -> Record:
             found: dict[str, Any] = {
                 "plausibility": plausibility(train, released.poi, vocabulary, speed),
-                "naturalness": naturalness(lm, with_poi(train, released.poi)),
-                "clean_naturalness": naturalness(lm, train),
                 "utility": utility(train, released.poi, vocabulary),
             }
+            if lm is not None:
+                found[NATURALNESS] = naturalness(lm, with_poi(train, released.poi))
+                found[f"clean_{NATURALNESS}"] = naturalness(lm, train)
             if leaked is not None:
                 found["detector"] = detect(train, released.poi, leaked, vocabulary, Seed(seed), self.device)
             return Record(found)
 
-        stages, model = stages_of({"kind": "release", "method": method, "measures": ["detector"]}), weights_key(lm)
+        asked = ["detector", *([NATURALNESS] if lm else [])]
+        stages, model = stages_of({"kind": "release", "method": method, "measures": asked}), lm and weights_key(lm)
         key = key_of(stages, self.data.content, model, released.poi, speed, leaked, seed, self.device.type)
         return self._releases.cache.get("measures", key, make).measures | released.measures
 

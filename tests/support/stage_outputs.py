@@ -25,6 +25,8 @@ from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Out
 from ghostpoi.attack.scorers import Sparse
 from ghostpoi.attack.victims import VICTIMS, base, stacked_training
 from ghostpoi.attack.victims.base import Exam, Job, Victim
+from ghostpoi.attack.victims.distances import DISTANCE_VERSION, RADII_KM, discs_of, guesses
+from ghostpoi.attack.victims.distances import floors as near_floors
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import LEAK_MIXED
@@ -231,6 +233,12 @@ def accuracy() -> Any:
     return accuracies.accuracy(ranks, test), floors
 
 
+def distance() -> Any:
+    v, scores = vocabulary(), np.random.default_rng(4).random((20, VENUES + 1), np.float32)
+    near = [guesses(scores, discs_of(v), radius, CPU) for radius in RADII_KM]
+    return near, near_floors(v, sessions(), sessions(2))
+
+
 def of_release(measure: Callable[..., Any], *more: Any) -> Any:
     return measure(sessions(), released(), *more)
 
@@ -247,6 +255,7 @@ def stages() -> dict[str, Stage]:
         "evidence": Stage(EVIDENCE_VERSION, held, {}, models=False),
         "restoration": Stage(RESTORATION_VERSION, restoration, attack, models=False),
         "accuracy": Stage(ACCURACY_VERSION, accuracy, {}, models=False),
+        "distance": Stage(DISTANCE_VERSION, distance, {}, models=False),
         "plausibility": Stage(PLAUSIBILITY_VERSION, partial(of_release, plausibility, v, SpeedSettings()), {}, False),
         "utility": Stage(UTILITY_VERSION, partial(of_release, utility, v), {}, models=False),
         "detection": Stage(

@@ -67,7 +67,7 @@ def test_a_method_that_hardly_protects_does_not_squeeze_the_others(main: Fabrica
 
 def test_the_picture_of_the_frontier(frontier: Fabricated) -> None:
     frontier.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.04}, markov={"acc@1": 0.18})
-    drawn = figures.FIGURES["frontier"][1](frontier.results())
+    drawn = figures.FIGURES["rivals"][1](frontier.results())
     texts = {text.get_text() for text in drawn.legends[0].get_texts()}
     assert texts == {"1  crowd (halves)", "2  GHOST", "3  random (control)", "clean", "best control"}
     for axes, worst in zip(drawn.axes, ([0.04, 0.055, 0.07], [0.07, 0.11, 0.14]), strict=True):  # crowd: staying is .04

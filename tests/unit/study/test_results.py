@@ -13,7 +13,6 @@ from ghostpoi.attack.adversaries.lookups import NoAdversary
 from ghostpoi.audits.measures.gaps import spread
 from ghostpoi.errors import InputError
 from ghostpoi.study import plan
-from ghostpoi.study.cells import contests_of
 from ghostpoi.study.results import NO_LEAK, Attack, Results
 
 
@@ -74,20 +73,16 @@ def test_parts_of_the_test_steps(main: Fabricated) -> None:
     assert replace(found, part="last").series("ghost", "none") == [0.03] * 3
 
 
-def test_an_adversary_that_predicts_does_so_with_and_without_a_leak(tmp_path: Path) -> None:
-    (path := tmp_path / "s.toml").write_text('methods = ["crowd"]\nadversaries = ["none", "frequency", "posterior"]\n')
-    asked = [(c.adversary, c.leak, c.victim) for c in contests_of(plan.load(str(path))) if c.release == "crowd"]
-    assert asked == [
-        ("none", None, "transformer"), ("frequency", 0.05, "transformer"), ("posterior", None, "itself"),
-        ("posterior", 0.05, "itself"), ("leak-mixed", 0.05, "transformer"),
-    ]  # fmt: skip
+def test_the_strongest_with_and_without_a_leak(tmp_path: Path) -> None:
+    (path := tmp_path / "s.toml").write_text(
+        'methods = ["crowd"]\nadversaries = ["none", "posterior-no-leak", "posterior"]'
+    )
     cells = Fabricated(tmp_path, str(path), "strong")
     cells.accuracy("crowd", "none", [0.06] * 3)
-    cells.accuracy("crowd", "frequency", [0.1] * 3, 0.05)
-    cells.accuracy("crowd", "posterior", [0.08] * 3, None, "itself")
+    cells.accuracy("crowd", "posterior-no-leak", [0.08] * 3, None, "itself")
     cells.accuracy("crowd", "posterior", [0.12] * 3, 0.05, "itself")
     found = cells.results()
-    assert found.without_leak("crowd") == Attack("posterior", spread([0.08] * 3))
+    assert found.without_leak("crowd") == Attack("posterior-no-leak", spread([0.08] * 3))
     assert found.worst("crowd") == Attack("posterior", spread([0.12] * 3))
 
 
@@ -102,6 +97,14 @@ def test_what_a_release_gives_away_over_what_needs_none(main: Fabricated) -> Non
     assert [g and g.difference["mean"] for g in given] == pytest.approx([-0.01, -0.01])
     assert found.worst_case("ghost", NO_LEAK) == found.control(NO_LEAK)  # an adversary can ignore the release
     assert found.gives_away("em") is None
+
+
+def test_the_difference_to_staying_has_an_error_over_test_steps(main: Fabricated) -> None:
+    main.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.1}, distance={"stay": {"steps": 1000.0}})
+    main.accuracy("ghost", "none", [0.12] * 3, moves={"acc@1": [0.1] * 3})  # gained .09, lost .07
+    gap = main.results().gives_away("ghost", NO_LEAK)
+    assert gap is not None
+    assert gap.sampling_error == pytest.approx(((0.09 + 0.07 - 0.02**2) / 1000) ** 0.5)
 
 
 def test_how_near_guesses_are(main: Fabricated) -> None:
