@@ -55,14 +55,14 @@ def mains() -> list[Results]:
 
 
 @cache
-def _tables(name: str, data: str) -> list[Table]:
-    return tables([study(name, "strong", data)])
+def _tables(name: str, protocol: str, data: str) -> list[Table]:
+    return tables([study(name, protocol, data)])
 
 
-def printed(name: str, title: str, *without: str, data: str = NYC) -> str:
+def printed(name: str, title: str, *without: str, data: str = NYC, protocol: str = "strong") -> str:
     """Return a table of `ghostpoi study tables`, without some columns, and the commands that make it."""
-    found = next(one for one in _tables(name, data) if one.title.startswith(title))
-    return replace(found.without(*without), notes=(commands(name, data=data),)).markdown(gap="")
+    found = next(one for one in _tables(name, protocol, data) if one.title.startswith(title))
+    return replace(found.without(*without), notes=(commands(name, protocol, data),)).markdown(gap="")
 
 
 def commands(name: str, protocol: str = "strong", data: str = NYC) -> str:
@@ -70,7 +70,8 @@ def commands(name: str, protocol: str = "strong", data: str = NYC) -> str:
     flag = "" if protocol == "strong" else f" --protocol {protocol}"
     again = ", again with `--protocol paper`" if protocol == "both" else ""
     city = f" --city {data}" if data != NYC else ""
-    measure = f"`ghostpoi study run {name} --data {PREPARED[data]}`{again}"
+    own = flag if again == "" else ""
+    measure = f"`ghostpoi study run {name} --data {PREPARED[data]}{own}`{again}"
     return f"Measure: {measure}. Print: `ghostpoi study tables {name}{flag}{city}`."
 
 

@@ -2,132 +2,178 @@
 
 import json
 from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
 
 from docs.blocks.common import RESULTS, Block, commands, known, mean, printed, study, table, values
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.audits.measures.gaps import PRACTICAL, Verdict, against
+from ghostpoi.audits.measures.gaps import LEVEL, PRACTICAL, Spread, Verdict, against, holm
 from ghostpoi.study import labels
-from ghostpoi.study.labels import NONE, show
-from ghostpoi.study.results import NYC, WITHOUT_LEAK, WORST_CASE, Results
+from ghostpoi.study.labels import ARROWS, corrected, show
+from ghostpoi.study.results import GOWALLA, LEAK, NO_LEAK, NYC, WORST_CASE, Attack, Results
 
-DEFAULT, SESSION = "crowd-halves", " identity.pseudonyms=session"
-OF_PAPER = ("ghost", "pgd", "random")
+STUDIES = ("frontier", "rivals", "constraints", "learned", "victims", "leaks", "releases")
+DEFAULT, OLD = "crowd", "crowd-halves"
+CITIES = (NYC, GOWALLA)
+PUBLISHED, TRUE = "what is public", "also the true popularity and hours"
+LEAKS = {NO_LEAK: "no leak", LEAK: "5% leak"}
+MOST = {NO_LEAK: 0.006, LEAK: 0.010}  # that the default may give away; twice that in the second city
+SHARES = ("within_0.5km", "within_1km", "within_2km", *(f"far_moves_within_{km}km" for km in ("0.5", "1", "2")))
+KEPT = (("mean_km", 2), ("flows", 3), ("popularity", 3))
 PERCENT = (("near_precision", "precision"), ("near_recall", "recall"), ("visits_none", "visits without candidate"))
 
 
-def strongest() -> str:
-    """The strongest adversary with and without a leak."""
-    r = study("frontier")
-    rows = [("5% leak", DEFAULT, _worst(r, DEFAULT)), ("5% leak", f"{DEFAULT}, a fresh pseudonym per session",
-            _worst(r, DEFAULT + SESSION)), ("5% leak", labels.method("ghost"), _worst(r, "ghost")),
-            ("no leak", DEFAULT, show(r.without_leak(DEFAULT), 3))]  # fmt: skip
-    return table(("adversary holds", "release", "acc@1"), rows)
+class Given(NamedTuple):
+    """What the default gives away in a city to adversaries with some knowledge."""
+
+    data: str
+    knowledge: str
+    leak: float
+    strongest: Attack
+    control: Attack
+    gap: Verdict
+
+    @property
+    def limit(self) -> float:
+        return MOST[self.leak] * (1 if self.data == NYC else 2)
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The row of the table."""
+        half = self.gap.half()
+        low, high = (show(self.gap.difference["mean"] + side * half, 3, "+") for side in (-1, 1))
+        return (
+            labels.data(study("frontier", data=self.data)), LEAKS[self.leak], self.knowledge, show(self.strongest, 4),
+            show(self.control, 4), show(self.gap.difference["mean"], 4, "+") + ARROWS[self.gap.sign],
+            f"{low} to {high}", show(self.limit, 3), "yes" if self.gap.difference["mean"] <= self.limit else "**no**",
+            "yes" if self.gap.at_most(self.limit, LEVEL / 8) else "no",
+        )  # fmt: skip
 
 
-def below_stay() -> str:
-    """The releases with kept users against which no adversary without a leak is clearly better than `stay`."""
-    return "".join(f"- {labels.method(m)}\n" for m in safe(study("frontier")))
+def given() -> list[Given]:
+    """Return what the default gives away; the differences are one family of Holm's correction."""
+    found = []
+    for data, leak, knowledge in product(CITIES, LEAKS, (PUBLISHED, TRUE)):
+        r = study("frontier", data=data)
+        among = [a for a in (*r.study.adversaries, "leak-mixed")
+                 if knowledge == TRUE or a == "leak-mixed" or not ADVERSARIES[a].needs_outside]  # fmt: skip
+        gap = known(r.gives_away(DEFAULT, leak, among))
+        found.append(Given(data, knowledge, leak, known(r.worst(DEFAULT, leak, among)), known(r.control(leak)), gap))
+    gaps = holm([one.gap for one in found])
+    return [one._replace(gap=known(gap)) for one, gap in zip(found, gaps, strict=True)]
 
 
-def safe(r: Results) -> list[str]:
-    """Return the releases with kept users against which no adversary without a leak beats the best floor."""
-    free = {m: known(r.minus(m, WITHOUT_LEAK, "best floor")) for m in r.methods if SESSION not in m}
-    return [m for m, gap in free.items() if gap.sign < 1]
+def given_away() -> str:
+    """What the default gives away, to whom."""
+    head = "city,leak,adversary knows,strongest,best without the release,given away,95% interval,limit,met,shown"
+    return table(head.split(","), [one.row for one in given()])
+
+
+def goals() -> list[tuple[str, str, str, bool]]:
+    """Return each limit for the default with what was measured, and whether it is met."""
+    r, rows = study("frontier"), []
+    for leak, words in LEAKS.items():
+        gap = max((one.gap for one in given() if (one.data, one.leak) == (NYC, leak)),
+                  key=lambda gap: gap.difference["mean"])  # fmt: skip
+        found = gap.difference["mean"]
+        rows.append((f"given away, {words}", f"at most {show(MOST[leak], 3)}", show(found, 4, "+"),
+                     found <= MOST[leak]))  # fmt: skip
+    for key, words, limit, sign, digits in (
+        ("mean_km", "mean displacement, km", 1.9, 1, 2), ("flows", "common part of flows", 0.49, -1, 3),
+        ("popularity", "popularity (JS, bits)", 0.03, 1, 3),
+    ):  # fmt: skip
+        value = known(r.value(DEFAULT, key))
+        asked = f"at {'most' if sign > 0 else 'least'} {show(limit, digits=1 if limit > 1 else 2)}"
+        rows.append((words, asked, show(value, digits), sign * value["mean"] <= sign * limit))
+    return rows
 
 
 def limits() -> str:
-    """The limits for the default, set before the study ran, and whether it meets them."""
-    r = study("frontier")
-    rows = [(name, limit, shown, "yes" if met else "**no**") for name, limit, shown, met in default_and_limits(r)]
-    return table(("limit for the default", "set", "measured", "met"), rows)
+    """The limits for the default on NYC, and whether it meets them."""
+    rows = [(name, limit, shown, "yes" if met else "**no**") for name, limit, shown, met in goals()]
+    return table(("limit for the default, NYC", "set", "measured", "met"), rows)
 
 
-def default_and_limits(r: Results) -> list[tuple[str, str, str, bool]]:
-    """Return each limit with what was set, what was measured, and whether it is met."""
-    gap = known(r.minus(DEFAULT, WORST_CASE, "leak-only"))
-    rotated = known(r.minus(DEFAULT + SESSION, WORST_CASE, "leak-only"))
-    free = known(r.minus(DEFAULT, WITHOUT_LEAK, "best floor"))
-    moved, flows, popularity = (known(r.value(DEFAULT, key)) for key in ("mean_km", "flows", "popularity"))
-    return [
-        ("worst case with a 5% leak, minus leak-only", "at most .015", show(gap, 3), _at_most(gap, 0.015)),
-        (
-            "the same with a pseudonym per session",
-            "at most .005",
-            show(rotated, 3),
-            rotated.difference["mean"] <= 0.005,
-        ),
-        ("strongest adversary without a leak, minus `stay`", "not clearly above 0", show(free, 3), free.sign < 1),
-        ("mean displacement, km", "at most 1.9", show(moved, 2), moved["mean"] <= 1.9),
-        ("common part of flows", "at least .50", show(flows, 3), flows["mean"] >= 0.5),
-        ("popularity (JS, bits)", "at most .03", show(popularity, 3), popularity["mean"] <= 0.03),
-    ]
-
-
-def _at_most(gap: Verdict, limit: float) -> bool:
-    return gap.difference["mean"] <= limit
-
-
-def controls() -> str:
-    """What belongs to no release."""
-    return printed("frontier", "Controls")
-
-
-def kept() -> str:
-    """What each release keeps and gives away. New pseudonyms change no venue, so they have a table of their own."""
-    lines = printed("frontier", "What a release").splitlines()
-    return "".join(f"{line}\n" for line in lines if "pseudonyms=session" not in line)
-
-
-def adversaries() -> str:
-    """What each adversary holds and does."""
-    every = [ADVERSARIES[key] for key in ADVERSARIES.builtin]
-    found = [a for a in every if not (a.needs_columns or a.predicts)]  # as in the study
-    return table(("adversary", "holds", "does"), [(a.label, a.holds, a.does) for a in found])
-
-
-def every_release() -> str:
-    """Every release against every adversary."""
-    r = study("frontier")
-    keys = (*r.study.adversaries, "leak-mixed", "markov")
-    head = ("release", *(labels.number(key) if key in ADVERSARIES else labels.heading(key) for key in keys))
-    return table(head, [(labels.method(m), *_accuracies(r, m, keys)) for m in r.methods])
-
-
-def pseudonyms() -> str:
-    """The worst case of each release with and without new pseudonyms."""
-    r = study("frontier")
+def distances() -> str:
+    """How often guesses lie near the next venue."""
     rows = []
-    for m in (m for m in r.methods if m + SESSION in r.methods):
-        beyond = [show(r.minus(m + SESSION, WORST_CASE, key), 3) for key in ("leak-only", "leak-stay")]
-        change = against(r.series(m + SESSION, WORST_CASE), r.series(m, WORST_CASE), least=PRACTICAL)
-        rows.append((labels.method(m), _worst(r, m), _worst(r, m + SESSION), show(change, 3), *beyond))
-    head = ("release", "worst case", "with pseudonyms", "difference", "minus leak-only", "minus leak-stay")
+    for data, share in product(CITIES, SHARES):
+        r = study("frontier", data=data)
+        clean, stay = known(r.near("clean", "clean", share)), known(r.near("clean", "stay", share))
+        cells = []
+        for leak in LEAKS:
+            nearest = known(r.nearest(DEFAULT, share, leak))
+            cells += [show(nearest, 3), f"{nearest.accuracy['mean'] / clean['mean']:.0%}"]
+        name = share.replace("_", " ").replace("km", " km").replace("0.5", ".5")
+        rows.append((labels.data(r), name, show(clean, 3), show(stay, 3), *cells))
+    head = ("city", "guess", "clean data", "staying", "no leak", "of clean", "5% leak", "of clean")
     return table(head, rows)
 
 
-def rivals(which: str) -> str:
-    """Releases compared with the default: settings of `crowd`, or what a user would pick instead."""
-    r = study("frontier")
+def aware() -> str:
+    """Releases under the same constraints, against adversaries that know users."""
+    return _side_by_side([(study("rivals"), m) for m in study("rivals").methods])
+
+
+def blind() -> str:
+    """Releases under the same constraints, against victims that ignore users."""
+    free = [(study("learned"), f"{m} candidates.category=any") for m in ("ghost", "random")]
+    return _side_by_side([(study("constraints"), m) for m in study("constraints").methods] + free)
+
+
+def _side_by_side(releases: Sequence[tuple[Results, str]]) -> str:
+    """A table of releases, those that keep the category first; all differences are one family."""
+    kept = {m: mean(r, m, "category_match") for r, m in releases}
+    ordered = sorted(releases, key=lambda one: kept[one[1]] < 1)
+    gaps = corrected([[r.gives_away(m, leak) for leak in LEAKS] for r, m in ordered])
     rows = []
-    for m in (DEFAULT, *(settings(r) if which == "settings" else instead(r))):
-        cells = []
-        for key, digits in ((WORST_CASE, 3), ("mean_km", 2), ("flows", 3)):
-            cells += [show(mean(r, m, key), digits), NONE if m == DEFAULT else show(r.against(m, DEFAULT, key), digits)]
-        kept = (show(mean(r, m, "popularity"), 3), show(mean(r, m, "category_match"), 2))
-        rows.append((labels.method(m), *cells, *kept))
-    head = "release,worst case,minus default,mean km,minus default,flows,minus default,popularity (JS),category kept"
+    for (r, m), gap in zip(ordered, gaps, strict=True):
+        cells = [text for leak, one in zip(LEAKS, gap, strict=True)
+                 for text in (show(r.worst_case(m, leak), 3), show(one, 3))]  # fmt: skip
+        measured = [show(known(r.value(m, key))["mean"], digits) for key, digits in KEPT]
+        rows.append((labels.method(m), "exact" if kept[m] == 1 else "any", *measured, *cells))
+    head = (
+        "release,category,mean km,flows,popularity (JS),no leak: worst case,given away,5% leak: worst case,given away"
+    )
     return table(head.split(","), rows)
 
 
-def settings(r: Results) -> list[str]:
-    """Return the other settings of `crowd`, without new pseudonyms."""
-    return [m for m in r.methods if m.split()[0] == DEFAULT and m != DEFAULT and SESSION not in m]
+def adversaries() -> str:
+    """What each adversary holds and does, and in which studies it took part."""
+    took = {name: study(name).study.adversaries for name in ("frontier", "rivals", "constraints")}
+    rows = []
+    for key in ADVERSARIES.builtin:
+        where = [name for name, those in took.items() if key in those and not ADVERSARIES[key].needs_pseudonyms]
+        if where:
+            rows.append((ADVERSARIES[key].label, ADVERSARIES[key].holds, ADVERSARIES[key].does, ", ".join(where)))
+    return table(("adversary", "holds", "does", "studies"), rows)
 
 
-def instead(r: Results) -> list[str]:
-    """Return what a user would pick instead, without new pseudonyms."""
-    return [m for m in r.methods if m.split()[0] not in (DEFAULT, *OF_PAPER) and SESSION not in m]
+def every_release(name: str) -> str:
+    """Every release of a study against every adversary, without a leak (0%) and with one."""
+    r = study(name)
+    keys = [(a, leak) for a in (*r.study.adversaries, "leak-mixed") for leak in LEAKS
+            if any(_of(r, m, a, leak) for m in r.methods)]  # fmt: skip
+    rows = []
+    for m in r.methods:
+        shown = [_of(r, m, a, leak) for a, leak in keys]
+        top = {leak: known(r.worst(m, leak)).adversary for leak in LEAKS}
+        rows.append((labels.method(m), *(_bold(show(value and value["mean"], 3), a == top[leak])
+                                         for (a, leak), value in zip(keys, shown, strict=True))))  # fmt: skip
+    head = ("release", *(f"{labels.number(a)}, {LEAKS[leak]}" for a, leak in keys))
+    return f"{table(head, rows)}\n{commands(name)}\n"
+
+
+def _of(r: Results, m: str, adversary: str, leak: float) -> Spread | None:
+    """What an adversary reaches with exactly this leak."""
+    if leak and adversary != "leak-mixed" and not ADVERSARIES[adversary].uses_leak:
+        return None
+    return r.value(m, adversary, leak)
+
+
+def _bold(text: str, best: bool) -> str:
+    return f"**{text}**" if best else text
 
 
 def thresholds() -> str:
@@ -153,8 +199,8 @@ def learned() -> str:
 
 def victims() -> str:
     """The worst case against each victim, minus what the leak alone gives that victim."""
-    r, others = study("frontier"), study("victims")
-    columns = [r, *(others.of(name) for name in others.study.victims)]
+    others = study("victims")
+    columns = [others.of(name) for name in others.study.victims]
     rows = [
         (f"{key}, acc@1", *(show(here.value("clean", key), 3) for here in columns)) for key in ("clean", "leak-only")
     ]
@@ -169,7 +215,7 @@ def leaks() -> str:
     r = study("leaks")
     ratios, floors = r.study.leak, ("leak-only", "leak-stay")
     rows = [(key, *(show(r.value("clean", key, leak), 3) for leak in ratios)) for key in floors]
-    for m in (DEFAULT, "ghost"):
+    for m in (OLD, "ghost"):
         rows.append((labels.method(m), *(_worst(r, m, leak) for leak in ratios)))
         rows += [(f"minus {key}", *(show(r.minus(m, WORST_CASE, key, leak), 3) for leak in ratios)) for key in floors]
     return table(("leak", *(f"{leak:.0%}" for leak in ratios)), rows)
@@ -182,7 +228,7 @@ def releases() -> str:
 
 def provenance() -> str:
     """The hardware and commits of the cells."""
-    found = [study(name) for name in ("frontier", "victims", "leaks", "releases", "learned")]
+    found = [study(name) for name in STUDIES]
     return f"Hardware: {values('hardware', *found)}. Commits: {values('commit', *found)}.\n"
 
 
@@ -207,15 +253,13 @@ def _beyond_leak(r: Results, m: str, among: Sequence[str]) -> Verdict | None:
 
 
 BLOCKS: dict[str, Block] = {
-    "strongest": strongest,
-    "below-stay": below_stay,
+    "given-away": given_away,
     "limits": limits,
-    "controls": controls,
-    "kept": kept,
+    "distances": distances,
+    "aware": aware,
+    "blind": blind,
     "adversaries": adversaries,
     "every-release": every_release,
-    "pseudonyms": pseudonyms,
-    "rivals": rivals,
     "thresholds": thresholds,
     "learned": learned,
     "victims": victims,
@@ -223,4 +267,4 @@ BLOCKS: dict[str, Block] = {
     "releases": releases,
     "provenance": provenance,
 }
-FIGURES = [("frontier", NYC)]
+FIGURES = [("rivals", NYC)]

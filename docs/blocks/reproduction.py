@@ -4,14 +4,16 @@ from dataclasses import replace
 
 from docs.blocks import claims
 from docs.blocks.common import PREPARED, Block, commands, known, mains, mean, printed, study, table, values
+from ghostpoi.audits.measures.gaps import holm
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import NONE, corrected, show
 from ghostpoi.study.plan import PROTOCOLS
-from ghostpoi.study.results import GOWALLA, NYC, PAPER_ADVERSARIES, Results
+from ghostpoi.study.results import GOWALLA, NYC, PAPER_ADVERSARIES, WITHOUT_LEAK, WORST_CASE, Attack, Results
 from ghostpoi.study.tables import duels
 
 STEPS = ("main", "weights", "entropy", "rounds", "leak")  # studies of `study reproduce` whose time is counted
 SECONDS = ("victim_seconds", "adversary_seconds", "release_seconds")
+KNOWN = ("ghost", "pgd", "random")
 TERMS = {"random": "none", "ghost-ef": "none", "ghost": "β 0.5, α 2", "ghost-sym": "β 1, α 1"}  # noqa: RUF001
 
 
@@ -22,6 +24,20 @@ def headline() -> str:
     text = paper.section("nyc", "main")
     rows.append(("the paper, NYC", show(text["ghost"]["mean"][0] - text["pgd"]["mean"][0], sign="+"), NONE))
     return table(("Δmean, higher protects more", "GHOST minus PGD", "GHOST minus random"), rows)
+
+
+def knowing() -> str:
+    """GHOST against its rivals where the strongest adversary knows the rule."""
+    r, shown = study("constraints"), {WORST_CASE: "5% leak", WITHOUT_LEAK: "no leak"}
+    found = [holm([r.against("ghost", rival, key) for key in shown]) for rival in ("pgd", "random")]
+    rows = [(f"{_name(r)}, {words}", *map(show, gaps), *(show(_strongest(r, m, key)) for m in KNOWN))
+            for (key, words), *gaps in zip(shown.items(), *found, strict=True)]  # fmt: skip
+    head = ("acc@1 under the strongest adversary, lower protects more", "GHOST minus PGD", "GHOST minus random")
+    return table((*head, *map(labels.method, KNOWN)), rows)
+
+
+def _strongest(r: Results, m: str, key: str) -> Attack | None:
+    return r.worst(m) if key == WORST_CASE else r.without_leak(m)
 
 
 def verdicts(which: str) -> str:
@@ -72,6 +88,11 @@ def favours() -> tuple[int, list[tuple[str, ...]]]:
 def cities(name: str, title: str, *without: str) -> str:
     """A table of a study, for each city."""
     return "\n".join(printed(name, title, *without, data=data) for data in PREPARED)
+
+
+def plausibility(protocol: str) -> str:
+    """Table II of each city under a protocol."""
+    return "\n".join(printed("main", "Table II:", "category kept", data=data, protocol=protocol) for data in PREPARED)
 
 
 def naturalness() -> str:
@@ -131,11 +152,11 @@ def provenance() -> str:
     made = [study(name, protocol, data) for name in STEPS for data in PREPARED for protocol in PROTOCOLS]
     commit = values("commit", *made)
     surrogate = values("commit", study("surrogate", "paper")).replace(f"{commit}, ", "")
-    others = values("commit", study("frontier"), study("releases")).replace(f"{commit}, ", "")
+    others = values("commit", study("constraints"), study("releases")).replace(f"{commit}, ", "")
     seeds = [known(study(name)).study.seeds for name in ("main", "leak")]
     return (
         f"Hardware: {values('hardware', *mains())}. The steps of `reproduce` took {seconds(*made) / 3600:.1f} hours "
-        f"together.\nCommits: {commit} (`reproduce`), {surrogate} (`surrogate`), {others} (`frontier`, `releases`). "
+        f"together.\nCommits: {commit} (`reproduce`), {surrogate} (`surrogate`), {others} (`constraints`, `releases`). "
         f"Seeds: {seeds[0]} (`main`), {seeds[1]} (others).\n"
     )
 
@@ -155,11 +176,13 @@ def _bold(text: str, best: bool) -> str:
 
 BLOCKS: dict[str, Block] = {
     "headline": headline,
+    "knowing": knowing,
     "verdicts": verdicts,
     "manifold": manifold,
     "rivals": rivals,
     "favourable": favourable,
     "cities": cities,
+    "plausibility": plausibility,
     "naturalness": naturalness,
     "leaks": leaks,
     "short": short,

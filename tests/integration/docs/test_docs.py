@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import small_city
 import typer.main
@@ -19,12 +18,12 @@ from docs_scripts import DOCS, script
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.audits.measures.gaps import accuracy_lost
 from ghostpoi.cli import app
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.exports import EXPORTS
 from ghostpoi.study import plan
-from ghostpoi.study.results import Results
+from ghostpoi.study.labels import show
+from ghostpoi.study.results import NO_LEAK, Results
 
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
@@ -148,15 +147,20 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> Non
     assert 'keep=["gps"]' in notebook
 
 
-@pytest.mark.parametrize("method", ["crowd", "ghost", "random"])
-def test_the_table_of_the_readme_is_what_was_measured(method: str) -> None:
-    found = Results.read(ROOT / "results", "frontier", "strong")
-    clean, worst, without = found.series("clean", "clean"), found.worst(method), found.without_leak(method)
+ASKED = [("know", m, "frontier" if m == "crowd" else "rivals") for m in ("crowd", "random")]
+ASKED += [("ignore", m, "constraints") for m in ("ghost", "random")]
+
+
+@pytest.mark.parametrize(("users", "method", "study"), ASKED)
+def test_the_table_of_the_readme_is_what_was_measured(users: str, method: str, study: str) -> None:
+    found = Results.read(ROOT / "results", study, "strong")
+    clean, moved = found.value("clean", "clean"), found.value(method, "mean_km")
     assert clean
-    assert worst
-    assert without
-    shares = [1 - np.mean(accuracy_lost(clean, attack.accuracy["seeds"])) for attack in (without, worst)]
-    moved = found.value(method, "mean_km")
     assert moved
-    [row] = re.findall(rf"^`{method}`.*$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
-    assert row.endswith(f"| {shares[0]:.0%} | {shares[1]:.0%} | {moved['mean']:.1f} km")
+    alone, worst = ([f"{known.accuracy['mean'] / clean['mean']:.0%}" for leak in (NO_LEAK, None) if (known := of(leak))]
+                    for of in (found.control, lambda leak: found.worst_case(method, leak)))  # fmt: skip
+    readme = (ROOT / "README.md").read_text()
+    [row] = re.findall(rf"^{users} users \| `{method}`.*$", readme, flags=re.MULTILINE)
+    assert row.endswith(f"| {worst[0]} | {worst[1]} | {moved['mean']:.1f} km")
+    assert f"{users} users | no release | {alone[0]} | {alone[1]} | -" in readme
+    assert f"{show(clean['mean'], 3)} {'with' if users == 'know' else 'without'}" in readme.replace("users, ", "")
