@@ -99,12 +99,17 @@ class RegionSettings(Section):
 
 @dataclass(frozen=True)
 class IdentitySettings(Section):
-    """The user ids of a release."""
+    """The user ids and the times of a release."""
 
     pseudonyms: Literal["keep", "file", "session", "week"] = setting(
         "keep",
         "keep the user ids, or replace them by random ones: one per person and file, or one per session (of at most "
         "24 hours) or week of a person",
+    )
+    times: Literal["keep", "minute", "hour", "part-of-day", "shift"] = setting(
+        "keep",
+        "keep the times, make them coarser (the beginning of the minute, the hour or a quarter of the day), or move "
+        "each session by a random number of whole weeks and make it coarser to the hour (shift)",
     )
 
 

@@ -31,9 +31,9 @@ from ghostpoi.release.users import clean_rows
 from ghostpoi.settings import FilterSettings, Published
 
 
-def undo(released: CheckinFile, clean: Checkins, private: Path) -> tuple[CheckinFile, Longs]:
+def undo(released: CheckinFile, clean: Checkins, private: Path, settings: Publication) -> tuple[CheckinFile, Longs]:
     """Return the release with true users, rows in clean order, and the pseudonym of each row, (N,)."""
-    table, row = released.table, clean_rows(private, clean, released.table)
+    table, row = released.table, clean_rows(private, clean, released.table, settings)
     order = np.argsort(row)
     raw = clean.user[row[order]]
     distinct = np.unique(raw)
@@ -86,8 +86,8 @@ def read_pair(
     if (folder := released.path).is_dir():
         manifest = checked_manifest(folder)
         after, before = read_data(folder, manifest, file.limit), read_clean(file, mapping, manifest)
-        if (settings := settings_of(manifest)).hides_users:
-            after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"))
+        if (settings := settings_of(manifest)).reorders:
+            after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"), settings)
             pseudonym = pseudonym if settings.rotates_users else None  # one per person is as good as her id
     else:
         before, after = formats.read(file, mapping), formats.read(released, mapping)
@@ -146,7 +146,8 @@ def _category_names(file: CheckinFile) -> list[str]:
 
 def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedSessions:
     """Build the recipient's sessions and the clean ones at the same positions, split for a window of test sessions."""
-    data = sessions.build(pair.released, filters)
+    # Sessions are those of the clean times, which the recipient sees as pseudonyms or nearly so.
+    data = sessions.build(replace(pair.released, time=pair.clean.time[pair.clean_row]), filters)
     counts = {"training": len(data.train), "validation": len(data.val), "test": len(data.test)}
     if lacking := [name for name, count in counts.items() if not count]:
         raise InputError(
@@ -161,6 +162,7 @@ def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedS
     clean, released = poi_of[before], poi_of[after]
     everything, part = replace(data.all, poi=clean[data.all.row]), sessions.split(data.all.user, filters, window)
     train, val, test = (everything.take(part == k) for k in range(3))
+    train = replace(train, time=pair.released.time[train.row])  # which adversaries see; predictions are of clean times
     pseudonym = None if pair.pseudonym is None else pair.pseudonym[train.row[train.start[:-1]]]
     return AlignedSessions(
         vocabulary, train, val, test, released[train.row], everything, released[everything.row], pseudonym
@@ -272,7 +274,9 @@ def _check_rows(file: object, release: object, pair: TablePair) -> None:
         raise InputError(
             f"{release} has {len(released):,} rows and {file} {len(clean):,}{withheld}; give a release of all its rows"
         )
-    a, b = np.stack([clean.user[rows], clean.time[rows]]), np.stack([user[released.user], released.time])
+    kept = pair.manifest is None or settings_of(pair.manifest).identity.times == "keep"  # else `undo` has checked them
+    time = released.time if kept else clean.time[rows]
+    a, b = np.stack([clean.user[rows], clean.time[rows]]), np.stack([user[released.user], time])
     differs = (a != b).any(axis=0)
     if not differs.any():
         return

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 LEFT = ("column", "in the release", "why", "chosen by", "drops", "status", "from", "to", "place")  # columns of text
 OPTIONAL = re.compile(r"\[\[(.*?)\]\]")  # a part of a text that is left out if it lacks a value
 BRACES = str.maketrans({"{": "{{", "}": "}}"})
+TIMES = {
+    "minute": "the beginning of the minute", "hour": "the beginning of the hour",
+    "part-of-day": "the beginning of the quarter of the day", "shift": "moved by weeks, and cut to the hour",
+}  # fmt: skip
 MANY = 1 / 3  # of the rows draw their clean venue: worth a note
 
 
@@ -199,8 +203,10 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
         )  # fmt: skip
     _print(
         console, "released", manifest, columns=_table("fates", _fates(manifest)),
-        unit=UNIT.get(settings["identity"]["pseudonyms"]), p=p, category=p and _category_kept(p), key=key,
-        private=str(private), hidden={"rows": 0, "venues": 0, "borrowed": 0} | rows["hidden"],
+        ids=manifest.get("identity", {}).get("ids"),
+        unit=UNIT.get(settings["identity"]["pseudonyms"]), times=TIMES.get(settings["identity"]["times"]), p=p,
+        category=p and _category_kept(p), key=key, private=str(private),
+        hidden={"rows": 0, "venues": 0, "borrowed": 0} | rows["hidden"],
     )  # fmt: skip
 
 
@@ -208,13 +214,14 @@ def _fates(manifest: dict[str, Any]) -> Iterator[dict[str, str]]:
     """Yield what became of each column, and why."""
     columns, identity = manifest["columns"], manifest["settings"]["identity"]
     fields, changed, why = columns["fields"], columns["changed_with_the_venue"], columns.get("why", {})
-    hidden = identity["pseudonyms"] != "keep"
+    hidden, times = identity["pseudonyms"] != "keep", identity["times"]
     if "user" in fields:
         how = "random ids" if hidden else "the user id, on which the release relies"
         yield {"column": fields["user"], "fate": "changed" if hidden else "kept", "why": how}
     for name in (fields[field] for field in ("time", "date", "timezone") if field in fields):
         if name not in changed:
-            yield {"column": name, "fate": "kept", "why": "the time, on which the release relies"}
+            how = "the time, on which the release relies" if times == "keep" else TIMES[times]
+            yield {"column": name, "fate": "kept" if times == "keep" else "changed", "why": how}
     yield from ({"column": name, "fate": "changed", "why": "follows from the venue"} for name in changed)
     listed = [name for name in columns["kept"] if name != fields.get("timezone")]
     yield from ({"column": name, "fate": "kept", "why": why.get(name, "")} for name in listed)

@@ -1,18 +1,18 @@
 """The settings of `protect`, the two protocols, and the device, chosen without torch where no model runs."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ghostpoi.data.pseudonyms import CHANGING, Pseudonyms
+from ghostpoi.data.pseudonyms import CHANGING
 from ghostpoi.draw.methods import METHODS, AnyMethod
 from ghostpoi.draw.methods.base import VENUE_USE, KeepsCategory
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.errors import InputError
 from ghostpoi.extras import need
 from ghostpoi.options import option
-from ghostpoi.settings import IdentitySettings, ModelSettings, Published, Rounds, Training, TrajectoryLM
+from ghostpoi.settings import IdentitySettings, ModelSettings, Published, Rounds, Training, TrajectoryLM, override
 
 if TYPE_CHECKING:
     import torch
@@ -41,6 +41,11 @@ class Publication(Published):
     def hides_users(self) -> bool:
         """Whether user ids are replaced by pseudonyms."""
         return self.identity.pseudonyms != "keep"
+
+    @property
+    def reorders(self) -> bool:
+        """Whether rows are put in the order of time and user id, because that of the file would show too much."""
+        return self.hides_users or self.identity.times != "keep"
 
     @property
     def rotates_users(self) -> bool:
@@ -90,19 +95,23 @@ def publication(method: str = "crowd", protocol: str = "strong") -> Publication:
     raise InputError(f"there is no protocol {protocol!r}; choose one of {', '.join(get_args(Protocol))}")
 
 
-def with_pseudonyms(settings: Publication, kind: str | None, assignments: Sequence[str] = ()) -> Publication:
-    """Apply --pseudonyms, if given; refuse one that contradicts an assignment of --set."""
-    if kind is None:
-        return settings
-    if kind not in get_args(Pseudonyms):
-        raise InputError(f"{option('pseudonyms', kind)}: use keep, file, session or week")
-    assigned = any(text.partition("=")[0].strip() == "identity.pseudonyms" for text in assignments)
-    if assigned and kind != settings.identity.pseudonyms:
-        raise InputError(
-            f"{option('pseudonyms', kind)} and {option('set', f'identity.pseudonyms={settings.identity.pseudonyms}')} "
-            "contradict each other; give one of them"
-        )
-    return replace(settings, identity=replace(settings.identity, pseudonyms=cast(Pseudonyms, kind)))
+def with_identity(
+    settings: Publication, given: Mapping[str, str | None], assignments: Sequence[str] = ()
+) -> Publication:  # fmt: skip
+    """Apply --pseudonyms and --times, if given; refuse one that contradicts an assignment of --set."""
+    for name, kind in given.items():
+        if kind is None:
+            continue
+        kinds = get_args(next(f.type for f in fields(IdentitySettings) if f.name == name))
+        if kind not in kinds:
+            raise InputError(f"{option(name, kind)}: use {', '.join(kinds[:-1])} or {kinds[-1]}")
+        setting, old = f"identity.{name}", getattr(settings.identity, name)
+        if kind != old and any(text.partition("=")[0].strip() == setting for text in assignments):
+            raise InputError(
+                f"{option(name, kind)} and {option('set', f'{setting}={old}')} contradict each other; give one of them"
+            )
+        settings = override(settings, [f"{setting}={kind}"])
+    return settings
 
 
 def device_for(name: str, settings: Publication) -> "torch.device | None":

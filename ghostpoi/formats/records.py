@@ -55,8 +55,9 @@ class RecordRows(Rows):
         )
 
     def with_ids(self, column: str, ids: NDArray[np.object_]) -> Self:
-        is_text = self.held[column].str.starts_with('"').any()
-        new = [json_text(value) if is_text else value for value in ids.tolist()]
+        first = self.held[column].drop_nulls().str.slice(0, 1)
+        written = json_text if (first == '"').any() else (TIME if (first == TIME).any() else "").__add__
+        new = [written(value) for value in ids.tolist()]
         return replace(self, held={**self.held, column: pl.Series(column, new, dtype=pl.String)})
 
     @property

@@ -136,6 +136,7 @@ def refuse(request: RowsRequest, reading: Reading, series: bool = False) -> None
         option("series"): series, option("venues"): bool(reading.venues),
         option("cluster_points"): bool(reading.cluster_points),
         option("pseudonyms", settings.identity.pseudonyms): settings.hides_users,
+        option("times", settings.identity.times): settings.identity.times != "keep",
         option("set", "method.category=group"): settings.method.keeps_category == "group" and not (
             request.groups or "category_group" in request.mapping
         ),

@@ -20,6 +20,7 @@ from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, category_groups, has_donor, places_of, prepare
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.rows import difference
+from ghostpoi.formats.written_times import with_times
 from ghostpoi.options import option
 from ghostpoi.release.manifest import settings_of, with_groups, withholds
 from ghostpoi.release.plan import figures
@@ -28,7 +29,7 @@ from ghostpoi.release.series.fields import read_fields, read_table
 from ghostpoi.release.stated import differences
 from ghostpoi.release.users import hidden, read_map
 from ghostpoi.release.venue_files import files_beside
-from ghostpoi.release.verify import Check, hidden_check, pseudonym_check
+from ghostpoi.release.verify import Check, hidden_check, map_check
 from ghostpoi.settings import SpeedSettings
 
 ROUNDING = 1 + 1e-9  # a GPU may round a speed differently
@@ -152,7 +153,7 @@ def comparison(
     """
     (table, crowds), settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
     hides_users = settings.hides_users
-    known = read_map(private) if hides_users else None
+    known = read_map(private) if settings.reorders else None
     whole = prepare(table, settings, whole_file, crowds)
     shown, withheld = whole.shown(withholds(manifest)), manifest["rows"]["withheld"]
     expected = len(shown)
@@ -161,7 +162,7 @@ def comparison(
         return Comparison([Check("rows", False, detail)])
     identity = []
     if known is not None:
-        identity = [pseudonym_check(known, table, shown, written.table, settings)]
+        identity = [map_check(known, table, shown, written.table, settings)]
         if not identity[0].passed:
             return Comparison(identity)
         shown = known.row
@@ -171,12 +172,15 @@ def comparison(
         return Comparison([Check("rows", False, detail)])
     dropped = [name for name in clean.rows.columns if name in manifest["columns"]["dropped"]]
     ignored = [*changed, written.mapping["user"]] if hides_users else changed
-    if problem := difference(clean.rows.take(shown).drop(dropped), written.rows, ignore=ignored):
+    expected_rows = clean.rows.take(shown).drop(dropped)
+    if settings.identity.times != "keep":
+        expected_rows = with_times(clean, expected_rows, written.table.time)
+    if problem := difference(expected_rows, written.rows, ignore=ignored):
         return Comparison([*identity, Check("rows", False, problem)])
     if problem := _not_followed(clean, written, dropped, manifest, hides_users) if whole_file else None:
         return Comparison([*identity, Check("rows", False, problem)])
     checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
-    checks += _parts(clean.rows.take(shown), written.rows, hides_users, whole_file)
+    checks += _parts(clean.rows.take(shown), written.rows, settings.reorders, whole_file)
     checks += _missing_values(clean, written, shown, dropped)
     number = {name: venue for venue, name in enumerate(table.venue_ids)}
     renumbered = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int32)
@@ -203,12 +207,12 @@ def comparison(
     return Comparison(checks, found, MoveCounts.of(moves(table.venues, table.venue, released)))
 
 
-def _parts(clean: Rows, written: Rows, hides_users: bool, whole_file: bool) -> list[Check]:
-    """Check that the parts of a folder are the same or, under pseudonyms, divided again."""
+def _parts(clean: Rows, written: Rows, reorders: bool, whole_file: bool) -> list[Check]:
+    """Check that the parts of a folder are the same or, in another order, divided again."""
     if not (clean.parts and written.parts):
         same = bool(clean.parts) == bool(written.parts)
         return [] if same else [Check("parts", False, "the release and the file are not both folders")]
-    clean = clean.divided_anew() if hides_users else clean
+    clean = clean.divided_anew() if reorders else clean
     (names, part), (new_names, new_part) = _used(clean), _used(written)
     same = names == new_names and np.array_equal(part, new_part) and not (whole_file and clean.parts != written.parts)
     return [Check("parts", same, f"{len(clean.parts):,} parts" if same else "the rows are in other parts than before")]

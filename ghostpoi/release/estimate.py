@@ -29,6 +29,7 @@ from ghostpoi.draw.whole_table import WholeTable, check_category, genuine_rows, 
 from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.progress import no_report
 from ghostpoi.randomness import Seed
+from ghostpoi.release import times
 from ghostpoi.release import users as pseudonyms
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.release.refusals import check_kept
@@ -63,9 +64,11 @@ def estimate(source: Source, request: RowsRequest) -> dict[str, Any]:
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
     file, settings, device = formats.read(source, request.mapping), request.settings, request.device
     check_category(file.table, settings)
-    check_kept(file, settings.hides_users)
+    check_kept(file, settings)
     new = pseudonyms.wanted(file, settings)
     columns = classify_file(file, request.keep, request.drop, new)
+    times.check(file, settings, in_series=False)
+    times.check_columns(file, settings, columns.keep, request.keep)
     watch.lap("reading and testing columns")
     whole = prepare(grouped(file.table, request.groups, settings.method), settings)
     watch.lap("finding candidates")

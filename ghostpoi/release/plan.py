@@ -15,8 +15,10 @@ from ghostpoi.draw.methods import AnyMethod, FreeDraw
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, prepare
 from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.written_times import with_times
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
+from ghostpoi.release import times
 from ghostpoi.release import users as pseudonyms
 from ghostpoi.release.manifest import NO_CATEGORY
 from ghostpoi.release.private_folder import ReleaseRequest, RowsRequest
@@ -112,23 +114,25 @@ def plan(
 
     `columns`: what was decided on more rows, of which the file holds one region.
     """
-    settings, hides_users = request.settings, request.settings.hides_users
+    settings, reorders = request.settings, request.settings.reorders
     whole_table.check_category(file.table, settings)
     table = whole_table.grouped(file.table, request.groups, settings.method)
     number = pseudonyms.wanted(file, settings)
     whole_file = columns is None
     columns = columns or classify_file(file, request.keep, request.drop, number)
-    if whole_file and not hides_users:  # else rows are divided again, or `regions` has tested the parts
+    times.check(file, settings, in_series=series is not None)
+    more = times.check_columns(file, settings, columns.keep, request.keep)
+    if whole_file and not reorders:  # else rows are divided again, or `regions` has tested the parts
         check_parts(file, columns.change)
     if series and isinstance(request, ReleaseRequest):
         from ghostpoi.release.series.add import series_columns
 
         columns = series_columns(series, file, columns, request, number)
-    noted = check_kept(file, hides_users)
+    noted = check_kept(file, settings)
     rows = file.all_rows if len(file.kept) else file.rows
     rows = (rows if request.keep_metadata else rows.without_metadata()).drop(columns.drop)
-    _try_changes(rows, columns.change, file.mapping["user"] if hides_users else None)
-    for text in [*columns.warnings, *([noted] if noted else [])]:
+    _try_changes(rows, columns.change, file.mapping["user"] if settings.hides_users else None)
+    for text in [*columns.warnings, *more, *([noted] if noted else [])]:
         say(f"warning: {text}")
     part = None
     if series and isinstance(request, ReleaseRequest):
@@ -138,7 +142,7 @@ def plan(
         request, table = part.request, part.table
     whole = prepare(table, settings, whole_file, part.kept if part else None)
     anywhere = isinstance(settings.method, FreeDraw)
-    if not hides_users:
+    if not reorders:
         check_sets(file, None if anywhere else whole.venue_sets)
     check_zones(file, columns.change, whole, anywhere)
     return Plan(request, file, columns, rows, part, whole, whole_file)
@@ -156,11 +160,15 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         donor = whole_table.donor_rows(whole, released, settings.method, seed, every=settings.hides_users)
         rows = rows.copy_fields(columns.change, in_file(file, donor, donor)[0])
     user, new = file.mapping["user"], None
-    if settings.hides_users:
+    if settings.reorders:
         draw = series.users if series else pseudonyms.draw
-        new = draw(whole.table, shown, settings, seed, rows.largest_number(user))
+        new = draw(whole.table, shown, settings, seed, rows.largest_number(user) if settings.hides_users else None)
         shown = new.row
-        rows = rows.take(shown).replace_ids(user, new.released_ids)
+        rows = rows.take(shown).divided_anew()
+        if settings.hides_users:
+            rows = rows.replace_ids(user, new.released_ids)
+        if settings.identity.times != "keep":
+            rows = with_times(file, rows, new.time)
     elif len(shown) < len(whole.table):
         rows = rows.take(shown_in_file)
     category, groups = bool(whole.table.category_field), whole.table.category_groups

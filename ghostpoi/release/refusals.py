@@ -15,6 +15,7 @@ from ghostpoi.columns.classify import Tests, constant_within
 from ghostpoi.columns.dependence import value_codes
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.whole_table import WholeTable
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows
@@ -32,8 +33,8 @@ def in_file(file: CheckinFile, donor: Longs, shown: Longs) -> tuple[Longs, Longs
     return every, np.sort(np.concatenate([file.present[shown], file.kept]))
 
 
-def check_kept(file: CheckinFile, hides_users: bool) -> str | None:
-    """Return the warning about rows that lack a value; refuse to keep the user ids of some rows next to pseudonyms."""
+def check_kept(file: CheckinFile, settings: Publication) -> str | None:
+    """Return the warning about rows that lack a value; refuse to keep user ids or times that others replace."""
     if not len(file.missing):
         return None
     one = len(file.missing) == 1
@@ -42,10 +43,15 @@ def check_kept(file: CheckinFile, hides_users: bool) -> str | None:
     count = f"{len(file.missing):,} row{'s' * (not one)} {what} ({file.missing_at})"
     if not len(file.kept):
         return f"{count}: left out of the release"
-    if hides_users:
+    if settings.hides_users:
         ids = "its user id" if one else "their user ids"
         raise InputError(
             f"{file.path}: {count} would keep {ids}, which pseudonyms replace; use {option('missing', 'drop')}"
+        )
+    if settings.reorders:
+        raise InputError(
+            f"{file.path}: {count} would keep {'its time' if one else 'their times'}, which "
+            f"{option('times', settings.identity.times)} replaces; use {option('missing', 'drop')}"
         )
     if one:
         return f"{count}: kept as it is, so it shows a genuine visit; {option('missing', 'drop')} leaves it out"

@@ -1,4 +1,7 @@
-"""New user ids for a release: who gets which, in which form, the order of its rows, and the private map back."""
+"""New user ids for a release: who gets which, in which form, the order of its rows, and the private map back.
+
+A release with other times has the same map: its rows are in the order of time and user id, too.
+"""
 
 import math
 import re
@@ -20,6 +23,7 @@ from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.fields import NO_VALUE
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
+from ghostpoi.release import times
 
 NONZERO = string.digits[1:]
 NUMBERED = re.compile(r"([^\d\s\"]*)([0-9]+)(\.0)?")  # a polars float ends with .0
@@ -115,11 +119,13 @@ Texts = NDArray[Any]
 
 @dataclass(frozen=True)
 class NewUsers:
-    """The pseudonyms of a release."""
+    """The user ids and the times of a release, and the order of its rows."""
 
-    number: Longs  # (N,) the pseudonym of each clean row
-    ids: Texts  # (Q,) the id of each pseudonym
+    number: Longs  # (N,) the pseudonym, or else the user, of each clean row
+    ids: Texts  # (Q,) the id of each
     row: Longs  # (M,) the clean row of each released row
+    time: Longs  # (M,) the time of each released row
+    hidden: bool  # whether the ids are pseudonyms
 
     @property
     def released_ids(self) -> Texts:
@@ -129,7 +135,8 @@ class NewUsers:
     @property
     def public(self) -> dict[str, Any]:
         """What the manifest says about them."""
-        return {"ids": len(np.unique(self.number[self.row])), "row_order": "time, then user id"}
+        ids = {"ids": len(np.unique(self.number[self.row]))} if self.hidden else {}
+        return {**ids, "row_order": "time, then user id"}
 
 
 def numbers(table: Checkins, settings: Publication) -> Longs:
@@ -159,22 +166,30 @@ def draw(
     `most` is the largest number that the user column can hold, if it holds numbers. In a series, some pseudonyms are
     `kept`, and no other one that was `used` is drawn again.
     """
-    number, kept = numbers(table, settings), kept or {}
-    count = int(number.max()) + 1
-    drawn = fresh_ids(table.user_ids.tolist(), count + len(used), seed.generator("pseudonyms"), most)
-    ids = drawn[~np.isin(drawn.astype(str), np.array(used, str))][:count]
-    ids[list(kept)] = list(kept.values())
-    return NewUsers(number, ids, shown[released_order(table.time[shown], ids[number[shown]])])
+    number, ids, kept = numbers(table, settings), table.user_ids, kept or {}
+    if settings.hides_users:
+        count = int(number.max()) + 1
+        drawn = fresh_ids(table.user_ids.tolist(), count + len(used), seed.generator("pseudonyms"), most)
+        ids = drawn[~np.isin(drawn.astype(str), np.array(used, str))][:count]
+        ids[list(kept)] = list(kept.values())
+    time, rank = (values[shown] for values in times.drawn(table, settings, seed))
+    # Sessions that meet at one time stand in a random order; their rows stay in the order of the clean times.
+    within = (table.time[shown], rank) if settings.identity.times != "keep" else ()
+    order = released_order(time, ids[number[shown]], within)
+    return NewUsers(number, ids, shown[order], time[order], settings.hides_users)
 
 
-def released_order(time: Longs, ids: Texts) -> Longs:
-    """Return the order in which rows with these times and user ids are released, (M,)."""
-    return np.lexsort((np.unique(ids.astype(str), return_inverse=True)[1], time))
+def released_order(time: Longs, ids: Texts, within: tuple[Longs, ...] = ()) -> Longs:
+    """Return the order in which rows with these times and user ids are released, (M,).
+
+    `within` orders the rows of one time and id, the last key first.
+    """
+    return np.lexsort((*within, np.unique(ids.astype(str), return_inverse=True)[1], time))
 
 
 @dataclass(frozen=True)
 class PrivateMap:
-    """What undoes the pseudonyms of a release. It stays in the private folder."""
+    """What undoes the order and the pseudonyms of a release. It stays in the private folder."""
 
     row: Longs  # (M,) the clean row of each released row
     pseudonym: Texts  # (Q,) the released id of each pseudonym, in the order of `numbers`
@@ -198,7 +213,7 @@ def read_map(private: Path) -> PrivateMap:
     path = private / PAIRS
     if not path.is_file():
         raise InputError(
-            f"the user ids of this release are pseudonyms, and {private} does not hold the private map that undoes "
+            f"this release has pseudonyms or other times, and {private} does not hold the private map that undoes "
             f"them; name the private folder that protect wrote with {option('private')}"
         )
     try:
@@ -206,21 +221,21 @@ def read_map(private: Path) -> PrivateMap:
             return PrivateMap(file["shown"], file["pseudonym"], file["user"])
     except (OSError, ValueError, KeyError, EOFError):
         raise InputError(
-            f"{path} holds no map of pseudonyms; give the private folder of this release, or make the release again"
+            f"{path} holds no map of rows; give the private folder of this release, or make the release again"
         ) from None
 
 
-def clean_rows(private: Path, clean: Checkins, released: Checkins) -> Longs:
+def clean_rows(private: Path, clean: Checkins, released: Checkins, settings: Publication) -> Longs:
     """Return the clean row of each released row, (M,). Refuse a map of another file or release."""
     found = read_map(private)
     row = found.row
     if (
         len(row) != len(released) or len(np.unique(row)) != len(row) or (row < 0).any() or (row >= len(clean)).any()
         or (found.behind(released) != clean.user_ids[clean.user[row]]).any()
-        or (clean.time[row] != released.time).any()
+        or not times.agree(clean, row, released.time, settings).all()
     ):  # fmt: skip
         raise InputError(
-            f"{private / PAIRS} holds the pseudonyms of another release or file than {released.name}; name the "
+            f"{private / PAIRS} holds the map of another release or file than {released.name}; name the "
             f"private folder that protect wrote with {option('private')}"
         )
     return found.row

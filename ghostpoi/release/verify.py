@@ -11,6 +11,7 @@ import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.data.hidden import hidden_venues
+from ghostpoi.data.pseudonyms import DAY_S
 from ghostpoi.draw.publication import Publication
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.source import SizeLimit
@@ -27,6 +28,7 @@ from ghostpoi.release.manifest import (
 from ghostpoi.release.private_folder import leftovers
 from ghostpoi.release.seal import SIGNATURE, parse_fingerprint
 from ghostpoi.release.stated import complaints, spare_bytes, unknown_keys
+from ghostpoi.release.times import RESOLUTION_S, agree
 from ghostpoi.release.users import PrivateMap, numbers, released_order
 
 
@@ -137,36 +139,58 @@ UNIT = {"file": "user", "session": "session", "week": "week of a user"}
 
 
 def order_check(written: Checkins, manifest: dict[str, Any]) -> list[Check]:
-    """Check what anyone can see: how many pseudonyms there are, and that the order of rows follows from the release."""
-    if not settings_of(manifest).hides_users:
+    """Check what anyone can see: the number of pseudonyms, the order of rows, and how coarse the times are."""
+    settings = settings_of(manifest)
+    if not settings.reorders:
         return []
     stated, found = manifest.get("identity", {}).get("ids"), len(written.user_ids)
     order = released_order(written.time, written.user_ids[written.user])
     moved = np.flatnonzero(order != np.arange(len(order)))
     if len(moved):
         return [Check("row order", False, f"row {moved[0] + 1:,} is not in the order of time and user id")]
-    detail = f"{found:,} user ids, {'as' if found == stated else f'not {stated} as'} in the manifest"
-    return [Check("user ids", found == stated, f"{detail}; rows are ordered by time")]
+    detail, checks = "rows are ordered by time", []
+    if kind := RESOLUTION_S.get(settings.identity.times):
+        finer = int(np.count_nonzero((written.time - written.time[0]) % kind))
+        detail = f"{finer:,} times are finer than the setting" if finer else f"as coarse as {kind:,} s; {detail}"
+        checks = [Check("times", not finer, detail)]
+    if settings.hides_users:
+        detail = f"{found:,} user ids, {'as' if found == stated else f'not {stated} as'} in the manifest; {detail}"
+        checks.append(Check("user ids", found == stated, detail))
+    return checks
 
 
-def pseudonym_check(
-    known: PrivateMap, clean: Checkins, shown: Longs, written: Checkins, settings: Publication
-) -> Check:
-    """Check that each pseudonym covers one session or week, is the one of the private map, and is no clean user id."""
+def map_check(known: PrivateMap, clean: Checkins, shown: Longs, written: Checkins, settings: Publication) -> Check:
+    """Check the private map: each row has the time that its clean row gives it, and the right user id.
+
+    A pseudonym covers one user, session or week, and is no clean user id.
+    """
     number, row, ids = numbers(clean, settings), known.row, written.user_ids[written.user]
     problem = None
+    name = "pseudonyms" if settings.hides_users else "times"
     if not np.array_equal(np.sort(row), shown) or len(known.pseudonym) != number.max() + 1:
         problem = "the private map is of another file or release"
-    elif not (clean.time[row] == written.time).all():
-        problem = f"row {int(np.argmin(clean.time[row] == written.time)) + 1:,} has another time than its clean row"
-    elif kept := sorted(set(written.user_ids).intersection(clean.user_ids)):
+    elif not (right := agree(clean, row, written.time, settings)).all():
+        problem = f"row {int(np.argmin(right)) + 1:,} has another time than its clean row gives it"
+    elif (moved := _moved(clean, row, written)) is not None:
+        problem = f"row {moved + 1:,} is before an earlier check-in of its session"
+    elif settings.hides_users and (kept := sorted(set(written.user_ids).intersection(clean.user_ids))):
         problem = f"{len(kept):,} user ids occur in the clean file, for example {kept[0]!r}"
     elif not (right := ids == known.pseudonym[number[row]].astype(object)).all():
         problem = f"{int((~right).sum()):,} rows have another pseudonym than the private map gives them"
     elif len(np.unique(known.pseudonym)) != len(known.pseudonym):
         problem = "two pseudonyms have the same id"
+    if not settings.hides_users:
+        return Check(name, not problem, problem or "every row has the time that its clean row gives it")
     unit = UNIT[settings.identity.pseudonyms]
-    return Check("pseudonyms", not problem, problem or f"{len(written.user_ids):,} new user ids, one per {unit}")
+    return Check(name, not problem, problem or f"{len(written.user_ids):,} new user ids, one per {unit}")
+
+
+def _moved(clean: Checkins, row: Longs, written: Checkins) -> int | None:
+    """Return the first row that stands after another of its id, time and clean day that is later in truth, or None."""
+    key = np.stack([written.user, written.time, clean.time[row] // DAY_S])
+    same = (np.diff(key) == 0).all(axis=0)
+    back = np.flatnonzero(same & (np.diff(clean.time[row]) < 0))
+    return int(back[0]) + 1 if len(back) else None
 
 
 def folder_checks(

@@ -89,7 +89,7 @@ def describe(release: ReleaseView) -> DataFile:
     columns = (
         Column(
             name, titles[at], _type(rows, at, role.get(name)),
-            _description(role.get(name), name in changed, release.pseudonyms, same),
+            _description(role.get(name), name in changed, release, same),
         )
         for at, name in enumerate(rows.columns)
     )  # fmt: skip
@@ -106,10 +106,12 @@ def _titles(rows: Rows) -> list[str]:
     return next(csv.reader([line], delimiter=rows.dialect.delimiter))
 
 
-def _description(role: str | None, changes: bool, pseudonyms: dict[str, str] | None, same_category: bool) -> str:
+def _description(role: str | None, changes: bool, release: ReleaseView, same_category: bool) -> str:
     how = "changes with the venue" if changes else "as in the publisher's file"
-    if role == "user" and pseudonyms:
-        how = pseudonyms["column"]
+    if role == "user" and release.pseudonyms:
+        how = release.pseudonyms["column"]
+    if role == "time" and not release.keeps_times:
+        how = release.times.rstrip(".").replace("Times are ", "")
     text = TEXTS["roles"].get(role, "Additional column")
     return f"{text}; {'the same for every substitute' if role == 'category' and same_category else how}."
 

@@ -118,15 +118,36 @@ class ReleaseView:
     def limits(self) -> list[list[str]]:
         """What the release does not protect against: title and text."""
         new = {NOT_ANONYMOUS: self.pseudonyms["limit"]} if self.pseudonyms else {}
-        return [[title, new.get(title, text)] for title, text in TEXTS["limits"]]
+        texts = {title: new.get(title, text) for title, text in TEXTS["limits"]}
+        return [[title, f"{self.times} {text}" if title == NOT_ANONYMOUS else text] for title, text in texts.items()]
+
+    @property
+    def keeps_times(self) -> bool:
+        """Whether times are those of the file."""
+        return not self.ours or settings_of(self.manifest).identity.times == "keep"
+
+    @property
+    def times(self) -> str:
+        """What becomes of times, as a sentence."""
+        text: str = TEXTS["times"]["keep" if self.keeps_times else settings_of(self.manifest).identity.times]
+        return text
+
+    @property
+    def identity(self) -> str:
+        """What becomes of users and times, as sentences."""
+        genuine = [name for name, kept in (("users", not self.pseudonyms), ("times", self.keeps_times)) if kept]
+        parts = [self.pseudonyms["about"]] if self.pseudonyms else []
+        parts += [f"{' and '.join(genuine).capitalize()} are genuine."] if genuine else []
+        return " ".join([*parts, *([] if self.keeps_times else [self.times])])
 
     @property
     def genuine(self) -> str:
-        """What never changes, as the beginning of a sentence."""
+        """What never changes, and what becomes of times, as sentences."""
         p = self.plausibility
         category = p["category_match"] == 1 if p else settings_of(self.manifest).keeps_category == "exact"
-        never = {"users": not self.pseudonyms, "times": True, "categories": category}
-        return " and ".join(", ".join(name for name in never if never[name]).rsplit(", ", 1)).capitalize()
+        never = {"users": not self.pseudonyms, "times": self.keeps_times, "categories": category}
+        listed = " and ".join(", ".join(name for name in never if never[name]).rsplit(", ", 1)).capitalize()
+        return " ".join([*([f"{listed} are genuine."] if listed else []), *([] if self.keeps_times else [self.times])])
 
     @property
     def disclosure(self) -> str:

@@ -41,6 +41,7 @@ class Variant:
         """Return the settings as results record them, without what older cells lack and these settings do not use."""
         found = self.settings(protocol).public()
         del found["hide"]  # studies show all venues, as the paper does
+        del found["identity"]["times"]  # studies compare venues at their clean times
         if not self.rotated:
             del found["identity"]
         if found["candidates"]["category"] == "exact":

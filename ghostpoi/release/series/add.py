@@ -177,6 +177,8 @@ class SeriesRelease:
         self, table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None
     ) -> NewUsers:  # fmt: skip
         """Draw the pseudonyms of new rows."""
+        if not settings.hides_users:
+            return draw(table, shown, settings, seed)
         kept = kept_users(table, settings, self.earlier, self.found)
         return draw(table, shown, settings, seed, most, kept, np.unique(self.earlier.user).tolist())
 
@@ -186,7 +188,7 @@ class SeriesRelease:
 
     def begin(self, manifest: dict[str, Any], released: Substitution, shown: Longs, new: NewUsers | None) -> None:
         """Write down what is about to be released. `shown` (M,): the clean row of each released row."""
-        user = np.full(len(shown), "") if new is None else new.released_ids.astype(str)
+        user = new.released_ids.astype(str) if new and new.hidden else np.full(len(shown), "")
         fresh = self.found[shown] < 0
         row = shown[fresh]
         rows = DrawnRows.of(

@@ -184,8 +184,10 @@ def _hours_chart(data: PageData) -> Chart:
     short = "UTC" if found.clock == "UTC" else "local time"
     texts = [f"{hour:02d}:00 {short}: {n:,} check-ins" for hour, n in enumerate(counts)]
     bars = columns("released", BLUE, counts, texts)
+    same = "Times do not change, so the clean data has the same distribution."
+    times = same if data.main.keeps_times else data.main.times
     x = slots([f"{hour:02d}" for hour in range(24)], f"hour, {short}", every=3)
-    return chart("hours", Figure([bars], x, numbers("check-ins", counts, "{:,.0f}")), clock=clock)
+    return chart("hours", Figure([bars], x, numbers("check-ins", counts, "{:,.0f}")), clock=clock, times=times)
 
 
 def _flows_chart(clean: Profile, released: Profile) -> Chart:

@@ -91,5 +91,5 @@ def test_without_the_private_map_it_is_refused(tmp_path: Path) -> None:
     done = called("protect", city(), "-o", other, "--method", "crowd", "--pseudonyms", "session", *SETS)
     assert done.returncode == 0, done.stderr
     said = sentence(called("audit", city(), tmp_path / "r", *FAST, "--no-store", "--private", f"{other}.private"))
-    assert "the pseudonyms of another release or file" in said
+    assert "the map of another release or file" in said
     assert "--private" in said

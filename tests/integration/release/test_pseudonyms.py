@@ -34,6 +34,7 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.pseudonyms import of_rows
 from ghostpoi.errors import InputError
 from ghostpoi.release import make as making
+from ghostpoi.release.manifest import settings_of
 from ghostpoi.release.users import clean_rows
 
 GAP = 86_400
@@ -63,7 +64,7 @@ def test_every_session_or_week_has_an_id_of_its_own(kind: str, more: tuple[str, 
     made = release("random", "txt", "--pseudonyms", kind, *more)
     kept = release("random", "txt", *more)
     clean, shown, plain = formats.read(city()).table, table_of(made), table_of(kept)
-    row = clean_rows(made.private, clean, shown)
+    row = clean_rows(made.private, clean, shown, settings_of(made.manifest))
     number = of_rows(clean, "session" if kind == "session" else "week", GAP)[row]
     assert len(set(zip(number.tolist(), shown.user.tolist(), strict=True))) == len(shown.user_ids) == len(set(number))
     assert not set(shown.user_ids) & set(clean.user_ids)
@@ -82,7 +83,7 @@ def test_every_session_or_week_has_an_id_of_its_own(kind: str, more: tuple[str, 
 def test_every_person_has_one_id_of_the_file() -> None:
     made = release("random", "txt", "--pseudonyms", "file")
     clean, shown = formats.read(city()).table, table_of(made)
-    row = clean_rows(made.private, clean, shown)
+    row = clean_rows(made.private, clean, shown, settings_of(made.manifest))
     pairs = set(zip(clean.user[row].tolist(), shown.user.tolist(), strict=True))
     assert len(pairs) == len(clean.user_ids) == len(shown.user_ids)
     assert not set(shown.user_ids) & set(clean.user_ids)
@@ -260,18 +261,18 @@ def test_verify_against_the_clean_file_needs_the_private_map(tmp_path: Path) -> 
     shutil.copytree(made.folder, folder)
     assert failed(folder) == set()
     assert sentence(called("verify", folder, "--against", city())) == (
-        f"the user ids of this release are pseudonyms, and {folder}.private does not hold the private map that undoes "
+        f"this release has pseudonyms or other times, and {folder}.private does not hold the private map that undoes "
         "them; name the private folder that protect wrote with --private"
     )
     ask = ("verify", folder, "--against", city(), "--private")
     assert called(*ask, made.private).returncode == 0
-    assert "holds no map of pseudonyms" in sentence(called(*ask, release("random").private))
+    assert "holds no map of rows" in sentence(called(*ask, release("random").private))
     assert sentence(called("verify", folder, "--private", made.private)).startswith("--private is for a comparison")
     other = release("random", "txt", "--pseudonyms", "week")
     assert failed(folder, "--against", city(), "--private", other.private) == {"pseudonyms"}
     clean = formats.read(city()).table
-    with pytest.raises(InputError, match="holds the pseudonyms of another release or file than"):
-        clean_rows(other.private, clean, table_of(made))
+    with pytest.raises(InputError, match="holds the map of another release or file than"):
+        clean_rows(other.private, clean, table_of(made), settings_of(made.manifest))
 
 
 def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
