@@ -51,6 +51,8 @@ def fresh_ids(
 def form_for(ids: Sequence[str], count: int, most: int | None) -> Form:
     """Return the form of these ids, lengthened until it has enough of them; refuse a type that holds too few."""
     form = form_of(ids if most is None else [i.lstrip("-") for i in ids])
+    while most is not None and _least(form) > most:  # that of a single number
+        del form[1]
     while _room(form, most) < ROOM * (count + len(ids)):
         form = _longer(form)
         if most is not None and _least(form) > most:
@@ -65,8 +67,10 @@ def form_of(ids: Sequence[str]) -> Form:
     """Return the form of some ids: a number behind a common prefix, hexadecimal digits, or kinds of characters."""
     parts = [found.groups("") for i in ids if i.isprintable() and (found := NUMBERED.fullmatch(i))]
     around = {(prefix, end) for prefix, _, end in parts}
-    # What stands around the number of a single user may be a name.
-    if len(parts) == len(ids) and len(around) == 1 and (len(set(ids)) > 1 or around == {("", "")}):
+    if len(set(ids)) == 1:  # how long it is, and what stands around its number, may tell a name
+        number = len(parts) == len(ids) and parts[0][0] == ""
+        return [NONZERO, *[string.digits] * 7, *parts[0][2]] if number else [string.ascii_lowercase] * 12
+    if len(parts) == len(ids) and len(around) == 1:
         padded = any(number[0] == "0" and len(number) > 1 for _, number, _ in parts)
         first, more = (string.digits if padded else NONZERO), max(len(number) for _, number, _ in parts) - 1
         return [*parts[0][0], first, *[string.digits] * more, *parts[0][2]]

@@ -14,7 +14,7 @@ from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.draw import table as rows_outside_sessions
 from ghostpoi.draw.catalogue import Catalogue, KeptCrowds, check_method, with_crowds
 from ghostpoi.draw.methods.crowd import Crowd
-from ghostpoi.draw.noise import ByContent
+from ghostpoi.draw.noise import ByContent, plain
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, has_donor
@@ -284,6 +284,8 @@ def series_columns(
 ) -> VenueColumns:
     """Return what becomes of the columns: as in the first release, if that is safe in this file, too."""
     check_file(file)
+    if pseudonym is None:
+        _check_order(file)
     if not series.entries:
         return columns
     here = described_columns(file, columns, request)
@@ -305,6 +307,23 @@ def series_columns(
                 f"{option('keep', wrong[0])}"
             )
     return replace(columns, change=changed, keep=kept)
+
+
+FEW = 20  # rows, whose order no test can judge
+
+
+def _check_order(file: CheckinFile) -> None:
+    """Refuse a few rows in an order that may be that of their venues: over months, it would tell a lot."""
+    table = file.table
+    if len(table) >= FEW:
+        return
+    user = np.array([plain(str(name)) for name in table.user_ids])[table.user]
+    orders = [(table.time,), (table.time, user), (table.time, user, np.char.str_len(user))]  # the last: as numbers
+    if not any((np.diff(np.lexsort(keys)) > 0).all() for keys in orders):
+        raise InputError(
+            f"{file.path} has {len(table)} rows, too few to test what their order reveals; put them in the order of "
+            "time, or of user id and time"
+        )
 
 
 def _text(value: Any) -> str:

@@ -3,8 +3,8 @@
 In the first file all venues are divided into crowds, as for a release that stands alone. Later, new venues form a crowd
 of their own where at least `size` of them are close together and as many people visit them. Any other one becomes a
 guest of the crowd of the nearest venue: it draws from that crowd and is not drawn itself, so the crowd draws as before.
-A new venue that is far from all crowds may share a smaller one with its neighbours; without neighbours, it has none
-until some come.
+A new venue that is far from all crowds may share a smaller one with its neighbours, if two people visit these; else it
+is a guest of the nearest crowd. Without neighbours, it has none until some come.
 """
 
 from dataclasses import replace
@@ -105,7 +105,13 @@ def _with_crowds(known: Catalogue, table: Checkins, method: CrowdDraw, first: bo
             crowd[mine[near]], member[mine[near]] = crowd[hosts[nearest[near]]], False
     together = (crowd[left] == 0) & (left_own > 0)
     enough = together & (np.bincount(left_own[together], minlength=int(left_own.max(initial=0)) + 1)[left_own] > 1)
-    crowd[left[enough]] = last + left_own[enough]
+    mine = enough & (_visitors(known, todo, own, table)[left_own] < 2)  # their crowd would show one person's visits
+    crowd[left[enough & ~mine]] = last + left_own[enough & ~mine]
+    for what in np.unique(kind[left[mine]]):
+        hosts, guests = np.flatnonzero((kind == what) & (crowd > 0) & member), left[mine & (kind[left] == what)]
+        if len(hosts):
+            nearest = scipy.spatial.cKDTree(point[hosts]).query(point[guests])[1]
+            crowd[guests], member[guests] = crowd[hosts[nearest]], False
     return replace(known, crowd=crowd, member=member)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -186,6 +187,15 @@ def _earlier_copies(table: Checkins) -> Longs:
     return copies
 
 
+PREFIXED = re.compile(r"(\D*)0*(\d+)")
+
+
+def meaning(user: str) -> str:
+    """Return what a user id means, however it is written: u7 for U007 and u7, 7 for 007."""
+    found = PREFIXED.fullmatch(text := plain(user).casefold())
+    return f"{found[1]}{found[2]}" if found else text
+
+
 @dataclass(frozen=True)
 class KnownUsers:
     """Users of earlier releases: keyed hashes of their ids, and of what these mean however they are written."""
@@ -197,7 +207,7 @@ class KnownUsers:
     def of(table: Checkins, seed: Seed) -> "KnownUsers":
         """Return the users of a table."""
         ids = list(map(str, table.user_ids))
-        return KnownUsers(*(hashed(texts, seed, "known users")[:, 0] for texts in (ids, list(map(plain, ids)))))
+        return KnownUsers(*(hashed(texts, seed, "known users")[:, 0] for texts in (ids, list(map(meaning, ids)))))
 
     @staticmethod
     def load(paths: list[Path]) -> "KnownUsers":

@@ -174,9 +174,58 @@ def test_equal_rows_of_a_series_are_released_at_one_venue(tmp_path: Path) -> Non
     assert each["venues"].max() == 1
 
 
-def test_a_series_refuses_user_ids_that_only_look_different(tmp_path: Path) -> None:
-    frame = city().with_columns(pl.col("user").cast(pl.String))
-    _, done = series(tmp_path, frame, frame.with_columns(pl.col("user").str.zfill(6)))
-    said = sentence(done)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("{}", "{:06}"), ("{:06}", "{}"), ("u{}", "u{:06}"), ("user_{}", "USER_{}"), ("{}", "{}.0")],
+)
+def test_a_series_refuses_user_ids_that_only_look_different(before: str, after: str, tmp_path: Path) -> None:
+    frame, users = city(), city()["user"].cast(pl.Int64).to_list()
+    written_as = (frame.with_columns(user=pl.Series([form.format(u) for u in users])) for form in (before, after))
+    said = sentence(series(tmp_path, *written_as)[1])
     assert "is written otherwise than in earlier releases of the series" in said
     assert said.endswith("write user ids as in the first file")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_series_refuses_a_few_rows_in_the_order_of_their_venues(reverse: bool, tmp_path: Path) -> None:
+    """No test can judge the order of so few rows; that of time, or of users and time, is fine."""
+    moment = pl.col("time").str.to_datetime("%a %b %d %H:%M:%S %z %Y")
+    frame = city()
+    few = frame[-400:-385].with_columns(pl.col("user").cast(pl.Int64))
+    by_venue = few.sort("venue_id", descending=reverse).with_columns(pl.col("user").cast(pl.String))
+    _, done = series(tmp_path, frame, by_venue)
+    assert "has 15 rows, too few to test what their order reveals" in sentence(done)
+    for number, order in enumerate(([moment], [pl.col("user"), moment])):
+        file = written(tmp_path / f"fine-{number}.csv", few.sort(*order).with_columns(pl.col("user").cast(pl.String)))
+        protect(file, tmp_path / f"fine-{number}", "--series", tmp_path / "series")
+    hidden = ("--series", tmp_path / "other", "--pseudonyms", "week")  # rows are put in the order of time
+    protect(written(tmp_path / "by-venue.csv", by_venue), tmp_path / "hidden", *hidden)
+
+
+def test_weeks_go_on_where_a_series_begins_inside_a_session(tmp_path: Path) -> None:
+    """The second file has the whole session, of which the first has the end: the same rows keep their pseudonyms."""
+    frame = city().with_columns(moment=pl.col("time").str.to_datetime("%a %b %d %H:%M:%S %z %Y")).sort("moment")
+    own = frame.filter(pl.col("user") == frame["user"].mode()[0])
+    gaps = own["moment"].diff().dt.total_seconds().to_numpy()
+    begin = own["moment"][int((gaps < 6 * 3600).nonzero()[0][3])]  # the row before belongs to the same session
+    first = frame.filter(pl.col("moment") >= begin).drop("moment")
+    for kind in ("week", "session"):
+        files = [written(tmp_path / f"{kind}-{n}.csv", rows) for n, rows in enumerate((first, frame.drop("moment")))]
+        words = ("--series", tmp_path / kind, "--pseudonyms", kind)
+        made = [protect(file, tmp_path / f"{kind}-{n}", *words) for n, file in enumerate(files)]
+        one, two = (pl.read_csv(one.data).select("user", "time", "venue_id").unique() for one in made)
+        assert made[1].manifest["series"]["repeated"] == len(first)
+        assert len(one.join(two, on=["user", "time", "venue_id"], how="semi")) == len(one)
+        for release, file in zip(made, files, strict=True):
+            assert called("verify", release.folder, "--against", file).returncode == 0
+
+
+def test_pseudonyms_of_a_single_user_do_not_tell_how_long_the_name_is(tmp_path: Path) -> None:
+    lengths = []
+    for number, name in enumerate(("Bo", "Maximiliane Mustermann")):
+        frame = city().with_columns(user=pl.lit(name)).unique(["time"]).sort("time")
+        file = written(tmp_path / f"{number}.csv", frame)
+        made = protect(file, tmp_path / str(number), "--pseudonyms", "session", "--set", "filters.min_poi_checkins=1")
+        lengths.append({len(i) for i in pl.read_csv(made.data)["user"].unique()})
+    assert lengths[0] == lengths[1]
+    assert len(lengths[0]) == 1

@@ -70,7 +70,7 @@ def test_every_release_of_a_series_verifies() -> None:
     for number in (0, 5, 11):
         done = called("verify", folder / f"month-{number:02}", "--against", month(number), "--json")
         assert done.returncode == 0, done.stdout
-        assert len(json.loads(done.stdout)["checks"]) == 14
+        assert len(json.loads(done.stdout)["checks"]) == 15
     manifest = json.loads((folder / "month-05" / "manifest.json").read_text())
     assert manifest["series"] == {"number": 6, "repeated": 0}
     assert manifest["rows"]["in_sessions"]["rows"] == 0
@@ -269,11 +269,14 @@ def test_few_new_venues_are_guests_and_many_form_a_crowd() -> None:
     method = Crowd(size=4, reach_km=5.0)
     first = join(Catalogue.empty(), table_of(near, 0), method, HideSettings())
     assert first.crowd.tolist() == [1] * 4
-    few = join(first, table_of([(1, 0), (1, 3), *far, *alone], 4), method, HideSettings())
+    few = join(first, table_of([(1, 0), (1, 3), *far, *alone], 4, people=2), method, HideSettings())
     assert few.crowd.tolist()[4:6] == [1, 1]
     assert few.member.tolist()[4:6] == [False, False]
     assert few.crowd[6] == few.crowd[7] > 1
     assert (few.crowd[8], few.member[8]) == (0, True)
+    lone = join(first, table_of([*far, *alone], 4), method, HideSettings())  # a crowd would show one person's visits
+    assert lone.crowd.tolist()[4:] == [1, 1, 0]
+    assert lone.member.tolist()[4:] == [False, False, True]
     several = [(2, n) for n in range(4)] + [(0, 61)]
     many = join(few, table_of(several, 9, people=4), method, HideSettings())
     assert len(set(many.crowd[9:13].tolist()) - set(few.crowd.tolist())) == 1

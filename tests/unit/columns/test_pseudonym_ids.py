@@ -12,10 +12,12 @@ from ghostpoi.errors import InputError
 from ghostpoi.release.users import form_of, fresh_ids
 
 
-def test_what_stands_around_the_number_of_a_single_user_may_be_a_name() -> None:
-    assert form_of(["alice_smith42"])[:5] == [string.ascii_lowercase] * 5
+def test_the_form_of_a_single_id_tells_nothing_of_it() -> None:
+    letters, digits = [string.ascii_lowercase] * 12, ["123456789", *[string.digits] * 7]
+    assert [form_of([i]) for i in ("alice_smith42", "Bo", "u42", "0a-1f")] == [letters] * 4
+    assert [form_of([i, i]) for i in ("42", "70314159265", "007")] == [digits] * 3
+    assert form_of(["42.0"]) == [*digits, ".", "0"]
     assert form_of(["u41", "u42"])[0] == "u"
-    assert form_of(["42"]) == ["123456789", string.digits]
 
 
 def drawn(ids: list[str], count: int, most: int | None = None) -> list[str]:
@@ -55,7 +57,6 @@ def test_the_form_is_that_of_the_file(ids: list[str], form: str) -> None:
         (["a", "b"], 100, r"[a-z]{2}"),
         (["u1x", "u2y"], 4000, r"[a-z]\d[a-z]{2}"),
         (["--", "++"], 3, r"[+-]{2}[+-]*\d*"),
-        (["-"], 3, r"-\d{1}"),
     ],
 )
 def test_a_form_with_too_few_ids_is_lengthened(ids: list[str], count: int, form: str) -> None:
@@ -65,7 +66,9 @@ def test_a_form_with_too_few_ids_is_lengthened(ids: list[str], count: int, form:
 
 def test_numbers_fit_their_type() -> None:
     assert all(100 <= int(i) <= 127 for i in drawn(["100", "-101"], 10, 127))
-    assert all(10**18 <= int(i) < 2**63 for i in drawn([str(2**63 - 1)], 1000, 2**63 - 1))
+    assert all(10**18 <= int(i) < 2**63 for i in drawn([str(2**63 - 1), "1"], 1000, 2**63 - 1))
+    assert all(10**4 <= int(i) < 2**15 for i in drawn(["7"], 100, 2**15 - 1))
+    assert all(100 <= int(i) <= 127 for i in drawn(["7"], 5, 127))
     with pytest.raises(InputError, match="too few values for 200 pseudonyms; store user ids as 64-bit integers"):
         drawn(["1", "2"], 200, 127)
 
