@@ -157,14 +157,15 @@ def rows_request(
 ) -> RowsRequest:  # fmt: skip
     """Return what is asked for; refuse values that no release can have."""
     from ghostpoi.data.places import read_taxonomy
-    from ghostpoi.draw.publication import device_for, publication, with_identity
+    from ghostpoi.draw.publication import check_read, device_for, publication, with_identity
     from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed
 
     if no_candidate not in ("keep", "withhold"):
         raise InputError(f"{option('no_candidate', no_candidate)}: use keep or withhold")
     texts = assignments(set)
-    settings = changed(publication(method, protocol), texts, optional(config))
+    base = publication(method, protocol)
+    check_read(settings := changed(base, texts, optional(config)), base)
     settings = with_identity(settings, {"pseudonyms": pseudonyms, "times": times}, texts)
     return RowsRequest(
         settings=settings, method=method, protocol=protocol, device=device_for(device, settings), mapping=dict(map),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ghostpoi.data.pseudonyms import CHANGING
 from ghostpoi.draw.methods import METHODS, AnyMethod
-from ghostpoi.draw.methods.base import VENUE_USE, KeepsCategory
+from ghostpoi.draw.methods.base import VENUE_USE, FreeDraw, KeepsCategory
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.errors import InputError
 from ghostpoi.extras import need
@@ -112,6 +112,18 @@ def with_identity(
             )
         settings = override(settings, [f"{setting}={kind}"])
     return settings
+
+
+def check_read(settings: Publication, base: Publication) -> None:
+    """Refuse settings of draws that the method does not read, if they differ from those of `base`."""
+    method, kinds = settings.method, {"candidates": "with its own sets", "speed": "that may release any venue"}
+    for section in ("candidates",) * method.own_sets + ("speed",) * isinstance(method, FreeDraw):
+        for key, value in vars(getattr(settings, section)).items():
+            if value != getattr(getattr(base, section), key):
+                raise InputError(
+                    f"{section}.{key}={value} has no effect on a method {kinds[section]}; leave it out, or use another "
+                    f"method, such as {option('method', 'ghost')}"
+                )
 
 
 def device_for(name: str, settings: Publication) -> "torch.device | None":

@@ -112,6 +112,29 @@ def test_a_method_with_its_own_sets_refuses_the_setting(words: list[str], tmp_pa
     )
 
 
+@pytest.mark.parametrize(
+    ("method", "setting", "kind"),
+    [
+        ("crowd", "candidates.radius_km=2.0", "with its own sets"),
+        ("k-anonymous", "candidates.max_candidates=5", "with its own sets"),
+        ("geo-indistinguishability", "speed.limit_kmh=90.0", "that may release any venue"),
+    ],
+)
+def test_a_setting_that_the_method_does_not_read_is_refused(
+    method: str, setting: str, kind: str, tmp_path: Path
+) -> None:
+    words = ("protect", snap(), "-o", tmp_path / "out", "--method", method)
+    said = sentence(called(*words, "--set", setting))
+    assert said == (
+        f"{setting} has no effect on a method {kind}; leave it out, or use another method, such as --method ghost"
+    )
+    section, _, rest = setting.partition(".")
+    key, _, value = rest.partition("=")
+    (tmp_path / "s.toml").write_text(f"[{section}]\n{key} = {value}\n")
+    assert sentence(called(*words, "--config", tmp_path / "s.toml")) == said
+    assert called(*words, "--protocol", "paper", "--dry-run").returncode == 0
+
+
 def test_inspect_and_prepare_tell_about_learned_sets(tmp_path: Path) -> None:
     def sets(*more: str) -> dict[str, float]:
         found: dict[str, float] = json.loads(called("inspect", snap(), "--method", "random", *more, "--json").stdout)[
