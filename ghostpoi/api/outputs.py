@@ -35,25 +35,30 @@ class Report:
 
 @step
 def report(
-    door: Door, release: ReleaseLike, *, output: PathLike | None = None, compare: Sequence[ReleaseLike] = (),
-    private: PathLike | None = None, with_clean: bool = False, map: Mapping[str, str] | None = None,
+    door: Door, release: ReleaseLike, *, output: PathLike | None = None, dpia: bool = False,
+    compare: Sequence[ReleaseLike] = (), private: PathLike | None = None, with_clean: bool = False,
+    map: Mapping[str, str] | None = None,
     audit: Sequence[PathLike] = (), title: str = "", publisher: str = "", license: str = "",
     **reading: Unpack[ReadingOptions],
 ) -> Report:  # fmt: skip
     """Write an offline page about a release: verdict, map, plausibility, utility, trade-off.
 
     `compare` lists other releases of the same file. `with_clean=True` shows clean data next to the release, on a page
-    in the private folder; never publish it.
+    in the private folder; never publish it. `dpia=True` writes two printed sides for a data protection officer instead.
 
     >>> [path.name for path in ghostpoi.report("release").pages]
     ['report.html', 'card.md', 'croissant.json']
     """
     from ghostpoi.release.manifest import read_manifest, seal_of
-    from ghostpoi.reports.page import write_pages
+    from ghostpoi.reports.page import write_dpia, write_pages
     from ghostpoi.reports.release_view import About
 
     folder, about = folder_of(release), About(title, publisher, license)
     source = source_of(folder, reading)
+    if dpia:
+        if with_clean or compare or audit or private:
+            raise InputError(f"{option('dpia')} is about one release as it is published; leave the other options out")
+        return Report((write_dpia(source, optional(output), about),))
     if folder.is_dir() and "regions" in read_manifest(folder):
         if with_clean:
             raise InputError(

@@ -193,7 +193,8 @@ class Scene:
 
     person: Longs
     unit: Longs
-    time: Longs  # that the release shows
+    time: Longs  # as an outsider can compare it
+    shown_time: Longs
     clean_time: Longs
     clean: Longs  # venue
     released: Longs
@@ -237,7 +238,8 @@ class Scene:
             control = AGAIN
             shown, control_division = _protected_again(pair, settings, held[person], division, venues, in_crowds)
         return Scene(
-            person=person, unit=unit.astype(np.int64), time=_without_weeks(time, settings), clean_time=own, clean=clean,
+            person=person, unit=unit.astype(np.int64), time=_without_weeks(time, settings), shown_time=time,
+            clean_time=own, clean=clean,
             released=released, venues=venues, division=division, names=_names(pair), session=session,
             later=measure.later(person, session, own), least_session=filters.min_session_length, held=held, again=shown,
             control_division=control_division, control=control, in_crowds=in_crowds,
@@ -299,6 +301,7 @@ class Scene:
 
     def _gaps(self, side: str) -> Iterator[tuple[tuple[str, ...], Floats]]:
         visits = self.visits(side, False)[0]
+        visits = visits if side == CLEAN else replace(visits, time=self.shown_time)
         for name in ("second", "hour"):
             seconds, out = measure.RESOLUTIONS[name], self.held[visits.person]
             for control in (False, True) if self.control or side == CLEAN else (False,):
@@ -368,7 +371,7 @@ class Scene:
 
 def _without_weeks(time: Longs, settings: Publication | None) -> Longs:
     """Return what an outsider can compare of the times of a release: where weeks are moved, the second of the week."""
-    moved = settings is not None and getattr(settings.identity, "times", "keep") == "shift"
+    moved = settings is not None and settings.identity.times == "shift"
     return time % WEEK_S if moved else time
 
 

@@ -72,6 +72,7 @@ for run in (*steps, commands.person, commands.export, commands.synth, commands.p
 series_app = _group("Look into a series of releases, made with protect --series.")
 _add(series_app, commands.show_series, "show", "series")
 _add(series_app, commands.verify_series, "verify", "series")
+_add(series_app, commands.forget_in_series, "forget", "series")
 study_app = _group("Reproduce the paper's tables and figures, or run a study of your own.")
 _add(study_app, study.list_studies, "list", "study")
 for work in (study.run, study.reproduce, study.tables, study.figures):

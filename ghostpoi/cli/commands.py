@@ -269,3 +269,10 @@ def verify_series(folder: Path, json: bool) -> None:
     from ghostpoi.release.series.overview import verify_series
 
     _checked([replace(check, detail=in_shell(check.detail)) for check in verify_series(folder)], json)
+
+
+def forget_in_series(folder: Path, user: str, json: bool) -> None:
+    """Remove what a series folder keeps of one person, and refuse later files with rows of that person."""
+    from ghostpoi.release.series.forget import forget
+
+    show(forget(folder, user), json, terminal.forgotten, folder)

@@ -325,6 +325,13 @@ def series(console: Console, folder: Path, found: dict[str, Any]) -> None:
     _print(console, "series", found, folder=str(folder), table=_table("releases", releases))
 
 
+def forgotten(console: Console, folder: Path, found: dict[str, Any]) -> None:
+    """Print what a series has forgotten, and where the person still is."""
+    _print(console, "forgotten", found, folder=str(folder))
+    for release in found["releases"]:
+        _print(console, "still_there", release)
+
+
 def plugins(console: Console) -> None:
     """Print all plug-ins with their summaries."""
     from ghostpoi.attack.adversaries import ADVERSARIES

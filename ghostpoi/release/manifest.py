@@ -21,7 +21,7 @@ from ghostpoi.release.seal import SIGNATURE, Seal, fingerprint, has_key, read_se
 from ghostpoi.settings import override
 
 MANIFEST = "manifest.json"
-PAGES = ("card.md", "croissant.json", "report.html")
+PAGES = ("card.md", "croissant.json", "dpia.html", "report.html")
 MAX_BYTES, MAX_DEPTH = 1 << 26, 50  # of a manifest
 
 

@@ -23,8 +23,9 @@ from ghostpoi.release.manifest import PRIVATE_MARK
 from ghostpoi.reports import texts
 from ghostpoi.reports.choice_view import arguments, control_name, controls, warnings, without
 from ghostpoi.reports.dataset_card import card, croissant
+from ghostpoi.reports.dpia import DPIA, render_dpia
 from ghostpoi.reports.page_data import PageData, read_page_data
-from ghostpoi.reports.release_view import NOTHING_SAID, About, is_file
+from ghostpoi.reports.release_view import NOTHING_SAID, About, is_file, open_release
 from ghostpoi.reports.texts import TEXTS, asset, embedded, template
 
 if TYPE_CHECKING:
@@ -59,6 +60,17 @@ def write_pages(
     for path, text in pages.items():
         _write(path, text, private=with_clean)
     return list(pages)
+
+
+def write_dpia(source: Source, output: Path | None, about: About = NOTHING_SAID) -> Path:
+    """Write the page for the data protection officer, by default into the release."""
+    release = source.path
+    if is_file(release):
+        raise InputError(f"{option('dpia')} is about a release of protect; give its folder and not the file {release}")
+    place = output or release / DPIA
+    _check_place(place, release, (), (), with_clean=False, page=DPIA)
+    _write(place, render_dpia(release, open_release(source), about), private=False)
+    return place
 
 
 def write_choice(output: Path, name: str, found: dict[str, Any]) -> None:
@@ -135,7 +147,7 @@ def _check_private(release: Path, private: Path | None, with_clean: bool, output
 
 
 def _check_place(
-    output: Path, release: Path, compare: Sequence[Path], audits: Sequence[Path], with_clean: bool
+    output: Path, release: Path, compare: Sequence[Path], audits: Sequence[Path], with_clean: bool, page: str = PAGE
 ) -> None:
     """Refuse a place where clean data would enter a release, or a file that verify does not know."""
     place = output.resolve()
@@ -146,8 +158,8 @@ def _check_place(
         )
     if any(place == r.resolve() for r in (release, *compare, *audits)):
         raise InputError(f"{option('output', output)} would overwrite what the page is about; choose another name")
-    if inside and place != inside[0].resolve() / PAGE:
-        raise InputError(f"{output} lies inside the release {inside[0]}; there the page must be called {PAGE}")
+    if inside and place != inside[0].resolve() / page:
+        raise InputError(f"{output} lies inside the release {inside[0]}; there the page must be called {page}")
     if not output.parent.is_dir():
         raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
     if output.is_dir():

@@ -104,6 +104,7 @@ class SeriesRelease:
         same = last if last and (last.input, last.release) == (own, place) else None
         if same:
             series = replace(series, entries=series.entries[:-1])
+        ledger.check_forgotten(series, table)
         before = ledger.read_catalogue(series)
         method = cast(Crowd, request.settings.method)
         catalogue = join(before, table, method, request.settings.hide)

@@ -56,6 +56,7 @@ class Series:
     columns: dict[str, Any]  # names, roles and the form of the file
     entries: tuple[Entry, ...] = ()
     created: str = field(default_factory=lambda: now())
+    forgotten: tuple[str, ...] = ()  # keyed hashes of the users of whom no row may come again
 
     def named(self, kind: str, number: int, ending: str) -> Path:
         """Return the path of a file of an entry."""
@@ -72,6 +73,7 @@ class Series:
         remove_partial(self.folder)
         note = {name: getattr(self, name) for name in ("created", "method", "settings", "columns")}
         note |= {"releases": [asdict(entry) for entry in self.entries]}
+        note |= {"forgotten": list(self.forgotten)} if self.forgotten else {}
         text = json.dumps({"format": FORMAT, "seed": f"{self.seed.value:x}"} | note, indent=2, ensure_ascii=False)
         with replacing(self.folder / NOTE, mode=0o600) as out:
             out.write(text.encode())
@@ -100,8 +102,9 @@ def read_series(folder: Path) -> Series:
             raise TypeError
         seed = Seed(int(found["seed"], 16))
         return Series(
-            folder, seed, str(found["method"]), found["settings"], found["columns"], entries, str(found["created"])
-        )
+            folder, seed, str(found["method"]), found["settings"], found["columns"], entries, str(found["created"]),
+            tuple(map(str, found.get("forgotten", ()))),
+        )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError):  # the message must not quote the note: it holds the seed
         raise InputError(f"{path} is damaged; restore the series folder from a copy") from None
 
@@ -159,6 +162,7 @@ def read_catalogue(series: Series) -> Catalogue:
 
 
 Keys = NDArray[np.uint64]
+MOMENT = "series moment"
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,24 @@ def row_keys(table: Checkins, seed: Seed) -> RowKeys:
     of_moment = ByContent.of(table, seed)
     venue = hashed(list(map(str, table.venue_ids)), seed, "venues")[:, 0]
     of_row = replace(of_moment, place=venue[table.venue] + _earlier_copies(table).astype(np.uint64))
-    return RowKeys(of_row.words(1, "series row")[0], of_moment.words(1, "series moment")[0])
+    return RowKeys(of_row.words(1, "series row")[0], of_moment.words(1, MOMENT)[0])
+
+
+def forgotten_key(user: str, seed: Seed) -> str:
+    """Return the keyed hash of a user by which a series knows whom it has forgotten."""
+    return "".join(f"{word:016x}" for word in hashed([plain(user)], seed, "forgotten")[0])
+
+
+def check_forgotten(series: Series, table: Checkins) -> None:
+    """Refuse a file that holds rows of a person whom the series has forgotten."""
+    if not series.forgotten:
+        return
+    gone = [str(user) for user in table.user_ids if forgotten_key(str(user), series.seed) in series.forgotten]
+    if gone:
+        raise InputError(
+            f"{table.name}: the series has forgotten {len(gone):,} of its users, for example {gone[0]!r}; leave their "
+            "rows out"
+        )
 
 
 def _earlier_copies(table: Checkins) -> Longs:

@@ -100,3 +100,15 @@ def test_a_leak_by_person_holds_all_sessions_of_some_people(ratio: float) -> Non
 def test_a_leak_is_by_session_or_by_person() -> None:
     done = called("audit", city(), release("crowd", "txt").folder, "--leak-by", "venue")
     assert (done.returncode, done.stderr.strip()) == (2, "ghostpoi: --leak-by venue: use session or person")
+
+
+def test_moved_weeks_and_coarse_times_leave_less_to_single_out() -> None:
+    kept, part, moved = (
+        audited(release("crowd", "txt", "--pseudonyms", "session", *more).folder, "--no-store")["persons"]["unicity"]
+        for more in ((), ("--times", "part-of-day"), ("--times", "shift"))
+    )
+    for known in ("second", "gaps_second"):
+        figures = [one[known]["1"]["release"]["mean"] for one in (kept, part, moved)]
+        assert figures[0] > max(figures[1:]), known
+    assert part["second"]["1"]["release"] == part["part"]["1"]["release"]
+    assert moved["minute"]["1"]["release"] == moved["hour"]["1"]["release"]
