@@ -1,5 +1,6 @@
 """Atomic file writing, locks, and folders that only their owner may enter."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -28,6 +29,20 @@ def extension(path: Path) -> str:
     """Return the extension without that of the compression: .txt for data.txt.xz. Unprintable ones are dropped."""
     suffix = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
     return suffix if suffix.isprintable() else ""
+
+
+def refuse_loops(value: Any) -> None:
+    """Refuse paths, among the values of an option, that are links to themselves: Python has an own error for them."""
+    for path in value if isinstance(value, list | tuple) else [value]:
+        try:
+            os.stat(path if isinstance(path, os.PathLike) else "")
+        except OSError as e:
+            if e.errno == errno.ELOOP:
+                raise InputError(
+                    f"{path} is a link that leads back to itself; remove it, or give another path"
+                ) from None
+        except ValueError:  # no path can be so; whoever opens it says why
+            pass
 
 
 @contextmanager

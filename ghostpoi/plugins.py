@@ -8,6 +8,7 @@ A package adds a method with these lines in its pyproject.toml:
 Built-in plug-ins are named in the same way. Each is imported when it is asked for: a command needs few of them.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -62,3 +63,18 @@ def _load(entry: EntryPoint) -> Any:
     """Import a plug-in: an object, or a class that is called without arguments."""
     plugin = entry.load()
     return plugin() if isinstance(plugin, type) else plugin
+
+
+KINDS = ("methods", "adversaries", "victims", "formats", "exports")
+
+
+def at_fault(error: BaseException) -> str | None:
+    """Return the name of the installed plug-in in whose module an error was raised, or None."""
+    files, trace = set(), error.__traceback__
+    while trace is not None:
+        files.add(trace.tb_frame.f_code.co_filename)
+        trace = trace.tb_next
+    for entry in (entry for kind in KINDS for entry in entry_points(group=f"ghostpoi.{kind}")):
+        if getattr(sys.modules.get(entry.module), "__file__", None) in files:
+            return entry.name
+    return None

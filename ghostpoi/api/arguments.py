@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from ghostpoi.errors import InputError
+from ghostpoi.files import refuse_loops
 from ghostpoi.options import Option, declared
 
 WRONG = object()
@@ -89,6 +90,7 @@ def _checked(option: Option, value: Any) -> Any:
         raise InputError(
             f"{name}= takes {words}{f', e.g. {option.example}' if option.example else ''}, not {_name(value)}"
         )
+    refuse_loops(found)
     least, most = (-inf if option.min is None else option.min), (inf if option.max is None else option.max)
     if (least, most) != (-inf, inf) and not least <= found <= most:
         raise InputError(f"{name}={value}: give {least:g} {'or more' if most == inf else f'to {most:g}'}")

@@ -21,6 +21,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.extras import missing
 from ghostpoi.options import Option, declared
 
+FAULT = "ghostpoi itself"  # what failed if no plug-in did
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
 TYPES: dict[str, Any] = {
     "text": str, "names": str, "whole": int, "number": float, "flag": bool, "path": Path, "source": Path,
@@ -115,12 +116,9 @@ def main() -> None:
     except InputError as e:
         _fail(str(e), e.code)
     except ModuleNotFoundError as e:
-        if sentence := missing(e.name or ""):
-            _fail(sentence)
-        raise
+        _fail(missing(e.name or "") or _unexpected(e))
     except KeyboardInterrupt:
-        say(f"ghostpoi: {interruption()}")
-        sys.exit(130)
+        _interrupted()
     except (BrokenPipeError, SystemExit):  # typer and rich exit by themselves when the reader has gone
         _discard_output()
         sys.exit(READER_GONE)
@@ -131,10 +129,40 @@ def main() -> None:
     except Exception as e:
         if hasattr(e, "format_message"):  # a usage error of typer
             _fail(f"{e.format_message().rstrip('.') or 'name a command'}; see ghostpoi --help")
-        raise
+        _fail(_unexpected(e))
+    except BaseException as e:
+        if type(e).__name__ != "PanicException":  # of polars, which is no Exception
+            raise
+        _fail(_unexpected(e))
     if code == 130:  # typer returns this after Ctrl-C
-        say(f"ghostpoi: {interruption()}")
+        _interrupted()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupted() -> None:
+    for name in (signal.SIGINT, signal.SIGTERM):  # once is enough: what follows must not be interrupted itself
+        signal.signal(name, signal.SIG_IGN)
+    say(f"ghostpoi: {interruption()}")
+    sys.exit(130)
+
+
+def _unexpected(error: BaseException) -> str:
+    """Store the traceback of an error, which may quote clean values, for its owner alone; return what to say."""
+    import tempfile
+    import traceback
+
+    from ghostpoi.plugins import at_fault
+
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
+    who = f"the plug-in {name!r}" if (name := at_fault(error)) else FAULT
+    try:
+        handle, log = tempfile.mkstemp(prefix="ghostpoi-", suffix=".log")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as out:
+            out.write("".join(traceback.format_exception(error)))
+    except OSError:  # there is no place for it
+        return f"{who} failed ({what}); report it to its authors"
+    return f"{who} failed ({what}); report it to its authors with {log}, after you have removed clean data from it"
 
 
 def _sentence(error: OSError) -> str:

@@ -11,6 +11,7 @@ import typer
 from ghostpoi.cli import output as terminal
 from ghostpoi.cli.output import console, say, show, tell
 from ghostpoi.errors import InputError
+from ghostpoi.files import make_private_folder, refuse_loops
 from ghostpoi.options import Option, declared, groups, option
 
 
@@ -37,6 +38,8 @@ def step(name: str, asked: dict[str, Any]) -> Any:
 def given(name: str, asked: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a step for what a command was given."""
     options = [one for one in declared()[name].values() if not one.only and one.name in asked]
+    for one in options:
+        refuse_loops(asked[one.name])
     return {one.keyword: keyword_value(one, asked[one.name]) for one in options}
 
 
@@ -165,10 +168,9 @@ def choose(json: bool, **asked: Any) -> None:
 @contextmanager
 def page_about(file: Path, given: Path | None) -> Iterator[Path | None]:
     """Yield where the page about a clean file goes: if no option says it, into a private folder next to the file."""
-    from ghostpoi.files import make_private_folder
     from ghostpoi.formats.folder import root_of
 
-    source = root_of(file).resolve()
+    source = root_of(file).absolute()
     private = source.with_name(f"{source.name or 'input'}.private")
     if given is not None or not source.parent.is_dir():  # the step says what is wrong with such a file
         yield given

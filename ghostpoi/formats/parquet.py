@@ -23,6 +23,8 @@ from ghostpoi.formats.source import Source
 from ghostpoi.formats.times import EARLIEST, LATEST
 
 WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types
+# A thread of pyarrow that lets go of Python's bytes while the interpreter ends would abort the process (exit code 134).
+ALONE = {"use_threads": False}
 MOST_TEXT = 2**31 - 1  # bytes of a column that pyarrow always keeps in one piece
 
 
@@ -39,13 +41,13 @@ def read_table(source: Source, data: bytes) -> tuple[pa.Table, pa.Schema]:
         # damaged files pyarrow ends the process when asked for it.
         if sum(max(g.num_rows, 0) * max(g.total_byte_size, 0) for g in groups) > source.size_limit.size:
             names = [f.name for f in file.schema_arrow if _is_text(f.type)]
-            coded = pq.ParquetFile(pa.BufferReader(data), read_dictionary=names).read()
+            coded = pq.ParquetFile(pa.BufferReader(data), read_dictionary=names).read(**ALONE)
             coded.validate(full=True)
             sizes = [_expanded(coded.column(at)) for at, f in enumerate(file.schema_arrow) if _is_text(f.type)]
             source.check_size(sum(sizes), len(data))
             if max(sizes, default=0) <= MOST_TEXT:
                 return _in_one_piece(coded, file.schema_arrow), file.schema_arrow
-        table = file.read()
+        table = file.read(**ALONE)
         table.validate(full=True)
         return table, table.schema
 

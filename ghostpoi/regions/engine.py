@@ -4,15 +4,15 @@ The engine of one process is the reference. Dask runs the same tasks in many pro
 machines share the folders: it starts the workers, hands out tasks, and runs those of a dead worker again.
 """
 
+import atexit
 import os
 import pickle
-import sys
+import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -258,10 +258,12 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
 
     import dask
     from distributed import Client, LocalCluster, Security
+    from distributed.deploy.spec import close_clusters
 
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(SETTINGS))
-        logging.getLogger("distributed").setLevel(logging.ERROR)
+        for name, level in (("distributed", logging.ERROR), ("asyncio", logging.CRITICAL)):
+            logging.getLogger(name).setLevel(level)  # asyncio would print the errors of workers that were killed
         if scheduler and (memory is not None or workers):
             raise InputError(
                 f"{option('memory')} and {option('workers')} are for workers on this machine; leave them out with "
@@ -281,26 +283,60 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
                     f"{option('scheduler', scheduler)}: it has no workers; start some with: dask worker {scheduler}"
                 ) from None
         else:
+            # This block closes the cluster. At exit, Dask would fail on one that was interrupted while it started.
+            atexit.unregister(close_clusters)
             secret = Security.temporary()  # other users of this machine must not reach the tasks: they know the seed
-            cluster = stack.enter_context(
-                LocalCluster(
-                    security=secret,
-                    n_workers=workers or 1,
-                    threads_per_worker=1,
-                    memory_limit=0,  # tasks are cut to size instead: see `memory`
-                    dashboard_address="127.0.0.1:0",  # tasks know clean data, so nobody else may look
-                    silence_logs=logging.ERROR,
+            try:
+                cluster = stack.enter_context(
+                    LocalCluster(
+                        loop=stack.enter_context(_deaf_loop()),
+                        security=secret,
+                        n_workers=workers or 1,
+                        threads_per_worker=1,
+                        memory_limit=0,  # tasks are cut to size instead: see `memory`
+                        # All users of this machine could read a dashboard: there is none, and no other page either.
+                        dashboard_address="127.0.0.1:0",
+                        scheduler_kwargs={"dashboard": False},
+                        silence_logs=logging.CRITICAL,
+                    )
                 )
-            )
-            client = stack.enter_context(Client(cluster, security=secret))
-        if sys.stderr.isatty() and find_spec("bokeh"):
-            say(f"Dask's dashboard: {client.dashboard_link}")
+                client = stack.enter_context(Client(cluster, security=secret))
+            except (OSError, RuntimeError, ValueError) as e:  # for want of memory or processes, or killed
+                raise EngineFailed(
+                    f"a worker of Dask ended while it started ({type(e).__name__}); see whether there is enough memory "
+                    f"for {workers or 1} of them, and run the command again"
+                ) from None
         yield Dask(client)
+
+
+@contextmanager
+def _deaf_loop() -> Iterator[Any]:
+    """Start the loop of Dask in a thread that gets no Ctrl-C, nor do the workers that it starts: this process decides.
+
+    A worker that is interrupted while it imports its modules would print a traceback.
+    """
+    from multiprocessing import resource_tracker
+
+    from distributed.utils import LoopRunner
+
+    resource_tracker.ensure_running()  # its start would let Ctrl-C through again
+    runner = LoopRunner(asynchronous=False)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        runner.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield runner.loop
+    finally:
+        runner.stop()
 
 
 REMOVALS = 5  # attempts to remove the folder of a stage
 PATIENCE = 60  # seconds in which the first worker of a cluster must be there
 SETTINGS = {
+    "distributed.scheduler.http.routes": [],  # pages for other users of the machine; workers have the same
+    "distributed.worker.http.routes": [],
     "distributed.worker.daemon": False,  # tasks may start processes
     "distributed.worker.memory.target": False,  # results are files: there is nothing to spill
     "distributed.worker.memory.spill": False,

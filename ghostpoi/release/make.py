@@ -31,7 +31,7 @@ from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
 from ghostpoi.release import private_folder, users
 from ghostpoi.release.manifest import store_manifest
-from ghostpoi.release.plan import ReleasedRows, plan, release_rows
+from ghostpoi.release.plan import Plan, ReleasedRows, plan, release_rows
 from ghostpoi.release.private_folder import Note, ReleaseRequest, RowsRequest, Run, publish_folder, staging_folder
 from ghostpoi.release.users import PAIRS
 from ghostpoi.release.venue_files import data_name, venue_file
@@ -87,7 +87,24 @@ def release_file(
     part, request = planned.series, replace(request, seed=planned.request.seed)
     if part:
         part.start()
+    is_new = not request.private.exists()
     run = private_folder.begin_or_resume(request, sha256, unfinished, say)
+    try:
+        return _released(planned, request, run, say, report)
+    except Exception as e:
+        if not (unfinished or part or _may_pass(e)):  # the next run would be refused for the sake of a useless one
+            shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
+        raise
+
+
+def _may_pass(error: Exception) -> bool:
+    """Return whether a run that failed so can be resumed: for want of room on the disk or in memory."""
+    return isinstance(error, OSError | MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error))
+
+
+def _released(planned: Plan, request: ReleaseRequest, run: Run, say: Say, report: Report) -> ReleasedRows:
+    """Draw the venues, write the release and publish it."""
+    file, part = planned.file, planned.series
     if part:
         venues = part.draw(planned.whole, report)
     else:

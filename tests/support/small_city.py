@@ -20,6 +20,7 @@ import torch
 
 from ghostpoi import formats
 from ghostpoi.cli import main
+from ghostpoi.cli.app import FAULT
 from ghostpoi.data import synthetic as synth
 from ghostpoi.data.synthetic_files import city_frame, write_city
 from ghostpoi.draw.publication import Publication, publication
@@ -134,6 +135,7 @@ def called(*words: object, main: Callable[[], None] = main) -> Done:
         with pytest.raises(SystemExit) as left:
             main()
     assert isinstance(left.value.code, int)
+    assert FAULT not in err.getvalue(), err.getvalue()
     return Done(words, left.value.code, out.getvalue(), err.getvalue())
 
 

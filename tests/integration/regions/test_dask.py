@@ -3,6 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from urllib.request import urlopen
 
 import distributed
 import pytest
@@ -11,7 +12,7 @@ from small_world import SEED, contents, parts, protected
 
 from ghostpoi import __version__
 from ghostpoi.errors import EngineFailed
-from ghostpoi.regions.engine import Dask, _tried_on_worker
+from ghostpoi.regions.engine import Dask, _tried_on_worker, engine_of
 from ghostpoi.regions.job import Job
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
@@ -54,6 +55,34 @@ def test_a_cluster_that_fails_is_told_from_a_task(
     monkeypatch.setattr(distributed, "as_completed", iter)
     with pytest.raises(EngineFailed, match=said):
         Dask(SimpleNamespace(submit=lambda *a, **k: future)).run(never, job, [0], lambda number: None)
+
+
+def listening() -> set[int]:
+    """The ports on which processes of this machine listen."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {int(line[1].rpartition(":")[2], 16) for line in lines if line[3] == "0A"}
+
+
+def test_other_users_of_the_machine_find_no_page() -> None:
+    before = listening()
+    with engine_of("dask", 1, "", None, lambda text: None):
+        ports = listening() - before
+        assert ports
+        for port in ports:
+            for page in ("status", "info/main/workers.html", "json/counts.json", "metrics", "health"):
+                with pytest.raises(OSError, match=r"404|reset|closed"):
+                    urlopen(f"http://127.0.0.1:{port}/{page}", timeout=20)
+
+
+def test_a_worker_that_cannot_start_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**options: object) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    world = parts(tmp_path / "data", 2)
+    monkeypatch.setattr(distributed, "LocalCluster", fail)
+    said = sentence(called("protect", world, "-o", tmp_path / "r", *SEED, "--engine", "dask", "--workers", 3))
+    assert said.startswith("a worker of Dask ended while it started (RuntimeError); see whether there is enough memory")
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_dask_makes_and_verifies_the_same_release(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from fuzz.manifests import manifest
 from fuzz.parquet_files import parquet_file
 from fuzz.text_files import text_file
 from ghostpoi.cli import main
+from ghostpoi.cli.app import FAULT
 from ghostpoi.formats import Source
 from ghostpoi.formats.compression import load
 
@@ -41,6 +42,7 @@ def run(*words: object) -> tuple[int, str, str]:
     finally:
         sys.argv = before
     assert code in (0, 1, 2), f"exit code {code}"
+    assert FAULT not in err.getvalue(), err.getvalue()
     assert all(c.isprintable() for text in (out, err) for c in text.getvalue().replace("\n", "")), (
         "raw control characters"
     )
