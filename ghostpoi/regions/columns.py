@@ -63,8 +63,7 @@ def _together(regions: tuple[Region, ...]) -> list[Region]:
 def test_all_columns(job: Job, stages: Stages) -> Job:
     """Find out what becomes of each column; refuse a dataset whose columns could reveal clean venues or users."""
     if file := job.file:
-        settings = job.request.settings
-        classify_file(file, job.request.keep, job.request.drop, wanted(file, settings), settings.keeps_category)
+        classify_file(file, job.request.keep, job.request.drop, wanted(file, job.request.settings))
         return job
     tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
     done_all((tested, failed), job.name_of)
@@ -73,10 +72,10 @@ def test_all_columns(job: Job, stages: Stages) -> Job:
 
 def test_columns(job: Job, number: int) -> TestedColumns | None:
     """Test columns and the parts of a region; refuse what could reveal clean venues. None: only parts were tested."""
-    request, category = job.request, job.request.settings.keeps_category
+    request = job.request
     if number == TOGETHER:
         file = read_joint(job)
-        found = classify_file(file, request.keep, request.drop, None, category, order=False)  # of regions
+        found = classify_file(file, request.keep, request.drop, None, order=False)  # it may reveal the region
         return _seen(file, found)
     region = job.regions[number]
     file = read_region(job, region)
@@ -87,7 +86,7 @@ def test_columns(job: Job, number: int) -> TestedColumns | None:
             check_order(tests, file.path)
         check_parts(file, [name for name in tests.extra if tests.kind(name) == "change"])
         return None
-    found = classify_file(file, request.keep, request.drop, None, category)
+    found = classify_file(file, request.keep, request.drop, None)
     check_parts(file, found.change)
     return _seen(file, found)
 
@@ -119,8 +118,7 @@ def agreed(tested: list[TestedColumns | None]) -> TestedColumns:
 
 def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:
     """Refuse a region in which a column is not what it was in the regions that were tested."""
-    category = job.request.settings.keeps_category
-    tests = Tests(file.table, file.rows, file.mapping, most_rows=FEW_ROWS, category=category)
+    tests = Tests(file.table, file.rows, file.mapping, most_rows=FEW_ROWS)
     for name, what in _others(job, tests, columns):
         raise InputError(
             f"{file.path}: the column {name!r} {what}; leave it out with {option('drop', name, shown=quote)}, or keep "
@@ -156,5 +154,5 @@ def _by_chance(tests: Tests, code: Longs, group: Ints | Longs) -> bool:
     units = of_rows(tests.related, np.arange(len(code)))
     order = np.argsort(group, kind="stable")
     pair = np.diff(group[order]) == 0
-    hit, chance = ((np.diff(values[order]) == 0)[pair] for values in (code, code[units.shuffled[0]]))
+    hit, chance = ((np.diff(values[order]) == 0)[pair] for values in (code, code[units.shuffled]))
     return not beyond_chance(hit, chance)
