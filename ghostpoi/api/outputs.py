@@ -37,11 +37,10 @@ class Report:
 def report(
     door: Door, release: ReleaseLike, *, output: PathLike | None = None, dpia: bool = False,
     compare: Sequence[ReleaseLike] = (), private: PathLike | None = None, with_clean: bool = False,
-    map: Mapping[str, str] | None = None,
-    audit: Sequence[PathLike] = (), title: str = "", publisher: str = "", license: str = "",
-    **reading: Unpack[ReadingOptions],
+    outlines: PathLike | None = None, map: Mapping[str, str] | None = None, audit: Sequence[PathLike] = (),
+    title: str = "", publisher: str = "", license: str = "", **reading: Unpack[ReadingOptions],
 ) -> Report:  # fmt: skip
-    """Write an offline page about a release: verdict, map, plausibility, utility, trade-off.
+    """Write an offline page to decide from: within your limits or not, what a release protects, and what it keeps.
 
     `compare` lists other releases of the same file. `with_clean=True` shows clean data next to the release, on a page
     in the private folder; never publish it. `dpia=True` writes two printed sides for a data protection officer instead.
@@ -68,7 +67,7 @@ def report(
     pages = write_pages(
         source, private=private_of(release, private) if with_clean else optional(private), with_clean=with_clean,
         compare=tuple(folder_of(other) for other in compare), output=optional(output), mapping=dict(map or {}),
-        audits=tuple(Path(path) for path in audit), about=about,
+        audits=tuple(Path(path) for path in audit), about=about, outlines=optional(outlines),
     )  # fmt: skip
     if folder.is_dir() and not seal_of(folder).signer:
         door.say(

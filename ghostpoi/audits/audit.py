@@ -33,7 +33,7 @@ from ghostpoi.audits.match import (
 from ghostpoi.audits.measures.accuracy import moves, rounded
 from ghostpoi.audits.measures.bound import CrowdVisits, bound
 from ghostpoi.audits.measures.gaps import strongest
-from ghostpoi.audits.measures.utility import utility
+from ghostpoi.audits.measures.utility import utility_with_control
 from ghostpoi.audits.persons import Persons
 from ghostpoi.audits.persons import measured as measured_persons
 from ghostpoi.audits.request import LM_UNITS, PERSON_UNITS, RELEASE, AuditRequest, AuditSettings, random_controls
@@ -205,7 +205,9 @@ def _measured(
         counts=counts,
         step_users=grid.step_users,
         rows=count_rows(pair, chosen.speed),
-        utility=utility(data.all, data.all_released, data.vocabulary, grid.releases(RELEASE).rule.candidates.hidden),
+        utility=utility_with_control(
+            data.all, data.all_released, data.vocabulary, grid.releases(RELEASE).rule.candidates.hidden
+        ),
         sessions={"train": len(data.train), "val": len(data.val), "test": len(data.test)},
         released=len(pair.released),
         kept_columns=tuple(pair.kept),

@@ -189,7 +189,7 @@ def page_about(file: Path, given: Path | None) -> Iterator[Path | None]:
 
 
 def report(**asked: Any) -> None:
-    """Write an offline page about a release: verdict, map, plausibility, utility, trade-off."""
+    """Write an offline page to decide from: within your limits or not, what a release protects, and what it keeps."""
     for path in step("report", asked).pages:
         tell(path)
 

@@ -13,9 +13,10 @@ A column of the venue that did not change would undo the substitution. The rules
 - If user ids become pseudonyms, a kept column that identifies the user is refused too.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 
@@ -23,13 +24,26 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.columns import harmless
-from ghostpoi.columns.dependence import MOST_ROWS, Units, dependence, of_rows, of_users, tested_rows, value_codes
+from ghostpoi.columns.dependence import (
+    MOST_ROWS,
+    Units,
+    bins,
+    codes,
+    dependence,
+    of_rows,
+    of_users,
+    tested_rows,
+    value_codes,
+    venue_gain,
+)  # fmt: skip
 from ghostpoi.columns.identifiers import check_identifiers, check_user_ids
+from ghostpoi.columns.likeness import likeness
 from ghostpoi.columns.order import numbered_by_first_row, order_reveals, venues_dated_by_id
 from ghostpoi.columns.related import Finding, RelatedVenues
 from ghostpoi.columns.traces import Sample, numbers, trace
 from ghostpoi.columns.users import UserTests, time_numberings
-from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
+from ghostpoi.data.checkins import DATE, GROUP, Checkins, Floats, Ints, Longs
+from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Columns
 from ghostpoi.formats.source import POINT
@@ -45,6 +59,9 @@ IDS_BY_ROW = (
     "venue ids follow the order of the venues' first rows, which reveals where new venues appear; use random ids"
 )
 LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # moduli: the last digits and bits of a number
+REPEATED = 0.9  # share of the sessions of a user whose ids have a part that no other session has
+NEEDED = 0.9  # share of a gain that the columns named for it reach
+TOGETHER = "predicts the clean venue together with the others named here"
 UNKNOWN = "is not known to be harmless"
 WHY = {  # a kept column of each kind is harmless
     "constant": "the same in all rows", "time": "follows from the time", "rows": "numbers the rows",
@@ -68,14 +85,16 @@ class VenueColumns:
 def classify(
     table: Checkins, rows: Columns, mapping: dict[str, str], path: Path | str,
     keep: Sequence[str] = (), drop: Sequence[str] = (), pseudonym: Longs | None = None, order: bool = True,
+    category: KeepsCategory = "any",
 ) -> VenueColumns:  # fmt: skip
     """Classify all columns of a file; refuse those that could reveal clean venues.
 
-    If the release has new user ids, `pseudonym` (N,) numbers them, and columns that identify users are refused too.
-    Without `order`, the order of the rows is not tested.
+    `category` says what substitutes share with the clean venue. If the release has new user ids, `pseudonym` (N,)
+    numbers them, and columns that identify users are refused too. Without `order`, that of the rows
+    is not tested.
     """
     _check_options(rows, mapping, path, keep, drop)
-    tests = Tests(table, rows, mapping, pseudonym)
+    tests = Tests(table, rows, mapping, pseudonym, category=category)
     if order:
         check_order(tests, path)
     check_times(tests, path)
@@ -88,6 +107,7 @@ def classify(
     warnings = list(check_identifiers(rows, of_user, path, keep))
     sample = tests.sample(change)
     found = {name: tests.finding(name, sample) for name in kind if name not in change}
+    found |= tests.together([name for name, one in found.items() if one is None and name not in keep])
     refused = {name: one for name, one in found.items() if one is not None}
     if wrong := {name: one for name, one in refused.items() if name not in keep}:
         raise InputError(_refusal(path, wrong, "clean venues" if pseudonym is None else "clean venues or users"))
@@ -125,15 +145,17 @@ def check_times(tests: "Tests", path: Path | str) -> None:
 
 
 def telling(
-    table: Checkins, rows: Columns, mapping: dict[str, str], change: Sequence[str], pseudonym: Longs | None = None
-) -> dict[str, Finding]:
+    table: Checkins, rows: Columns, mapping: dict[str, str], change: Sequence[str], pseudonym: Longs | None = None,
+    category: KeepsCategory = "any",
+) -> dict[str, Finding]:  # fmt: skip
     """Return the columns, other than those that change, that reveal clean venues or, under pseudonyms, users.
 
     `rows` may be a release.
     """
-    tests = Tests(table, rows, mapping, pseudonym)
+    tests = Tests(table, rows, mapping, pseudonym, category=category)
     sample = tests.sample(change)
     found = {name: tests.finding(name, sample) for name in tests.extra if name not in change}
+    found |= tests.together([name for name, one in found.items() if one is None])
     found[mapping["time"]] = tests.offsets_finding() or tests.time_finding()
     return {name: one for name, one in found.items() if one is not None and one.share > 0}
 
@@ -143,9 +165,10 @@ class Tests:
 
     def __init__(
         self, table: Checkins, rows: Columns, mapping: dict[str, str], pseudonym: Longs | None = None,
-        most_rows: int = MOST_ROWS,
+        most_rows: int = MOST_ROWS, category: KeepsCategory = "any",
     ) -> None:  # fmt: skip
         self.table, self.rows, self.mapping, self.most_rows = table, rows, mapping, most_rows
+        self.shown = table.venues.category.astype(np.int64) if category == "exact" else None
         self.related = RelatedVenues(table)
         self.users = None if pseudonym is None else UserTests(self.related, pseudonym)
         self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping}
@@ -162,7 +185,15 @@ class Tests:
 
     @cached_property
     def _units(self) -> Units:
-        return of_rows(self.related, self._tested)
+        return of_rows(self.related, self._tested, self.shown)
+
+    @cached_property
+    def _users(self) -> Units:
+        return of_users(self.related, self.shown)
+
+    @cached_property
+    def _measures(self) -> dict[str, Floats]:
+        return self.related.travel | self.related.habits
 
     def sample(self, change: Sequence[str]) -> Sample:
         """Return rows to look for traces in, with the columns that describe venues in words."""
@@ -182,7 +213,7 @@ class Tests:
             return "constant"
         if harmless.follows_from_time(column, table, self.related):
             return "time"
-        if harmless.numbers_rows(column, self.related):
+        if harmless.numbers_rows(column, self.related) or harmless.follows_from_sequence(column, self.related):
             return "rows"
         if harmless.numbers_sessions(code, self.related):
             return "session"
@@ -229,22 +260,50 @@ class Tests:
         if kind == "time":
             offsets = harmless.time_offsets(column, self.table.time)
             return None if offsets is None else self._of_offsets(offsets) or self._as_written(column)
-        if kind == "session":
-            return trace(column, sample)
+        if kind == "user":  # rows of a user are no evidence of their own
+            sample = replace(sample, among=np.unique(self.table.user, return_index=True)[1])
         found = trace(column, sample) or self._dependence(kind, column)
-        if not found and harmless.increases(column):
-            return self._dependence(kind, pl.Series(np.diff(numbers(column), prepend=0))) or self._last_digits(column)
-        if found or kind == "user" or harmless.has_few_values(column):
-            return found
-        return Finding(0.0, UNKNOWN)
+        known = kind in ("session", "user") or harmless.has_few_values(column) or harmless.increases(column)
+        return found if found or known else Finding(0.0, UNKNOWN)
 
-    def _last_digits(self, column: pl.Series) -> Finding | None:
-        """Test the last digits and bits of whole numbers, which may encode a venue after a time or a count."""
-        text = column.cast(pl.String).str.strip_chars(' "\t\x1d').str.strip_suffix(".0")
-        exact = text.cast(pl.Int64, strict=False)  # a float has too few digits for a long id
-        value = pl.Series(numbers(column)).cast(pl.Int64, strict=False) if exact.null_count() else exact
-        parts = (part for m in LAST_DIGITS if (part := value % m).n_unique() > 1)
-        return next(filter(None, (self._dependence("varying", part) for part in parts)), None)
+    def together(self, names: Sequence[str]) -> dict[str, Finding | None]:
+        """Return those of some columns that predict clean venues together, although none of them does alone."""
+        codes = {
+            name: code[self._tested] for name in names if self.kind(name) in ("varying", "session")
+            for code in list(islice(self._numberings(self.kind(name), self.rows.get_column(name)), 1))
+        }  # fmt: skip
+        gain = venue_gain(list(codes.values()), "own", self._units) if len(codes) > 1 else 0.0
+        if not gain:
+            return {}
+        share = {name: self._units.named([code], "own").mean() for name, code in codes.items()}
+        names, base = sorted(share, key=share.__getitem__, reverse=True), self._units.predictor["own"].named.mean()
+        needed = next(
+            (n for n in (2**k for k in range(1, len(names).bit_length()))
+             if self._units.named([codes[name] for name in names[:n]], "own").mean() - base > NEEDED * gain), len(names)
+        )  # fmt: skip
+        return dict.fromkeys(names[:needed], Finding(gain, TOGETHER, "more venues predicted"))
+
+    def _numberings(self, kind: str, column: pl.Series) -> Iterable[Longs]:
+        """Yield numberings, (N,), of what a column could encode a venue in."""
+        if kind == "session":  # the number of a session follows from the user and the time, but not a zone in its id
+            user = self.table.user.astype(np.int64) << 32
+            sessions = len(np.unique(user | value_codes(column)))
+            for part in codes(column, parts=True):
+                if len(self.related.usual_of_user) < len(np.unique(user | part)) < REPEATED * sessions:
+                    yield part
+            return
+        yield from codes(column)
+        if harmless.increases(column):
+            value, related = numbers(column), self.related
+            by_time = np.argsort(related.by_time)
+            yield bins(np.diff(value, prepend=0))
+            yield bins(np.diff(value[related.by_time], prepend=0)[by_time])
+            yield bins(np.where(related.previous_row >= 0, value - value[related.previous_row], np.nan))
+            yield bins(value - self.table.time)
+            text = column.cast(pl.String).str.strip_chars(' "\t\x1d').str.strip_suffix(".0")
+            exact = text.cast(pl.Int64, strict=False)  # a float has too few digits for a long id
+            whole = pl.Series(value).cast(pl.Int64, strict=False) if exact.null_count() else exact
+            yield from (value_codes(whole % m) for m in LAST_DIGITS)
 
     def offsets_finding(self) -> Finding | None:
         """Return what the offsets, zones and fractions of a second in the times of the file reveal."""
@@ -261,10 +320,13 @@ class Tests:
     def _dependence(self, kind: str, column: pl.Series) -> Finding | None:
         if kind == "user":
             first = np.unique(self.table.user, return_index=True)[1]
-            return dependence(column.gather(first), of_users(self.related), {})
-        measures = self.related.travel | self.related.habits
-        tested = {what: value[self._tested] for what, value in measures.items()}
-        return dependence(column.gather(self._tested), self._units, tested)
+            values = column.gather(first)
+            more = bins(self.related.beyond_rows(numbers(values)))
+            found = dependence([*codes(values), more], self._users, self.related.of_users)
+            return found or likeness(values, self.related)
+        tested = {what: value[self._tested] for what, value in self._measures.items()}
+        numberings = (code[self._tested] for code in self._numberings(kind, column))
+        return dependence(numberings, self._units, tested)
 
 
 def _check_options(

@@ -1,55 +1,82 @@
-"""Measure how much better a column predicts clean venues than the rest of the row does.
+"""Measure how much better a column predicts clean venues than what a release shows anyway.
 
-A table learned on half of the rows predicts the other half. Two targets: the venue, given its category, and its
-position. The control is the same column with its values shuffled among the rows of each user. It keeps what the column
-reveals about the user, whom the release names anyway. A column that is constant per user is tested on users instead:
-the target is the most visited venue, and values are shuffled among all users.
+Half of the rows teach what the values of a column mean; the others are predicted. Targets: the venue, its position, and
+what the user does, such as how far the step was. The control is the same column with its values shuffled among the rows
+of each user, which keeps what it reveals about the user, whom the release names anyway, or among rows of the same hour
+and pause. A column that is constant per user is tested on users instead: the target is the most visited venue.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
+from ghostpoi.columns.predictor import FEWEST, Predictor, clear_gain
 from ghostpoi.columns.related import ERRORS, RELATIONS, Finding, RelatedVenues, strongest
 from ghostpoi.columns.traces import NUMBER, numbers, readings, text_of
-from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs, Venues
 
-VENUE_GAIN = 0.02  # largest allowed gain in the share of venues that are predicted
 POSITION_GAIN = 0.05  # largest allowed gain in the explained variance of the position
-RANK_CORRELATION = 0.3  # largest allowed correlation with a distance or speed, beyond the control
-FEWEST = 40  # predictions; fewer prove nothing
+RANK_CORRELATION = 0.3  # largest allowed correlation with a distance, speed or habit, beyond the control
 MOST_ROWS = 200_000  # further users are not tested
 BINS = 64
+PERIODS = 16  # of the time of a file
+SHUFFLED = 10  # mean rows of a user and a period, at least
+RECURS = 2  # mean rows with a value, below which rows teach nothing about others
 MOST_DECODED = 20_000  # distinct values
 MOST_NUMBERS = 3  # decimal numbers in a text
 PREFIXES = range(2, 11)  # lengths of prefixes to test: noisy geohashes agree in their first letters
+TOKEN = r"[0-9A-Za-z]+"
+TOKENS = (0, 1, 2, -1)  # places of a text that may hold an id or a zone
 FEW_ROWS = 5  # mean rows per user below which values are shuffled among all users
+PAUSES = (1, 900, 3600, 3 * 3600, 8 * 3600, 86_400, 3 * 86_400)  # seconds: limits of classes of pauses
 
 
 @dataclass(frozen=True)
 class Units:
-    """What is tested, rows or users, with the venues that a value could predict."""
+    """What is tested, rows or users, with the venues that a value could predict, and what a release shows of them."""
 
     venue: dict[str, Ints]  # relation -> (n,), 0 where there is none
-    group: Longs  # (n,) values are shuffled inside groups
-    category: Ints  # (V+1,)
-    xy: Floats  # (V+1, 2)
+    groups: tuple[Longs, ...]  # (n,) each: values are shuffled inside groups
+    venues: Venues
+    known: tuple[Longs, ...] = ()  # (n,) each
+    shown: Longs | None = None  # (V+1,) what a substitute has in common with the clean venue
 
     @cached_property
     def half(self) -> Bools:
-        return np.random.default_rng(0).random(len(self.group)) < 0.5
+        return np.random.default_rng(0).random(len(self.groups[0])) < 0.5
 
     @cached_property
-    def shuffled(self) -> Longs:
-        """Another unit of the same group for every unit, (n,)."""
-        n, rng = len(self.group), np.random.default_rng(1)
-        order, drawn = np.argsort(self.group, kind="stable"), np.lexsort((rng.random(n), self.group))
-        out = np.empty(n, np.int64)
-        out[order] = drawn
-        return out
+    def shuffled(self) -> tuple[Longs, ...]:
+        """Another unit of the same group for every unit, (n,), for each grouping."""
+        return tuple(_within(group, number) for number, group in enumerate(self.groups, 1))
+
+    @cached_property
+    def predictor(self) -> dict[str, Predictor]:
+        return {name: Predictor(self.venues, v, self.known, self.shown) for name, v in self.venue.items()}
+
+    def named(self, each: Sequence[Longs], relation: str) -> Bools:
+        """Mark the tested units whose venue is predicted from codes, (n,) each."""
+        predictor = self.predictor[relation]
+        most = None if len(each) == 1 else 1
+        return predictor.named_with([one for code in each for one in predictor.features(code)[:most]])
+
+    @cached_property
+    def xy(self) -> Floats:
+        """The positions of venues, (V+1, 2)."""
+        v = self.venues
+        xy: Floats = np.nan_to_num(np.stack([v.lat, v.lon * np.cos(np.radians(np.nanmedian(v.lat)))], axis=1))
+        return xy
+
+
+def _within(group: Longs, seed: int) -> Longs:
+    n, rng = len(group), np.random.default_rng(seed)
+    order, drawn = np.argsort(group, kind="stable"), np.lexsort((rng.random(n), group))
+    out = np.empty(n, np.int64)
+    out[order] = drawn
+    return out
 
 
 def tested_rows(related: RelatedVenues, most: int) -> Longs:
@@ -60,62 +87,81 @@ def tested_rows(related: RelatedVenues, most: int) -> Longs:
     return np.flatnonzero(np.cumsum(counts)[related.table.user] <= max(most, counts[0]))
 
 
-def of_rows(related: RelatedVenues, rows: Longs) -> Units:
+def of_rows(related: RelatedVenues, rows: Longs, shown: Longs | None = None) -> Units:
     """Return the units of a column that varies within users."""
     table = related.table
     venue = {name: v for name, v in related.of_rows(rows).items() if name != "usual"}
-    users = table.user[rows].astype(np.int64)
-    alone = len(rows) < FEW_ROWS * len(np.unique(users))
-    return Units(venue, np.zeros_like(users) if alone else users, *_places(related))
+    user, time = table.user[rows].astype(np.int64), table.time[rows]
+    alone = len(rows) < FEW_ROWS * len(np.unique(user))
+    hour, weekday, period = time // 3600 % 24, (time // 86_400 + 3) % 7, _period(time)
+    pauses = [np.digitize(pause[rows], PAUSES) for pause in related.pauses.values()]
+    alike = (hour * 8 + pauses[0]) * 8 + pauses[1]
+    place = np.log2(related.place_of_row[rows] + 1).astype(np.int64) * PERIODS + period
+    periods = min(PERIODS, len(rows) // (SHUFFLED * (len(np.unique(user)))) + 1)
+    groups = (np.zeros_like(user) if alone else user, alike, place, user * PERIODS + _period(time, periods))
+    visible = [] if shown is None else [shown[table.venue[rows]] + 1]
+    return Units(venue, groups, table.venues, (hour, weekday, period, *pauses, *visible), shown)
 
 
-def of_users(related: RelatedVenues) -> Units:
+def _period(time: Longs, periods: int = PERIODS) -> Longs:
+    found: Longs = (time - time.min()) * periods // (int(np.ptp(time)) + 1)
+    return found
+
+
+def of_users(related: RelatedVenues, shown: Longs | None = None) -> Units:
     """Return the units of a column that is constant per user."""
     usual = related.usual_of_user
-    return Units({"usual": usual}, np.zeros(len(usual), np.int64), *_places(related))
+    return Units({"usual": usual}, (np.zeros(len(usual), np.int64),), related.table.venues, (), shown)
 
 
-def _places(related: RelatedVenues) -> tuple[Ints, Floats]:
-    v = related.table.venues
-    xy = np.stack([v.lat, v.lon * np.cos(np.radians(np.nanmedian(v.lat)))], axis=1)
-    return v.category, np.nan_to_num(xy)
+def dependence(numberings: Iterable[Longs], units: Units, measures: dict[str, Floats]) -> Finding | None:
+    """Return the clearest dependence of venues on numberings of a column, or None. `measures` have a number per unit.
+
+    All relations are tested for the first numbering, which is that of the values, and the first relation for others.
+    """
+    venues, positions, found = [], [], []
+    recurring = (code for code in numberings if 0 < code.max() < len(code) / RECURS)
+    for number, code in enumerate(recurring):
+        for relation in list(units.venue)[: None if number == 0 else 1]:
+            what, venue = RELATIONS[relation], units.venue[relation]
+            gain = venue_gain([code], relation, units)
+            venues.append(Finding(gain, f"predicts {what}", "more venues predicted"))
+            explained = position_gain(code, venue, units)
+            positions.append(Finding(explained, f"predicts the position of {what}", "of the variance"))
+        for what, true in measures.items():
+            found.append(Finding(measure_gain(code, true, units), f"is correlated with {what}", "rank correlation"))
+    return strongest(venues) or strongest(positions) or strongest(found)
 
 
-def dependence(column: pl.Series, units: Units, measures: dict[str, Floats]) -> Finding | None:
-    """Return the clearest dependence of venues on a column, or None. `measures` have one number per unit."""
-    venues, positions, value = [], [], numbers(column)
-    for code in codes(column):
-        for relation, venue in units.venue.items():
-            what = RELATIONS[relation]
-            venues.append(Finding(venue_gain(code, venue, units), f"predicts {what}", "more venues predicted"))
-            gain = position_gain(code, venue, units)
-            positions.append(Finding(gain, f"predicts the position of {what}", "of the variance"))
-    gains = ((what, correlation_gain(value, true, units)) for what, true in measures.items())
-    correlated = [Finding(gain, f"is correlated with {what}", "rank correlation") for what, gain in gains]
-    return strongest(venues) or strongest(positions) or strongest(correlated)
+def codes(column: pl.Series, parts: bool = False) -> Iterable[Longs]:
+    """Yield numberings of a column's values: the values, prefixes and parts of text, ranges of numbers in it.
 
-
-def codes(column: pl.Series) -> Iterable[Longs]:
-    """Yield numberings of a column's values: the values, prefixes of text, ranges of numbers in it."""
-    values = value_codes(column)
-    yield values
-    plain = numbers(column)
+    With `parts`, the values themselves are left out.
+    """
+    values, plain = value_codes(column), numbers(column)
     if np.isfinite(plain).mean() > 0.5:
-        yield _bins(plain)
+        if values.max() >= BINS:
+            yield bins(plain)
+        if not parts:
+            yield values
         return
+    if not parts:
+        yield values
     first = np.unique(values, return_index=True)[1]
     distinct = column.gather(first).to_list()
     decode = readings if len(distinct) <= MOST_DECODED else text_of
     texts = pl.Series([decode(v if isinstance(v, bytes) else text_of(v)) for v in distinct], dtype=pl.String)
-    for length in PREFIXES:
-        prefix = value_codes(texts.str.slice(0, length))
-        if prefix.max() + 1 < len(distinct):  # else this prefix and longer ones are as distinct as the values
-            yield prefix[values]
+    tokens = texts.str.extract_all(TOKEN).list
+    of_token = (value_codes(tokens.get(at, null_on_oob=True).fill_null("")) for at in TOKENS)
+    prefixes = (value_codes(texts.str.slice(0, length)) for length in PREFIXES if not parts)
+    for one in (*of_token, *prefixes):
+        if one.max() < len(distinct) - 1:  # else it is as distinct as the values
+            yield one[values]
     decimals = texts.str.extract_all(NUMBER.pattern).list
     for at in range(MOST_NUMBERS):
         part = decimals.get(at, null_on_oob=True).cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
         if np.isfinite(part).any():
-            yield _bins(part[values])
+            yield bins(part[values])
 
 
 def value_codes(column: pl.Series) -> Longs:
@@ -127,32 +173,15 @@ def value_codes(column: pl.Series) -> Longs:
     return hashes.join(number, on="hash", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
 
 
-def venue_gain(code: Longs, venue: Ints, units: Units) -> float:
-    """Return how many more venues a table of values predicts than one of shuffled values; 0 if not clearly more."""
-    real = venue > 0
-    category = units.category[venue].astype(np.int64)
-    scores = []
-    for values in (code, code[units.shuffled]):
-        key = np.unique(category << 32 | values, return_inverse=True)[1]
-        learn, test = real & units.half, real & ~units.half
-        guess = _most_common(key[learn], venue[learn], int(key.max()) + 1)
-        fallback = _most_common(category[learn], venue[learn], len(units.category) + 1)
-        answer = np.where(guess[key[test]] > 0, guess[key[test]], fallback[category[test]])
-        scores.append(answer == venue[test])
-    if len(scores[0]) < FEWEST:
-        return 0.0
-    gain = float(scores[0].mean() - scores[1].mean())
-    error = float(np.sqrt((scores[0] != scores[1]).mean() / len(scores[0])))
-    return gain if gain > max(VENUE_GAIN, ERRORS * error) else 0.0
-
-
-def _most_common(key: Longs, venue: Ints, size: int) -> Ints:
-    """Return the most common venue of each key, (size,); 0 for a key that does not occur."""
-    pair, count = np.unique(key << 32 | venue, return_counts=True)
-    order = np.argsort(count, kind="stable")
-    out = np.zeros(size, np.int32)
-    out[pair[order] >> 32] = pair[order] & 0xFFFFFFFF  # the last assignment, the largest count, wins
-    return out
+def venue_gain(each: list[Longs], relation: str, units: Units) -> float:
+    """Return how many more venues codes predict than shuffled ones do; 0 if not clearly more."""
+    with_values, best = units.named(each, relation), units.predictor[relation].named
+    for rows in units.shuffled:
+        if not clear_gain(with_values, best):
+            return 0.0
+        control = units.named([code[rows] for code in each], relation)
+        best = control if control.mean() > best.mean() else best
+    return clear_gain(with_values, best)
 
 
 def position_gain(code: Longs, venue: Ints, units: Units) -> float:
@@ -163,43 +192,63 @@ def position_gain(code: Longs, venue: Ints, units: Units) -> float:
         return 0.0
     xy = units.xy[venue]
     centre = xy[learn].mean(axis=0)
-    total = ((xy[test] - centre) ** 2).sum(axis=1)
-    if not total.sum():
+    total = float(((xy[test] - centre) ** 2).sum(axis=1).mean())
+    if not total:
         return 0.0
-    errors = []
-    for values in (code, code[units.shuffled]):
+
+    def errors(values: Longs) -> Floats:
         size = int(values.max()) + 1
         n = np.bincount(values[learn], minlength=size)
-        mean = np.stack(
-            [(np.bincount(values[learn], xy[learn, i] - centre[i], minlength=size)) / (n + 1) for i in (0, 1)], axis=1
-        )
-        errors.append(((xy[test] - centre - mean[values[test]]) ** 2).sum(axis=1))
-    better = (errors[1] - errors[0]) / total.mean()
-    gain, error = float(better.mean()), float(better.std() / np.sqrt(len(better)))
-    return gain if gain > max(POSITION_GAIN, ERRORS * error) else 0.0
+        sums = (np.bincount(values[learn], xy[learn, i] - centre[i], minlength=size) for i in (0, 1))
+        mean = np.stack([one / (n + 1) for one in sums], axis=1)
+        found: Floats = ((xy[test] - centre - mean[values[test]]) ** 2).sum(axis=1)
+        return found
+
+    found, least = errors(code), np.inf
+    for rows in units.shuffled:
+        better = (errors(code[rows]) - found) / total
+        gain, error = float(better.mean()), float(better.std() / np.sqrt(len(better)))
+        least = min(least, gain if gain > max(POSITION_GAIN, ERRORS * error) else 0.0)
+        if not least:
+            break
+    return least
 
 
-def correlation_gain(value: Floats, true: Floats, units: Units) -> float:
-    """Return the rank correlation of a number with a distance, beyond that of shuffled numbers; 0 if it is small."""
-    real = np.isfinite(value) & np.isfinite(true)
-    if real.sum() < FEWEST:
+def measure_gain(code: Longs, true: Floats, units: Units) -> float:
+    """Return the rank correlation of a number with its mean per value, beyond that of shuffled values; 0 if small."""
+    real = np.isfinite(true)
+    learn, test = real & units.half, real & ~units.half
+    if learn.sum() < FEWEST or test.sum() < FEWEST:
         return 0.0
-    mixed = np.where(np.isfinite(value[units.shuffled]), value[units.shuffled], np.nanmedian(value))
-    found = [abs(_rank_correlation(v[real], true[real])) for v in (value, mixed)]
-    gain = found[0] - found[1]
-    return gain if gain > max(RANK_CORRELATION, ERRORS / np.sqrt(real.sum())) else 0.0
+    rank = _ranks(true[real])
+    centred = np.zeros(len(true))
+    centred[real] = rank - rank.mean()
+
+    def correlation(values: Longs) -> float:
+        size = int(values.max()) + 1
+        sums, n = (np.bincount(values[learn], weights, size) for weights in (centred[learn], None))
+        guess = (sums / (n + 1))[values[test]]
+        if not np.ptp(guess) or not np.ptp(centred[test]):
+            return 0.0
+        return float(np.corrcoef(guess, centred[test])[0, 1])
+
+    found, enough = correlation(code), max(RANK_CORRELATION, ERRORS / np.sqrt(test.sum()))
+    gain = found
+    for rows in units.shuffled:
+        if gain <= enough:
+            return 0.0
+        gain = min(gain, found - abs(correlation(code[rows])))
+    return gain if gain > enough else 0.0
 
 
-def _rank_correlation(one: Floats, two: Floats) -> float:
-    ranks = [np.unique(v, return_inverse=True, return_counts=True) for v in (one, two)]
-    middle = [(np.cumsum(count) - count / 2)[code] for _, code, count in ranks]
-    if any(np.ptp(r) == 0 for r in middle):
-        return 0.0
-    matrix: Floats = np.corrcoef(middle[0], middle[1])
-    return float(matrix[0, 1])
+def _ranks(value: Floats) -> Floats:
+    """Return the middle rank of each value, from 0 to 1."""
+    _, code, count = np.unique(value, return_inverse=True, return_counts=True)
+    middle: Floats = ((np.cumsum(count) - count / 2) / len(value))[code]
+    return middle
 
 
-def _bins(value: Floats) -> Longs:
+def bins(value: Floats) -> Longs:
     """Number the ranges of values by rank, so that outliers do not matter; values that are not numbers come last."""
     real = np.isfinite(value)
     out = np.full(len(value), BINS, np.int64)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 import polars as pl
@@ -13,11 +13,9 @@ from ghostpoi.columns.traces import has_value, numbers
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.formats.times import PLACE, SHORT, parse_times
 
-FEW_VALUES = 100  # a column with at most so many values, each of which recurs, can be tested for dependence
+FEW_VALUES = 128  # a column with at most so many values, each of which recurs, can be tested for dependence
 RECURS = 20  # mean number of rows with the same value
 DAY = 86_400
-SLOTS = (1800, 3600, 900, 60, 1)  # seconds in which a share of the day may be counted
-DIGITS = (None, 6, 5, 4, 3, 2)  # after the decimal point, of a share that is written rounded
 OFFSETS = np.arange(-14 * 4, 14 * 4 + 1) * 900  # of local times from UTC, in seconds
 MOST_SECONDS = 1e12  # between two ways of counting time
 MOST_OFFSETS = 8  # of one column
@@ -26,12 +24,15 @@ LIKELY = 0.98  # share of a sample above which all rows are checked
 SAMPLE = 500
 GAPS = 4096  # rows in which gaps between check-ins are searched first
 FIRST = 50  # rows that are checked before all others
+ENOUGH = 20  # pairs of rows that would differ by chance
+EXCEPTIONS = 0.01  # share of them that may differ, at the borders of a day
+PAIRED = 20_000  # rows that are paired first
+MIX, PRIME = 2_654_435_761, (1 << 31) - 1
 Part = Callable[[Longs], Longs]
 FRACTION = r":\d{2}\.(\d+)"  # below the second
 OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # after a time of day
 NAME = rf"[\s\[(]*(?:{PLACE}|{SHORT})"
 ZONE = rf":\d{{2}}(?:\.\d+)?\s*((?:[+-]\d{{2}}(?::?\d{{2}})?|Z)(?:{NAME})?|{NAME})"  # an offset, a name or both
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def follows_from_time(column: pl.Series, table: Checkins, related: RelatedVenues) -> bool:
@@ -39,9 +40,60 @@ def follows_from_time(column: pl.Series, table: Checkins, related: RelatedVenues
     if time_offsets(column, table.time) is not None:
         return True
     value = all_numbers(column)
-    if value is not None:
-        return _part_of_date(value, table.time) or _share_of_day(value, table.time) or _gap(value, table, related)
-    return _weekday_name(column, table.time) or _date(column, table.time)
+    if value is not None and (_part_of_date(value, table.time) or _gap(value, table, related)):
+        return True
+    return all(_is_decided(part, related, related.parts_of_time) for part in _pieces(column))
+
+
+def follows_from_sequence(column: pl.Series, related: RelatedVenues) -> bool:
+    """Return whether a column follows from the times of the user's rows, e.g. the place in a session."""
+    return all(
+        _is_decided(part, related, chain(related.parts_of_time, related.parts_of_sequence)) for part in _pieces(column)
+    )
+
+
+def _pieces(column: pl.Series) -> Iterator[Longs]:
+    """Yield numberings of the parts of a column, which decide its values: numbers in it, and what is around them."""
+    filled, value = has_value(column).to_numpy(), numbers(column)
+    if not filled.any():
+        return
+    if np.isfinite(value[filled]).all():
+        whole = np.floor(np.where(filled, value, 0))
+        yield value_codes(pl.Series(np.where(filled, whole, np.nan)))
+        yield value_codes(pl.Series(np.round(np.where(filled, value - whole, -1), 9)))
+        return
+    if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Binary):
+        yield value_codes(column)
+        return
+    text = column.cast(pl.String)
+    yield value_codes(text.str.replace_all(r"\d+", "0"))
+    found = text.str.extract_all(r"\d+").list
+    for at in range(max(found.len().fill_null(0).to_list(), default=0)):
+        yield value_codes(found.get(at, null_on_oob=True))
+
+
+def _is_decided(code: Longs, related: RelatedVenues, keys: Iterator[Longs]) -> bool:
+    """Return whether rows of different users that agree in one of some keys agree in a code.
+
+    The agreement must be that of so many rows that chance cannot explain it.
+    """
+    if not code.any():
+        return True
+    venue, user = related.table.venue, related.table.user
+    for key in keys:
+        for at in (_thinned(key), np.arange(len(key))):
+            at = np.random.default_rng(0).permutation(at)  # neighbours in the file may agree for other reasons
+            order = at[np.argsort(key[at], kind="stable")]
+            one, two = order[:-1], order[1:]
+            pair = (key[one] == key[two]) & (venue[one] != venue[two]) & (user[one] != user[two])
+            share = np.bincount(code[order]) / max(1, len(order))
+            expected = float(pair.sum() * (1 - (share**2).sum()))
+            differ = int((code[one] != code[two])[pair].sum())
+            if expected < ENOUGH or differ > EXCEPTIONS * expected:
+                break
+        else:
+            return True
+    return False
 
 
 def all_numbers(column: pl.Series) -> Floats | None:
@@ -50,6 +102,15 @@ def all_numbers(column: pl.Series) -> Floats | None:
         return None
     value = numbers(column)
     return value if np.isfinite(value).all() else None
+
+
+def _thinned(key: Longs) -> Longs:
+    """Return some rows, of which many agree in a key."""
+    if len(key) <= PAIRED:
+        return np.arange(len(key))
+    if np.ptp(key) < PAIRED // 4:
+        return np.random.default_rng(0).permutation(len(key))[:PAIRED]
+    return np.flatnonzero(key * MIX % PRIME % (len(key) // PAIRED + 1) == 0)
 
 
 def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
@@ -89,7 +150,7 @@ def numbers_sessions(code: Longs, related: RelatedVenues) -> bool:
     same = np.diff(table.user[order]) == 0
     change, gap = (np.diff(code[order]) != 0)[same], np.diff(table.time[order])[same]
     stretches = int(change.sum()) + len(table.user_ids)
-    if 2 * stretches > len(code) or not change.any() or change.all():
+    if (~change).sum() < ENOUGH or not change.any():
         return False
     if pl.Series(table.user.astype(np.int64) << 32 | code).n_unique() != stretches:  # pairs of a user and a value
         return False
@@ -153,13 +214,6 @@ def _seconds(column: pl.Series) -> Longs | None:
     return parsed.to_numpy()
 
 
-def _date(column: pl.Series, time: Longs) -> bool:
-    seconds = _seconds(column)
-    return (
-        seconds is not None and bool((seconds % DAY == 0).all()) and _is_part(lambda t: t // DAY * DAY, seconds, time)
-    )
-
-
 def _parts(time: Longs) -> Iterator[Longs]:
     """Yield the parts of a date as calendars number them."""
     day = time // DAY
@@ -186,19 +240,6 @@ def _part_of_date(value: Floats, time: Longs) -> bool:
     return any(_under_offsets(partial(_part, i), found == value[some], value, time) for i, found in parts)
 
 
-def _share_of_day(value: Floats, time: Longs) -> bool:
-    """Whether a number is the time of day as a share of the day; every digit must follow from the time."""
-    if value.min() < 0 or value.max() > 1:
-        return False
-    for slot in SLOTS:
-        number = np.round(value * (DAY / slot))
-        share = number * slot / DAY
-        exact = any((value == (share if digits is None else share.round(digits))).all() for digits in DIGITS)
-        if exact and _is_part(lambda t, slot=slot: t % DAY // slot, number, time):  # type: ignore[misc]
-            return True
-    return False
-
-
 def _part(number: int, time: Longs) -> Longs:
     return next(islice(_parts(time), number, None))
 
@@ -206,23 +247,6 @@ def _part(number: int, time: Longs) -> Longs:
 def _some(rows: int) -> Longs:
     """Return a sample of the rows."""
     return np.random.default_rng(0).permutation(rows)[:SAMPLE]
-
-
-def _weekday_name(column: pl.Series, time: Longs) -> bool:
-    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
-        return False
-    number = {form: i for i, name in enumerate(WEEKDAYS) for form in (name, name[:3], f"{name[:3]}.")}
-    for some in (column.head(FIRST), column):
-        text = some.cast(pl.String).str.strip_chars(' "\t\x1d').str.to_lowercase()
-        if not set(text.unique().to_list()) <= set(number):
-            return False
-    value = text.replace_strict(number, return_dtype=pl.Float64).to_numpy()
-    return _is_part(lambda t: (t // DAY + 3) % 7, value, time)
-
-
-def _is_part(part: Part, value: Floats | Longs, time: Longs) -> bool:
-    some = _some(len(time))
-    return _under_offsets(part, part(time[some] + OFFSETS[:, None]) == value[some], value, time)
 
 
 def _under_offsets(part: Part, hits: Bools, value: Floats | Longs, time: Longs) -> bool:

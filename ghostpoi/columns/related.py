@@ -1,5 +1,6 @@
 """What the tests of columns share: the clean venues that a row could reveal, what a test found, and its thresholds."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,6 +37,14 @@ def beyond_chance(hit: Bools, chance: Bools) -> float:
 def strongest(findings: list[Finding]) -> Finding | None:
     """Return the finding with the largest share, the first among equals."""
     return max((f for f in findings if f.share > 0), key=lambda f: f.share, default=None)
+
+
+def _places(order: Longs, follows: Bools) -> Longs:
+    """Return the place of each row in its run, from 0, (N,); a row that `follows` is in the run of the one before."""
+    first = np.flatnonzero(~follows[order])
+    out = np.empty(len(order), np.int64)
+    out[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
+    return out
 
 
 RELATIONS = {
@@ -120,7 +129,74 @@ class RelatedVenues:
         return {
             "whether the user stays": (own == related["previous"]).astype(float),
             "whether the user is at the most visited venue": (own == related["usual"]).astype(float),
+            "whether the user is at the venue for the first time": (self.visit_number == 1).astype(float),
         }
+
+    @cached_property
+    def pauses(self) -> dict[str, Longs]:
+        """The seconds since the user's previous row and until the next, (N,) each; 0 where there is none."""
+        time = self.table.time
+        rows = {"previous": self.previous_row, "next": self.next_row}
+        return {name: np.where(row >= 0, np.abs(time - time[row]), 0) for name, row in rows.items()}
+
+    @cached_property
+    def place_of_row(self) -> Longs:
+        """The place of each row among the user's, from 0, (N,)."""
+        return _places(self.order, self.previous_row >= 0)
+
+    @property
+    def parts_of_time(self) -> Iterator[Longs]:
+        """Yield parts of the time of each row, (N,) each."""
+        time = self.table.time
+        for seconds in (900, 60, 1):
+            yield time // seconds
+        for period, slot in ((86_400, 900), (86_400, 60), (86_400, 1), (3600, 60), (3600, 1), (60, 1), (604_800, 900)):
+            yield time % period // slot
+
+    @property
+    def parts_of_sequence(self) -> Iterator[Longs]:
+        """Yield what the times of the user's other rows say of each row, (N,) each."""
+        time, order, (before, after) = self.table.time, self.order, self.pauses.values()
+        follows = self.previous_row >= 0
+        yield self.place_of_row
+        for pause in (before, after):
+            for seconds in (1, 60):
+                yield np.where(pause > 0, pause // seconds + 1, 0)
+        for hours in (24, 12, 8, 6, 4, 3, 2, 1):
+            yield _places(order, follows & (before <= hours * 3600))
+        for offset in range(-12 * 3600, 13 * 3600, 3600):
+            day = (time + offset) // 86_400
+            yield _places(order, follows & (day == day[self.previous_row]))
+
+    @cached_property
+    def of_users(self) -> dict[str, Floats]:
+        """What summarises each user's visits, (U,) each: the part of a rank that their number does not explain."""
+        table, users = self.table, len(self.table.user_ids)
+        pair = np.unique(table.user.astype(np.int64) << 32 | table.venue)
+        rows = np.bincount(table.user, minlength=users)
+        variance = np.zeros(users)
+        for axis in (table.lat, table.lon * np.cos(np.radians(np.median(table.lat)))):
+            mean = np.bincount(table.user, axis, users) / rows
+            variance += np.bincount(table.user, (axis - mean[table.user]) ** 2, users)
+        found = {
+            "the number of the user's venues": np.bincount(pair >> 32, minlength=users).astype(float),
+            "the radius of the user's visits": variance / rows,
+        }
+        return {what: self.beyond_rows(value) for what, value in found.items()}
+
+    def beyond_rows(self, value: Floats) -> Floats:
+        """Return the part of the rank of a number per user, (U,), that the number of the user's rows does not explain.
+
+        NaN where there is no number.
+        """
+        real = np.isfinite(value)
+        if real.sum() < 2:
+            return np.full(len(value), np.nan)
+        rows = np.bincount(self.table.user, minlength=len(value))[real]
+        number, rank = (one.argsort(kind="stable").argsort(kind="stable") / len(one) for one in (rows, value[real]))
+        out = np.full(len(value), np.nan)
+        out[real] = rank - np.polyval(np.polyfit(number, rank, 1), number)
+        return out
 
     @cached_property
     def visit_number(self) -> Longs:

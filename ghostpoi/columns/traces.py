@@ -211,7 +211,9 @@ class Sample:
     def filled(self, column: pl.Series) -> "Sample":
         """Return a sample of the rows with a value if few have one: in a sample of all rows, they would be too few."""
         rows = np.flatnonzero(has_value(column).to_numpy())
-        return replace(self, among=rows) if FEW_FILLED <= len(rows) < SPARSE * len(column) else self
+        return (
+            replace(self, among=rows) if self.among is None and FEW_FILLED <= len(rows) < SPARSE * len(column) else self
+        )
 
     @cached_property
     def other(self) -> Longs:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ghostpoi.columns.dependence import FEWEST, codes, value_codes
+from ghostpoi.columns.dependence import codes, value_codes
 from ghostpoi.columns.harmless import ZONE, below_second
+from ghostpoi.columns.predictor import FEWEST
 from ghostpoi.columns.related import ERRORS, TELLS, Finding, RelatedVenues, beyond_chance, strongest
 from ghostpoi.columns.traces import numbers, readings
 from ghostpoi.data.checkins import Bools, Floats, Longs

@@ -63,7 +63,8 @@ def _together(regions: tuple[Region, ...]) -> list[Region]:
 def test_all_columns(job: Job, stages: Stages) -> Job:
     """Find out what becomes of each column; refuse a dataset whose columns could reveal clean venues or users."""
     if file := job.file:
-        classify_file(file, job.request.keep, job.request.drop, wanted(file, job.request.settings))
+        settings = job.request.settings
+        classify_file(file, job.request.keep, job.request.drop, wanted(file, settings), settings.keeps_category)
         return job
     tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
     done_all((tested, failed), job.name_of)
@@ -72,10 +73,10 @@ def test_all_columns(job: Job, stages: Stages) -> Job:
 
 def test_columns(job: Job, number: int) -> TestedColumns | None:
     """Test columns and the parts of a region; refuse what could reveal clean venues. None: only parts were tested."""
-    request = job.request
+    request, category = job.request, job.request.settings.keeps_category
     if number == TOGETHER:
         file = read_joint(job)
-        found = classify_file(file, request.keep, request.drop, None, order=False)  # it may reveal the region
+        found = classify_file(file, request.keep, request.drop, None, category, order=False)  # of regions
         return _seen(file, found)
     region = job.regions[number]
     file = read_region(job, region)
@@ -86,7 +87,7 @@ def test_columns(job: Job, number: int) -> TestedColumns | None:
             check_order(tests, file.path)
         check_parts(file, [name for name in tests.extra if tests.kind(name) == "change"])
         return None
-    found = classify_file(file, request.keep, request.drop, None)
+    found = classify_file(file, request.keep, request.drop, None, category)
     check_parts(file, found.change)
     return _seen(file, found)
 
@@ -118,7 +119,8 @@ def agreed(tested: list[TestedColumns | None]) -> TestedColumns:
 
 def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:
     """Refuse a region in which a column is not what it was in the regions that were tested."""
-    tests = Tests(file.table, file.rows, file.mapping, most_rows=FEW_ROWS)
+    category = job.request.settings.keeps_category
+    tests = Tests(file.table, file.rows, file.mapping, most_rows=FEW_ROWS, category=category)
     for name, what in _others(job, tests, columns):
         raise InputError(
             f"{file.path}: the column {name!r} {what}; leave it out with {option('drop', name, shown=quote)}, or keep "
@@ -154,5 +156,5 @@ def _by_chance(tests: Tests, code: Longs, group: Ints | Longs) -> bool:
     units = of_rows(tests.related, np.arange(len(code)))
     order = np.argsort(group, kind="stable")
     pair = np.diff(group[order]) == 0
-    hit, chance = ((np.diff(values[order]) == 0)[pair] for values in (code, code[units.shuffled]))
+    hit, chance = ((np.diff(values[order]) == 0)[pair] for values in (code, code[units.shuffled[0]]))
     return not beyond_chance(hit, chance)

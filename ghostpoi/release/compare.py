@@ -15,6 +15,7 @@ from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.displacement import MoveCounts, moves
 from ghostpoi.data.geo import over_limit
 from ghostpoi.draw.crowds import LEARNED
+from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, category_groups, has_donor, places_of, prepare
@@ -199,7 +200,7 @@ def comparison(
         hidden_check(int(whole.hidden[venue].sum())),
         _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, crowds, clean, written.rows)),
         allowed_speed(whole, released, emptied, settings.speed),
-        *_kept(clean, [*changed, *dropped], hidden(table, settings)),
+        *_kept(clean, [*changed, *dropped], hidden(table, settings), settings.keeps_category),
         *_beside(clean, written, manifest),
     ]
     found = figures(whole, settings.method, Substitution(released, emptied), shown, clean.counted, whole_file)
@@ -326,9 +327,9 @@ def _genuine_fields(
     return Check("venue fields", mixed == 0, detail)
 
 
-def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None) -> list[Check]:
+def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None, category: KeepsCategory) -> list[Check]:
     """Test what the columns and the order of rows, both as in the file, reveal about clean venues."""
-    found = telling(clean.table, clean.rows, clean.mapping, not_kept, pseudonym)
+    found = telling(clean.table, clean.rows, clean.mapping, not_kept, pseudonym, category)
     listed = "; ".join(f"{name!r} {finding}" for name, finding in found.items())
     secret = "clean venues" if pseudonym is None else "clean venues or users"
     order = order_reveals(RelatedVenues(clean.table))

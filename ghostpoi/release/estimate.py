@@ -66,7 +66,7 @@ def estimate(source: Source, request: RowsRequest) -> dict[str, Any]:
     check_category(file.table, settings)
     check_kept(file, settings)
     new = pseudonyms.wanted(file, settings)
-    columns = classify_file(file, request.keep, request.drop, new)
+    columns = classify_file(file, request.keep, request.drop, new, settings.keeps_category)
     times.check(file, settings, in_series=False)
     times.check_columns(file, settings, columns.keep, request.keep)
     watch.lap("reading and testing columns")

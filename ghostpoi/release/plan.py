@@ -119,7 +119,7 @@ def plan(
     table = whole_table.grouped(file.table, request.groups, settings.method)
     number = pseudonyms.wanted(file, settings)
     whole_file = columns is None
-    columns = columns or classify_file(file, request.keep, request.drop, number)
+    columns = columns or classify_file(file, request.keep, request.drop, number, settings.keeps_category)
     times.check(file, settings, in_series=series is not None)
     more = times.check_columns(file, settings, columns.keep, request.keep)
     if whole_file and not reorders:  # else rows are divided again, or `regions` has tested the parts

@@ -15,6 +15,7 @@ import polars as pl
 
 from ghostpoi.columns import VenueColumns, classify
 from ghostpoi.data.checkins import Checkins, Floats, Longs
+from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
 from ghostpoi.formats import CheckinFile
@@ -55,12 +56,13 @@ def split_columns(file: CheckinFile, names: Sequence[str]) -> tuple[list[str], l
 
 
 def classify_file(
-    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], pseudonym: Longs | None, order: bool = True
+    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], pseudonym: Longs | None,
+    category: KeepsCategory, order: bool = True,
 ) -> VenueColumns:  # fmt: skip
     """Classify the columns of the data; refuse columns, also of the table of venues, that reveal clean rows."""
     found = classify(
         file.table, file.rows, file.mapping, file.path, split_columns(file, keep)[0], split_columns(file, drop)[0],
-        pseudonym, order,
+        pseudonym, order, category,
     )  # fmt: skip
     if file.venues is not None:
         _check_venues(file, file.venues, keep, drop)

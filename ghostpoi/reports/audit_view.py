@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ghostpoi.audits.controls import ALONE, RANDOM, RANDOM_MATCHED, under
-from ghostpoi.audits.limits import BEYOND, FAR_WITHIN_1KM, PERSONS, WITHIN
+from ghostpoi.audits.limits import BEYOND, DECISION, FAR_WITHIN_1KM, PERSONS, WITHIN
 from ghostpoi.audits.measures.accuracy import step
 from ghostpoi.audits.measures.gaps import Spread, differs, spread
 from ghostpoi.audits.stored import ALWAYS
 from ghostpoi.audits.verdicts import CANNOT_TELL, LEAKS, SEVERITY, worst
 from ghostpoi.errors import InputError
 from ghostpoi.release.manifest import release_identity
+from ghostpoi.reports.persons_view import PersonRow, person_rows
 from ghostpoi.reports.texts import TONES, regions_text, victim_label
 
 RANDOM_DOES = {1: "protects better", 0: "protects neither clearly better nor worse", -1: "protects less"}
@@ -102,9 +103,13 @@ def _signed(value: float) -> str:
 class Limit:
     """A limit that the publisher set, and whether the release keeps to it."""
 
-    name: str
+    key: str  # what an audit calls it
     verdict: str
     limit: float
+
+    @property
+    def name(self) -> str:
+        return LIMITED[self.key]
 
     @property
     def tone(self) -> str:
@@ -139,6 +144,8 @@ class AuditView:
     over: str  # the adversaries that the verdict holds for
     gives_away: dict[str, GivenAway]  # by what adversaries hold: no leak, or one
     limits: list[Limit]
+    decision: str | None  # the worst verdict of the limits; None without limits
+    persons: list[PersonRow]  # what it says about people; empty where too few are in it
     bound: dict[str, float] | None  # what no adversary can exceed, of releases by crowds
     distance: dict[str, dict[str, float]]  # shares of guesses near the truth: of clean data, without and with a leak
     not_run: list[str]  # adversaries of the default set; without them, an audit is partial
@@ -193,16 +200,18 @@ class AuditView:
             verdict=audit["verdict"],
             over=OVER[audit["over"]].format(", ".join(map(str, audit["not_run"]))),
             gives_away={leak: _given_away(audit, leak) for leak in LEAKS},
+            persons=person_rows(audit.get("persons")),
             bound=audit["bound"] and {str(name): float(value) for name, value in audit["bound"].items()},
             distance={
                 name: {"clean": float(one["clean"])} | {leak: float(one[leak]["share"]) for leak in LEAKS}
                 for name, one in audit["distance"].items()
             },
             limits=[
-                Limit(LIMITED[name], str(one["verdict"]), float(one["limit"]))
+                Limit(name, str(one["verdict"]), float(one["limit"]))
                 for name, one in (audit["limits"] or {}).items()
-                if name != "decision"
+                if name != DECISION
             ],
+            decision=(audit["limits"] or {}).get(DECISION),
             not_run=[str(name) for name in audit["not_run"]],
             strongest=audit["strongest"],
             leak=float(audit["leak"]),

@@ -23,6 +23,7 @@ from ghostpoi.release.manifest import PRIVATE_MARK
 from ghostpoi.reports import texts
 from ghostpoi.reports.choice_view import arguments, control_name, controls, warnings, without
 from ghostpoi.reports.dataset_card import card, croissant
+from ghostpoi.reports.decision import decision
 from ghostpoi.reports.dpia import DPIA, render_dpia
 from ghostpoi.reports.page_data import PageData, read_page_data
 from ghostpoi.reports.release_view import NOTHING_SAID, About, is_file, open_release
@@ -37,11 +38,12 @@ PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
 def write_pages(
     source: Source | Path, *, compare: Sequence[Path] = (), private: Path | None = None, with_clean: bool = False,
     output: Path | None = None, mapping: Mapping[str, str] | None = None, audits: Sequence[Path] = (),
-    about: About = NOTHING_SAID,
+    about: About = NOTHING_SAID, outlines: Path | None = None,
 ) -> list[Path]:  # fmt: skip
     """Write the page and, for a public one in its release, the dataset card and the Croissant metadata.
 
-    `source` is a folder of protect or another tool's file; `mapping` and `audits` are for files of other tools.
+    `source` is a folder of protect or another tool's file; `mapping` and `audits` are for files of other tools, and
+    `outlines` is a GeoJSON file for the map.
     """
     source = Source.of(source)
     release = source.path
@@ -52,7 +54,7 @@ def write_pages(
     place = output or folder / PAGE
     _check_place(place, release, compare, audits, with_clean)
     data = read_page_data([source, *map(source.at, compare)], private, dict(mapping or {}), audits)
-    pages = {place: render(data, about)}
+    pages = {place: render(data, about, outlines)}
     if not with_clean and output is None:
         pages[release / CARD] = card(data.main, about)
         pages[release / CROISSANT] = croissant(data.main, about)
@@ -78,11 +80,12 @@ def write_choice(output: Path, name: str, found: dict[str, Any]) -> None:
     _write(output, render_choice(name, found), private=True)
 
 
-def render(data: PageData, about: About = NOTHING_SAID) -> str:
+def render(data: PageData, about: About = NOTHING_SAID, outlines: Path | None = None) -> str:
     """Return the page about a release as HTML."""
     from ghostpoi.reports.charts.audit import method_points
+    from ghostpoi.reports.charts.city import city
     from ghostpoi.reports.charts.map import map_data
-    from ghostpoi.reports.charts.utility import utility_measures
+    from ghostpoi.reports.charts.utility import confusion, utility_measures
 
     main, audit, points, shown = data.main, data.main.audit, method_points(data), map_data(data)
     return template("page.html", autoescape=True).render(
@@ -90,18 +93,21 @@ def render(data: PageData, about: About = NOTHING_SAID) -> str:
         audit=audit, utility=_utility(data, utility_measures(data) or {}),
         points={point.name: point for point in points},
         labels=texts, texts=TEXTS, charts=charts_of(data), map=shown, map_json=embedded(shown), about=about,
+        decision=decision(main), city=city(data, outlines), confusion=confusion(data),
     )  # fmt: skip
 
 
 def charts_of(data: PageData) -> dict[str, list["Chart"]]:
     """Return the charts of each section."""
     from ghostpoi.reports.charts.audit import method_points, tradeoff_charts, verdict_chart
+    from ghostpoi.reports.charts.persons import persons_chart
     from ghostpoi.reports.charts.plausibility import plausibility_charts
     from ghostpoi.reports.charts.utility import utility_charts
 
     audit = data.main.audit
     return {
         "verdict": [verdict_chart(audit)] if audit else [],
+        "persons": [persons_chart(audit.persons)] if audit and audit.persons else [],
         "plausibility": plausibility_charts(data),
         "utility": utility_charts(data),
         "tradeoff": tradeoff_charts(method_points(data)),

@@ -90,13 +90,20 @@ class PageVenues:
     @cached_property
     def east(self) -> Floats:
         """Degrees east of the centre, (V+1,), without a jump at the antimeridian."""
-        return (self.lon - self.centre[1] + 180) % 360 - 180
+        return self._east(self.lon)
+
+    def _east(self, lon: Floats) -> Floats:
+        return (lon - self.centre[1] + 180) % 360 - 180
 
     @cached_property
     def xy(self) -> tuple[Floats, Floats]:
         """Kilometres east and north of the centre, (V+1,) each."""
+        return self.place(self.lat, self.lon)
+
+    def place(self, lat: Floats, lon: Floats) -> tuple[Floats, Floats]:
+        """Kilometres east and north of the centre."""
         km = np.pi / 180 * EARTH_RADIUS_KM
-        return self.east * km * np.cos(np.radians(self.centre[0])), (self.lat - self.centre[0]) * km
+        return self._east(lon) * km * np.cos(np.radians(self.centre[0])), (lat - self.centre[0]) * km
 
     def km(self, a: Ints, b: Ints) -> Floats:
         """Distances between venues."""

@@ -123,6 +123,17 @@ def utility(
     }
 
 
+def utility_with_control(
+    clean: Sessions, released: Ints, vocabulary: Vocabulary, hidden: Bools | None = None
+) -> dict[str, dict[str, float]]:
+    """Return the measures and, as `common_part_shuffled`, the flows that survive if released visits change places."""
+    found = utility(clean, released, vocabulary, hidden)
+    shuffled = np.random.default_rng(0).permutation(released)  # public: it permutes what everybody has
+    flows = (profile(clean, poi, vocabulary).flow for poi in (clean.poi, shuffled))
+    found["flows"]["common_part_shuffled"] = _common_part(*flows)
+    return found
+
+
 def _squares(v: Vocabulary) -> Longs:
     """The square of every POI, (P+1,), on an equirectangular map that is true at the mean latitude.
 

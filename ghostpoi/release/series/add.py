@@ -300,7 +300,8 @@ def series_columns(
     changed = list(series.columns["changed"])
     kept = [name for name in here["names"] if name not in changed and name not in file.mapping.values()]
     if newly := [name for name in kept if name in columns.change]:
-        found = telling(file.table, file.rows, file.mapping, [*changed, *columns.drop], pseudonym)
+        category = request.settings.keeps_category
+        found = telling(file.table, file.rows, file.mapping, [*changed, *columns.drop], pseudonym, category)
         if wrong := [name for name in newly if name in found and name not in request.keep]:
             raise InputError(
                 f"{request.file}: the column {wrong[0]!r}, which earlier releases kept, {found[wrong[0]]}; leave it "

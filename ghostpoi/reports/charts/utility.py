@@ -93,6 +93,7 @@ def _text(file: CheckinFile, column: str) -> pl.Series:
 
 TOP = 10  # venues shown by name
 LONGEST = 26  # characters of such a name
+CONFUSED = 8  # categories
 CURVE = 80  # points of the popularity curve
 FLOWS = 250  # the largest of either side
 Profiles = list[tuple[str, Profile, str, str]]  # name, profile, colour, line style
@@ -116,7 +117,7 @@ def utility_charts(data: PageData) -> list[Chart]:
         for name, poi, colour, dash in sides(data)
     ]
     gyration = [] if data.main.rotates_users else [_gyration_chart(profiles)]  # of users, who are not known
-    charts = [_popularity_chart(profiles), _top_chart(data), *gyration, _hours_chart(data)]
+    charts = [_popularity_chart(profiles), _top_chart(data), *_categories_chart(data), *gyration, _hours_chart(data)]
     return charts + ([_flows_chart(profiles[0][1], profiles[1][1])] if len(profiles) > 1 else [])
 
 
@@ -161,6 +162,48 @@ def _top_chart(data: PageData) -> Chart:
     x = numbers("visits", [value for one in series for value in one.values], "{:,.0f}")
     figure = Figure(series, x, rows(labels), 20 + ROW_PX * len(most))
     return chart("top", figure, side="release" if data.clean is None else "clean data")
+
+
+def _categories_chart(data: PageData) -> list[Chart]:
+    """The categories with the most visits; none where the file has no categories."""
+    if not data.main.table.category_field:
+        return []
+    number, names = _category_of(data)
+    shown = sides(data)
+    visits = {name: np.bincount(number[poi[poi > 0]], minlength=len(names)) for name, poi, _, _ in shown}
+    most = np.argsort(-visits[shown[0][0]], kind="stable")[:TOP]
+    labels, series = [plain(names[k], LONGEST) for k in most], []
+    for place, (name, _, colour, _) in enumerate(shown):
+        counts = visits[name][most].tolist()
+        texts = [f"{kind}: {n:,} visits, {name}" for kind, n in zip(labels, counts, strict=True)]
+        series.append(strips(name, colour, counts, texts, place, len(shown)))
+    x = numbers("visits", [value for one in series for value in one.values], "{:,.0f}")
+    return [chart("categories", Figure(series, x, rows(labels), 20 + ROW_PX * len(most)))]
+
+
+def _category_of(data: PageData) -> tuple[Longs, list[str]]:
+    """The number of each venue's category, (V+1,), and the names of categories."""
+    names, number = np.unique(data.venues.category, return_inverse=True)
+    return number, names.tolist()
+
+
+class Confusion(NamedTuple):
+    """Where visits of a category went: shares of the most frequent categories, and those of all released visits."""
+
+    names: list[str]
+    shares: list[list[float]]  # of each clean category, by released category
+    all: list[float]
+
+
+def confusion(data: PageData) -> Confusion | None:
+    """Compare categories before and after; None on the public page and for files without categories."""
+    if data.clean is None or not data.main.table.category_field:
+        return None
+    number, names = _category_of(data)
+    before, after = number[data.clean], number[data.released]
+    most = np.argsort(-np.bincount(before, minlength=len(names)), kind="stable")[:CONFUSED]
+    shares = [[float((after[before == a] == b).mean()) for b in most] for a in most if (before == a).any()]
+    return Confusion([plain(names[k], LONGEST) for k in most], shares, [float((after == b).mean()) for b in most])
 
 
 def _gyration_chart(profiles: Profiles) -> Chart:

@@ -73,7 +73,7 @@ def test_a_file_without_an_audit_is_reported_and_nothing_is_claimed(tmp_path: Pa
     ):
         assert claim not in text
     charts = sample_releases.chart_ids(page.read_text())
-    assert charts == {"speed", "popularity", "top", "gyration", "hours"}
+    assert charts == {"speed", "popularity", "top", "categories", "gyration", "hours"}
     assert not [p for p in tmp_path.iterdir() if p != page]
 
 

@@ -1,0 +1,180 @@
+"""The whole city in hexagons: visits of the release and, on the private page, of the clean data and the difference.
+
+The public page counts released visits alone, as any reader of the release can.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from ghostpoi.data.checkins import Floats, Ints, Longs
+from ghostpoi.errors import InputError
+from ghostpoi.options import option
+from ghostpoi.reports.page_data import PageData
+
+ACROSS = 26  # hexagons
+WIDE = 1000.0  # of the drawing
+EDGE = 0.005  # of the visits lie outside on each side
+LEVELS = 5
+FEW = 5  # visits; a change from fewer is not coloured
+MOST_CORNERS = 20_000  # of outlines
+STEPS = (0.1, 0.25, 0.5)  # of a change, relative to the larger number
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One map."""
+
+    title: str
+    drawing: Markup
+    key: list[tuple[str, str]]  # class and text
+
+
+@dataclass(frozen=True)
+class City:
+    """The maps, how wide a hexagon is, and the share of visits that changed theirs with its control."""
+
+    panels: list[Panel]
+    hexagon_km: float
+    height: float
+    corners: str  # of a hexagon
+    changed: float | None = None
+    halves: float | None = None
+
+
+def city(data: PageData, outlines: Path | None = None) -> City | None:
+    """Draw the city; None where all visits lie at one point."""
+    x, y = (np.nan_to_num(axis) for axis in data.venues.xy)  # row 0 is no venue
+    shown = np.concatenate([side for side in (data.released, data.clean) if side is not None])
+    shown = shown[shown > 0]
+    (left, right), (low, high) = (np.quantile(axis[shown], (EDGE, 1 - EDGE)) for axis in (x, y))
+    span = max(right - left, high - low)
+    if not span:
+        return None
+    radius = span / ACROSS / np.sqrt(3)
+    scale = WIDE / (right - left + 4 * radius)
+    cell, at = _cells((x - left) / radius, (y - low) / radius)
+    across, up = (at[:, 0] * radius + 2 * radius) * scale, (high - low + 2 * radius - at[:, 1] * radius) * scale
+    height = (high - low + 4 * radius) * scale
+    inside = (across > 0) & (across < WIDE) & (up > 0) & (up < height)
+    r = radius * scale
+    lines = Markup("") if outlines is None else _outlines(outlines, data, left - 2 * radius, high + 2 * radius, scale)
+    places = list(zip(across, up, strict=True))
+
+    def panel(title: str, classes: list[str], said: list[str], key: list[tuple[str, str]]) -> Panel:
+        at = [f'<use href="#hexagon" x="{a:.0f}" y="{b:.0f}"' for a, b in places]
+        drawn = (
+            f'{at[k]} class="{kind}" data-t="{escape(text)}"/>'
+            for k, (kind, text) in enumerate(zip(classes, said, strict=True))
+            if kind and inside[k]
+        )
+        return Panel(title, lines + Markup("".join(drawn)), key)
+
+    def counts(side: Ints) -> Longs:
+        return np.bincount(cell[side[side > 0]], minlength=len(at))
+
+    after = counts(data.released)
+    found, most = [], int(after.max())
+    if data.clean is not None:
+        before = counts(data.clean)
+        most = max(most, int(before.max()))
+        found.append(panel("Before: clean data", *_levels(before, most)))
+    found.append(panel("After: the release" if found else "Visits in the release", *_levels(after, most)))
+    corners = " ".join(f"{r * np.sin(a):.1f},{r * np.cos(a):.1f}" for a in np.arange(6) * np.pi / 3)
+    if data.clean is None:
+        return City(found, radius * np.sqrt(3), height, corners)
+    found.append(panel("Difference", *_differences(before, after)))
+    half = data.user % 2 == 0
+    shares = [counts(data.clean[part]) / max(1, part.sum()) for part in (half, ~half)]
+    return City(found, radius * np.sqrt(3), height, corners, _apart(before / before.sum(), after / max(1, after.sum())),
+                _apart(*shares))  # fmt: skip
+
+
+def _apart(one: Floats, two: Floats) -> float:
+    return float(np.abs(one - two).sum() / 2)
+
+
+def _cells(x: Floats, y: Floats) -> tuple[Longs, Floats]:
+    """The hexagon of each place, in units of its radius, and the centres of the hexagons that occur."""
+    q, r = x * np.sqrt(3) / 3 - y / 3, y * 2 / 3
+    cube = np.stack([q, r, -q - r], axis=1)
+    near = np.round(cube)
+    off = np.abs(near - cube)
+    worst = off.argmax(axis=1)
+    rows = np.arange(len(near))
+    near[rows, worst] = near[rows, worst] - near.sum(axis=1)
+    centres, cell = np.unique(near[:, :2].astype(np.int64), axis=0, return_inverse=True)
+    at = np.stack([np.sqrt(3) * (centres[:, 0] + centres[:, 1] / 2), 1.5 * centres[:, 1]], axis=1)
+    return cell.reshape(-1), at
+
+
+def _levels(visits: Longs, most: int) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    edges = np.unique(np.geomspace(1, most + 1, LEVELS + 1).round().astype(int))
+    level = np.searchsorted(edges, visits, side="right")
+    texts = [f"{a:,} to {b - 1:,} visits" if b - 1 > a else f"{a:,}" for a, b in pairwise(edges)]
+    kinds = [f"l{k}" if k else "" for k in level.tolist()]
+    return kinds, [f"{n:,} visits" for n in visits.tolist()], [(f"l{k}", text) for k, text in enumerate(texts, 1)]
+
+
+def _differences(before: Longs, after: Longs) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    change = (after - before) / np.maximum(1, np.maximum(before, after))
+    size = np.where(np.maximum(before, after) < FEW, 0, np.searchsorted(STEPS, np.abs(change), side="right"))
+    kinds = [
+        "" if not (a or b) else f"{'up' if c > 0 else 'down'}{s}" if s else "same"
+        for a, b, c, s in zip(before.tolist(), after.tolist(), change.tolist(), size.tolist(), strict=True)
+    ]
+    texts = [f"{a:,} visits before, {b:,} after" for a, b in zip(before.tolist(), after.tolist(), strict=True)]
+    least = f"{STEPS[0]:.0%}"
+    key = [("down3", f"{STEPS[2]:.0%} fewer"), ("down1", f"{least} fewer"), ("same", f"less than {least}"),
+           ("up1", f"{least} more"), ("up3", f"{STEPS[2]:.0%} more")]  # fmt: skip
+    return kinds, texts, key
+
+
+def _outlines(path: Path, data: PageData, left: float, top: float, scale: float) -> Markup:
+    """The lines and borders of a GeoJSON file, on the map of the venues."""
+    try:
+        parts = list(_rings(json.loads(path.read_text("utf-8"))))
+        points = np.array([point[:2] for part in parts for point in part], dtype=np.float64).reshape(-1, 2)
+    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        raise InputError(
+            f"{option('outlines', path)} is not a GeoJSON file of lines or polygons in degrees; give one, or "
+            "leave it out"
+        ) from None
+    if not len(points) or not np.isfinite(points).all():
+        raise InputError(f"{option('outlines', path)} holds no lines or polygons; give another file, or leave it out")
+    x, y = data.venues.place(points[:, 1], points[:, 0])
+    xs, ys = (x - left) * scale, (top - y) * scale
+    drawn, start, step = [], 0, 1 + len(points) // MOST_CORNERS
+    for part in parts:
+        chosen = [*range(start, start + len(part), step), start + len(part) - 1]
+        start += len(part)
+        near = [k for k in chosen if -WIDE < xs[k] < 2 * WIDE and -WIDE < ys[k] < 3 * WIDE]
+        if len(near) > 1:
+            drawn.append("M" + "L".join(f"{xs[k]:.0f} {ys[k]:.0f}" for k in near))
+    return Markup(f'<path class="outline" d="{"".join(drawn)}"/>')
+
+
+def _rings(found: Any) -> Iterator[list[Any]]:
+    """The lines of a GeoJSON object; points are skipped."""
+    kind = found["type"]
+    if kind == "FeatureCollection":
+        inner = found["features"]
+    elif kind == "Feature":
+        inner = [found["geometry"]] if found["geometry"] else []
+    elif kind == "GeometryCollection":
+        inner = found["geometries"]
+    else:
+        depth = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}.get(kind)
+        lines = [] if depth is None else [found["coordinates"]]
+        for _ in range(depth or 0):
+            lines = [line for part in lines for line in part]
+        yield from lines
+        return
+    for one in inner:
+        yield from _rings(one)
