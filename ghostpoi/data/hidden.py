@@ -6,6 +6,7 @@ neighbourhoods are not in it. A category whose name is not in the file is known 
 """
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -30,11 +31,16 @@ def _plain(name: str) -> str:
 WORDS = frozenset(map(_plain, HOMES))
 
 
+def is_hidden(called: Iterable[str], rule: HideSettings) -> bool:
+    """Return whether venues of a category of this id and name are never released."""
+    words = (WORDS if rule.homes else frozenset()) | {_plain(name) for name in rule.categories.split(";")} - {""}
+    return bool(words & {_plain(text) for text in called})
+
+
 def hidden_categories(table: Checkins, rule: HideSettings) -> Bools:
     """Mark the categories of a table, (C,), whose venues are never released."""
-    words = (WORDS if rule.homes else frozenset()) | {_plain(name) for name in rule.categories.split(";")} - {""}
     ids = table.category_ids.tolist()
-    return np.array([bool(words & {_plain(i), _plain(table.category_names.get(i, ""))}) for i in ids], bool)
+    return np.array([is_hidden((i, table.category_names.get(i, "")), rule) for i in ids], bool)
 
 
 def hidden_venues(table: Checkins, rule: HideSettings) -> Bools:

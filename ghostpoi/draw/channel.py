@@ -80,7 +80,7 @@ def channel_of(candidates: Candidates, keeps: bool = False) -> Channel:
     """
     anchor, column = np.nonzero(candidates.poi)
     size = np.count_nonzero(candidates.poi, axis=1)
-    itself = np.flatnonzero((size == 0) | keeps)
+    itself = np.flatnonzero((size == 0) | (keeps & ~candidates.is_hidden))
     itself = itself[itself > 0]
     clean = np.concatenate([anchor, itself])
     released = np.concatenate([candidates.poi[anchor, column], itself])

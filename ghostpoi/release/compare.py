@@ -232,7 +232,8 @@ def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) 
     table, columns = written.table, manifest["columns"]
     visits = Counter(table.venue_ids[table.venue].tolist())
     kept = columns.get("kept_on_request", [])
-    expected = files_beside(clean, kept, columns["dropped"], visits, table.user_ids.tolist())
+    hide = settings_of(manifest).hide
+    expected = files_beside(clean, kept, columns["dropped"], hide, visits, table.user_ids.tolist())
     found = {name: written.path.parent / name for name in expected}
     wrong = [name for name, path in found.items() if not path.is_file() or path.read_bytes() != expected[name]]
     detail = f"{', '.join(wrong)} is not the table that the clean one gives" if wrong else "as the clean table gives it"

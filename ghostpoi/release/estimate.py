@@ -176,7 +176,7 @@ def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Sto
 
 def _outcomes(whole: WholeTable, users: Bools, released: Ints, settings: Publication, kept: int) -> dict[str, float]:
     """The shares of the users' rows that are substituted or not, and how far; `kept` rows of the file stay genuine."""
-    row = np.flatnonzero(users[whole.table.user])
+    row = np.flatnonzero(users[whole.table.user] & np.isin(np.arange(len(whole.table)), whole.shown(withhold=False)))
     clean, new = whole.table.venue[row], released[row]
     genuine = genuine_rows(whole, settings.method, row, new)
     left, own = (genuine[name]["rows"] / len(row) for name in ("left_genuine", "drawn_own"))

@@ -195,7 +195,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         **(series.public if series else {}),
         **figures(whole, settings.method, released, shown, file.counted, plan.whole_file),
     }
-    beside = files_beside(file, request.keep, request.drop, *_shown(whole.table, released, shown, new))
+    beside = files_beside(file, request.keep, request.drop, settings.hide, *_shown(whole.table, released, shown, new))
     return ReleasedRows(rows, manifest, beside, whole, released, shown, new)
 
 

@@ -1,8 +1,8 @@
 """The files next to the data of a release: the table of venues and, for LibCity, the list of users.
 
-The table lists all venues of the publisher's table, in the order of their ids, so that nothing in it depends on which
-venues the clean rows show. A column that counts the check-ins of each venue is counted again from the released rows.
-Other columns that follow from the clean rows are refused.
+The table lists all venues of the publisher's table but hidden ones, in the order of their ids, so that nothing in it
+depends on which venues the clean rows show. A column that counts the check-ins of each venue is counted again from the
+released rows. Other columns that follow from the clean rows are refused.
 """
 
 import io
@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.columns import VenueColumns, classify
-from ghostpoi.data.checkins import Checkins, Floats, Longs
+from ghostpoi.data.checkins import NAME, Bools, Checkins, Floats, Longs
+from ghostpoi.data.hidden import is_hidden
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
@@ -26,6 +27,7 @@ from ghostpoi.formats.times import parse_times
 from ghostpoi.options import option
 from ghostpoi.release.manifest import MANIFEST, PAGES
 from ghostpoi.release.seal import SIGNATURE
+from ghostpoi.settings import HideSettings
 
 SAME = 0.5  # share of the visited venues at which a column must agree with a statistic of the clean rows
 LIKE = 0.9  # rank correlation with the visits, or the first visit, of each venue
@@ -86,9 +88,10 @@ def _check_venues(file: CheckinFile, table: VenueTable, keep: Sequence[str], dro
 
 
 def files_beside(
-    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], visits: Mapping[str, int], users: Sequence[str]
-) -> dict[str, bytes]:
-    """Return the content of each file next to the data.
+    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], hide: HideSettings, visits: Mapping[str, int],
+    users: Sequence[str],
+) -> dict[str, bytes]:  # fmt: skip
+    """Return the content of each file next to the data. Venues that are never released are not listed.
 
     `visits` counts the released rows of each venue, `users` are the released user ids.
     """
@@ -96,19 +99,31 @@ def files_beside(
         return {}
     table, (_, dropped) = file.venues, split_columns(file, drop)
     ids = table.fields["poi"].to_list()
-    rows = table.rows.take(np.array(sorted(range(len(ids)), key=lambda row: _key(ids[row])), np.int64))
+    listed = np.flatnonzero(~_hidden(table, file.table, hide)).tolist()
+    rows = table.rows.take(np.array(sorted(listed, key=lambda row: _key(ids[row])), np.int64))
     for name, what in _telling(table, file.table).items():
         if what == COUNT and name not in (*keep, *drop):
-            counts = [str(visits.get(one, 0)) for one in sorted(ids, key=_key)]
+            counts = [str(visits.get(one, 0)) for one in sorted((ids[row] for row in listed), key=_key)]
             rows = rows.replace_ids(name, np.array(counts, object))
     out = io.BytesIO()
     rows.drop(dropped).write(out)
     found = {_plain(table.path): out.getvalue()}
     data = Path(data_name(file))
     if data.suffix.lower() == LIBCITY:
-        listed = "".join(f"{user}\n" for user in sorted(users, key=_key))
-        found[data.with_suffix(USERS).name] = f"usr_id\n{listed}".encode()
+        everybody = "".join(f"{user}\n" for user in sorted(users, key=_key))
+        found[data.with_suffix(USERS).name] = f"usr_id\n{everybody}".encode()
     return found
+
+
+def _hidden(table: VenueTable, clean: Checkins, hide: HideSettings) -> Bools:
+    """Mark the listed venues (L,) that are never released, visited or not: a gap must not show who was visited."""
+    named = [table.fields[name].cast(pl.String).fill_null("") for name in ("category", NAME) if name in table.fields]
+    of = {called: is_hidden(called, hide) for called in set(zip(*named, strict=True))}
+    hidden = np.array([of[called] for called in zip(*named, strict=True)] or [False] * len(table.fields), bool)
+    venue = np.unique(np.stack([clean.venue, clean.user]), axis=1)[0]
+    visitors = dict(zip(clean.venue_ids.tolist(), np.bincount(venue, minlength=len(clean.venue_ids)), strict=True))
+    few = [visitors.get(one, 0) < hide.min_visitors for one in table.fields["poi"]]
+    return hidden | (np.array(few, bool) & (hide.min_visitors > 1))
 
 
 def venue_file(file: CheckinFile) -> str:

@@ -177,6 +177,27 @@ def test_a_series_never_shows_a_home(tmp_path: Path) -> None:
     assert "hide.min_visitors is 1 here and 2 in" in sentence(other)
 
 
+def test_a_table_of_venues_does_not_list_homes(tmp_path: Path) -> None:
+    """Visited or not."""
+    before = lines(city())
+    venues = {row[1]: row[2:6] for row in before} | {"unvisited": ["9", "Apartment", "40.7", "-74.0"]}
+    with (tmp_path / "venues.csv").open("w", newline="") as out:
+        csv.writer(out).writerows([["venue_id", "category_id", "category_name", "lat", "lon"]] + [
+            [name, *rest] for name, rest in venues.items()
+        ])  # fmt: skip
+    with (tmp_path / "city.csv").open("w", newline="") as out:
+        csv.writer(out).writerows([["user", "venue_id", "time"]] + [[row[0], row[1], row[-1]] for row in before])
+    words = ("--venues", tmp_path / "venues.csv", "--method", "crowd")
+    made = protect(tmp_path / "city.csv", tmp_path / "release", *words)
+    listed = pl.read_csv(made.folder / "venues.csv")
+    assert set(listed["venue_id"]) == {name for name, rest in venues.items() if rest[1] not in HOMES | {"Apartment"}}
+    assert set(pl.read_csv(made.data)["venue_id"]) <= set(listed["venue_id"])
+    assert not failed(made.folder, "--against", tmp_path / "city.csv")
+    few = protect(tmp_path / "city.csv", tmp_path / "few", *words, "--set", "hide.min_visitors=4")
+    assert 0 < len(pl.read_csv(few.folder / "venues.csv")) < len(listed)
+    assert not failed(few.folder, "--against", tmp_path / "city.csv")
+
+
 def test_an_audit_measures_popularity_over_venues_that_may_appear() -> None:
     words = ["--adversaries", "posterior", "--seeds", "1", "--no-naturalness", "--victim", "markov", "--json"]
     for setting in ("min_poi_checkins=5", "train_share=0.5", "val_share=0.25"):
