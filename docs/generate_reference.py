@@ -42,7 +42,8 @@ exit code | meaning
 141 | broken pipe
 
 With `--json`, everything but the JSON object goes to stderr. Long work shows a progress bar on a terminal. A file gets
-its final name only when it is complete. `ghostpoi --version` prints the version.
+its final name only when it is complete. `ghostpoi --version` prints the version, and
+`ghostpoi --install-completion` lets the shell complete commands (`--show-completion` prints its script).
 
 In the tables, `--option=VALUE` shows the default value if there is one. In the usage lines, brackets mark options, and
 groups of options, that several commands share; they are described here once.

@@ -17,7 +17,7 @@ OPEN, VALUE, SHOWN, CLOSE = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
 MARKED = re.compile(f"{OPEN}([a-z_]+)([^{OPEN}{CLOSE}]*){CLOSE}")
 MARKS = re.compile(f"[{OPEN}-{CLOSE}]")
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
-COMMON, GROUPS = "common", "groups"
+COMMON, GROUPS, PANELS, EXAMPLES = "common", "groups", "panels", "examples"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def declared() -> dict[str, dict[str, Option]]:
     """Return the parameters of each command in order, by name. `study-run` is the command `study run`."""
     common, found = _tables()[COMMON], {}
     for command, own in _tables().items():
-        if command not in (COMMON, GROUPS):
+        if command not in (COMMON, GROUPS, PANELS, EXAMPLES):
             names = [name for taken in own["takes"] for name in groups().get(taken, [taken])]
             found[command] = {name: Option(name, **(common.get(name, {}) | own.get(name, {}))) for name in names}
     return found
@@ -93,6 +93,19 @@ def declared() -> dict[str, dict[str, Option]]:
 def groups() -> dict[str, list[str]]:
     """Return the names of options that belong together."""
     return _tables()[GROUPS]
+
+
+@cache
+def panels() -> dict[str, str]:
+    """Return under which heading --help shows an option, by the name of the option."""
+    each = ((name, title) for title, names in _tables()[PANELS].items() for name in names)
+    return {name: title for taken, title in each for name in groups().get(taken, [taken])}
+
+
+def examples(command: str) -> list[str]:
+    """Return commands that --help shows as examples."""
+    found: list[str] = _tables()[EXAMPLES].get(command, [])
+    return found
 
 
 @cache

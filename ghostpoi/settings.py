@@ -202,21 +202,39 @@ def override(settings: S, assignments: list[str], place: str = "") -> S:
     return settings
 
 
+COLUMNS = "columns"  # the section that says which column holds each field
+SHARED = (COLUMNS, "limits", "persons", "method", "identity")  # sections that only some commands use
+
+
 def load(path: Path, settings: S) -> S:
-    """Apply the [section] tables of a TOML file."""
-    try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except OSError as e:
-        reason = (e.strerror or str(e)).lower()
-        raise InputError(f"cannot read the settings file {path}: {reason}; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-        raise InputError(f"the settings file {path} is not valid TOML ({e}); correct it") from None
-    for section, table in tables.items():
+    """Apply the [section] tables of a TOML file. All commands read the same file, each what concerns it."""
+    known = {f.name for f in fields(settings)}
+    for section, table in _tables(path).items():
+        if section in SHARED and section not in known and isinstance(table, dict):
+            continue
         if not isinstance(table, dict):
             raise InputError(f"{path}: {section!r} is outside a [section]; put it under one of {_sections(settings)}")
         for key, value in table.items():
             settings = _with(settings, section, key, value, f"{path}: {section}.{key}")
     return settings
+
+
+def columns_of(path: Path | None) -> dict[str, str]:
+    """Return which column holds each field, as a settings file states it."""
+    found = _tables(path).get(COLUMNS, {}) if path else {}
+    if not isinstance(found, dict) or not all(isinstance(column, str) for column in found.values()):
+        raise InputError(f'{path}: [{COLUMNS}] holds lines such as poi = "venue_id"; correct it')
+    return found
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as e:
+        reason = (e.strerror or str(e)).lower()
+        raise InputError(f"cannot read the settings file {path}: {reason}; check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise InputError(f"the settings file {path} is not valid TOML ({e}); correct it") from None
 
 
 def _sections(settings: Settings) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import REGION, PathLike, ReadingOptions, assignments, divided, optional, source_of
+from ghostpoi.api.given import REGION, PathLike, ReadingOptions, assignments, divided, mapped, optional, source_of
 from ghostpoi.api.release import Release, ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
@@ -105,7 +105,7 @@ def audit(
         file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
         victims=parse_victims(victims, everybody), leak=leak, leak_by=cast("LeakBy", leak_by), seeds=seeds,
         protocol=protocol, device=find_device(device),
-        mapping={field: column for field, column in (map or {}).items() if not (at_scale and field == REGION)},
+        mapping={field: column for field, column in mapped(map, config).items() if not (at_scale and field == REGION)},
         set=assignments(set), config=optional(config), private=private_of(release, private), cache=optional(cache),
         naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
     )  # fmt: skip

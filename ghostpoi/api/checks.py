@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import PathLike, ReadingOptions, divided, optional, source_of
+from ghostpoi.api.given import PathLike, ReadingOptions, divided, mapped, optional, source_of
 from ghostpoi.api.release import ReleaseLike, folder_of, private_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def inspect(
     from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed
 
-    at_scale, fields, texts = divided(map, set, engine, workers, scheduler, memory)
+    at_scale, fields, texts = divided(mapped(map, config), set, engine, workers, scheduler, memory)
     request = RowsRequest(settings=changed(publication(method), texts, optional(config)), method=method, mapping=fields)
     with door.bar(1.0) as report:
         summary = describe(source_of(source, reading), request, at_scale, door.say, report)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import VENUES, PathLike, ReadingOptions, assignments, divided, optional, source_of
+from ghostpoi.api.given import VENUES, PathLike, ReadingOptions, assignments, divided, mapped, optional, source_of
 from ghostpoi.api.release import rows_request
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
@@ -82,7 +82,7 @@ def choose(
     from ghostpoi.reports.page import write_choice
 
     texts, page = assignments(set), optional(output)
-    at_scale, fields, settings = divided(map, texts, engine, workers, scheduler, memory)
+    at_scale, fields, settings = divided(mapped(map, config), texts, engine, workers, scheduler, memory)
     _check(texts, keep_category, STRICTNESS, leak, page)
     if regions is not None and at_scale is None:
         raise InputError(

@@ -74,6 +74,13 @@ def optional(path: PathLike | None) -> Path | None:
     return None if path is None else Path(path)
 
 
+def mapped(map: Mapping[str, str] | None, config: PathLike | None) -> dict[str, str]:
+    """Return which column holds each field: what the settings file states, then what the caller does."""
+    from ghostpoi.settings import columns_of
+
+    return columns_of(optional(config)) | dict(map or {})
+
+
 def divided(
     map: Mapping[str, str] | None, set: Mapping[str, Any] | Sequence[str], engine: str | None, workers: int,
     scheduler: str, memory: str | None,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import PathLike, ReadingOptions, assignments, divided, optional, source_of
+from ghostpoi.api.given import PathLike, ReadingOptions, assignments, divided, mapped, optional, source_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
@@ -128,7 +128,7 @@ def protect(
             f"{option('private')}, {option('resume')}, {option('force')} and {option('series')} are for a release in "
             f"a folder; name it with {option('output')}"
         )
-    at_scale, fields, settings = divided(map, set, engine, workers, scheduler, memory)
+    at_scale, fields, settings = divided(mapped(map, config), set, engine, workers, scheduler, memory)
     rows = rows_request(
         method, protocol=protocol, device=device, map=fields, set=settings, config=config, keep=keep, drop=drop,
         no_candidate=no_candidate, pseudonyms=pseudonyms, times=times, taxonomy=taxonomy, keep_metadata=keep_metadata,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from ghostpoi import __version__
 from ghostpoi.cli import commands, study
@@ -19,7 +20,7 @@ from ghostpoi.cli.demo import demo
 from ghostpoi.cli.output import say
 from ghostpoi.errors import InputError
 from ghostpoi.extras import missing
-from ghostpoi.options import Option, declared
+from ghostpoi.options import Option, declared, examples, panels
 
 FAULT = "ghostpoi itself"  # what failed if no plug-in did
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
@@ -29,8 +30,28 @@ TYPES: dict[str, Any] = {
 }  # fmt: skip
 
 
+class _Quiet:
+    """A command or group whose --help shows no type next to flags, and options in the order of the panels."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class that stands behind it
+        for one in found:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        order = [*dict.fromkeys(panels().values()), None]
+        return sorted(found, key=lambda one: order.index(getattr(one, "rich_help_panel", None)))
+
+
+class _Command(_Quiet, TyperCommand):
+    pass
+
+
+class _Group(_Quiet, TyperGroup):
+    pass
+
+
 def _group(help: str, **options: Any) -> typer.Typer:
-    return typer.Typer(no_args_is_help=True, help=help, **options)
+    return typer.Typer(no_args_is_help=True, help=help, cls=_Group, **options)
 
 
 def _add(app: typer.Typer, run: Callable[..., None], name: str, group: str = "") -> None:
@@ -42,7 +63,8 @@ def _add(app: typer.Typer, run: Callable[..., None], name: str, group: str = "")
     options = declared()[f"{group}-{name}" if group else name]
     parameters = [_parameter(one) for one in options.values() if one.only != "Python"]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    app.command(name, help=inspect.getdoc(run))(command)
+    shown = "\n\n".join(["Examples:", *examples(name)]) if examples(name) else None
+    app.command(name, help=inspect.getdoc(run), epilog=shown, cls=_Command)(command)
 
 
 def _parameter(one: Option) -> inspect.Parameter:
@@ -52,6 +74,8 @@ def _parameter(one: Option) -> inspect.Parameter:
     texts: dict[str, Any] = {"help": one.help, "metavar": one.metavar, "min": one.min, "max": one.max}
     flags = one.flags or ([one.flag] if one.type == "flag" and not one.default else [])  # typer would add --no-...
     make = typer.Argument if one.argument else typer.Option
+    if not one.argument:
+        texts["rich_help_panel"] = panels().get(one.name)
     default: Any = inspect.Parameter.empty
     if not (one.required or (one.argument and one.default is None)):
         default = commands.default(one)
@@ -64,10 +88,17 @@ def _parameter(one: Option) -> inspect.Parameter:
 
 app = _group(
     "Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-steps = (commands.inspect, commands.choose, commands.protect, commands.verify, commands.audit, commands.report)
+steps = (
+    commands.inspect,
+    commands.init,
+    commands.choose,
+    commands.protect,
+    commands.verify,
+    commands.audit,
+    commands.report,
+)
 for run in (*steps, commands.person, commands.export, commands.synth, commands.prepare, demo, commands.plugins):
     _add(app, run, run.__name__)
 series_app = _group("Look into a series of releases, made with protect --series.")

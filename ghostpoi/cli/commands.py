@@ -89,6 +89,22 @@ def inspect(json: bool, **asked: Any) -> None:
     show(step("inspect", asked).summary, json, terminal.inspection, asked["file"])
 
 
+def init(file: Path, output: Path, force: bool, map: list[str] | None, **reading: Any) -> None:
+    """Write a commented settings file for a file of check-ins, with the columns that were found; --config reads it."""
+    from ghostpoi import formats
+    from ghostpoi.api.given import source_of
+    from ghostpoi.files import replacing
+
+    if output.exists() and not force:
+        raise InputError(f"{output} exists; add {option('force')} to replace it, or choose another {option('output')}")
+    if not output.parent.is_dir():
+        raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
+    found = formats.read(source_of(file, given("init", reading)), mapping(map))
+    with replacing(output) as out:
+        out.write(terminal.settings_file(file, found.mapping).encode())
+    say(f"wrote {output}; look at the columns, decide on the limits, then: ghostpoi choose {file} --config {output}")
+
+
 def protect(json: bool, dry_run: bool, **asked: Any) -> None:
     """Make a release: the same rows with plausible substitutes for their venues."""
     from ghostpoi.release.seal import fingerprint
@@ -98,7 +114,7 @@ def protect(json: bool, dry_run: bool, **asked: Any) -> None:
     with interruptible(f"go on with {option('resume')}"):
         made = step("protect", asked)
     own = made.private or asked["output"]
-    show(made.manifest, json, terminal.released, asked["output"], own, fingerprint(own))
+    show(made.manifest, json, terminal.released, asked["output"], own, fingerprint(own), asked["file"])
 
 
 def _estimate(json: bool, asked: dict[str, Any]) -> None:
@@ -240,12 +256,12 @@ def prepare(file: Path, output: Path, map: list[str] | None, set: list[str] | No
     from ghostpoi.api.given import source_of
     from ghostpoi.data import prepared
     from ghostpoi.formats.prepare import prepare_file
-    from ghostpoi.settings import Settings, changed
+    from ghostpoi.settings import Settings, changed, columns_of
 
     if not output.parent.is_dir():
         raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
     source = source_of(file, given("prepare", reading))
-    data = prepare_file(source, mapping(map), changed(Settings(), set or [], config))
+    data = prepare_file(source, columns_of(config) | mapping(map), changed(Settings(), set or [], config))
     prepared.save(output, data)
     sessions = " / ".join(f"{len(part):,}" for part in (data.train, data.val, data.test))
     say(f"{output}: {sessions} sessions, {len(data.vocabulary) - 1:,} venues")

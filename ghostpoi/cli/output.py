@@ -185,7 +185,16 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
-def released(console: Console, release: Path, private: Path, key: str, manifest: dict[str, Any]) -> None:
+def settings_file(file: Path, columns: Mapping[str, str]) -> str:
+    """Return the settings file that `init` writes, with the columns of each field."""
+    lines = "".join(f"{field} = {json.dumps(column, ensure_ascii=False)}\n" for field, column in columns.items())
+    pattern: str = _words()["files"]["settings"]
+    return pattern.replace("{file}", printable(file)).replace("{columns}", lines)
+
+
+def released(
+    console: Console, release: Path, private: Path, key: str, file: Path, manifest: dict[str, Any]
+) -> None:  # fmt: skip
     """Print the result of `protect`."""
     from ghostpoi.release.verify import UNIT
 
@@ -205,7 +214,8 @@ def released(console: Console, release: Path, private: Path, key: str, manifest:
         console, "released", manifest, columns=_table("fates", _fates(manifest)),
         ids=manifest.get("identity", {}).get("ids"),
         unit=UNIT.get(settings["identity"]["pseudonyms"]), times=TIMES.get(settings["identity"]["times"]), p=p,
-        category=p and _category_kept(p), key=key, private=str(private),
+        category=p and _category_kept(p), key=key, private=str(private), folder=shlex.quote(str(release)),
+        file=shlex.quote(str(file)),
         hidden={"rows": 0, "venues": 0, "borrowed": 0} | rows["hidden"],
     )  # fmt: skip
 
