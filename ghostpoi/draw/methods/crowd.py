@@ -178,10 +178,10 @@ class RandomisedResponse(CrowdDraw):
     epsilon: float = setting(1.0, "privacy loss of a visit inside its crowd; 0 draws all venues evenly", 0, 50)
 
     def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
-        return self._weighted(self.crowds(places, known))
+        return self._weighted(self.crowds(places, known).without(places, known))
 
     def channel(self, candidates: Candidates, lat: Floats | None = None, lon: Floats | None = None) -> Channel:
-        return channel_of(candidates if candidates.weight is not None else self._weighted(candidates))
+        return channel_of(self._weighted(candidates))
 
     def _weighted(self, crowds: Candidates) -> Candidates:
         own = crowds.poi == np.arange(len(crowds.poi))[:, None]

@@ -149,7 +149,7 @@ def test_methods_manifest_and_verify_import_without_torch() -> None:
 
 def test_the_strict_mask_keeps_a_feasible_original_and_else_takes_the_slowest() -> None:
     hard = task(Random(), "speed.limit_kmh=1")
-    result, clean, own = publish(hard, Seed(1), CPU), prepared().data.all.poi, prepared().session_sets
+    result, clean, own = publish(hard, Seed(1), CPU), prepared().data.all.poi, hard.candidates
     kept, taken = result.mask_emptied & (result.poi == clean), result.mask_emptied & (result.poi != clean)
     assert kept.any()
     assert taken.any()
