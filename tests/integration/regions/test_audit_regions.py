@@ -73,6 +73,10 @@ def test_accuracies_are_those_of_each_city_weighted_by_test_positions(
     assert joint["sessions"] == {part: sum(one["sessions"][part] for one in each) for part in joint["sessions"]}
     moved = sum(one["plausibility"]["substitution_rate"] * one["rows"]["audited"] for one in each)
     assert joint["plausibility"]["substitution_rate"] == pytest.approx(moved / joint["rows"]["audited"])
+    people = [one["persons"]["unicity"]["hour"]["4"]["clean"] for one in (joint, *each)]
+    assert people[0]["people"] == sum(one["people"] for one in people[1:])
+    singled = sum(one["mean"] * one["people"] for one in people[1:]) / people[0]["people"]
+    assert people[0]["mean"] == pytest.approx(singled, abs=0.1)  # figures of cities are rounded
     assert joint["regions"]["too_few_sessions"] == 3 - len(each)
 
 
