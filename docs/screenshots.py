@@ -1,7 +1,7 @@
 """Take the pictures of the report that the documentation shows.
 
 python docs/screenshots.py runs the demo and writes docs/figures/report.png and report-map.png. With a public and a
-private page, it takes the same pictures of those. With one page and -o FOLDER, it takes that page at 1280, 820 and 390
+private page, it takes the same pictures of those. With one page and -o FOLDER, it takes that page at 1280, 820 and 375
 pixels, light and dark.
 """
 
@@ -74,7 +74,7 @@ def look_over(page: Path, folder: Path) -> None:
 
 
 def pictures() -> None:
-    """Take the verdict of the demo's public page and the map of its private one; the data is synthetic."""
+    """Take the first screen of the demo's public page and the city of its private one; the data is synthetic."""
     with tempfile.TemporaryDirectory() as scratch:
         demo(Path(scratch))
         shoot(Path(scratch) / "release" / PAGE, Path(scratch) / "release.private" / PAGE)
@@ -85,9 +85,9 @@ def shoot(public: Path, private: Path) -> None:
     driver = browser()
     try:
         show(driver, public, 1280, False)
-        capture(driver, FIGURES / "report.png", {"x": 0, "y": 0, "width": 1280, "height": 1560})
+        capture(driver, FIGURES / "report.png", {"x": 0, "y": 0, "width": 1280, "height": 940})
         show(driver, private, 1280, False)
-        capture(driver, FIGURES / "report-map.png", box(driver, "#map", margin=24))
+        capture(driver, FIGURES / "report-map.png", box(driver, "#city", margin=24))
     finally:
         driver.quit()
 

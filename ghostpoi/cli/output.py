@@ -303,6 +303,7 @@ def person(console: Console, found: dict[str, Any]) -> None:
 def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     """Print the settings that `choose` tried, and the command of the recommended one."""
     from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
+    from ghostpoi.reports.choice_view import warnings
     from ghostpoi.reports.texts import regions_text, victim_label
 
     best = found["recommended"]
@@ -322,7 +323,7 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
         console, "chosen", found, table=_table("trials", trials), clean=means[CLEAN], leaked=leaked, floors=floors,
         regions=regions_text(found["regions"], "tried on") if "regions" in found else None,
         nearest=None if best else found["nearest"], missed=None if best else " and ".join(found["nearest"]["missed"]),
-        worst=best and best["accuracy"][best["strongest"]], page=str(page),
+        worst=best and best["accuracy"][best["strongest"]], page=str(page), notes=" ".join(warnings(found)) or None,
     )  # fmt: skip
 
 

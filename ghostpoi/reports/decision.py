@@ -12,6 +12,7 @@ from ghostpoi.reports.release_view import ReleaseView
 from ghostpoi.reports.texts import plain, share
 
 FOUND = 0.1  # more people than by chance are singled out: worth a warning
+RANDOM_LOSS = 0.8  # of what the same visits in random places lose: hardly better than noise
 USEFUL = 0.5  # of the trips between squares survive; what `choose` asks for
 SHORT = {NOTHING: "nothing measurable", LITTLE: "a little", MUCH: "much", CANNOT_TELL: "it cannot be told how much"}
 
@@ -59,7 +60,9 @@ def decision(release: ReleaseView) -> Decision:
         why = "What can be learned from this release has not been measured, so this page makes no claim."
         return Decision("Not audited yet", "", [why], [], "Measure it with the clean file:", command)
     answers = list(_answers(audit))
-    useless = [a.value for a in answers if a.title == STATISTICS and a.value > 1 - USEFUL]
+    useless = [
+        a for a in answers if a.title == STATISTICS and a.value > min(1 - USEFUL, RANDOM_LOSS * a.controls[0][1])
+    ]
     word = audit.decision or worst(found.verdict for found in audit.gives_away.values())
     headline, tone = word[:1].upper() + word[1:], {WITHIN: "nothing", BEYOND: "much"}.get(word, tone_of(word))
     if word in (UNSURE, CANNOT_TELL):
@@ -81,10 +84,12 @@ def _reasons(audit: AuditView) -> Iterator[str]:
     for limit in audit.limits:
         text = f"{limit.name[:1].upper()}{limit.name[1:]}: you allow {share(limit.limit, 1)}"
         if found := audit.gives_away.get(limit.key):
-            who = f"also holds {share(audit.leak)} of the real data" if limit.key == "with_leak" else "holds it alone"
-            text = f"Right guesses that the release adds for somebody who {who}: you allow {100 * limit.limit:.1f} in "
-            text += f"100, the audit finds {100 * found.mean:.1f} ({100 * found.low:.1f} to {100 * found.high:.1f})"
-        yield f"{text}; {limit.verdict}."
+            who = f"who also holds {share(audit.leak)} of the real data" if limit.key == "with_leak" else "who holds it"
+            text = (
+                f"It adds {100 * found.mean:.1f} right guesses in 100 ({100 * found.low:.1f} to {100 * found.high:.1f})"
+            )
+            text += f" for somebody {who}; you allow {100 * limit.limit:.1f}"
+        yield f"{text}: {limit.verdict}."
     alone, leak = audit.gives_away["no_leak"], audit.gives_away["with_leak"]
     if not audit.limits:
         yield (

@@ -43,8 +43,7 @@ def test_limits_decide(release: ReleaseView, verdict: str, headline: str, tone: 
     assert (found.headline, found.tone, found.without_limits) == (headline, tone, False)
     assert found.command.startswith(command)
     assert found.reasons == [
-        "Right guesses that the release adds for somebody who holds it alone: you allow 2.0 in 100, the audit finds "
-        f"-3.0 (-4.0 to -2.0); {verdict}."
+        f"It adds -3.0 right guesses in 100 (-4.0 to -2.0) for somebody who holds it; you allow 2.0: {verdict}."
     ]
 
 
@@ -74,6 +73,13 @@ def test_a_safe_release_that_keeps_little_says_so(release: ReleaseView) -> None:
     assert found.command == "ghostpoi choose FILE --min-flows 0.5"
     lost = found.answers[-1]
     assert (lost.big, lost.controls[0]) == ("90%", ("at random", pytest.approx(0.92)))
+
+
+def test_a_release_that_loses_what_random_places_lose_is_noise(release: ReleaseView) -> None:
+    utility = sample_releases.audit()["utility"] | {"flows": {"common_part": 0.61, "common_part_shuffled": 0.6}}
+    assert decided(release, utility=utility).headline == "Gives away nothing measurable, but of little use"
+    better = utility | {"flows": {"common_part": 0.84, "common_part_shuffled": 0.64}}
+    assert decided(release, utility=better).headline == "Gives away nothing measurable"
 
 
 def test_three_numbers_stand_beside_their_controls(release: ReleaseView) -> None:
