@@ -1,6 +1,7 @@
 """Optional dependencies: which extra of the package installs a module, and what to say where it is missing."""
 
 from importlib.util import find_spec
+from pathlib import Path
 
 from ghostpoi.errors import InputError
 
@@ -17,7 +18,13 @@ def missing(module: str) -> str | None:
     module = module.partition(".")[0]
     if module not in MODULES:
         return None
-    return f"this needs {module}, which is not installed; install it with: pip install 'ghostpoi[{MODULES[module]}]'"
+    return f"this needs {module}, which is not installed; install it with: {installing(MODULES[module])}"
+
+
+def installing(extra: str) -> str:
+    """Return the command that installs an extra: from the clone that ghostpoi runs in, if it does."""
+    clone = Path(__file__).resolve().parents[1]
+    return f"pip install '{clone if (clone / 'pyproject.toml').is_file() else 'ghostpoi'}[{extra}]'"
 
 
 def need(extra: str) -> None:

@@ -101,6 +101,8 @@ def audit(
     everybody = names == "all"
     ours = folder_of(release) if isinstance(release, Release) else release
     file, released = source_of(source, reading), source_of(ours, reading, "the released table")
+    if _is_release(file) and not _is_release(released):
+        raise InputError(f"{file} is a release, and {released} is not; give the clean file first, then the release")
     request = AuditRequest(
         file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
         victims=parse_victims(victims, everybody), leak=leak, leak_by=cast("LeakBy", leak_by), seeds=seeds,
@@ -126,6 +128,12 @@ def audit(
         if together:  # which needs no victim: a month can be too small for the other adversaries
             door.say(f"several releases: {together['series']['verdict']}")
         raise
+
+
+def _is_release(source: Any) -> bool:
+    from ghostpoi.release.manifest import MANIFEST
+
+    return not source.in_memory and (source.path / MANIFEST).is_file()
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,12 @@ from ghostpoi.options import option
 VENUE_FIELDS = ("poi", "category", "lat", "lon", GROUP, POINT)
 IDS_IN_ORDER = (
     "venue ids increase with the first visit, so they reveal which venues were new: nobody visited {:.0%} of them in "
-    "the first tenth of the period, and a release that shows them there gives substitutes away; use random ids"
+    "the first tenth of the period, and a release that shows them there gives substitutes away; replace them in "
+    "the file by random ids, which no option does"
 )
 IDS_BY_ROW = (
-    "venue ids follow the order of the venues' first rows, which reveals where new venues appear; use random ids"
+    "venue ids follow the order of the venues' first rows, which reveals where new venues appear; "
+    "replace them in the file by random ids, which no option does"
 )
 LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # moduli: the last digits and bits of a number
 REPEATED = 0.9  # share of the sessions of a user whose ids have a part that no other session has

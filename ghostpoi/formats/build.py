@@ -17,6 +17,7 @@ import polars as pl
 from ghostpoi.data.checkins import Checkins, Floats, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.errors import InputError
+from ghostpoi.extras import installing
 from ghostpoi.formats.base import CheckinFile, kind_of
 from ghostpoi.formats.fields import (
     COLUMN_NAMES,
@@ -101,7 +102,7 @@ def _clusters(lat: Floats, lon: Floats, radius_m: float) -> Longs:
         from sklearn.cluster import DBSCAN
     except ImportError:
         raise InputError(
-            f"{option('cluster_points')} needs scikit-learn; install it with pip install 'ghostpoi[cluster]'"
+            f"{option('cluster_points')} needs scikit-learn; install it with {installing('cluster')}"
         ) from None
     reach = radius_m / (1000 * EARTH_RADIUS_KM)
     found = DBSCAN(eps=reach, min_samples=MIN_STAYS, metric="haversine", algorithm="ball_tree")

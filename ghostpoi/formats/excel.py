@@ -11,6 +11,7 @@ import zipfile
 from typing import Any, BinaryIO
 
 from ghostpoi.errors import InputError
+from ghostpoi.extras import installing
 from ghostpoi.formats.base import CheckinFile, Format
 from ghostpoi.formats.compression import is_workbook
 from ghostpoi.formats.records import TIME, RecordRows, json_text, read_records
@@ -84,7 +85,7 @@ def _openpyxl(what: str) -> Any:
         import openpyxl
     except ImportError:
         raise InputError(
-            f"{what} is an Excel workbook, which needs openpyxl; install it with pip install 'ghostpoi[excel]', "
+            f"{what} is an Excel workbook, which needs openpyxl; install it with {installing('excel')}, "
             "or export the sheet with the check-ins as CSV"
         ) from None
     return openpyxl

@@ -133,20 +133,21 @@ def find_columns(source: Source, columns: Sequence[str], given: dict[str, str], 
     mapped = {column for field, column in given.items() if field not in elsewhere}
     plain = {c: plain_name(c) for c in columns if c not in mapped}
     found = {field: column for field, column in given.items() if field not in elsewhere}
+    unfound: list[str] = []
     for field, tiers in COLUMN_NAMES.items():
         if field in found or field in elsewhere or (field in ("lat", "lon") and POINT in found | elsewhere):
             continue
-        if field == TIMEZONE and (zone or plain_name(found["time"]) in COLUMN_NAMES["time"][0]):
+        if field == TIMEZONE and (zone or plain_name(found.get("time", "")) in COLUMN_NAMES["time"][0]):
             continue  # no time needs it
         match = _best(plain, tiers, field, place)
         if match is None and (field in ("category", TIMEZONE) or (field == "poi" and source.reading.cluster_points)):
             continue  # many files have none
         if match is None:
-            remedies = [f"name it with {option('map', f'{field}=COLUMN')}", *ELSEWHERE.get(field, ())]
-            remedies += [f"if the file has no header line, name all columns with {option('columns')}"] * header
-            listed = ", or ".join(filter(None, (", ".join(remedies[:-1]), remedies[-1])))
-            raise InputError(f"{place}: no column looks like the {called(field)} among {_listed(columns)}; {listed}")
-        found[field] = match
+            unfound.append(field)
+        else:
+            found[field] = match
+    if unfound:
+        raise _unfound(unfound, place, columns, header)
     if "poi" in found and source.reading.cluster_points:
         raise InputError(f"{place}: the column {found['poi']!r} holds venue ids; leave {option('cluster_points')} out")
     return found | elsewhere
@@ -161,6 +162,18 @@ ELSEWHERE = {  # what else a file may need that lacks a field
     "lat": POSITION,
     "lon": POSITION,
 }
+
+
+def _unfound(fields: Sequence[str], place: str, columns: Sequence[str], header: bool) -> InputError:
+    """Name all fields that have no column, and what to do about the first."""
+    first, *others = fields
+    remedies = [f"name it with {option('map', f'{first}=COLUMN')}", *ELSEWHERE.get(first, ())]
+    remedies += [f"if the file has no header line, name all columns with {option('columns')}"] * header
+    listed = ", or ".join(filter(None, (", ".join(remedies[:-1]), remedies[-1])))
+    if others:
+        further = " ".join(option("map", f"{field}=COLUMN") for field in others)
+        listed += f"; no column looks like the {' or the '.join(map(called, others))} either: {further}"
+    return InputError(f"{place}: no column looks like the {called(first)} among {_listed(columns)}; {listed}")
 
 
 def names_column(mapping: Mapping[str, str], columns: Sequence[str]) -> dict[str, str]:

@@ -91,6 +91,9 @@ def parts_of(path: Path) -> dict[str, Path]:
         paths = [p for p in path.rglob("*") if p.is_file()]
     else:
         paths = [Path(p) for p in glob.glob(str(path), recursive=True) if Path(p).is_file()]
+    named = path.rglob("*") if path.is_dir() else map(Path, glob.glob(str(path), recursive=True))
+    if broken := sorted(p for p in named if p.is_symlink() and not p.exists()):
+        raise InputError(f"{broken[0]} is a link that leads nowhere; remove it, or put the file there")
     shown = {str(p.relative_to(root)): p for p in paths}
     found = [(name, p) for name, p in sorted(shown.items()) if not any(n.startswith(HIDDEN) for n in Path(name).parts)]
     if not found:

@@ -179,10 +179,26 @@ def decoded(source: Source, data: bytes) -> str:
         raise InputError(f"{source} is JSON, but not in UTF-8; save it as UTF-8") from None
 
 
+class Repeated(ValueError):
+    """An object of a JSON text names a key more than once. Python keeps the last value only."""
+
+
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of a JSON text; refuse one that names a key more than once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise Repeated(repr(next(name for name in found if names.count(name) > 1)))
+    return found
+
+
 def parsed(source: Source, text: str, line: int = 0) -> Any:
     """Parse JSON; name the line of an error. `line` is the number of a line that is parsed alone."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=without_repeats)
+    except Repeated as e:
+        where = f"{source}, line {line}" if line else str(source)
+        raise InputError(f"{where}: an object names {e} twice, so one value would be lost; correct it") from None
     except json.JSONDecodeError as e:
         raise InputError(f"{source}, line {line or e.lineno}: this is not valid JSON ({e.msg}); correct it") from None
     except (ValueError, RecursionError):  # numbers of thousands of digits, endless nesting

@@ -15,6 +15,7 @@ from ghostpoi.draw.publication import Publication, publication
 from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash, remove_partial, replacing
 from ghostpoi.formats import CheckinFile, Source
+from ghostpoi.formats.records import Repeated, without_repeats
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.release.seal import SIGNATURE, Seal, fingerprint, has_key, read_seal, sign
@@ -96,10 +97,12 @@ def read_manifest(release: Path) -> dict[str, Any]:
             text = file.read(MAX_BYTES + 1)
         if len(text) > MAX_BYTES:
             raise ValueError(f"it is larger than {MAX_BYTES >> 20} MiB")
-        manifest: dict[str, Any] = json.loads(text.decode("utf-8"))
+        manifest: dict[str, Any] = json.loads(text.decode("utf-8"), object_pairs_hook=without_repeats)
         _check_shape(manifest)
     except OSError as e:
         raise InputError(f"{path} cannot be read ({(e.strerror or str(e)).lower()}); change its permissions") from None
+    except Repeated as e:  # what is lost could be anything
+        raise InputError(f"{path} names {e} twice in one object; make the release again with protect") from None
     except (ValueError, RecursionError) as e:
         raise InputError(f"{path} is not a manifest of ghostpoi ({e}); make the release again with protect") from None
     return manifest

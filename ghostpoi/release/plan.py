@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from ghostpoi import __version__
 from ghostpoi.columns import VenueColumns
@@ -15,7 +16,9 @@ from ghostpoi.draw.methods import AnyMethod, FreeDraw
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, prepare
 from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.times import TIMEZONE, needs_zone, split_names
 from ghostpoi.formats.written_times import with_times
+from ghostpoi.options import option
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
 from ghostpoi.release import times
@@ -132,7 +135,7 @@ def plan(
     rows = file.all_rows if len(file.kept) else file.rows
     rows = (rows if request.keep_metadata else rows.without_metadata()).drop(columns.drop)
     _try_changes(rows, columns.change, file.mapping["user"] if settings.hides_users else None)
-    for text in [*columns.warnings, *more, *([noted] if noted else [])]:
+    for text in [*columns.warnings, *more, *filter(None, (noted, _taken_for_utc(file)))]:
         say(f"warning: {text}")
     part = None
     if series and isinstance(request, ReleaseRequest):
@@ -208,6 +211,22 @@ def _shown(
     number = (table.user if new is None else new.number)[shown]
     users = np.unique(ids[np.flatnonzero(np.bincount(number))])
     return dict(zip(table.venue_ids.tolist(), visits.tolist(), strict=True)), users.tolist()
+
+
+def _taken_for_utc(file: CheckinFile) -> str | None:
+    """Return the warning about times that state no zone, and for which the publisher states none."""
+    reading, mapping = file.reading, file.mapping
+    if reading.timezone or TIMEZONE in mapping:
+        return None
+    time = file.rows.values(file.source, "time", mapping["time"])
+    is_text = time.dtype == pl.String
+    named = split_names(time)[1].is_not_null() if is_text else pl.Series([False])
+    without = needs_zone(time, reading.time_format) & ~named
+    if not (count := int(without.sum())):
+        return None
+    times = "1 time states" if count == 1 else f"{count:,} times state"
+    remedy = f"name the zone with {option('timezone', 'ZONE')}" if is_text else "store them with their zone"
+    return f"{times} no time zone and count as UTC; {remedy} if it is another"
 
 
 def _try_changes(rows: Rows, columns: list[str], user: str | None) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from raw_points import HEAD, WORDS, raw, released
 from small_city import called, protect, scratch, sentence
 
@@ -197,5 +198,5 @@ def test_without_scikit_learn_one_sentence_names_the_extra() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, "inspect", str(raw()), *WORDS], capture_output=True, text=True
     )  # fmt: skip
-    said = "ghostpoi: --cluster-points needs scikit-learn; install it with pip install 'ghostpoi[cluster]'\n"
+    said = f"ghostpoi: --cluster-points needs scikit-learn; install it with pip install '{ROOT}[cluster]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)

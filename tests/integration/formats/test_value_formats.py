@@ -243,6 +243,6 @@ def test_without_openpyxl_one_sentence_names_the_extra(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(
         r"ghostpoi: .*values.xlsx is an Excel workbook, which needs openpyxl; install it with "
-        r"pip install 'ghostpoi\[excel\]', or export the sheet with the check-ins as CSV\n",
+        r"pip install '/\S+\[excel\]', or export the sheet with the check-ins as CSV\n",
         done.stderr,
     )
