@@ -216,7 +216,7 @@ def _shown(
 def _taken_for_utc(file: CheckinFile) -> str | None:
     """Return the warning about times that state no zone, and for which the publisher states none."""
     reading, mapping = file.reading, file.mapping
-    if reading.timezone or TIMEZONE in mapping:
+    if reading.timezone or TIMEZONE in mapping or file.source.frame is not None:  # the caller knows a frame's times
         return None
     time = file.rows.values(file.source, "time", mapping["time"])
     is_text = time.dtype == pl.String

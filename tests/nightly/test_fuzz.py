@@ -1,6 +1,6 @@
 """Mutated inputs: no traceback, no other exit code than 0, 1 or 2, no other field changed, bounded memory.
 
-10,000 inputs; GHOSTPOI_FUZZ sets another number and GHOSTPOI_FUZZ_SEED another seed. To repeat a failed case:
+20,000 inputs; GHOSTPOI_FUZZ sets another number and GHOSTPOI_FUZZ_SEED another seed. To repeat a failed case:
 `PYTHONPATH=tests/support python -m fuzz SEED CASE CASE+1 EMPTY_FOLDER`, which leaves its input in the folder.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-CASES, SEED = int(os.environ.get("GHOSTPOI_FUZZ", 10_000)), os.environ.get("GHOSTPOI_FUZZ_SEED", "1")
+CASES, SEED = int(os.environ.get("GHOSTPOI_FUZZ", 20_000)), os.environ.get("GHOSTPOI_FUZZ_SEED", "1")
 CHUNK = 300  # cases of one process
 FOUND = f"{ROOT}:{ROOT / 'tests' / 'support'}"  # where Python looks for the package and for `fuzz`
 OUTCOMES = {

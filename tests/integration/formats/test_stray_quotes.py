@@ -63,7 +63,7 @@ def test_what_would_not_read_back_is_refused(tmp_path: Path) -> None:
         f"{file} cannot be released: what was written does not read back the same (row 1 has a different mood); put "
         'fields that contain a quote into quotes and double the quote ("12"""), and use one encoding'
     )
-    assert [path.name for path in tmp_path.glob("r*")] == ["r.private"]
+    assert not [*tmp_path.glob("r*")]
 
 
 def test_a_quote_that_opens_a_field_and_swallows_rows_is_named(tmp_path: Path) -> None:

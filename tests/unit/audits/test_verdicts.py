@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.audits.measures.accuracy import step
+from ghostpoi.audits.measures.gaps import PRACTICAL
 from ghostpoi.audits.measures.paired import Interval
 from ghostpoi.audits.verdicts import (
     CANNOT_TELL,
@@ -18,7 +19,9 @@ from ghostpoi.audits.verdicts import (
     Judged,
     Player,
     best,
+    harmless,
     judge,
+    needed,
     word,
     worst,
 )
@@ -36,6 +39,8 @@ CLEAN = Interval(0.12, 0.1, 0.14)
         (-0.01, 0.006, 0.021, CANNOT_TELL),
         (0.0, 0.02, 0.04, CANNOT_TELL),
         (0.001, 0.01, 0.02, LITTLE),
+        (0.0001, PRACTICAL, 0.02, LITTLE),
+        (0.0, PRACTICAL, 0.02, NOTHING),  # zero itself is not excluded
         (0.0005, 0.001, 0.0015, NOTHING),  # below what studies call a difference
         (0.001, 0.029, 0.05, LITTLE),
         (0.001, 0.03, 0.05, MUCH),  # a quarter of .12
@@ -146,3 +151,10 @@ def test_more_noise_never_worsens_the_verdict(shares: list[float], seed: int, co
     bad = [SEVERITY[one] for one in found]
     assert bad == sorted(bad, reverse=True)
     assert bad[-1] == 0
+
+
+def test_no_number_of_steps_tells_where_there_is_nothing_to_tell() -> None:
+    zero = Interval(0.0, -0.02, 0.02)
+    assert needed(zero, zero, 1000) == 0
+    assert needed(zero, Interval(0.01, 0.0, 0.02), 1000) == pytest.approx(1000)
+    assert needed(Interval(0.0, -0.02, 0.02), CLEAN, 1000) == pytest.approx(1000 * (0.02 / harmless(CLEAN)) ** 2)

@@ -90,3 +90,11 @@ def test_no_id_reads_as_a_missing_value() -> None:
     found = {i for seed in range(8) for i in fresh_ids(["XY", "AB"], 330, np.random.default_rng(seed)).tolist()}
     assert {"MA", "NB"} <= found  # all ids of two letters that are no such word are drawn at some time
     assert "NA" not in found
+
+
+def test_no_id_is_one_of_the_file_or_reads_as_a_missing_value() -> None:
+    """A fifth of the form are ids of the file; NA is one of 676."""
+    known = [str(number) for number in range(100, 300)]
+    assert not set(drawn(known, 100)) & set(known)
+    for seed in range(20):
+        assert "na" not in fresh_ids(["ab", "cd"], 300, np.random.default_rng(seed), None)

@@ -77,3 +77,20 @@ def test_a_few_rows_may_be_close_by_chance(ties: int, reveals: bool) -> None:
         np.array(list("abcdefg"), object), np.append("", ids), np.array(["bar"], object),
     )  # fmt: skip
     assert (order_reveals(RelatedVenues(table)) is not None) == reveals
+
+
+@pytest.mark.parametrize(("order", "found"), [("by venue", "are grouped by venue"), ("at random", None)])
+def test_a_popular_venue_follows_itself_by_chance(order: str, found: str | None) -> None:
+    """Two thirds of the rows are at one venue, so two rows in a row share it at random in half of all cases."""
+    draw = np.random.default_rng(3)
+    count = 900
+    venue = np.where(draw.random(count) < 0.65, 1, draw.integers(2, 8, count)).astype(np.int32)
+    rows = np.argsort(venue, kind="stable") if order == "by venue" else np.arange(count)
+    user, time = draw.integers(0, 30, count).astype(np.int32), draw.permutation(count).astype(np.int64) * 977
+    places = draw.permutation(8) / 100
+    table = Checkins(
+        user[rows], venue[rows], np.zeros(count, np.int32), 40 + places[venue[rows]], places[venue[rows]] - 74,
+        time[rows], np.arange(30).astype(str).astype(object),
+        np.array(["", *(f"{v * 7919 % 101:03}x" for v in range(1, 8))], object), np.array(["c"], object),
+    )  # fmt: skip
+    assert order_reveals(RelatedVenues(table)) == found

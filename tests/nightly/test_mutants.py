@@ -1,0 +1,197 @@
+"""Mutants: small faults put into core stages, one at a time. The tests of the stage must notice most of them.
+
+Each stage gets its share of 150 mutants, drawn with a fixed seed; GHOSTPOI_MUTANTS sets another number and
+GHOSTPOI_MUTANTS_SEED another seed. The failure names every mutant that lived. It is equivalent, or needs a test.
+"""
+
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+from conftest import ROOT
+
+MUTANTS = int(os.environ.get("GHOSTPOI_MUTANTS", "150"))
+SEED = int(os.environ.get("GHOSTPOI_MUTANTS_SEED", "1"))
+LEAST = 0.85  # share that must be noticed
+WORKERS = 2
+PATIENCE = 5.0  # times what the tests take without a mutant: longer is a loop without end
+UNIT, INTEGRATION = Path("tests/unit"), Path("tests/integration")
+STAGES: dict[str, tuple[Path, ...]] = {
+    "draw/scoring.py": (INTEGRATION / "draw/test_position.py", INTEGRATION / "draw/test_methods.py"),
+    "draw/crowds.py": (UNIT / "draw", INTEGRATION / "draw/test_crowds.py", INTEGRATION / "draw/test_crowd_kinds.py"),
+    "draw/partition.py": (UNIT / "draw/test_crowd_reference.py",),
+    "data/sessions.py": (UNIT / "data/test_sessions.py", UNIT / "draw/test_rows_outside_sessions.py"),
+    "data/candidates.py": (UNIT / "data/test_candidates.py", UNIT / "data/test_learned_candidates.py"),
+    "audits/verdicts.py": (UNIT / "audits",),
+    "audits/measures/accuracy.py": (UNIT / "audits",),
+    "columns/dependence.py": (UNIT / "columns", INTEGRATION / "columns"),
+    "columns/order.py": (UNIT / "columns",),
+    "release/seal.py": (INTEGRATION / "release/test_seal.py",),
+    "release/verify.py": (INTEGRATION / "release/test_verify.py", INTEGRATION / "release/test_verify_recomputes.py"),
+    "release/stated.py": (INTEGRATION / "release/test_verify_refuses.py",),
+    "attack/adversaries/habits.py": (UNIT / "attack/test_session_habits.py", INTEGRATION / "attack"),
+    "data/pseudonyms.py": (UNIT / "data/test_pseudonym_spans.py", INTEGRATION / "release/test_pseudonyms.py"),
+    "release/users.py": (UNIT / "columns/test_pseudonym_ids.py", INTEGRATION / "release/test_pseudonyms.py"),
+}
+LEFT_OUT = shutil.ignore_patterns(".*", "site", "results", "docs", "__pycache__", "demo*", "*.egg-info")
+
+COMPARES: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault in one line of a stage."""
+
+    stage: str
+    line: int
+    before: str
+    after: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.stage}:{self.line}: {self.before}  ->  {self.after}"
+
+
+def changed(node: ast.AST) -> ast.AST | None:
+    """Return a node with a fault; None if there is none for it."""
+    new = copy.deepcopy(node)
+    if isinstance(new, ast.Compare) and type(new.ops[0]) in COMPARES:
+        new.ops[0] = COMPARES[type(new.ops[0])]()
+    elif isinstance(new, ast.BoolOp):
+        new.op = ast.Or() if isinstance(new.op, ast.And) else ast.And()
+    elif isinstance(new, ast.BinOp) and type(new.op) in OPERATORS:
+        new.op = OPERATORS[type(new.op)]()
+    elif isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not):
+        return new.operand
+    elif isinstance(new, ast.Constant) and type(new.value) in (int, float, bool):
+        new.value = not new.value if isinstance(new.value, bool) else new.value + 1
+    elif isinstance(new, ast.IfExp):
+        new.body, new.orelse = new.orelse, new.body
+    else:
+        return None
+    return new
+
+
+def expressions(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of code that runs: no annotations, texts or types."""
+    for name, value in ast.iter_fields(tree):
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and name not in ("annotation", "returns", "decorator_list", "msg"):
+                yield child
+                if not isinstance(child, ast.JoinedStr):
+                    yield from expressions(child)
+
+
+def mutants_of(stage: str) -> list[Mutant]:
+    """Return all mutants of a stage, in the order of its lines."""
+    text = (ROOT / "ghostpoi" / stage).read_text("utf-8")
+    tree, found = ast.parse(text), []
+    for node in expressions(tree):
+        if isinstance(node, ast.expr) and (new := changed(node)) is not None:
+            source = ast.unparse(_Put(node, new).visit(copy_of(tree, node)))
+            found.append(Mutant(stage, node.lineno, ast.unparse(node), ast.unparse(new), source))
+    return found
+
+
+def copy_of(tree: ast.AST, kept: ast.AST) -> ast.AST:
+    """Copy a tree, but for one node in it."""
+    return copy.deepcopy(tree, {id(kept): kept})
+
+
+class _Put(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return self.new if node is self.old else super().visit(node)  # type: ignore[no-any-return]
+
+
+def sample() -> list[Mutant]:
+    """Draw the mutants: the same number of every stage, but for one."""
+    draw = random.Random(SEED)
+    share, more = divmod(MUTANTS, len(STAGES))
+    found = []
+    for number, stage in enumerate(STAGES):
+        every = mutants_of(stage)
+        found += draw.sample(every, min(len(every), share + (number < more)))
+    return found
+
+
+def run(place: Path, tests: tuple[Path, ...], limit: float | None) -> int | None:
+    """Run tests in a copy of the project; return the exit code, or None if they took too long."""
+    command = [sys.executable, "-m", "pytest", "-x", "--no-header", *map(str, tests)]
+    env = os.environ | {"PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1", "GHOSTPOI_DATA": str(place)}
+    try:
+        return subprocess.run(command, cwd=place, env=env, capture_output=True, timeout=limit).returncode
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def with_mutant(place: Path, mutant: Mutant, limits: dict[str, float]) -> bool:
+    """Return whether the tests of its stage notice a mutant."""
+    path = place / "ghostpoi" / mutant.stage
+    before = path.read_text("utf-8")
+    path.write_text(mutant.source, "utf-8")
+    try:
+        return run(place, STAGES[mutant.stage], limits[mutant.stage]) != 0
+    finally:
+        path.write_text(before, "utf-8")
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> "SimpleQueue[Path]":
+    """Copies of the project, one per worker."""
+    free: SimpleQueue[Path] = SimpleQueue()
+    for number in range(WORKERS):
+        place = tmp_path_factory.mktemp("mutants") / str(number)
+        shutil.copytree(ROOT, place, ignore=LEFT_OUT)
+        free.put(place)
+    return free
+
+
+def test_the_tests_of_a_stage_notice_its_faults(places: "SimpleQueue[Path]") -> None:
+    def in_a_copy(work: Callable[[Path], object]) -> object:
+        place = places.get()
+        try:
+            return work(place)
+        finally:
+            places.put(place)
+
+    def timed(stage: str) -> float:
+        began = time.monotonic()
+        assert in_a_copy(lambda place: run(place, STAGES[stage], None)) == 0, f"{stage}: its tests fail by themselves"
+        return 60 + PATIENCE * (time.monotonic() - began)
+
+    mutants = sample()
+    with ThreadPoolExecutor(WORKERS) as pool:
+        limits = dict(zip(STAGES, pool.map(timed, STAGES), strict=True))
+        noticed = list(pool.map(lambda one: in_a_copy(lambda place: with_mutant(place, one, limits)), mutants))
+    lived = [str(one) for one, killed in zip(mutants, noticed, strict=True) if not killed]
+    assert sum(map(bool, noticed)) >= LEAST * len(mutants), "\n".join([f"{len(lived)} of {len(mutants)} lived", *lived])
+
+
+def test_every_stage_has_mutants_that_parse() -> None:
+    for stage in STAGES:
+        every = mutants_of(stage)
+        assert len(every) >= MUTANTS // len(STAGES)
+        for one in every:
+            assert ast.parse(one.source)
+            assert one.before != one.after
