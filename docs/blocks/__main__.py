@@ -3,17 +3,12 @@
 import json
 from collections.abc import Mapping
 
-from docs import rerun_choose, rerun_recbole
+from docs import rerun_recbole
 from docs.blocks import frontier, performance, reproduction
 from docs.blocks.common import DOCS, RESULTS, Block, filled
 from ghostpoi.study import figures
 from ghostpoi.study.day_map import draw_map
 from ghostpoi.study.results import Results
-
-
-def choose() -> str:
-    """What `choose` promised and what an audit found."""
-    return rerun_choose.table(json.loads(rerun_choose.RESULTS.read_text("utf-8")))
 
 
 def recbole() -> str:
@@ -23,7 +18,6 @@ def recbole() -> str:
 
 PAGES: dict[str, Mapping[str, Block]] = {
     "explanation/performance.md": performance.BLOCKS,
-    "how-to/protect.md": {"choose": choose},
     "results/frontier.md": frontier.BLOCKS,
     "results/reproduction.md": reproduction.BLOCKS,
     "results/third-party.md": {"recbole": recbole},

@@ -59,7 +59,7 @@ class Choice:
 
 @step
 def choose(
-    door: Door, source: Source, *, output: PathLike | None = None, max_mean_km: float = 2.0, min_flows: float = 0.5,
+    door: Door, source: Source, *, output: PathLike | None = None, max_mean_km: float = 2.0, min_flows: float = 0.4,
     max_popularity_js: float = 0.1, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
     seeds: int = 3, map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (),
     config: PathLike | None = None, taxonomy: PathLike | None = None, keep: Sequence[str] = (),

@@ -8,13 +8,14 @@ part of each user's sessions. Every result is compared with controls.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache as once
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ghostpoi.attack.evidence import Outside
+from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import ITSELF, RANDOM, RANDOM_MATCHED, completed
 from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
 from ghostpoi.audits.given_away import chosen as who_is_compared
@@ -36,7 +37,15 @@ from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility_with_control
 from ghostpoi.audits.persons import Persons
 from ghostpoi.audits.persons import measured as measured_persons
-from ghostpoi.audits.request import LM_UNITS, PERSON_UNITS, RELEASE, AuditRequest, AuditSettings, random_controls
+from ghostpoi.audits.request import (
+    LM_UNITS,
+    PERSON_UNITS,
+    RELEASE,
+    Attacks,
+    AuditRequest,
+    AuditSettings,
+    random_controls,
+)
 from ghostpoi.audits.result import Measured, StepCounts, best_of, count_rows, joined, result
 from ghostpoi.audits.stored import check_writable, store
 from ghostpoi.data.checkins import Ints
@@ -95,7 +104,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
         request = replace(request, adversaries=adversaries)
         kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
         whole = Whole(report, shown, request.work())
-        found, away = _with_windows(request, chosen, tables, say, whole)
+        found, away = with_windows(request, chosen, tables, None, request.open_cache(), say, whole)
         found, more = replace(found, kept=kept), {}
         whole.finish()
     sha256 = manifest["data"]["sha256"] if manifest else hashlib.sha256(request.release.raw_bytes).hexdigest()
@@ -156,19 +165,21 @@ def audit_region(
     pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, whole_file=False)
     if not has_sessions(pair.released, chosen.filters):
         return None
-    found = _measured(request, chosen, pair, align(pair, chosen.filters), contests, lambda text: None, no_report)
+    data, cache = align(pair, chosen.filters), request.open_cache()
+    found = measured(request, chosen, pair, data, contests, cache, lambda text: None, no_report)
     return replace(found, kept=len(after.kept))
 
 
-def _with_windows(
-    request: AuditRequest, chosen: AuditSettings, pair: TablePair, say: Say, report: Report
-) -> tuple[Measured, dict[str, Any]]:
-    """Measure all contests, and return what the release gives away.
+def with_windows(
+    request: Attacks, chosen: AuditSettings, pair: TablePair, contests: Sequence[Contest] | None, cache: Cache,
+    say: Say, report: Report,
+) -> tuple[Measured, dict[str, Any]]:  # fmt: skip
+    """Measure contests, by default all, and return what the release gives away.
 
     Where the test steps are few, those who are compared are tested on earlier windows of each user's sessions too.
     """
     data = align(pair, chosen.filters)
-    whole = _measured(request, chosen, pair, data, None, say, report)
+    whole = measured(request, chosen, pair, data, contests, cache, say, report)
     compared = list(dict.fromkeys(c for one in who_is_compared(whole).values() for c in one.contests))
     request, further = replace(request, naturalness=False, persons=False), list[Measured]()
     for window in range(1, MOST_WINDOWS):
@@ -177,16 +188,16 @@ def _with_windows(
         earlier = align(pair, chosen.filters, window)
         if not (steps_of(earlier.train) and steps_of(earlier.val) and steps_of(earlier.test)):
             break
-        further.append(_measured(request, chosen, pair, earlier, compared, say, no_report))
+        further.append(measured(request, chosen, pair, earlier, compared, cache, say, no_report))
     return whole, given_away(whole, {}, further)
 
 
-def _measured(
-    request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions,
-    contests: Sequence[Contest] | None, say: Say, report: Report,
+def measured(
+    request: Attacks, chosen: AuditSettings, pair: TablePair, data: AlignedSessions,
+    contests: Sequence[Contest] | None, cache: Cache, say: Say, report: Report,
 ) -> Measured:  # fmt: skip
     """Measure contests, by default all, and all that needs no victim."""
-    grid = grid_of(request, chosen, pair, data, report)
+    grid = grid_of(request, chosen, pair, data, cache, report)
     if contests is None:
         found = run_contests(request, grid, random_controls(pair.manifest), steps_of(data.test))
     else:
@@ -214,6 +225,7 @@ def _measured(
         naturalness=_naturalness(chosen, data, grid, say) if request.naturalness else None,
         bound=_bound(pair, data, grid),
         persons=_persons(chosen, pair, report) if request.persons else None,
+        sample=data.sample,
     )
 
 
@@ -240,13 +252,13 @@ def steps_of(sessions: Sessions) -> int:
 
 
 def grid_of(
-    request: AuditRequest, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, report: Report
+    request: Attacks, chosen: AuditSettings, pair: TablePair, data: AlignedSessions, cache: Cache, report: Report
 ) -> Grid:
     publisher = publisher_of(pair.manifest)
     ours, rule = (public_rule(pair, data.vocabulary, chosen, method) for method in (publisher, METHODS[RANDOM]))
     clean, pseudonym = data.train.poi, data.pseudonym
 
-    @cache
+    @once
     def random(number: int) -> Ints:
         """The paper's control: a uniform draw from the candidate sets, at the same positions."""
         settings = replace(publication(RANDOM), speed=chosen.speed)
@@ -254,7 +266,7 @@ def grid_of(
         # A derived seed, because a publisher with the same small seed would have drawn the same release.
         return publish(task, Seed(Seed(number).derive("audit", "random")), request.device).poi
 
-    @cache
+    @once
     def matched(number: int) -> Ints:
         return matched_draw(ours, clean, data.released, Seed(number))
 
@@ -268,12 +280,12 @@ def grid_of(
     return Grid(
         train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=releases.__getitem__,
         seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
-        device=request.device, cache=request.open_cache(), kept=kept_columns(pair, data), report=report,
-        distance=True, leak_by=request.leak_by,
+        device=request.device, cache=cache, kept=kept_columns(pair, data), report=report,
+        distance=request.distance, leak_by=request.leak_by,
     )  # fmt: skip
 
 
-def run_contests(request: AuditRequest, grid: Grid, random: Sequence[str], positions: int) -> Measures:
+def run_contests(request: Attacks, grid: Grid, random: Sequence[str], positions: int) -> Measures:
     """Return the measures of all contests, including the random releases against the strongest adversary."""
     # The adversary that restores most is likely the strongest. It is known before any victim is trained, so its
     # controls can train side by side with the other victims.
@@ -290,7 +302,7 @@ def run_contests(request: AuditRequest, grid: Grid, random: Sequence[str], posit
 
 
 def with_controls(
-    request: AuditRequest, random: Sequence[str], found: Measures, positions: int,
+    request: Attacks, random: Sequence[str], found: Measures, positions: int,
     measure: Callable[[Sequence[Contest]], Measures],
 ) -> Measures:  # fmt: skip
     """Add the random releases against the strongest adversary to what was measured, if they are missing."""

@@ -1,5 +1,6 @@
 """A clean file and a release of the same rows, cut into sessions as the recipient of the release would cut them."""
 
+import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from ghostpoi.audits.controls import RANDOM
 from ghostpoi.columns.dependence import value_codes
 from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
-from ghostpoi.data.checkins import Checkins, Ints, Longs, Venues, renumber
+from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs, Venues, renumber
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.catalogue import KeptCrowds
@@ -73,6 +74,20 @@ class AlignedSessions:
     all: Sessions  # train, val and test
     all_released: Ints  # (N,) at the positions of all
     pseudonym: Longs | None  # (S,) of train, by the first row of each session; None: the release keeps the user ids
+    sample: dict[str, Any] | None = None  # of the people that train, val and test are about; None: all of them
+
+
+MOST_VISITS = 300_000  # in sessions; with more, adversaries and victims see a sample of the people
+
+
+def sampled_users(user_ids: Any, data: Sessions, most: int) -> Bools:
+    """Return whether each session belongs to the sample, (S,): people in the order of hashes, up to `most` visits."""
+    users, which = np.unique(data.user, return_inverse=True)
+    visits = np.bincount(which, data.length)
+    order = sorted(range(len(users)), key=lambda k: hashlib.sha256(str(user_ids[users[k]]).encode()).digest())
+    count = max(1, int(np.searchsorted(np.cumsum(visits[order]), most, "right")))
+    chosen: Bools = np.isin(which, order[:count])
+    return chosen
 
 
 def read_pair(
@@ -161,11 +176,17 @@ def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedS
     vocabulary, poi_of = sessions.vocabulary_of(venues, used)
     clean, released = poi_of[before], poi_of[after]
     everything, part = replace(data.all, poi=clean[data.all.row]), sessions.split(data.all.user, filters, window)
-    train, val, test = (everything.take(part == k) for k in range(3))
+    about, sample = np.ones(len(part), bool), None
+    if data.all.positions > MOST_VISITS:
+        about = sampled_users(pair.released.user_ids, data.all, MOST_VISITS)
+        users, some = (len(np.unique(data.all.user[which])) for which in (about >= 0, about))
+        share = float(data.all.length[about].sum() / data.all.positions)
+        sample = {"users": some, "of_users": users, "share_of_visits": round(share, 3)}
+    train, val, test = (everything.take((part == k) & about) for k in range(3))
     train = replace(train, time=pair.released.time[train.row])  # which adversaries see; predictions are of clean times
     pseudonym = None if pair.pseudonym is None else pair.pseudonym[train.row[train.start[:-1]]]
     return AlignedSessions(
-        vocabulary, train, val, test, released[train.row], everything, released[everything.row], pseudonym
+        vocabulary, train, val, test, released[train.row], everything, released[everything.row], pseudonym, sample
     )
 
 

@@ -61,11 +61,9 @@ def random_controls(manifest: dict[str, Any] | None) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditRequest:
-    """What the auditor asks for."""
+class Attacks:
+    """Who attacks a release, and what else is measured of it."""
 
-    file: Source
-    release: Source
     adversaries: tuple[str, ...] = field(default_factory=default_adversaries)
     victims: tuple[str, ...] = DEFAULT_VICTIMS
     leak: float = 0.05
@@ -73,20 +71,10 @@ class AuditRequest:
     seeds: int = 3
     protocol: str = "strong"
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    mapping: dict[str, str] = field(default_factory=dict)
-    set: Sequence[str] = ()
-    config: Path | None = None
-    private: Path | None = None  # the private folder of the release; None: next to it
-    cache: Path | None = None
     naturalness: bool = True
     persons: bool = True
+    distance: bool = True
     all_controls: bool = False  # random releases against every adversary, not only none and the strongest
-    store: bool = True
-    replace: bool = False  # a stored audit that is fuller or has other settings
-
-    @property
-    def private_folder(self) -> Path:
-        return self.private or Path(f"{self.release}.private")
 
     def contests_of(self, release: str, adversary: str) -> list[Contest]:
         """Return what an adversary or a control needs on a release: a contest per victim."""
@@ -101,6 +89,25 @@ class AuditRequest:
             *((control, adversary) for control in random for adversary in faced),
         ]
         return [contest for names in asked for contest in self.contests_of(*names)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditRequest(Attacks):
+    """What the auditor asks for."""
+
+    file: Source
+    release: Source
+    mapping: dict[str, str] = field(default_factory=dict)
+    set: Sequence[str] = ()
+    config: Path | None = None
+    private: Path | None = None  # the private folder of the release; None: next to it
+    cache: Path | None = None
+    store: bool = True
+    replace: bool = False  # a stored audit that is fuller or has other settings
+
+    @property
+    def private_folder(self) -> Path:
+        return self.private or Path(f"{self.release}.private")
 
     def work(self) -> float:
         """Return all units of work for the progress bar, in Markov victims."""

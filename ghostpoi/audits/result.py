@@ -16,7 +16,7 @@ from ghostpoi.audits.measures.gaps import accuracy_lost, spread
 from ghostpoi.audits.persons import Persons
 from ghostpoi.audits.persons import joined as joined_persons
 from ghostpoi.audits.persons import summary as persons_summary
-from ghostpoi.audits.request import AuditRequest, AuditSettings
+from ghostpoi.audits.request import Attacks, AuditSettings
 from ghostpoi.audits.verdicts import conclude
 from ghostpoi.data.checkins import Bytes, Longs
 from ghostpoi.data.displacement import Moves, joined_moves, moves, without_category
@@ -105,10 +105,11 @@ class Measured:
     naturalness: dict[str, float] | None = field(default=None)
     bound: dict[str, float] | None = None  # of releases by crowds
     persons: Persons | None = None
+    sample: dict[str, Any] | None = None  # of the people, in a file with very many visits
 
 
 def result(
-    request: AuditRequest, chosen: AuditSettings, manifest: Mapping[str, Any] | None, m: Measured,
+    request: Attacks, chosen: AuditSettings, manifest: Mapping[str, Any] | None, m: Measured,
     given_away: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     """Return the result: rounded accuracies, everything else that was measured, and what follows.
@@ -128,6 +129,7 @@ def result(
         "naturalness": m.naturalness,
         "bound": _rounded_bound(m),
         "persons": persons_summary(m.persons),
+        "sample": m.sample,
         "utility": m.utility,
         "protocol": request.protocol,
         "victims": list(request.victims),

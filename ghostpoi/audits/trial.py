@@ -1,6 +1,6 @@
 """The settings that `choose` tries, and one trial: protect in memory with a setting, then measure as an audit would."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -8,28 +8,30 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import victim_settings
+from ghostpoi.audits.audit import measured, with_windows
 from ghostpoi.audits.cache import Cache
-from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV
-from ghostpoi.audits.grid import Contest, Grid, Release, judges_of
-from ghostpoi.audits.match import AlignedSessions, TablePair, align, has_sessions, public_rule
-from ghostpoi.audits.measures.accuracy import moves as leads_elsewhere
-from ghostpoi.audits.measures.utility import utility
-from ghostpoi.audits.request import RELEASE
-from ghostpoi.audits.result import means
+from ghostpoi.audits.controls import ALONE, CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV
+from ghostpoi.audits.given_away import given_away
+from ghostpoi.audits.match import TablePair, align, has_sessions
+from ghostpoi.audits.request import Attacks, AuditSettings
+from ghostpoi.audits.result import Measured, joined, result
+from ghostpoi.audits.verdicts import LEAKS
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.displacement import Moves, joined_moves, moves
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.table import protect_table
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, genuine_rows, prepare
 from ghostpoi.options import option
+from ghostpoi.progress import no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.release.users import numbers
 
-WIDTHS = ((8, 3.0), (16, 5.0), (32, 10.0))  # minimum size and maximum width of a crowd
+# Minimum size and maximum width of a crowd. Crowds of any category are the default with other sizes; those of one
+# category are far apart, so wide ones move visits by many kilometres.
+ANY = ((16, 40.0), (32, 40.0), (48, 40.0), (64, 40.0))
+NARROW = ((8, 3.0), (16, 5.0), (32, 10.0))
 STRICTNESS: tuple[KeepsCategory, ...] = ("exact", "group", "any")
 EPSILON = 1e-9
 
@@ -39,14 +41,14 @@ class Option:
     """One setting of crowds."""
 
     category: KeepsCategory
-    draw: Literal["even", "popular-by-hour"]
+    draw: Literal["even", "popular"]
     size: int
     reach_km: float
 
     @property
     def name(self) -> str:
         kind = {"exact": "same category", "group": "same group", "any": "any category"}[self.category]
-        how = {"even": "drawn evenly", "popular-by-hour": "by popularity"}[self.draw]
+        how = {"even": "drawn evenly", "popular": "by popularity"}[self.draw]
         return f"crowds of {self.size} venues within {self.reach_km:g} km, {kind}, {how}"
 
     @property
@@ -61,7 +63,7 @@ class Wishes:
     """What a release must keep to be useful. Among the settings that do, the best protected one is recommended."""
 
     max_mean_km: float = 2.0
-    min_flows: float = 0.5
+    min_flows: float = 0.4
     max_popularity_js: float = 0.1
     keep_category: KeepsCategory = "any"
 
@@ -83,18 +85,19 @@ def options(wishes: Wishes, has_category: bool = True, has_groups: bool = True) 
     """
     allowed = STRICTNESS[: STRICTNESS.index(wishes.keep_category) + 1] if has_category else STRICTNESS[-1:]
     allowed = tuple(category for category in allowed if has_groups or category != "group")
-    popular = [Option(category, "popular-by-hour", *width) for category in allowed[::-1] for width in WIDTHS]
-    return popular + [Option(allowed[-1], "even", *width) for width in WIDTHS]
+    widths = {category: ANY if category == "any" else NARROW for category in allowed}
+    popular = [Option(category, "popular", *width) for category in allowed[::-1] for width in widths[category]]
+    return popular + [Option(allowed[-1], "even", *width) for width in widths[allowed[-1]][::2]]
 
 
 def frontier(trials: list[dict[str, Any]]) -> list[bool]:
-    """Mark the trials that no other beats: none is better in worst case, flows or distance and as good in the rest.
+    """Mark the trials that no other beats: none is better in protection, flows or distance and as good in the rest.
 
-    The worst case is that of the adversaries which all settings faced.
+    Protection is what is given away to the adversaries which all settings faced.
     """
 
     def costs(trial: dict[str, Any]) -> tuple[float, float, float]:
-        return trial["worst_of_fast"], -trial["flows"], trial["mean_km"]
+        return trial["given_away_of_fast"], -trial["flows"], trial["mean_km"]
 
     def beats(one: tuple[float, ...], two: tuple[float, ...]) -> bool:
         return one != two and all(a <= b for a, b in zip(one, two, strict=True))
@@ -103,77 +106,85 @@ def frontier(trials: list[dict[str, Any]]) -> list[bool]:
     return [not any(beats(other, own) for other in every) for own in every]
 
 
-ALL, MOVES = "all", "moves"  # steps of the test sessions: all, and those to another venue
-VICTIM = "markov"  # it trains in a second and learns as much as a Transformer on the cities that were measured
 CPU = torch.device("cpu")
-Accuracies = dict[str, dict[str, Any]]  # acc@1 over all steps and over moves, by adversary or control
 
 
 @dataclass(frozen=True)
-class Useful:
-    """What a release of a table, or of a region, keeps, and what that is counted over."""
+class Tried:
+    """What an audit measures of a setting, in a table or in a region of it."""
 
-    moved: Moves
+    measured: Measured
+    gives_away: Mapping[str, Any]
     left_genuine: int  # rows
-    kept: dict[str, float]  # statistics of sessions
-    positions: int
-    steps: int
-    has_category: bool
 
-    @property
-    def measures(self) -> dict[str, float | None]:
-        """Distances and rows of the whole table, statistics of its sessions."""
-        moved = self.moved.measures
+    @staticmethod
+    def joined(each: Mapping[int, "Tried"]) -> "Tried":
+        """Join what was measured in several regions, by their numbers."""
+        if len(each) == 1:
+            return next(iter(each.values()))
+        parts = {number: one.measured for number, one in each.items()}
+        whole = joined(list(parts.values()))
+        return Tried(whole, given_away(whole, parts), sum(one.left_genuine for one in each.values()))
+
+    def audit(self, attacks: Attacks, settings: Publication) -> dict[str, Any]:
+        """Return the result of an audit of a release with these settings."""
+        return result(attacks, audit_settings(settings), public(settings), self.measured, self.gives_away)
+
+    def use(self, audit: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a release keeps: distances and rows of the whole table, statistics of its sessions."""
+        moved, kept = audit["plausibility"], audit["utility"]
         return {
             "mean_km": moved["mean_km"],
             "p95_km": moved["p95_km"],
             "substituted": moved["substitution_rate"],
             "genuine_rows": self.left_genuine,
-            "left_genuine": round(self.left_genuine / self.moved.rows, 3),
-            "category_match": moved["category_match"] if self.has_category else None,
-            **self.kept,
+            "left_genuine": round(self.left_genuine / self.measured.rows.moved.rows, 3),
+            "category_match": moved["category_match"],
+            "flows": kept["flows"]["common_part"],
+            "popularity": kept["popularity"]["poi_js"],
+            "category_js": kept["popularity"]["category_js"],
+            "category_hour_js": kept["hours"]["category_hour_js"],
         }
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What was measured of a setting in a region: acc@1 per seed behind each adversary, and over how many steps."""
-
-    accuracies: Accuracies
-    positions: Mapping[str, int]
-    useful: Useful | None = None
-
-
-def joined(each: Sequence[Tried]) -> Accuracies:
-    """Return accuracies over the test steps of all regions, and over their moves."""
-    if len(each) == 1:
-        return each[0].accuracies
+def protection(audit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what adversaries learn from a release: what it gives away, as audits report it, and the worst case."""
+    known = audit["adversaries"] | {name: audit["controls"][name] for name in (LEAK_MIXED, *ALONE)}
+    most = max((audit["gives_away"][leak] for leak in LEAKS), key=lambda one: float(one["mean"]))
+    accuracy = {name: one["acc@1"] for name, one in known.items()}
     return {
-        part: means([one.accuracies[part] for one in each], [one.positions[part] for one in each])
-        for part in each[0].accuracies
-    }
+        "given_away": most["mean"], "given_away_error": (most["high"] - most["low"]) / 2,
+        "gives_away": audit["gives_away"], "verdict": audit["verdict"], "distance": audit["distance"],
+        "accuracy": accuracy, "strongest": audit["strongest"], "worst": accuracy[audit["strongest"]]["mean"],
+        "worst_on_moves": max(one["acc@1_moves"]["mean"] for one in known.values()),
+        "test_positions": audit["test_positions"],
+    }  # fmt: skip
 
 
-def joined_use(each: Sequence[Useful]) -> Useful:
-    """Join what a setting keeps in several regions. Flows and visits to venues are those of the whole."""
-    if len(each) == 1:
-        return each[0]
-    positions, steps = [one.positions for one in each], [one.steps for one in each]
-    weights = dict.fromkeys(each[0].kept, positions) | {"flows": steps}
-    return Useful(
-        joined_moves([one.moved for one in each]), sum(one.left_genuine for one in each),
-        means([one.kept for one in each], weights), sum(positions), sum(steps), each[0].has_category,
-    )  # fmt: skip
+def controls_of(audit: Mapping[str, Any], measure: str) -> dict[str, Any]:
+    """Return what settings are compared with: accuracies per seed, and those of floors."""
+    known = {CLEAN: audit["clean"]} | audit["controls"]
+    counted = {name: known[name][measure]["mean"] for name in (*FLOORS, MARKOV)}
+    return {name: known[name][measure]["seeds"] for name in (CLEAN, LEAK_ONLY, LEAK_STAY)} | counted
+
+
+def audit_settings(settings: Publication) -> AuditSettings:
+    """Return the settings of an audit of a release with these settings."""
+    s, (model, training) = settings, victim_settings("strong")
+    return AuditSettings(s.filters, s.candidates, s.speed, s.hide, model, training)
+
+
+def public(settings: Publication) -> dict[str, Any]:
+    """Return the part of the manifest that an audit reads."""
+    return {"method": "crowd", "settings": settings.public()}
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A setting, applied to a table. Everything is computed on first use and kept."""
+    """A setting, applied to a table."""
 
     table: Checkins
     settings: Publication
-    leak: float
-    cache: Cache
     whole_file: bool = True  # else a region, which may have no sessions and no candidates
 
     @cached_property
@@ -193,77 +204,22 @@ class Trial:
             category=v.category[venue], venue_ids=np.append("", table.venue_ids[shown]),
         )  # fmt: skip
         pseudonym = numbers(table, self.settings) if self.settings.rotates_users else None
-        return TablePair(table, after, np.arange(len(table)), None, {}, pseudonym)
-
-    @cached_property
-    def _data(self) -> AlignedSessions:
-        return align(self._pair, self.settings.filters)
+        return TablePair(table, after, np.arange(len(table)), public(self.settings), {}, pseudonym)
 
     @property
     def has_sessions(self) -> bool:
         """Whether there are sessions to train, validate and test a victim on."""
         return has_sessions(self._pair.released, self.settings.filters)
 
-    @property
-    def test_positions(self) -> dict[str, int]:
-        """The number of clean steps that victims are tested on, and of moves among them."""
-        test = self._data.test
-        return {ALL: test.positions - len(test), MOVES: int(leads_elsewhere(test).sum())}
-
-    def usefulness(self) -> Useful:
-        """Return what the release keeps."""
-        rows, released, data = np.arange(len(self.table)), self._released.poi, self._data
-        kept = utility(data.all, data.all_released, data.vocabulary, self._whole.hidden[data.vocabulary.venue])
-        genuine = genuine_rows(self._whole, self.settings.method, rows, released)
-        return Useful(
-            moves(self.table.venues, self.table.venue, released),
-            genuine["left_genuine"]["rows"],
-            {
-                "flows": kept["flows"]["common_part"],
-                "popularity": kept["popularity"]["poi_js"],
-                "category_js": kept["popularity"]["category_js"],
-                "category_hour_js": kept["hours"]["category_hour_js"],
-            },
-            data.all.positions,
-            data.all.positions - len(data.all),
-            bool(self.table.category_field),
-        )
-
-    def accuracies(self, adversaries: Sequence[str], seeds: int) -> Accuracies:
-        """Return acc@1 of the victim behind each adversary, and of `leak-mixed`, per seed."""
-        wanted = [
-            Contest(RELEASE, name, self._ratio(name), one)
-            for name in (*adversaries, LEAK_MIXED) for one in judges_of(name, (VICTIM,))
-        ]  # fmt: skip
-        return self._measured(wanted, seeds)
-
-    def controls(self, seeds: int) -> Accuracies:
-        """Return acc@1 of victims that train on clean data and on the leak alone, and the floors."""
-        found = self._measured(
-            [
-                Contest(CLEAN, CLEAN, None, VICTIM),
-                *(Contest(CLEAN, control, self.leak, VICTIM) for control in (LEAK_ONLY, LEAK_STAY)),
-            ],
-            seeds,
-        )
-        floors = self._grid(1).floors()
-        counted = {part: {name: floors[name][part]["acc@1"] for name in (*FLOORS, MARKOV)} for part in found}
-        return {part: found[part] | counted[part] for part in found}
-
-    def _measured(self, contests: Sequence[Contest], seeds: int) -> Accuracies:
-        named = {contest.adversary: found for contest, found in self._grid(seeds).measures(contests).items()}
-        return {part: {name: found[part]["acc@1"] for name, found in named.items()} for part in (ALL, MOVES)}
-
-    def _ratio(self, adversary: str) -> float | None:
-        known = ADVERSARIES.get(adversary)
-        return self.leak if known is None or known.uses_leak else None
-
-    def _grid(self, seeds: int) -> Grid:
-        data, (model, training) = self._data, victim_settings("strong")
-        rule = public_rule(self._pair, data.vocabulary, self.settings, self.settings.method)
-        release = Release(lambda number: data.released, rule, data.pseudonym)
-        return Grid(
-            train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary,
-            releases={RELEASE: release}.__getitem__, seeds=seeds, protocol="strong", model=model, training=training,
-            device=CPU, cache=self.cache,
-        )  # fmt: skip
+    def tried(self, attacks: Attacks, cache: Cache) -> Tried:
+        """Measure the release as an audit would: a region alone, a whole file over several windows."""
+        chosen, pair, contests = audit_settings(self.settings), self._pair, attacks.contests([])
+        if self.whole_file:
+            found, away = with_windows(attacks, chosen, pair, contests, cache, lambda text: None, no_report)
+        else:
+            data = align(pair, chosen.filters)
+            found = measured(attacks, chosen, pair, data, contests, cache, lambda text: None, no_report)
+            away = given_away(found, {})
+        rows = np.arange(len(self.table))
+        genuine = genuine_rows(self._whole, self.settings.method, rows, self._released.poi)
+        return Tried(found, away, genuine["left_genuine"]["rows"])

@@ -314,7 +314,7 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
     )
     trials = [
         trial | {
-            "least": "" if trial["complete"] else ">= ",
+            "full": f"{trial['given_away']:.3f}" if trial["complete"] else "",
             "mark": "recommended" if trial is best else "yes" if trial["frontier"] else "",
         }
         for trial in found["tried"]

@@ -16,7 +16,7 @@ from ghostpoi.audits.verdicts import CANNOT_TELL, LEAKS, SEVERITY, worst
 from ghostpoi.errors import InputError
 from ghostpoi.release.manifest import release_identity
 from ghostpoi.reports.persons_view import PersonRow, person_rows
-from ghostpoi.reports.texts import TONES, regions_text, victim_label
+from ghostpoi.reports.texts import TONES, regions_text, sample_text, victim_label
 
 RANDOM_DOES = {1: "protects better", 0: "protects neither clearly better nor worse", -1: "protects less"}
 BOUNDS = {
@@ -219,7 +219,11 @@ class AuditView:
             protocol=str(audit["protocol"]),
             victim=", ".join(map(str, audit["victims"])),
             positions=int(audit["test_positions"]),
-            regions=regions_text(audit["regions"], "audited") if "regions" in audit else "",
+            regions=regions_text(audit["regions"], "audited")
+            if "regions" in audit
+            else sample_text(audit["sample"])
+            if audit.get("sample")
+            else "",
             utility={
                 group: {k: float(v) for k, v in measures.items() if isinstance(v, int | float) and np.isfinite(v)}
                 for group, measures in audit["utility"].items()

@@ -1,6 +1,5 @@
 """What `choose` found, in words: the recommendation, what speaks against it, and what each limit costs."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, MARKOV
-from ghostpoi.audits.measures.gaps import SAMPLING_ERRORS
 from ghostpoi.reports.texts import share, victim_label
 
 FEW_STEPS = 3000  # test steps; with fewer, settings are hard to tell apart
@@ -42,8 +40,8 @@ LIMITS = (
 
 
 def protected(trial: Trial) -> float:
-    """Right guesses of the adversaries that all settings faced, so that trials compare."""
-    return float(trial["worst_of_fast"])
+    """What is given away to the adversaries that all settings faced, so that trials compare."""
+    return float(trial["given_away_of_fast"])
 
 
 def controls(found: Mapping[str, Any]) -> dict[str, float]:
@@ -71,11 +69,9 @@ def warnings(found: Mapping[str, Any]) -> list[str]:
             "theirs, and nothing hides these visits. Withhold or drop them, or allow a longer reach."
         )
     if (steps := trial["test_positions"]) < FEW_STEPS:
-        p = trial["worst"]
-        error = SAMPLING_ERRORS * math.sqrt(2 * p * (1 - p) / max(1, steps))
         said.append(
             f"The file is small: {steps:,} test steps cannot tell settings apart that differ by less than "
-            f"{100 * error:.1f} points of right guesses. Take the order of the settings as a hint."
+            f"{100 * trial['given_away_error']:.1f} points of right guesses. Take the order of the settings as a hint."
         )
     return said
 
@@ -93,7 +89,7 @@ def arguments(found: Mapping[str, Any]) -> list[str]:
         better = best is not None and (found["recommended"] is None or protected(best) < protected(base) - 1e-4)
         if best is not None and better:
             said.append(
-                f"{head} with {limit.words(best[limit.measure])} instead, {best['name']} gives "
+                f"{head} with {limit.words(best[limit.measure])} instead, {best['name']} has "
                 f"{_use(best)}{'' if found['recommended'] is None else f', instead of {_use(base)}'}."
             )
         else:
@@ -104,4 +100,9 @@ def arguments(found: Mapping[str, Any]) -> list[str]:
 
 
 def _use(trial: Trial) -> str:
-    return f"{share(protected(trial), 1)} right guesses with {share(trial['flows'])} of trips"
+    return f"{points(protected(trial))} given away with {share(trial['flows'])} of trips"
+
+
+def points(value: float) -> str:
+    """A difference of shares in points of a hundred right guesses."""
+    return f"{100 * value:.1f} points"

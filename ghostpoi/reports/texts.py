@@ -163,4 +163,12 @@ def regions_text(found: Mapping[str, Any], done: str) -> str:
     return f"{text}; {few:,} of {sampled:,} regions ({silent:.1%} of rows) have too few sessions" if few else text
 
 
+def sample_text(found: Mapping[str, Any]) -> str:
+    """Say on which people of a large file adversaries and victims were measured."""
+    return (
+        f"adversaries and victims saw {found['users']:,} of {found['of_users']:,} people "
+        f"({found['share_of_visits']:.1%} of visits in sessions), chosen by a hash of their ids"
+    )
+
+
 FILTERS = (plain, share, with_spread, seeds_text, victim_label)  # of templates

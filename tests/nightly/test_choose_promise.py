@@ -23,18 +23,19 @@ def test_the_recommendation_keeps_what_it_promised(tmp_path: Path) -> None:
     assert best["complete"]
     assert best["missed"] == []
     assert best["mean_km"] <= 2
-    assert best["flows"] >= 0.5
+    assert best["flows"] >= 0.4
     words = shlex.split(best["command"])
     assert words[:4] == ["ghostpoi", "protect", str(city), "-o"]
     done = called("protect", city, "-o", release, *words[5:], "--seed", SEED)
     assert done.returncode == 0, done.stderr
-    done = called("audit", city, release, "--victim", "markov", "--no-naturalness", "--json")
+    done = called("audit", city, release, "--no-naturalness", "--json")
     assert done.returncode == 0, done.stderr
     audit = json.loads(done.stdout)
     assert audit["not_run"] == []
     assert audit["plausibility"]["mean_km"] == pytest.approx(best["mean_km"], rel=0.1)
     assert audit["utility"]["flows"]["common_part"] == pytest.approx(best["flows"], abs=0.03)
     assert audit["utility"]["popularity"]["poi_js"] == pytest.approx(best["popularity"], abs=0.02)
-    promised, kept = best["accuracy"][best["strongest"]], audit["adversaries"][audit["strongest"]]["acc@1"]
-    sampling = 2 * (2 * promised["mean"] * (1 - promised["mean"]) / audit["test_positions"]) ** 0.5
-    assert abs(kept["mean"] - promised["mean"]) <= 2 * max(promised["std"], kept["std"]) + sampling
+    for leak, promised in best["gives_away"].items():  # the same figure, of another draw
+        kept = audit["gives_away"][leak]
+        assert kept["low"] <= promised["mean"] <= kept["high"]
+        assert promised["low"] <= kept["mean"] <= promised["high"]

@@ -171,10 +171,11 @@ def ten_rows() -> small_city.Release:
 
 def trial(size: int, worst: float, flows: float, km: float, popularity: float = 0.05, **more: Any) -> dict[str, Any]:
     """A setting that `choose` tried."""
-    settings = {"category": "any", "draw": "popular-by-hour", "size": size, "reach_km": 5}
+    settings = {"category": "any", "draw": "popular", "size": size, "reach_km": 5}
     return {
         "name": f"crowds of {size} venues within 5 km, any category, by popularity", "flows": flows, "mean_km": km,
         "settings": [f"method.{key}={value}" for key, value in settings.items()], "popularity": popularity,
+        "given_away": worst - 0.045, "given_away_of_fast": worst - 0.045, "given_away_error": 0.007,
         "worst": worst, "worst_of_fast": worst, "worst_on_moves": worst / 2, "strongest": "habits+leak",
         "accuracy": {"none": spread(worst / 3), "habits+leak": spread(worst)}, "test_positions": 10_000,
         "left_genuine": 0.0, "category_match": None, "missed": [], "frontier": True, "complete": False,
@@ -199,7 +200,7 @@ def choice(**more: Any) -> dict[str, Any]:
     }
     return {
         "tried": tried, "recommended": tried[1], "nearest": tried[1], "controls": known, "controls_on_moves": known,
-        "leak": 0.05, "seeds": 1, "victim": "markov", "pseudonyms": "keep",
+        "leak": 0.05, "seeds": 1, "victims": ["markov", "counting"], "pseudonyms": "keep",
         "wishes": {"max_mean_km": 2.0, "min_flows": 0.5, "max_popularity_js": 0.1, "keep_category": "any"},
     } | more  # fmt: skip
 

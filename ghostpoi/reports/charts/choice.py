@@ -7,6 +7,7 @@ from ghostpoi.audits.controls import CLEAN
 from ghostpoi.reports import charts
 from ghostpoi.reports.charts import Chart, Figure, chart, numbers, percent, points, rule
 from ghostpoi.reports.choice_view import controls, protected, without
+from ghostpoi.reports.choice_view import points as points_of
 
 CATEGORIES = {
     "any": (charts.BLUE, "any category"), "group": (charts.GREEN, "group of categories"),
@@ -15,19 +16,18 @@ CATEGORIES = {
 
 
 def choice_chart(found: Mapping[str, Any]) -> Chart:
-    """Right guesses against trips that survive, both in percent."""
+    """What is given away against trips that survive, both in percent."""
     name, floor = without(found)
-    clean = controls(found)[CLEAN]
-    lines = ((name, floor, charts.PURPLE, "dash"), ("clean data", clean, charts.INK, ""))
+    clean = controls(found)[CLEAN] - floor
+    lines = ((name, 0.0, charts.PURPLE, "dash"), ("clean data", clean, charts.INK, ""))
     x = numbers("trips between 1 km squares that survive", [100 * t["flows"] for t in found["tried"]], "{:g}%")
-    y = numbers("right guesses of the next venue", [100 * v for v in (*map(protected, found["tried"]), floor, clean)],
-                "{:g}%")  # fmt: skip
+    y = numbers("given away, points", [100 * v for v in (*map(protected, found["tried"]), clean)])
     series = [rule(text, colour, (x.low, 100 * v), (x.high, 100 * v), dash) for text, v, colour, dash in lines]
     for category, (colour, text) in CATEGORIES.items():
         mine = [t for t in found["tried"] if f"method.category={category}" in t["settings"]]
         if not mine:
             continue
-        said = [f"{t['name']}: {percent(protected(t))} right guesses, {percent(t['flows'], 0)} of trips" for t in mine]
+        said = [f"{t['name']}: {points_of(protected(t))} given away, {percent(t['flows'], 0)} of trips" for t in mine]
         at = [100 * t["flows"] for t in mine], [100 * protected(t) for t in mine]
         series.append(points(text, colour, *at, said))
     if best := found["recommended"]:

@@ -9,7 +9,7 @@ def test_each_limit_says_what_lies_beyond_it() -> None:
     distance, trips, popularity = arguments(choice())
     assert distance == (
         "Mean distance moved, at most 2 km: with 3.2 km instead, crowds of 48 venues within 5 km, any category, by "
-        "popularity gives 5.0% right guesses with 55% of trips, instead of 6.0% right guesses with 80% of trips."
+        "popularity has 0.5 points given away with 55% of trips, instead of 1.5 points given away with 80% of trips."
     )
     assert trips == "Trips that survive, at least 50%: without it, no setting that was tried protects better."
     assert popularity.startswith("Change of the venues' popularity, at most 0.1 bits: without it, no setting")
@@ -19,8 +19,8 @@ def test_where_nothing_keeps_all_each_limit_says_what_would() -> None:
     tried = [trial(8, 0.09, 0.4, 0.5), trial(48, 0.05, 0.9, 3.2)]
     found = choice(tried=tried, recommended=None, nearest=tried[0])
     distance, trips, _ = arguments(found)
-    assert distance.endswith("with 3.2 km instead, crowds of 48 venues within 5 km, any category, by popularity gives "
-                             "5.0% right guesses with 90% of trips.")  # fmt: skip
+    assert distance.endswith("with 3.2 km instead, crowds of 48 venues within 5 km, any category, by popularity has "
+                             "0.5 points given away with 90% of trips.")  # fmt: skip
     assert "with 40% instead, crowds of 8 venues" in trips
 
 
@@ -34,7 +34,7 @@ def test_genuine_rows_and_small_files_are_warned_of() -> None:
     poor = trial(8, 0.06, 0.9, 0.5, left_genuine=0.042, test_positions=900)
     genuine, small = warnings(choice(recommended=poor))
     assert genuine.startswith("4.2% of the rows stay genuine: ")
-    assert "900 test steps cannot tell settings apart that differ by less than 2.2 points" in small
+    assert "900 test steps cannot tell settings apart that differ by less than 0.7 points" in small
 
 
 def test_the_floor_is_the_best_that_needs_no_release() -> None:
