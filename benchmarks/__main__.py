@@ -154,6 +154,26 @@ def scale(
     show(found, json, _print_scale)
 
 
+@app.command()
+def columns(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the files of the two cities are.")],
+    json: Json = False,
+    rows: Annotated[int, typer.Option(min=5000, help="Check-ins of each city, of random users.")] = 60_000,
+    seed: Annotated[int, typer.Option(help="Of the columns.")] = 1,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="JSON", help="A file to write the result to.")
+    ] = None,
+) -> None:
+    """Add 100 leaky and 100 harmless columns to two real cities, and count what `protect` refuses."""
+    from benchmarks.columns import columns as run
+
+    found = run(folder, rows, seed, say)
+    if output is not None:
+        with replacing(output) as out:
+            out.write(f"{dumps(found, indent=1)}\n".encode())
+    show(found, json, _print)
+
+
 def main() -> None:
     """Run a benchmark; bad input gives one sentence and exit code 2."""
     try:

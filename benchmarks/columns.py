@@ -5,20 +5,24 @@ Every column is made from the clean rows with a seeded generator, added alone, a
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ghostpoi import formats
 from ghostpoi.columns.classify import Tests
 from ghostpoi.columns.dependence import value_codes
 from ghostpoi.columns.predictor import AREA, areas
 from ghostpoi.columns.related import RelatedVenues
 from ghostpoi.data.checkins import Checkins, Floats, Longs
-from ghostpoi.formats import Columns
+from ghostpoi.formats import CheckinFile, Columns
+from ghostpoi.formats.build import file_of_rows
 
 Make = Callable[["City"], Any]
 DAY = 86_400
@@ -489,26 +493,26 @@ FILES = {"NYC": "dataset_TSMC2014_NYC.txt.xz", "California": "gowalla_california
 
 
 @dataclass(frozen=True)
-class _WithColumn:
-    """The columns of a file and one more."""
+class _WithColumns:
+    """The columns of a file and some more."""
 
     rows: Columns
-    more: pl.Series
+    more: dict[str, pl.Series]
 
     @property
     def columns(self) -> list[str]:
-        return [*self.rows.columns, self.more.name]
+        return [*self.rows.columns, *self.more]
 
     def get_column(self, name: str) -> pl.Series:
-        return self.more if name == self.more.name else self.rows.get_column(name)
+        return self.more[name] if name in self.more else self.rows.get_column(name)
 
 
-def outcome(tests: Tests, name: str, change: list[str]) -> str:
-    """Return what `protect` does with a column: "refused", "policy", "changes" or "kept"."""
+def outcome(tests: Tests, name: str) -> str:
+    """Return what `protect` does with a column: "refused", "refused by policy", "changes with the venue" or "kept"."""
     if tests.kind(name) == "change":
-        return "changes"
-    found = tests.finding(name, tests.sample(change))
-    return "kept" if found is None else "refused" if found.share else "policy"
+        return "changes with the venue"
+    found = tests.finding(name, tests.sample([]))
+    return "kept" if found is None else "refused" if found.share else "refused by policy"
 
 
 def _most_common(key: Longs, venue: Longs, size: int) -> Longs:
@@ -533,3 +537,38 @@ def recovered(city: City, column: pl.Series) -> tuple[float, float]:
         found.append(_most_common(number[learn], city.venue[learn], int(number.max()) + 1)[number[~learn]])
     answer = np.where(found[1] > 0, found[1], found[0])
     return tuple(float((one == city.table.venue[~learn]).mean()) for one in (found[0], answer))  # type: ignore[return-value]
+
+
+def read_city(path: Path, rows: int) -> CheckinFile:
+    """Read the rows of random users of a city, up to this number."""
+    file = formats.read(path)
+    size, users = np.bincount(file.table.user), np.random.default_rng(0).permutation(len(file.table.user_ids))
+    chosen = np.isin(file.table.user, users[np.cumsum(size[users]) <= rows])
+    return file_of_rows(file.source, file.all_rows.take(np.flatnonzero(chosen)), file.format, file.mapping)
+
+
+def columns(folder: Path, rows: int, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Test every column on each city, alone; return the outcomes, and what the kept leaky ones give away."""
+    found: dict[str, Any] = {}
+    for name, file_name in FILES.items():
+        file = read_city(folder / file_name, rows)
+        city = City(file.table, seed)
+        families = {"leaky": LEAKY, "harmless": HARMLESS}
+        made = {
+            family: {column: pl.Series(column, make(city), strict=False) for column, make in makers.items()}
+            for family, makers in families.items()
+        }
+        every = made["leaky"] | made["harmless"]
+        tests = Tests(file.table, _WithColumns(file.rows, every), file.mapping)
+        outcomes = {}
+        for number, column in enumerate(every, 1):
+            outcomes[column] = outcome(tests, column)
+            tell(f"{name}: {number} of {len(every)} columns, {column} is {outcomes[column]}")
+        accepted = [column for column in LEAKY if outcomes[column] == "kept"]
+        found[name] = {
+            "rows": len(file.table), "users": len(file.table.user_ids),
+            **{family: dict(Counter(outcomes[column] for column in makers)) for family, makers in families.items()},
+            "accepted": {column: recovered(city, every[column]) for column in accepted},
+            "refused_harmless": [c for c in HARMLESS if "refused" in outcomes[c] and c not in BY_POLICY],
+        }  # fmt: skip
+    return found
