@@ -36,6 +36,7 @@ class ReadingOptions(TypedDict, total=False):
     missing: str  # rows that lack a value: "refuse" (the default), "drop" or "keep"
     venues: Source  # a table that gives the position and category of each venue id
     cluster_points: str  # make venues of raw points: clusters of stays within this distance, e.g. "100m"
+    order: str  # "time": rows in the order of time, then user id
     max_size: str  # read at most this much from a file, e.g. "20GB"
 
 

@@ -127,8 +127,11 @@ def classify(
 
 def check_order(tests: "Tests", path: Path | str) -> None:
     """Refuse rows whose order reveals clean venues."""
-    if complaint := order_reveals(tests.related):
-        raise InputError(f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time")
+    if complaint := tests.order_finding():
+        raise InputError(
+            f"{path}: its rows {complaint}, so their order reveals clean venues; sort them by time with "
+            f"{option('order', 'time')}"
+        )
 
 
 def check_times(tests: "Tests", path: Path | str) -> None:
@@ -144,6 +147,11 @@ def check_times(tests: "Tests", path: Path | str) -> None:
             f"{path}: how the times in the column {column!r} are written (offsets from UTC, fractions of a "
             f"second, spelling) {written}; write all times in UTC and whole seconds, in one form"
         )
+
+
+def order_finding(table: Checkins, rows: Columns, mapping: dict[str, str]) -> str | None:
+    """Return how the order of the rows of a file depends on what a release hides."""
+    return Tests(table, rows, mapping).order_finding()
 
 
 def telling(
@@ -306,6 +314,12 @@ class Tests:
             exact = text.cast(pl.Int64, strict=False)  # a float has too few digits for a long id
             whole = pl.Series(value).cast(pl.Int64, strict=False) if exact.null_count() else exact
             yield from (value_codes(whole % m) for m in LAST_DIGITS)
+
+    def order_finding(self) -> str | None:
+        """Return how the order of the rows depends on what a release hides."""
+        hidden = {self.mapping[f] for f in ("category", GROUP) if f in self.mapping} & {*self.rows.columns}
+        hidden |= {name for name in self.extra if self.kind(name) == "change"}
+        return order_reveals(self.related, {name: self.rows.get_column(name) for name in sorted(hidden)})
 
     def offsets_finding(self) -> Finding | None:
         """Return what the offsets, zones and fractions of a second in the times of the file reveal."""

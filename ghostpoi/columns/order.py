@@ -1,35 +1,45 @@
 """Test whether the order of the rows reveals clean venues. Order is a column that a release keeps."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import polars as pl
 
 from ghostpoi.columns.related import ERRORS, RelatedVenues
+from ghostpoi.columns.traces import numbers
 from ghostpoi.data.checkins import Bools, Floats, Longs, stable_order
 
 ABOVE_CHANCE = 0.2  # largest allowed share of neighbouring rows, beyond chance, with the same venue
 RISING = 0.15  # largest allowed excess of rising over falling steps
+CLEARLY_RISING = 0.5  # the same, for what follows the time of day in any order, such as the category
 CLOSER = 0.15  # largest allowed loss of squared distance between neighbouring rows
 IN_TIME = 0.99  # share of steps in time order from which a file counts as sorted by time
 BLOCK = 20  # venues
 EARLY = 0.1  # share of the period of the file
 DATED = 0.01  # mean frontier, beyond chance and as a share of the period, from which ids are called dated
 FEWEST = 30  # steps
+BLOCKS = (3600, 86_400, 7 * 86_400, 30 * 86_400)  # seconds in which rows could be sorted by something else
 
 
-def order_reveals(related: RelatedVenues) -> str | None:
-    """Return how the order of the rows depends on their venues, or None."""
-    if len(related.table) < 20:
+def order_reveals(related: RelatedVenues, hidden: Mapping[str, pl.Series]) -> str | None:
+    """Return how the order of the rows depends on their venues, or None. `hidden` columns change with the venue."""
+    table = related.table
+    if len(table) < 20:
         return None
     if _grouped(related):
         return "are grouped by venue"
     numbered = numbered_by_first_row(related)  # such ids rise in any order; a separate warning covers them
-    for name, key in _keys(related).items():
-        if numbered and name.startswith("venue"):
-            continue
-        if any(_sorted(np.diff(key[related.table.venue])[steps]) for steps in _runs(related)):
+    of_venues = {n: key for n, key in _keys(related).items() if not (numbered and n.startswith("venue"))}
+    of_rows = {name: key[table.venue].astype(np.float64) for name, key in of_venues.items()}
+    of_rows |= {f"the column {name!r}": _ranks(column) for name, column in hidden.items()}
+    for name, key in of_rows.items():
+        least = RISING if name in of_venues else CLEARLY_RISING
+        runs = _runs(related, falls=name in of_venues)
+        if any(_sorted(np.diff(key)[steps], np.diff(key[order])[usual], least) for steps, order, usual in runs):
             return f"are sorted by {name} inside groups"
+        if name not in of_venues and _alike(related, key):
+            return f"are grouped by {name}"
+    for name, key in of_venues.items():
         if _sorted(np.diff(key[related.usual_of_user])):  # users are numbered by first appearance
             return f"list users by the {name} of their most visited venue"
     return "put venues near each other side by side" if _close_together(related) else None
@@ -46,6 +56,28 @@ def _grouped(related: RelatedVenues) -> bool:
     in_file, in_time = stable_order(table.user), related.order
     stays = [(np.diff(table.venue[o]) == 0)[np.diff(table.user[o]) == 0] for o in (in_file, in_time)]
     return bool(len(stays[0]) and stays[0].mean() - stays[1].mean() > ABOVE_CHANCE)
+
+
+def _ranks(column: pl.Series) -> Floats:
+    """Return the ranks of numbers, or of texts, in the order in which a file could be sorted."""
+    value = numbers(column)
+    if not np.isfinite(value).all():
+        odd = column.dtype.is_nested() or column.dtype in (pl.Object, pl.Binary)
+        texts = pl.Series(map(repr, column)) if odd else column.cast(pl.String).fill_null("")
+        value = texts.str.strip_chars(' "').rank("dense").to_numpy()
+    return np.unique(value, return_inverse=True)[1].astype(np.float64)
+
+
+def _alike(related: RelatedVenues, key: Floats) -> bool:
+    """Return whether neighbours in the file, of different users, agree in a key more often than neighbours in time."""
+    shares: list[float] = []
+    for order in (np.arange(len(key)), related.by_time):
+        among = np.diff(related.table.user[order]) != 0
+        among &= _unexplained(related) if not shares else True
+        if among.sum() < FEWEST:
+            return False
+        shares.append(float((np.diff(key[order]) == 0)[among].mean()))
+    return bool(shares[0] - shares[1] > max(ABOVE_CHANCE, ERRORS / np.sqrt(among.sum())))
 
 
 def _keys(related: RelatedVenues) -> dict[str, Floats]:
@@ -65,20 +97,33 @@ def _unexplained(related: RelatedVenues) -> Bools:
     return (gap == 0) & by_user if in_time else np.ones(len(gap), bool)
 
 
-def _runs(related: RelatedVenues) -> Iterable[Bools]:
-    """Yield the steps inside which an order could hide, (N-1,) each."""
+def _runs(related: RelatedVenues, falls: bool) -> Iterable[tuple[Bools, Longs, Bools]]:
+    """Yield the steps inside which an order could hide, (N-1,) each, with those of an order by time that are like them.
+
+    People leave home in the morning: a key may rise in the course of a day. `falls`: also steps back in time.
+    """
     table, unexplained = related.table, _unexplained(related)
-    gap = np.diff(table.time)
-    same_user, same_day = np.diff(table.user) == 0, np.diff(table.time // 86_400) == 0
-    runs = (gap < 0, same_user, same_day, same_user & same_day, np.diff(table.category) == 0)
-    yield unexplained
-    yield from (unexplained & run for run in runs)
+    in_file, by_user, by_time = np.arange(len(table)), related.order, related.by_time
+    every = np.ones(len(unexplained), bool)
+    yield unexplained, by_time, every
+    yield unexplained & (np.diff(table.category) == 0), by_time, every
+    if falls:
+        yield unexplained & (np.diff(table.time) < 0), by_time, every
+    for seconds in (None, *BLOCKS):
+
+        def same(order: Longs, of_user: bool, seconds: int | None = seconds) -> Bools:
+            block = np.diff(table.time[order] // seconds) == 0 if seconds else np.ones(len(order) - 1, bool)
+            return block & (np.diff(table.user[order]) == 0) if of_user else block
+
+        yield unexplained & same(in_file, False), by_time, same(by_time, False)
+        yield unexplained & same(in_file, True), by_user, same(by_user, True)
 
 
-def _sorted(step: Floats) -> bool:
-    """Return whether far more steps rise than fall, or the reverse."""
-    moves = np.sign(step[step != 0])
-    return len(moves) >= FEWEST and abs(float(moves.mean())) > max(RISING, ERRORS / np.sqrt(len(moves)))
+def _sorted(step: Floats, usual: Floats | None = None, least: float = RISING) -> bool:
+    """Return whether far more steps rise than fall, or the reverse, than usually."""
+    moves, control = (np.sign(one[one != 0]) for one in (step, np.zeros(0) if usual is None else usual))
+    excess = abs(float(moves.mean())) - (abs(float(control.mean())) if len(control) else 0.0) if len(moves) else 0.0
+    return len(moves) >= FEWEST and excess > max(least, ERRORS / np.sqrt(len(moves)))
 
 
 def _close_together(related: RelatedVenues) -> bool:

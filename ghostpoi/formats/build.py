@@ -8,6 +8,7 @@ enough stays. Its position is rounded, and no point of the file has it.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from itertools import count, product
 
@@ -174,6 +175,14 @@ def to_file(
     rows: Callable[[], Rows],
 ) -> CheckinFile:  # fmt: skip
     """Return a file that was read: `fields` has a column per field, `where` names the place of a row."""
+    if source.reading.order:
+        plain = replace(source, reading=replace(source.reading, order=""))
+        file = to_file(plain, data, format, mapping, fields, where, rows)
+        order = _by_time(file)
+        file = to_file(
+            plain, data, format, mapping, fields[order], lambda row: where(int(order[row])), lambda: rows().take(order)
+        )
+        return replace(file, source=source)
     fields, reading = _with_venue_fields(source, fields, where), source.reading
     mapping, fields = _with_used_zones(source, mapping, fields)
     if reading.cluster_points:
@@ -207,6 +216,13 @@ def to_file(
     at = places(missing, where) if len(missing) else ""
     kind, digest = kind_of(format, data), sha256(data).digest()
     return CheckinFile(source, format, kind, mapping, table, digest, own, missing=missing, missing_at=at)
+
+
+def _by_time(file: CheckinFile) -> Longs:
+    """Return the rows of a file by time, then user id; those that lack a value come last."""
+    table = file.table
+    rank = np.unique(table.user_ids.astype(str), return_inverse=True)[1][table.user]
+    return np.concatenate([file.present[np.lexsort((rank, table.time))], file.missing]).astype(np.int64)
 
 
 def _with_venue_fields(source: Source, frame: pl.DataFrame, where: Where) -> pl.DataFrame:

@@ -62,6 +62,7 @@ class Reading:
     missing: str = ""  # what to do with rows that lack a value: keep, drop or refuse (the default)
     timezone: str = ""  # the zone of times without an offset, if it is not UTC
     cluster_points: str = ""  # how far apart the points of one stay may be, e.g. 100m: venues come from clusters
+    order: str = ""  # that of the rows, if it is not their own: time
     venues: str = ""  # the path of a table of venues; in a manifest, the name of the file next to the data
 
     def __post_init__(self) -> None:
@@ -72,6 +73,8 @@ class Reading:
              f"{shown['columns']}: name every column once, separated by commas, e.g. user,time,lat,lon,poi"),
             (self.missing not in ("", "keep", "drop", "refuse"),
              f"{option('missing', self.missing)}: use keep, drop or refuse"),
+            (self.order not in ("", "time"),
+             f"{option('order', self.order)}: use time, or leave it out"),
             (self.decimal not in ("", ","),
              f"{shown['decimal']}: the sign can be a comma only; leave it out for points"),
             (self.time_format and not FORM.fullmatch(self.time_format),

@@ -255,7 +255,9 @@ def _read(job: Job, regions: Sequence[Region], named: str) -> tuple[CheckinFile,
     if len(regions) > 1:
         order = np.lexsort((origin.place, origin.piece))
         origin, rows = Origin(origin.piece[order], origin.place[order]), rows.take(order)
-    file = file_of_rows(job.source.at(Path(named)), rows, job.format, job.fields)
+    source = job.source.at(Path(named))
+    ordered = replace(source, reading=replace(source.reading, order=""))  # the rows of each part are in order
+    file = replace(file_of_rows(ordered, rows, job.format, job.fields), source=source)
     groups = job.category_groups or file.table.category_groups
     return replace(file, table=replace(file.table, category_groups=groups)), origin
 

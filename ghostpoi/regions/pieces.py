@@ -160,7 +160,7 @@ def find_pieces(source: Source, most_rows: int = PIECE_ROWS) -> Pieces:
     pieces: list[Piece] = []
     for part, file in enumerate(found.values()):
         whole = Piece(0, part, file.absolute())  # workers have other working folders
-        for piece in _divided(source, whole, most_rows) or [whole]:
+        for piece in (_divided(source, whole, most_rows) if not source.reading.order else []) or [whole]:
             pieces.append(replace(piece, number=len(pieces)))
     return Pieces(path, several, tuple(found), tuple(pieces))
 
@@ -224,7 +224,7 @@ def read_piece(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Checki
 
 def raw_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Rows | None:
     """Read all fields of a piece; None if it is text without rows. Parquet, once validated, is not validated again."""
-    if is_parquet(piece.path):
+    if is_parquet(piece.path) and not dataset.reading.order:
         from ghostpoi.formats.parquet import read_groups, read_rows
 
         source = dataset.at(piece.path)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ghostpoi.columns import RelatedVenues, order_reveals, telling
+from ghostpoi.columns import order_finding, telling
 from ghostpoi.data.candidates import CHUNK, steps_kmh
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.displacement import MoveCounts, moves
@@ -333,7 +333,7 @@ def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None, cate
     found = telling(clean.table, clean.rows, clean.mapping, not_kept, pseudonym, category)
     listed = "; ".join(f"{name!r} {finding}" for name, finding in found.items())
     secret = "clean venues" if pseudonym is None else "clean venues or users"
-    order = order_reveals(RelatedVenues(clean.table))
+    order = order_finding(clean.table, clean.rows, clean.mapping)
     return [
         Check("kept columns", not found, listed or f"no test finds {secret} in them"),
         Check("row order", order is None, f"rows {order}" if order else "it does not depend on the venues"),

@@ -11,11 +11,11 @@ from ghostpoi.api.given import ReadingOptions
 from ghostpoi.formats import Reading
 from ghostpoi.options import declared, groups
 
-STEPS = ("audit", "choose", "export", "inspect", "protect", "report", "synth", "verify")
+STEPS = ("audit", "choose", "export", "inspect", "person", "protect", "report", "synth", "verify")
 
 
 def test_dir_shows_exactly_the_public_names() -> None:
-    results = {"Audit", "Choice", "Export", "Inspection", "Release", "Report", "Verification"}
+    results = {"Audit", "Choice", "Export", "Inspection", "Person", "Release", "Report", "Verification"}
     assert set(dir(ghostpoi)) == {*STEPS, *results, "InputError", "__version__"}
     assert set(ghostpoi.__all__) == set(dir(ghostpoi))
     assert all(getattr(ghostpoi, name) is not None for name in dir(ghostpoi))

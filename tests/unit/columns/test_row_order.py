@@ -8,10 +8,12 @@ import polars as pl
 import pytest
 from small_city import MAP, SETS, called, rich_frame, sentence
 
-from ghostpoi.columns import RelatedVenues, order_reveals
+from ghostpoi.columns import RelatedVenues
+from ghostpoi.columns.order import order_reveals
 from ghostpoi.data.checkins import Checkins
 
 DAY = pl.col("time").dt.date()
+WEEK, HOUR = pl.col("time").dt.truncate("1w"), pl.col("time").dt.truncate("6h")
 
 
 def written(path: Path, *by: pl.Expr | str, descending: bool = False) -> Path:
@@ -22,7 +24,8 @@ def written(path: Path, *by: pl.Expr | str, descending: bool = False) -> Path:
 
 
 COMPLAINT = (
-    "(are grouped by venue|are sorted by (venue id|latitude|longitude) inside groups|put venues near each other .+)"
+    "(are grouped by venue|are (sorted|grouped) by (venue id|latitude|longitude|the column '(catid|title|address)')"
+    "( inside groups)?|put venues near each other .+)"
 )
 
 
@@ -30,13 +33,15 @@ COMPLAINT = (
     "by",
     [
         ["spot"], ["Who", "spot"], [DAY, "spot"], [DAY, "lat"], [DAY, "lng"], ["Who", DAY, "lat"],
+        [DAY, "catid", "time"], [WEEK, "catid"], [DAY, "title"], ["Who", WEEK, "catid"], [HOUR, "catid"],
         [pl.col("time").dt.truncate("30d"), pl.col("lat").round(2), "timestamp"],
     ],
 )  # fmt: skip
 def test_an_order_that_depends_on_venues_is_refused(by: list[pl.Expr | str], tmp_path: Path) -> None:
     path = written(tmp_path / "city.csv", *by)
     text = sentence(called("protect", path, "-o", tmp_path / "r", *MAP, *SETS))
-    assert re.fullmatch(f"{path}: its rows {COMPLAINT}, so their order reveals clean venues; sort them by time", text)
+    remedy = "so their order reveals clean venues; sort them by time with --order time"
+    assert re.fullmatch(f"{path}: its rows {COMPLAINT}, {remedy}", text)
     assert not (tmp_path / "r").exists()
 
 
@@ -76,7 +81,7 @@ def test_a_few_rows_may_be_close_by_chance(ties: int, reveals: bool) -> None:
         np.arange(n, dtype=np.int32) % 7, np.arange(1, n + 1, dtype=np.int32), np.zeros(n, np.int32), lat, lon, time,
         np.array(list("abcdefg"), object), np.append("", ids), np.array(["bar"], object),
     )  # fmt: skip
-    assert (order_reveals(RelatedVenues(table)) is not None) == reveals
+    assert (order_reveals(RelatedVenues(table), {}) is not None) == reveals
 
 
 @pytest.mark.parametrize(("order", "found"), [("by venue", "are grouped by venue"), ("at random", None)])
@@ -93,4 +98,4 @@ def test_a_popular_venue_follows_itself_by_chance(order: str, found: str | None)
         time[rows], np.arange(30).astype(str).astype(object),
         np.array(["", *(f"{v * 7919 % 101:03}x" for v in range(1, 8))], object), np.array(["c"], object),
     )  # fmt: skip
-    assert order_reveals(RelatedVenues(table)) == found
+    assert order_reveals(RelatedVenues(table), {}) == found
