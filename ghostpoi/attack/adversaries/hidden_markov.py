@@ -71,7 +71,7 @@ class HiddenMarkov(Adversary):
     title = "hidden Markov model"
     holds = "what A8 holds"
     does = "adds the steps from one venue to the next"
-    effort = 12.0
+    effort = 200.0
 
     habits: HabitsLeak = HabitsLeak()
     user_steps: float = 100.0  # steps from p per user that everybody's steps count as
@@ -286,7 +286,7 @@ class StepLengths(HiddenMarkov):
     title = "known step lengths"
     holds = "what A7 holds, and how far people go between check-ins in another region"
     does = "runs A9's model without a leak"
-    effort = 17.0
+    effort = 200.0
     uses_leak = False
     needs_seed = False
 

@@ -88,7 +88,7 @@ class KeptColumns(Adversary):
     title = "kept columns"
     holds = "what A8 holds, and the columns that the release kept"
     does = "looks for venues in kept columns, and learns from leaked pairs which values go with which venue"
-    effort = 5.0
+    effort = 70.0
     needs_columns = True
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:

@@ -39,6 +39,7 @@ class Posterior(Predictor):
     title = "exact posterior"
     holds = "the public rule, published aggregates, who released what and when, and leaked visits with their users"
     does = "weighs all venues behind each visit by habits, popularity and hours, and predicts the next venue itself"
+    effort = 15.0
 
     habit: float = 2.0  # visits of a user to a crowd that the popularity of its members counts as
     rounds: int = 50  # in which visits are weighed by each other
@@ -129,6 +130,7 @@ class LearnedPosterior(Predictor):
     holds = "what A21 holds"
     does = "trains a Transformer over users, hours and crowds on the marginal likelihood of A21's venues, and predicts"
     trains = True
+    effort = 500.0
 
     posterior: Posterior = field(default_factory=lambda: Posterior(kept=8))
     model: ModelSettings = field(default_factory=lambda: ModelSettings(dropout=0.5))

@@ -16,7 +16,7 @@ class Counting(Victim):
 
     label = "Counting"
     summary = "A mixture of counts that knows users: where this user, and everybody, went next."
-    effort = 1.5
+    effort = 3.0
     knows_users = True
     knows_hours = True
 
