@@ -17,6 +17,7 @@ from ghostpoi.options import option
 if TYPE_CHECKING:
     from ghostpoi.api.given import Source
     from ghostpoi.attack.evidence import LeakBy
+    from ghostpoi.audits.request import AuditRequest
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,34 @@ class Audit:
         return f"Audit({AuditView.of(self.found).headline})"
 
 
+def audit_request(
+    source: Source, release: ReleaseLike | Source, *, adversaries: Sequence[str] | str | None,
+    victim: Sequence[str] | str | None, leak: float, leak_by: str, seeds: int, protocol: str, device: str,
+    map: Mapping[str, str] | None, set: Mapping[str, Any] | Sequence[str], config: PathLike | None,
+    private: PathLike | None, cache: PathLike | None, naturalness: bool, all_controls: bool, store: bool,
+    replace: bool, at_scale: bool = False, **reading: Unpack[ReadingOptions],
+) -> AuditRequest:  # fmt: skip
+    """Return what an audit is asked for."""
+    from ghostpoi.audits.controls import parse_adversaries
+    from ghostpoi.audits.request import AuditRequest, parse_victims
+    from ghostpoi.models.devices import device as find_device
+
+    names, victims = (given if isinstance(given, str | None) else ",".join(given) for given in (adversaries, victim))
+    everybody = names == "all"
+    ours = folder_of(release) if isinstance(release, Release) else release
+    file, released = source_of(source, reading), source_of(ours, reading, "the released table")
+    if _is_release(file) and not _is_release(released):
+        raise InputError(f"{file} is a release, and {released} is not; give the clean file first, then the release")
+    return AuditRequest(
+        file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
+        victims=parse_victims(victims, everybody), leak=leak, leak_by=cast("LeakBy", leak_by), seeds=seeds,
+        protocol=protocol, device=find_device(device),
+        mapping={field: column for field, column in mapped(map, config).items() if not (at_scale and field == REGION)},
+        set=assignments(set), config=optional(config), private=private_of(release, private), cache=optional(cache),
+        naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
+    )  # fmt: skip
+
+
 @step
 def audit(
     door: Door, source: Source, release: ReleaseLike | Source, *, adversaries: Sequence[str] | str | None = None,
@@ -90,26 +119,15 @@ def audit(
     """
     from ghostpoi.audits.audit import audit as measure
     from ghostpoi.audits.audit import by_region
-    from ghostpoi.audits.controls import parse_adversaries
-    from ghostpoi.audits.request import AuditRequest, parse_victims
-    from ghostpoi.models.devices import device as find_device
 
     if replace and not store:
         raise InputError(f"{option('replace')} and {option('no_store')} contradict each other; give one of them")
     at_scale, _, _ = divided(None, (), engine, workers, scheduler, memory)
-    names, victims = (given if isinstance(given, str | None) else ",".join(given) for given in (adversaries, victim))
-    everybody = names == "all"
-    ours = folder_of(release) if isinstance(release, Release) else release
-    file, released = source_of(source, reading), source_of(ours, reading, "the released table")
-    if _is_release(file) and not _is_release(released):
-        raise InputError(f"{file} is a release, and {released} is not; give the clean file first, then the release")
-    request = AuditRequest(
-        file=file, release=released, adversaries=parse_adversaries(None if everybody else names, everybody),
-        victims=parse_victims(victims, everybody), leak=leak, leak_by=cast("LeakBy", leak_by), seeds=seeds,
-        protocol=protocol, device=find_device(device),
-        mapping={field: column for field, column in mapped(map, config).items() if not (at_scale and field == REGION)},
-        set=assignments(set), config=optional(config), private=private_of(release, private), cache=optional(cache),
-        naturalness=naturalness, all_controls=all_controls, store=store, replace=replace,
+    request = audit_request(
+        source, release, adversaries=adversaries, victim=victim, leak=leak, leak_by=leak_by, seeds=seeds,
+        protocol=protocol, device=device, map=map, set=set, config=config, private=private, cache=cache,
+        naturalness=naturalness, all_controls=all_controls, store=store, replace=replace, at_scale=bool(at_scale),
+        **reading,
     )  # fmt: skip
     by_regions = by_region(request, at_scale)
     if by_regions and series is not None:
@@ -120,7 +138,7 @@ def audit(
     if series is not None:
         from ghostpoi.audits.several import audit_series
 
-        together = {"series": audit_series(Path(series), released.path, file.limit)}
+        together = {"series": audit_series(Path(series), request.release.path, request.file.limit)}
     try:
         with door.bar(1.0 if by_regions else request.work()) as progress:
             return Audit(measure(request, at_scale, regions, door.say, progress) | together)

@@ -12,6 +12,7 @@ from ghostpoi.attack.evidence import LeakBy
 from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.audits.cache import Cache, default_folder, open_cache
 from ghostpoi.audits.controls import (
+    ALONE,
     CLEAN,
     ITSELF,
     LEAK_MIXED,
@@ -108,6 +109,15 @@ class AuditRequest(Attacks):
     @property
     def private_folder(self) -> Path:
         return self.private or Path(f"{self.release}.private")
+
+    def plan(self) -> dict[str, Any]:
+        """Return what the audit would run. Models are counted per seed, those of adversaries included."""
+        random = random_controls(read_manifest(self.release.path) if self.release.path.is_dir() else None)
+        return {
+            "adversaries": list(self.adversaries), "controls": [*random, *ALONE], "victims": list(self.victims),
+            "seeds": self.seeds, "leak": self.leak, "trained": self.seeds * len(self.contests(random)),
+            "naturalness": self.naturalness, "persons": self.persons,
+        }  # fmt: skip
 
     def work(self) -> float:
         """Return all units of work for the progress bar, in Markov victims."""

@@ -148,7 +148,7 @@ def _checked(checks: Any, json: bool) -> None:
         raise typer.Exit(1)
 
 
-def audit(json: bool, everybody: bool, make_report: bool, **asked: Any) -> None:
+def audit(json: bool, everybody: bool, make_report: bool, dry_run: bool, **asked: Any) -> None:
     """Measure what adversaries still learn from a release; exit code 1 if it is beyond your limits.
 
     Call it again to resume after an interruption.
@@ -162,6 +162,8 @@ def audit(json: bool, everybody: bool, make_report: bool, **asked: Any) -> None:
         raise InputError(
             f"{option('everybody')} and {option('adversaries', names)} contradict each other; give one of them"
         )
+    if dry_run:
+        return _audit_plan(json, asked | {"adversaries": "all" if everybody else names})
     with interruptible("call it again to go on"):
         found = step("audit", asked | {"adversaries": "all" if everybody else names})
     show(found.found, json, terminal.audited, release)
@@ -170,6 +172,25 @@ def audit(json: bool, everybody: bool, make_report: bool, **asked: Any) -> None:
             say(f"wrote {path}")
     if not found:
         raise typer.Exit(1)
+
+
+def _audit_plan(json: bool, asked: dict[str, Any]) -> None:
+    """Check what an audit is asked for, and say what it would run."""
+    from ghostpoi.api.audits import audit_request
+    from ghostpoi.release.manifest import checked_manifest
+
+    if asked["series"] or asked["regions"] or any(asked[name] for name in groups()["region options"]):
+        raise InputError(
+            f"{option('dry_run')} plans an audit of one release at once; leave {option('engine')}, the other options "
+            f"of regions and {option('series')} out"
+        )
+    keywords, reading = given("audit", asked), groups()["reading options"]
+    known = [*signature(audit_request).parameters, *reading]
+    request = audit_request(**{name: value for name, value in keywords.items() if name in known})
+    request.check()
+    folder = request.release.path
+    request.settings_for(checked_manifest(folder) if folder.is_dir() else None)
+    show(request.plan(), json, terminal.audit_plan, request.release.path)
 
 
 def choose(json: bool, **asked: Any) -> None:

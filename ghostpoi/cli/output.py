@@ -185,6 +185,15 @@ def inspection(console: Console, file: Path, summary: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
+def audit_plan(console: Console, release: Path, found: dict[str, Any]) -> None:
+    """Print what an audit would run."""
+    from ghostpoi.reports.texts import victim_label
+
+    names = {group: ", ".join(map(victim_label, found[group])) for group in ("adversaries", "controls")}
+    _print(console, "audit_plan", found | names, release=str(release), count=len(found["adversaries"]),
+           models=", ".join(found["victims"]))  # fmt: skip
+
+
 def settings_file(file: Path, columns: Mapping[str, str]) -> str:
     """Return the settings file that `init` writes, with the columns of each field."""
     lines = "".join(f"{field} = {json.dumps(column, ensure_ascii=False)}\n" for field, column in columns.items())

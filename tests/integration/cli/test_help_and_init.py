@@ -1,5 +1,6 @@
 """Help for people at a terminal, completion, and the settings file that `init` writes."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import small_city
 from small_city import called, city, sentence
 
 from ghostpoi.options import declared, examples, panels
@@ -61,3 +63,20 @@ def test_columns_of_a_settings_file_must_be_texts(tmp_path: Path) -> None:
     file = tmp_path / "city.toml"
     file.write_text("[columns]\npoi = 3\n")
     assert '[columns] holds lines such as poi = "venue_id"' in sentence(called("inspect", city(), "--config", file))
+
+
+def test_a_dry_audit_says_what_it_would_run_and_writes_nothing(tmp_path: Path) -> None:
+    release, cache = small_city.release("random").folder, tmp_path / "cache"
+    before = {path.name: path.read_bytes() for path in release.iterdir()}
+    ask = ("audit", city(), release, "--dry-run", "--cache", cache, "--victim", "markov", "--seeds", 2)
+    done = called(*ask, "--adversaries", "none,habits", "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["adversaries"] == ["none", "habits"]
+    assert (plan["seeds"], plan["victims"]) == (2, ["markov"])
+    assert plan["trained"] % 2 == 0
+    assert "can be audited; nothing was run or written" in called(*ask).stdout
+    assert {path.name: path.read_bytes() for path in release.iterdir()} == before
+    assert not cache.exists()
+    assert "leave --engine" in sentence(called(*ask, "--engine", "local"))
+    assert "--leak 7" in sentence(called(*ask, "--leak", 7))
